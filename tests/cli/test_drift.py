@@ -169,8 +169,8 @@ class TestAdopt:
         account.tags[0]["Value"] = "43"
         done, file = self.adopt(account, tmp_path, "--yes")
         assert (
-            "not adopted: Cluster Tags[cost-center]: the file has no field for it; write it by hand, or let the next"
-            " deployment set it back\n"
+            "not adopted: Cluster Tags[cost-center]: the file gives no tag cost-center; write it below tags, and"
+            " everything gets it\n"
         ) in done.stdout
         assert (done.exit_code, "count: 6" in file.read_text(encoding="utf-8")) == (1, True)
 

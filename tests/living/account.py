@@ -41,8 +41,21 @@ IDS = {
     "Key": "0a1b-2c3d",
     "Quota": QUOTA_ARN,
     "Config": CONFIG_ARN,
+    "Vpc": "vpc-0a1b",
+    "FlowLog": "fl-0a1b",
+    "Policy": f"arn:aws:iam::{ACCOUNT}:policy/dev-more",
+    "Log": "/dev/nodes",
+    "Alarm": "dev-nodes-fail",
+    "Rule": "dev-node-health",
+    "Filter": "dev-filter",
 }
 """Physical IDs by logical ID; a resource that is not here has its own."""
+
+
+_READ_ONLY = "AmazonFSxReadOnlyAccess"
+_TRUST = {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}
+_WRITES_LOGS = {"Sid": "Logs", "Effect": "Allow", "Action": ["logs:PutLogEvents"], "Resource": "*"}
+_READS_BUCKET = {"Sid": "Bucket", "Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::mine/*"}
 
 
 def _group(name: str, count: int, **more: Any) -> dict[str, Any]:
@@ -62,7 +75,72 @@ def _group(name: str, count: int, **more: Any) -> dict[str, Any]:
 TEMPLATES: Mapping[str, dict[str, Any]] = {
     "dev-foundation": {
         "Resources": {
-            "Role": {"Type": "AWS::IAM::Role", "Properties": {"Description": "nodes"}},
+            "Role": {
+                "Type": "AWS::IAM::Role",
+                "Properties": {
+                    "Description": "nodes",
+                    "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [_TRUST]},
+                    "ManagedPolicyArns": [
+                        {
+                            "Fn::Join": [
+                                "",
+                                ["arn:", {"Ref": "AWS::Partition"}, ":iam::aws:policy/AmazonFSxReadOnlyAccess"],
+                            ]
+                        }
+                    ],
+                    "Policies": [{"PolicyName": "logs", "PolicyDocument": {"Statement": [_WRITES_LOGS]}}],
+                },
+            },
+            "Inline": {
+                "Type": "AWS::IAM::Policy",
+                "Properties": {
+                    "PolicyName": "bucket",
+                    "PolicyDocument": {"Statement": [_READS_BUCKET]},
+                    "Roles": [{"Ref": "Role"}],
+                },
+            },
+            "Policy": {
+                "Type": "AWS::IAM::ManagedPolicy",
+                "Properties": {"PolicyDocument": {"Statement": [_READS_BUCKET]}, "Roles": [{"Ref": "Role"}]},
+            },
+            "Vpc": {
+                "Type": "AWS::EC2::VPC",
+                "Properties": {"CidrBlock": "10.0.0.0/16", "EnableDnsHostnames": True, "EnableDnsSupport": True},
+            },
+            "FlowLog": {
+                "Type": "AWS::EC2::FlowLog",
+                "Properties": {
+                    "ResourceId": {"Ref": "Vpc"},
+                    "ResourceType": "VPC",
+                    "TrafficType": "ALL",
+                    "LogDestinationType": "cloud-watch-logs",
+                    "LogGroupName": {"Ref": "Log"},
+                },
+            },
+            "Log": {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": "/dev/nodes", "RetentionInDays": 90}},
+            "Settings": {
+                "Type": "Custom::HyperPodLogSettings",
+                "Properties": {"LogGroupName": "/aws/eks/dev-eks/cluster", "RetentionInDays": 90},
+            },
+            "Filter": {
+                "Type": "AWS::Logs::MetricFilter",
+                "Properties": {"LogGroupName": {"Ref": "Log"}, "FilterPattern": "failed"},
+            },
+            "Alarm": {
+                "Type": "AWS::CloudWatch::Alarm",
+                "Properties": {"AlarmName": "dev-nodes-fail", "Threshold": 1, "MetricName": "failing", "Period": 300},
+            },
+            "Rule": {
+                "Type": "AWS::Events::Rule",
+                "Properties": {
+                    "EventPattern": {"source": ["aws.sagemaker"]},
+                    "Targets": [{"Id": "Target0", "Arn": {"Fn::GetAtt": ["Log", "Arn"]}}],
+                },
+            },
+            "Association": {
+                "Type": "AWS::EC2::SubnetRouteTableAssociation",
+                "Properties": {"SubnetId": {"Ref": "Subnet"}, "RouteTableId": {"Ref": "Table"}},
+            },
             "Efa": {
                 "Type": "AWS::EC2::SecurityGroup",
                 "Properties": {
@@ -76,6 +154,7 @@ TEMPLATES: Mapping[str, dict[str, Any]] = {
                     "GroupId": {"Fn::GetAtt": ["Efa", "GroupId"]},
                     "IpProtocol": "-1",
                     "SourceSecurityGroupId": {"Fn::GetAtt": ["Efa", "GroupId"]},
+                    "Description": "nodes",
                 },
             },
             "Table": {"Type": "AWS::EC2::RouteTable", "Properties": {"VpcId": "vpc-0a1b"}},
@@ -301,9 +380,92 @@ def _answers() -> dict[str, Any]:
         "Condition": {"ArnNotEquals": {"aws:PrincipalArn": ROLE_ARN}},
     }
     root = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action": "kms:*", "Resource": "*"}
-    itself = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": "sg-0a1b", "UserId": ACCOUNT}]}
+    itself = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": "sg-0a1b", "Description": "nodes"}]}
     everywhere = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
     return {
+        "iam:GetRole": {
+            "Role": {
+                "RoleName": "dev-nodes",
+                "Path": "/",
+                "Description": "nodes",
+                "MaxSessionDuration": 3600,
+                "AssumeRolePolicyDocument": json.dumps({"Statement": {**_TRUST, "Action": ["sts:AssumeRole"]}}),
+            }
+        },
+        "iam:ListAttachedRolePolicies": {
+            "AttachedPolicies": [
+                {"PolicyName": "dev-more", "PolicyArn": f"arn:aws:iam::{ACCOUNT}:policy/dev-more"},
+                {
+                    "PolicyName": "AmazonFSxReadOnlyAccess",
+                    "PolicyArn": "arn:aws:iam::aws:policy/AmazonFSxReadOnlyAccess",
+                },
+            ]
+        },
+        "iam:ListRolePolicies": {"PolicyNames": ["bucket", "logs"]},
+        "iam:GetRolePolicy": lambda params: {
+            **params,
+            "PolicyDocument": json.dumps(
+                {"Statement": [_WRITES_LOGS if params["PolicyName"] == "logs" else _READS_BUCKET]}
+            ),
+        },
+        "iam:GetPolicy": {"Policy": {"DefaultVersionId": "v1"}},
+        "iam:GetPolicyVersion": {
+            "PolicyVersion": {"Document": json.dumps({"Statement": [_READS_BUCKET]}), "VersionId": "v1"}
+        },
+        "ec2:DescribeVpcs": {
+            "Vpcs": [
+                {
+                    "VpcId": "vpc-0a1b",
+                    "CidrBlockAssociationSet": [
+                        {"CidrBlock": "10.0.0.0/16", "CidrBlockState": {"State": "associated"}}
+                    ],
+                }
+            ]
+        },
+        "ec2:DescribeVpcAttribute": {"EnableDnsHostnames": {"Value": True}, "EnableDnsSupport": {"Value": True}},
+        "ec2:DescribeSubnets": {"Subnets": [{"SubnetId": "subnet-0a1b", "MapPublicIpOnLaunch": False}]},
+        "ec2:DescribeFlowLogs": {
+            "FlowLogs": [
+                {
+                    "FlowLogId": "fl-0a1b",
+                    "ResourceId": "vpc-0a1b",
+                    "TrafficType": "ALL",
+                    "LogDestinationType": "cloud-watch-logs",
+                    "LogGroupName": "/dev/nodes",
+                }
+            ]
+        },
+        "ec2:DescribeNatGateways": {
+            "NatGateways": [{"NatGatewayId": "nat-0a1b", "SubnetId": "subnet-0a1b", "State": "available"}]
+        },
+        "logs:DescribeLogGroups": {
+            "logGroups": [
+                {"logGroupName": "/dev/nodes", "retentionInDays": 90},
+                {"logGroupName": "/dev/nodes-2"},
+                {"logGroupName": "/aws/eks/dev-eks/cluster", "retentionInDays": 90},
+            ]
+        },
+        "logs:DescribeMetricFilters": {"metricFilters": [{"filterName": "dev-filter", "filterPattern": "failed"}]},
+        "cloudwatch:DescribeAlarms": {
+            "MetricAlarms": [
+                {
+                    "AlarmName": "dev-nodes-fail",
+                    "ActionsEnabled": True,
+                    "Threshold": 1.0,
+                    "MetricName": "failing",
+                    "Period": 300,
+                    "AlarmActions": [],
+                }
+            ]
+        },
+        "events:DescribeRule": {
+            "Name": "dev-node-health",
+            "State": "ENABLED",
+            "EventPattern": '{"source":["aws.sagemaker"]}',
+        },
+        "events:ListTargetsByRule": {
+            "Targets": [{"Id": "Target0", "Arn": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:/dev/nodes:*"}]
+        },
         "ec2:DescribeSecurityGroups": {
             "SecurityGroups": [
                 {"GroupId": "sg-0a1b", "IpPermissions": [itself], "IpPermissionsEgress": [everywhere], "Tags": []}
@@ -313,6 +475,7 @@ def _answers() -> dict[str, Any]:
             "RouteTables": [
                 {
                     "RouteTableId": "rtb-0a1b",
+                    "Associations": [{"SubnetId": "subnet-0a1b"}],
                     "Routes": [
                         {"DestinationCidrBlock": "10.0.0.0/16", "GatewayId": "local", "Origin": "CreateRouteTable"},
                         {"DestinationPrefixListId": "pl-0a", "GatewayId": "vpce-s3", "Origin": "CreateRoute"},

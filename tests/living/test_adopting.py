@@ -110,11 +110,6 @@ def written(*differences: Difference, text: str = FILE) -> tuple[list[tuple[str,
             "  addon_versions: {vpc-cni: v1.20.4-eksbuild.2}",
         ),
         (
-            difference(FILE_SYSTEM, "StorageCapacity", "7200"),
-            "    - {name: scratch, capacity_gib: 4800, throughput_mbps_per_tib: 250}",
-            "    - {name: scratch, capacity_gib: 7200, throughput_mbps_per_tib: 250}",
-        ),
-        (
             difference(FILE_SYSTEM, "LustreConfiguration.PerUnitStorageThroughput", "500"),
             "    - {name: scratch, capacity_gib: 4800, throughput_mbps_per_tib: 250}",
             "    - {name: scratch, capacity_gib: 4800, throughput_mbps_per_tib: 500}",
@@ -136,18 +131,51 @@ def test_a_comment_keeps_what_stands_below_it() -> None:
     assert "hyperpod:\n  node_recovery: none\n  # two groups\n  instance_groups:\n" in text
 
 
+@pytest.mark.parametrize(
+    ("number", "line", "why"),
+    [
+        (2, 'tags: {cost-center: "43"}', []),
+        (
+            3,
+            "tags: {cost-center: 42}",
+            [
+                "the file has one value of tag cost-center for everything, and AWS has another one on 1 other resource",
+                "the file has one value of tag cost-center for everything, and AWS has another one on 1 other resource",
+            ],
+        ),
+    ],
+)
+def test_a_tag_is_written_where_all_that_has_it_changed_alike(number: int, line: str, why: list[str]) -> None:
+    text = FILE.replace("name: dev\n", "name: dev\ntags: {cost-center: 42}\n")
+    both = [difference(each, "Tags[cost-center]", "43") for each in (CLUSTER, FILE_SYSTEM)]
+    found = adopted(text, both, lambda _: {}, environment="dev", tagged=lambda _: number)
+    assert found.text.splitlines()[2] == line
+    assert [each.why for each in found.left] == why
+
+
 def test_what_the_file_says_already_stays() -> None:
     assert written(difference(CLUSTER, "InstanceGroups[h100].InstanceCount", "4", file="4")) == ([], [])
 
 
 NO_FIELD = "the file has no field for it; write it by hand, or let the next deployment set it back"
+GROWN = (
+    "a deployment would ask FSx for the capacity that is there, and FSx takes only a greater one (UpdateFileSystem);"
+    " leave the file until you need more, and write that then"
+)
 NO_PARENT = "the file does not have what it belongs to; write it by hand"
 
 
 @pytest.mark.parametrize(
     ("one", "why"),
     [
-        (difference(CLUSTER, "Tags[owner]", "me"), NO_FIELD),
+        (
+            difference(CLUSTER, "Tags[owner]", "me"),
+            "the file gives no tag owner; write it below tags, and everything gets it",
+        ),
+        (
+            difference(FILE_SYSTEM, "StorageCapacity", "7200"),
+            GROWN,
+        ),
         (difference(CLUSTER, "InstanceGroups[h100].ThreadsPerCore", "1"), NO_FIELD),
         (difference("AWS::EC2::RouteTable", "Routes[0]", "nat"), NO_FIELD),
         (difference(FILE_SYSTEM, "StorageType", "HDD"), NO_FIELD),

@@ -17,6 +17,21 @@ from tests.support.scripted_aws import Fails
 LEFT = Next(effect="nothing", sentence="Nothing: no template has it, and CloudFormation leaves it as it is.")
 UNCHANGED = Next(effect="nothing", sentence=NOT_IN_CHANGE)
 
+STAYS_AWAY = Next(effect="nothing", sentence=f"{NOT_IN_CHANGE} It is not created again.")
+
+
+def _later(what: str, sentence: str) -> Next:
+    """Give what becomes of what its call overwrites whole."""
+    return Next(
+        effect="nothing", sentence=NOT_IN_CHANGE, later=f"The next change of any part of this {what}: {sentence}"
+    )
+
+
+_ENABLED = _later("rule", "Sets State from DISABLED to ENABLED.")
+_ANYTHING = {"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}
+
+_TRUSTS = '{{"Action": ["sts:AssumeRole"], "Effect": "Allow", "Principal": {who}}}'
+
 SSH = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": [{"CidrIp": "203.0.113.0/24"}]}
 EVERYBODY = {"Sid": "Everybody", "Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "*"}
 
@@ -123,6 +138,193 @@ ROWS: tuple[Row, ...] = (
         "LustreConfiguration.DataCompressionType",
         "LZ4",
         "NONE",
+        UNCHANGED,
+    ),
+    # descriptions of rules, subnets, the VPC and what it logs
+    (
+        "ec2:DescribeSecurityGroups",
+        lambda answer: _first(answer, "SecurityGroups")["IpPermissions"][0]["UserIdGroupPairs"][0].update(
+            Description="by hand"
+        ),
+        "Ingress[all traffic from sg-0a1b].Description",
+        "nodes",
+        "by hand",
+        UNCHANGED,
+    ),
+    (
+        "ec2:DescribeVpcEndpoints",
+        lambda answer: _first(answer, "VpcEndpoints").update(
+            PolicyDocument=json.dumps({"Statement": [{**_ANYTHING, "Effect": "Deny"}]})
+        ),
+        "PolicyDocument",
+        "full access",
+        json.dumps(
+            [
+                {
+                    "Key": "Deny *",
+                    "Value": json.dumps(
+                        {"Action": ["*"], "Effect": "Deny", "Principal": {"AWS": ["*"]}, "Resource": ["*"]},
+                        sort_keys=True,
+                    ),
+                }
+            ]
+        ),
+        UNCHANGED,
+    ),
+    (
+        "ec2:DescribeSubnets",
+        lambda answer: _first(answer, "Subnets").update(MapPublicIpOnLaunch=True),
+        "MapPublicIpOnLaunch",
+        "false",
+        "true",
+        UNCHANGED,
+    ),
+    (
+        "ec2:DescribeVpcAttribute",
+        lambda answer: answer.update(EnableDnsHostnames={"Value": False}),
+        "EnableDnsHostnames",
+        "true",
+        "false",
+        UNCHANGED,
+    ),
+    (
+        "ec2:DescribeVpcs",
+        lambda answer: _first(answer, "Vpcs")["CidrBlockAssociationSet"].append(
+            {"CidrBlock": "10.9.0.0/16", "CidrBlockState": {"State": "associated"}}
+        ),
+        "CidrBlocks[10.9.0.0/16]",
+        None,
+        "there",
+        LEFT,
+    ),
+    ("ec2:DescribeFlowLogs", lambda answer: answer.update(FlowLogs=[]), "", "there", None, STAYS_AWAY),
+    (
+        "ec2:DescribeNatGateways",
+        lambda answer: _first(answer, "NatGateways").update(State="deleted"),
+        "",
+        "there",
+        None,
+        STAYS_AWAY,
+    ),
+    # roles
+    (
+        "iam:GetRole",
+        lambda answer: answer["Role"].update(
+            AssumeRolePolicyDocument=answer["Role"]["AssumeRolePolicyDocument"].replace(
+                '{"Service": "sagemaker.amazonaws.com"}', '"*"'
+            )
+        ),
+        "AssumeRolePolicyDocument[Allow sts:AssumeRole]",
+        _TRUSTS.format(who='{"Service": ["sagemaker.amazonaws.com"]}'),
+        _TRUSTS.format(who='{"AWS": ["*"]}'),
+        UNCHANGED,
+    ),
+    (
+        "iam:ListAttachedRolePolicies",
+        lambda answer: answer["AttachedPolicies"].append({"PolicyArn": "arn:aws:iam::aws:policy/AdministratorAccess"}),
+        "Attached[arn:aws:iam::aws:policy/AdministratorAccess]",
+        None,
+        "there",
+        LEFT,
+    ),
+    (
+        "iam:ListAttachedRolePolicies",
+        lambda answer: answer["AttachedPolicies"].pop(),
+        "Attached[arn:aws:iam::aws:policy/AmazonFSxReadOnlyAccess]",
+        "there",
+        None,
+        UNCHANGED,
+    ),
+    (
+        "iam:ListRolePolicies",
+        lambda answer: answer["PolicyNames"].append("by-hand"),
+        "Inline[by-hand]",
+        None,
+        "there",
+        LEFT,
+    ),
+    (
+        "iam:ListRolePolicies",
+        lambda answer: answer["PolicyNames"].remove("bucket"),
+        "Inline[bucket]",
+        "there",
+        None,
+        UNCHANGED,
+    ),
+    (
+        "iam:GetPolicyVersion",
+        lambda answer: answer["PolicyVersion"].update(
+            Document=json.dumps(
+                {
+                    "Statement": [
+                        *json.loads(answer["PolicyVersion"]["Document"])["Statement"],
+                        {**EVERYBODY, "Sid": "More"},
+                    ]
+                }
+            )
+        ),
+        "PolicyDocument[More]",
+        None,
+        json.dumps(
+            {
+                "Action": ["s3:GetObject"],
+                "Effect": "Allow",
+                "Principal": {"AWS": ["*"]},
+                "Resource": ["*"],
+                "Sid": "More",
+            },
+            sort_keys=True,
+        ),
+        UNCHANGED,
+    ),
+    # logs, alarms and events
+    (
+        "logs:DescribeLogGroups",
+        lambda answer: answer["logGroups"][0].pop("retentionInDays"),
+        "RetentionInDays",
+        "90",
+        "never",
+        UNCHANGED,
+    ),
+    (
+        "logs:DescribeLogGroups",
+        lambda answer: answer["logGroups"][2].update(retentionInDays=1),
+        "RetentionInDays",
+        "90",
+        "1",
+        UNCHANGED,
+    ),
+    (
+        "logs:DescribeMetricFilters",
+        lambda answer: _first(answer, "metricFilters").update(filterPattern="error"),
+        "FilterPattern",
+        "failed",
+        "error",
+        UNCHANGED,
+    ),
+    (
+        "cloudwatch:DescribeAlarms",
+        lambda answer: _first(answer, "MetricAlarms").update(ActionsEnabled=False),
+        "ActionsEnabled",
+        "true",
+        "false",
+        _later("alarm", "Sets ActionsEnabled from false to true."),
+    ),
+    (
+        "cloudwatch:DescribeAlarms",
+        lambda answer: _first(answer, "MetricAlarms").update(Threshold=5.0),
+        "Threshold",
+        "1",
+        "5",
+        _later("alarm", "Sets Threshold from 5 to 1."),
+    ),
+    ("events:DescribeRule", lambda answer: answer.update(State="DISABLED"), "State", "ENABLED", "DISABLED", _ENABLED),
+    (
+        "events:ListTargetsByRule",
+        lambda answer: answer.update(Targets=[]),
+        "Targets[Target0]",
+        "there",
+        None,
         UNCHANGED,
     ),
     # buckets
@@ -328,6 +530,12 @@ def test_a_difference_is_found_once(row: Row) -> None:
         ("s3:GetBucketVersioning", "NoSuchBucket", "Bucket"),
         ("sagemaker:DescribeComputeQuota", "ResourceNotFound", "Quota"),
         ("kms:DescribeKey", "NotFoundException", "Key"),
+        ("iam:GetRole", "NoSuchEntity", "Role"),
+        ("iam:GetPolicy", "NoSuchEntity", "Policy"),
+        ("ec2:DescribeVpcs", "InvalidVpcID.NotFound", "Vpc"),
+        ("ec2:DescribeSubnets", "InvalidSubnetID.NotFound", "Subnet"),
+        ("ec2:DescribeNatGateways", "NatGatewayNotFound", "Nat"),
+        ("events:DescribeRule", "ResourceNotFoundException", "Rule"),
     ],
 )
 def test_a_resource_deleted_by_hand(call: str, code: str, resource: str) -> None:

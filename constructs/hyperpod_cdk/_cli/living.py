@@ -91,7 +91,7 @@ def drift(
     if adopt and report.differences:
         from hyperpod_cdk.config.source import MAX_BYTES  # noqa: PLC0415 - as above
         from hyperpod_cdk.file_reading import read_text  # noqa: PLC0415 - as above
-        from hyperpod_cdk.living.adopting import adopted, properties_of  # noqa: PLC0415 - as above
+        from hyperpod_cdk.living.adopting import adopted, properties_of, tagged_in  # noqa: PLC0415 - as above
         from hyperpod_cdk.living.nodes import rows_of  # noqa: PLC0415 - as above
 
         file = environment_file(environment, root_of(project))
@@ -102,6 +102,7 @@ def drift(
             properties_of(living),
             environment=report.environment,
             rows=lambda each: rows_of(aws, each.id),
+            tagged=tagged_in(living),
         )
         is_whole = _adopt(file, before, found, asks=not yes)
         finish(passed=None if is_whole and report.skipped else is_whole, strict=strict)

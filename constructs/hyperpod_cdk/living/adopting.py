@@ -13,8 +13,10 @@ import yaml
 from hyperpod_cdk.catalog.hyperpod import NODE_RECOVERY
 from hyperpod_cdk.living.facts import canonical
 from hyperpod_cdk.living.groups import CLUSTER
+from hyperpod_cdk.living.kinds import KINDS
 from hyperpod_cdk.living.model import Difference
 from hyperpod_cdk.living.standing import Living
+from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.templates.values import resolve
 
 Step = str | tuple[str, str]
@@ -22,6 +24,9 @@ Step = str | tuple[str, str]
 
 Properties = Callable[[Difference], Mapping[str, Any]]
 """Gives what the last deployment wrote of the resource of a difference."""
+
+Tagged = Callable[[str], int]
+"""Gives how many resources that are compared the last deployment gave a tag."""
 
 Rows = Callable[[Difference], Sequence[Mapping[str, Any]]]
 """Gives the groups of the cluster of a difference, as DescribeCluster has them."""
@@ -35,10 +40,13 @@ _OF_GROUP: Final = {
 }
 _LABEL: Final = "KubernetesConfig.Labels."
 _QUOTA: Final = re.compile(r"ComputeQuotaConfig\.ComputeQuotaResources\[([^\]]+)\]\.Count")
-_OF_FILE_SYSTEM: Final = {
-    "StorageCapacity": "capacity_gib",
-    "LustreConfiguration.PerUnitStorageThroughput": "throughput_mbps_per_tib",
-}
+_FILE_SYSTEM: Final = "AWS::FSx::FileSystem"
+_OF_FILE_SYSTEM: Final = {"LustreConfiguration.PerUnitStorageThroughput": "throughput_mbps_per_tib"}
+_GROWN: Final = (
+    "a deployment would ask FSx for the capacity that is there, and FSx takes only a greater one (UpdateFileSystem);"
+    " leave the file until you need more, and write that then"
+)
+_TAG: Final = re.compile(r"Tags\[(.+)\]")
 _PLAIN: Final = re.compile(r"0|[1-9][0-9]*|[a-z][A-Za-z0-9_./:-]*[0-9A-Za-z]")
 """Values that AWS has and that no YAML reads as something else: numbers, ARNs, versions."""
 
@@ -70,18 +78,23 @@ def adopted(
     *,
     environment: str,
     rows: Rows = lambda _: (),
+    tagged: Tagged = lambda _: 0,
 ) -> Adopted:
     """Write what AWS has into the text of an environment file that is valid.
 
     Values are replaced where they stand; a key that is not there is added to the mapping that would hold it. What the
     file says already stays. A group that somebody made by hand is written as the group of the file that it equals but
-    for its name and count; ``rows`` gives the groups of a cluster as DescribeCluster has them.
+    for its name and count; ``rows`` gives the groups of a cluster as DescribeCluster has them. A tag has one value for
+    everything, so it is written only where all that ``tagged`` counts has the same other one.
     """
     left: list[Left] = []
     for each in differences:
         if each.actual == each.file:
             continue
         try:
+            if tag := _TAG.fullmatch(each.path):
+                text = _with_tag(text, tag[1], each, differences, tagged)
+                continue
             found = _GROUP.fullmatch(each.path) if each.type == CLUSTER else None
             if found and found[3] is None and each.actual is not None:
                 text = _with_group(text, found[2], rows(each), is_restricted=bool(found[1]))
@@ -91,6 +104,22 @@ def adopted(
         except _NoPlaceError as error:
             left.append(Left(difference=each, why=str(error)))
     return Adopted(text=text, left=tuple(left))
+
+
+def _with_tag(text: str, key: str, difference: Difference, differences: Sequence[Difference], tagged: Tagged) -> str:
+    """Give the text with another value of a tag. Raises _NoPlaceError where not all have it, or the file has none."""
+    if difference.deployed is None or _child(_child(yaml.compose(text, Loader=yaml.SafeLoader), "tags"), key) is None:
+        raise _NoPlaceError(f"the file gives no tag {key}; write it below tags, and everything gets it")
+    if difference.actual is None:
+        raise _NoPlaceError("AWS has nothing there; take it out of the file by hand, or let it be made again")
+    alike = sum(each.path == difference.path and each.actual == difference.actual for each in differences)
+    others = tagged(key) - alike
+    if others > 0:
+        raise _NoPlaceError(
+            f"the file has one value of tag {key} for everything, and AWS has another one on"
+            f" {count(others, 'other resource')}"
+        )
+    return _written(text, ["tags", key], json.dumps(difference.actual))
 
 
 def _place(difference: Difference, properties: Properties, environment: str) -> tuple[Sequence[Step], str]:
@@ -107,7 +136,9 @@ def _place(difference: Difference, properties: Properties, environment: str) -> 
         if isinstance(team, str):
             quota = ("task_governance", "teams", ("name", team), "quota", ("instance_type", found[1]), "count")
             return quota, _scalar(value)
-    if difference.type == "AWS::FSx::FileSystem" and path in _OF_FILE_SYSTEM:
+    if difference.type == _FILE_SYSTEM and path == "StorageCapacity":
+        raise _NoPlaceError(_GROWN)
+    if difference.type == _FILE_SYSTEM and path in _OF_FILE_SYSTEM:
         tags = properties(difference).get("Tags") or ()
         name = next((str(tag["Value"]) for tag in tags if tag["Key"] == "Name"), "")
         if name.startswith(f"{environment}-"):
@@ -262,6 +293,18 @@ def _added(text: str, node: Any, steps: Sequence[Step], value: str) -> str:
 
 def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name) else json.dumps(name)
+
+
+def tagged_in(living: Living) -> Tagged:
+    """Give what counts the resources that are compared and to which the last deployment gave a tag."""
+    keys = [
+        [str(each.get("Key")) for each in stated if isinstance(each, Mapping)]
+        for resource in living.deployed.resources()
+        if resource.type in KINDS
+        and "Tags" in KINDS[resource.type].properties
+        and isinstance(stated := resource.properties.get("Tags"), list)
+    ]
+    return lambda key: sum(key in each for each in keys)
 
 
 def properties_of(living: Living) -> Properties:

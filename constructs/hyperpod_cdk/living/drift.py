@@ -13,7 +13,7 @@ from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.living import groups
 from hyperpod_cdk.living.facts import UNTOLD, Facts, aligned, facts
 from hyperpod_cdk.living.kinds import KINDS
-from hyperpod_cdk.living.look import Kind, Look, Stated, reading
+from hyperpod_cdk.living.look import Ids, Kind, Look, Stated, reading
 from hyperpod_cdk.living.model import Difference, Drift, Next, Unread, outcome
 from hyperpod_cdk.living.standing import Living
 from hyperpod_cdk.review.changes.effects import judge
@@ -49,13 +49,22 @@ class _Place:
     def is_left(self) -> bool:
         """Whether only AWS has it and no update takes it away: of tags CloudFormation removes those that it gave."""
         top = _top(self.where)
+        if self.change is not None and not self.kind.is_left_surely and top != "Tags":
+            return False
         return self.deployed is None and self.file is None and (top == "Tags" or top not in self.kind.properties)
+
+    @property
+    def member(self) -> str:
+        """What the template has as a resource of its own here, empty where it has none: a group's rule, a route."""
+        return self.kind.members.get(_top(self.where), "")
 
     @property
     def is_sent(self) -> bool:
         """Whether the next deployment hands this place to the service."""
         if self.change is None:
             return False
+        if self.kind.differing.fullmatch(self.where):
+            return self.file != self.deployed
         if self.kind.is_sent_whole or self.file != self.deployed:
             return True
         # services take a property of the first level as a whole
@@ -108,19 +117,19 @@ def actual_of(aws: Api, living: Living, resource: Resource) -> Mapping[str, Any]
     if physical is None:
         raise NotAnswered("CloudFormation names no ID of it")
     with reading(f"what the template says of {resource.name}"):
-        stated = stated_of(living.deployed, resource, physical=physical)
+        stated = stated_of(living.deployed, resource, physical=physical, ids=living.ids)
     look = Look(aws=aws, deployed=living.deployed, resource=resource, stated=stated, id=physical)
     with reading(noun(resource.type)):
         return KINDS[resource.type].read(look)
 
 
-def stated_of(assembly: Assembly, resource: Resource, *, physical: str) -> dict[str, Any]:
+def stated_of(assembly: Assembly, resource: Resource, *, physical: str, ids: Ids) -> dict[str, Any]:
     """Give what a template says of a resource, as far as it is compared."""
     kind = KINDS[resource.type]
     properties = {name: each for name, each in resource.properties.items() if name in kind.properties}
     resolved = resolve(assembly, resource.stack, properties)
     found = resolved if isinstance(resolved, dict) else {}
-    return dict(kind.state(Stated(assembly=assembly, resource=resource, properties=found, id=physical)))
+    return dict(kind.state(Stated(assembly=assembly, resource=resource, properties=found, id=physical, ids=ids)))
 
 
 def _compared(
@@ -141,9 +150,9 @@ def _compared(
         )
         return [_difference(gone)], []
     physical = living.ids[resource.stack, resource.logical_id]
-    stated = stated_of(living.deployed, resource, physical=physical)
+    stated = stated_of(living.deployed, resource, physical=physical, ids=living.ids)
     old = facts(stated)
-    new = {} if after is None else facts(stated_of(living.head, after, physical=physical))
+    new = {} if after is None else facts(stated_of(living.head, after, physical=physical, ids=living.ids))
     now = facts(aligned(stated, actual))
     found: list[Difference] = []
     untold: list[str] = []
@@ -228,18 +237,22 @@ def _next(place: _Place) -> Next:
         return _next_of_gone(place)
     if place.is_left:
         return Next(effect="nothing", sentence=place.kind.left)
+    if place.member and (place.file != place.deployed or place.kind.are_members_apart):
+        return _next_of_member(place)
     if place.is_sent:
         return _sent(place, place.file)
+    is_tag = _top(place.where) == "Tags"
     if place.change is not None:
         return Next(
             effect="unknown",
             sentence=(
-                "Unknown: the resource is in the change and this property is not; whether CloudFormation sends it again"
-                " is not documented."
+                f"Unknown: the resource is in the change and this {'tag' if is_tag else 'property'} is not; whether"
+                " CloudFormation sends it again is not documented."
             ),
-            nodes_lost=None if place.resource.type == groups.CLUSTER else 0,
+            nodes_lost=None if place.resource.type == groups.CLUSTER and not is_tag else 0,
         )
-    later = _sent(place, place.file).sentence if place.kind.is_sent_whole else ""
+    is_later = place.kind.is_sent_whole and not place.kind.differing.fullmatch(place.where)
+    later = _sent(place, place.file).sentence if is_later else ""
     return Next(
         effect="nothing",
         sentence=NOT_IN_CHANGE,
@@ -247,24 +260,49 @@ def _next(place: _Place) -> Next:
     )
 
 
+def _next_of_member(place: _Place) -> Next:
+    """Say what comes of something that is a resource of its own in the template."""
+    if place.file == place.deployed:
+        return Next(effect="nothing", sentence=NOT_IN_CHANGE)
+    if place.file is None:
+        if place.actual is None:
+            return Next(effect="agrees", sentence="It is not in the file any more: there is nothing to delete.")
+        return Next(effect="deletes", sentence=f"Deletes {place.member}, as it is now.")
+    if place.deployed is None:
+        return Next(
+            effect="fails",
+            sentence=(
+                f"Fails: CloudFormation creates {place.member} of the file, and there is one already. Delete what was"
+                " created by hand first."
+            ),
+        )
+    if place.actual is None:
+        return Next(effect="fails", sentence=_UPDATES_NOTHING)
+    return Next(effect="sets", sentence=f"Sets {place.where} from {_shown(place.actual)} to {_shown(place.file)}.")
+
+
+_UPDATES_NOTHING: Final = (
+    "Fails: CloudFormation updates a resource that is not there, and the rollback can fail for the same reason. Remove it"
+    " from the file, deploy, and add it again."
+)
+"""CloudFormation user guide, "Troubleshooting CloudFormation", update rollback failed: it assumes that what was deleted
+outside of it still exists."""
+
+
 def _next_of_gone(place: _Place) -> Next:
     if place.file is None:
         return Next(effect="agrees", sentence="It is not in the file any more: there is nothing to delete.")
     if place.change is None:
         return Next(effect="nothing", sentence=f"{NOT_IN_CHANGE} It is not created again.")
-    return Next(
-        effect="fails",
-        sentence=(
-            "Fails: CloudFormation updates a resource that is not there, and rolls back. Take it out of the file, "
-            "deploy, and put it back."
-        ),
-    )
+    return Next(effect="fails", sentence=_UPDATES_NOTHING)
 
 
 def _sent(place: _Place, wanted: str | None) -> Next:
     """Say what comes of it when the service is told what the file says."""
     if wanted == place.actual:
-        return Next(effect="agrees", sentence="The file says what AWS has: nothing changes.")
+        return _agrees(place)
+    if place.kind.resent:
+        return _resent(place, wanted)
     special = groups.sent(place.resource.type, place.where, place.actual, wanted)
     if special is not None:
         return special
@@ -279,6 +317,21 @@ def _sent(place: _Place, wanted: str | None) -> Next:
         return Next(effect="unknown", sentence=f"Unknown: {shown.lower()} again, or fails: {judged.reason}.")
     reason = f": {judged.reason}" if judged.effect is Effect.INTERRUPTED else ""
     return Next(effect="sets", sentence=f"{shown}{reason}.")
+
+
+def _agrees(place: _Place) -> Next:
+    if place.kind.same is not None and place.file != place.deployed:
+        pattern, why = place.kind.same
+        if pattern.fullmatch(place.where):
+            return Next(effect="unknown", sentence=f"Unknown: the file says what AWS has, and {why}.")
+    return Next(effect="agrees", sentence="The file says what AWS has: nothing changes.")
+
+
+def _resent(place: _Place, wanted: str | None) -> Next:
+    if wanted == "there":
+        return Next(effect="makes", sentence=f"Makes {place.where} again: {place.kind.resent}.")
+    shown = f"Sets {place.where} from {_shown(place.actual)} to {_shown(wanted)}"
+    return Next(effect="sets", sentence=f"{shown}: {place.kind.resent}.")
 
 
 def _top(place: str) -> str:

@@ -11,6 +11,7 @@ import yaml
 
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.living.look import TAGS, Kind, Look, Properties, Stated, reading, siblings, taken
+from hyperpod_cdk.templates.assembly import Assembly
 
 _GONE: Final = "ResourceNotFoundException"
 _ADD_ON: Final = "AWS::EKS::Addon"
@@ -52,8 +53,8 @@ def _cluster(look: Look) -> Properties | None:
                     "EnabledTypes": [{"Type": kind} for row in logs if row.get("enabled") for kind in row["types"]]
                 }
             },
-            "Addons": [{"Name": name} for name in _add_ons_by_hand(look)],
-            "AccessEntries": [{"Name": name} for name in _entries_by_hand(look)],
+            "Addons": [{"Name": name} for name in _add_ons(look)],
+            "AccessEntries": [{"Name": name} for name in _entries(look)],
             "Tags": _listed(cluster.get("tags", {})),
         }
 
@@ -61,23 +62,35 @@ def _cluster(look: Look) -> Properties | None:
 def _of_cluster(stated: Stated) -> Properties:
     # the other member is write-only (CloudFormation schema)
     access = taken(stated.properties.get("AccessConfig") or {}, "AuthenticationMode")
-    return {**stated.properties, "AccessConfig": access}
+    add_ons = [each.get("AddonName") for each in _members(stated.assembly, _ADD_ON, stated.id)]
+    entries = [each.get("PrincipalArn") for each in _members(stated.assembly, _ENTRY, stated.id)]
+    return {
+        **stated.properties,
+        "AccessConfig": access,
+        "Addons": [{"Name": each} for each in add_ons if isinstance(each, str)],
+        "AccessEntries": [{"Name": each} for each in entries if isinstance(each, str)],
+    }
 
 
-def _add_ons_by_hand(look: Look) -> list[str]:
-    ours = {each.get("AddonName") for each in siblings(look.deployed, _ADD_ON, of=("ClusterName", look.id))}
+def _members(assembly: Assembly, kind: str, cluster: str) -> list[dict[str, Any]]:
+    return siblings(assembly, kind, of=("ClusterName", cluster))
+
+
+def _add_ons(look: Look) -> list[str]:
+    """Give the add-ons that stand; one of the templates that does not is said where it is: here it counts as there."""
+    ours = [str(each.get("AddonName")) for each in _members(look.deployed, _ADD_ON, look.id)]
     names = look.aws.pages("eks", "list_addons", "addons", clusterName=look.id)
-    return [str(name) for name in names if name not in ours and name != _OF_GUARDDUTY]
+    return [*dict.fromkeys([*ours, *(str(name) for name in names if name != _OF_GUARDDUTY)])]
 
 
-def _entries_by_hand(look: Look) -> list[str]:
-    """Give who was let in by nobody's template; entries that HyperPod and AWS's services make are theirs."""
-    ours = [each.get("PrincipalArn") for each in siblings(look.deployed, _ENTRY, of=("ClusterName", look.id))]
+def _entries(look: Look) -> list[str]:
+    """Give who is let in, as ``_add_ons``; entries that HyperPod and AWS's services make are theirs."""
+    ours = [each.get("PrincipalArn") for each in _members(look.deployed, _ENTRY, look.id)]
     if not all(isinstance(each, str) for each in ours):
         raise NotAnswered("a template lets somebody in whose ARN CloudFormation does not tell")
     names = look.aws.pages("eks", "list_access_entries", "accessEntries", clusterName=look.id)
     others = [str(name) for name in names if name not in ours and ":role/aws-service-role/" not in str(name)]
-    return [name for name in others if _type_of(look, name) not in (None, _OF_HYPERPOD)]
+    return [*map(str, ours), *(name for name in others if _type_of(look, name) not in (None, _OF_HYPERPOD))]
 
 
 def _type_of(look: Look, principal: str) -> str | None:
@@ -184,6 +197,11 @@ KINDS: Final[Mapping[str, Kind]] = {
         read=_cluster,
         state=_of_cluster,
         made_by_hand=re.compile(rf"{TAGS}|Addons\[.+\]|AccessEntries\[.+\]"),
+        members={"Addons": "the add-on", "AccessEntries": "the access entry"},
+        same=(
+            re.compile(r"Version|ResourcesVpcConfig\..+|Logging\..+"),
+            "EKS refuses an update that changes nothing; whether CloudFormation asks for it is not documented",
+        ),
     ),
     _ADD_ON: Kind(
         properties=(

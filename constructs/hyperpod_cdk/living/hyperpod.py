@@ -9,8 +9,9 @@ from typing import Any, Final
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.living import groups
-from hyperpod_cdk.living.look import TAGS, Kind, Look, Properties, reading, taken
+from hyperpod_cdk.living.look import ANY_TAG, TAGS, Kind, Look, Properties, Stated, reading, taken
 from hyperpod_cdk.review.deployed import Api
+from hyperpod_cdk.templates.assembly import Assembly
 from hyperpod_cdk.templates.values import resolve
 
 _QUOTA: Final = "AWS::SageMaker::ComputeQuota"
@@ -63,18 +64,31 @@ def _cluster(look: Look) -> Properties | None:
             "AutoScaling": taken(found.get("AutoScaling", {}), "Mode", "AutoScalerType"),
             "InstanceGroups": [_group(row) for row in found.get("InstanceGroups", ())],
             "RestrictedInstanceGroups": [_group(row) for row in found.get("RestrictedInstanceGroups", ())],
-            "ComputeQuotas": [{"Name": name} for name in _quotas_by_hand(look)],
+            "ComputeQuotas": [{"Name": name} for name in _quotas(look)],
             "Tags": tags,
         }
 
 
-def _quotas_by_hand(look: Look) -> list[str]:
-    """Give the names of quotas that no template has, where the templates have any: else governance is not theirs."""
-    ours = [resolve(look.deployed, each.stack, each.properties.get("Name")) for each in look.deployed.of_type(_QUOTA)]
+def _quotas(look: Look) -> list[str]:
+    """Give the names of quotas that stand, where the templates have any: else governance is not theirs.
+
+    One of the templates that stands no more is said where it is: here it counts as there.
+    """
+    ours = _stated_quotas(look.deployed)
     if not ours:
         return []
     rows = look.aws.pages("sagemaker", "list_compute_quotas", "ComputeQuotaSummaries", ClusterArn=look.id)
-    return [str(row["Name"]) for row in rows if row["Name"] not in ours]
+    return [*dict.fromkeys([*ours, *(str(row["Name"]) for row in rows)])]
+
+
+def _stated_quotas(assembly: Assembly) -> list[str]:
+    names = (resolve(assembly, each.stack, each.properties.get("Name")) for each in assembly.of_type(_QUOTA))
+    return [name for name in names if isinstance(name, str)]
+
+
+def _of_cluster(stated: Stated) -> Properties:
+    quotas = [{"Name": name} for name in _stated_quotas(stated.assembly)]
+    return {**groups.without_scaled(stated), "ComputeQuotas": quotas}
 
 
 def described_in_template(found: Mapping[str, Any], *, like: Properties) -> dict[str, Any]:
@@ -157,13 +171,15 @@ KINDS: Final[Mapping[str, Kind]] = {
             "Tags",
         ),
         read=_cluster,
-        state=groups.without_scaled,
+        state=_of_cluster,
         made_by_hand=re.compile(
             rf"{TAGS}|{_GROUP}|ComputeQuotas\[.+\]|(?:AutoScaling|TieredStorageConfig)\.Mode"
             rf"|{_GROUP}\.(?:MinInstanceCount|TrainingPlanArn|KubernetesConfig\.(?:Labels|Taints)\b.*"
             r"|OnStartDeepHealthChecks|ScheduledUpdateConfig\..*)"
         ),
         is_sent_whole=True,
+        members={"ComputeQuotas": "the quota"},
+        differing=re.compile(rf"{ANY_TAG}|{_GROUP}\.Image(?:Id|ReleaseVersion)"),
     ),
     _QUOTA: Kind(
         properties=("Name", "Description", "ComputeQuotaConfig", "ComputeQuotaTarget", "ActivationState", "Tags"),

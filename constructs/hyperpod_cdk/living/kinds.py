@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hyperpod_cdk.living import eks, hyperpod, network, storage
+from hyperpod_cdk.living import eks, hyperpod, identity, network, objects, storage, watching
 from hyperpod_cdk.living.look import Kind
 
-KINDS: Final[Mapping[str, Kind]] = {**hyperpod.KINDS, **eks.KINDS, **storage.KINDS, **network.KINDS}
+KINDS: Final[Mapping[str, Kind]] = {
+    **hyperpod.KINDS,
+    **eks.KINDS,
+    **objects.KINDS,
+    **storage.KINDS,
+    **network.KINDS,
+    **identity.KINDS,
+    **watching.KINDS,
+}
 """How each is compared, by CloudFormation's name of the type."""

@@ -18,6 +18,10 @@ from hyperpod_cdk.templates.values import resolve
 
 Properties = Mapping[str, Any]
 
+Ids = Mapping[tuple[str, str], str]
+"""Physical IDs by stack and logical ID."""
+
+ANY_TAG: Final = r"Tags\[.+\]"
 TAGS: Final = r"Tags\[(?!aws:).+\]"
 """Tags that somebody may have added: ``aws:`` ones are AWS's own."""
 
@@ -31,6 +35,12 @@ class Look:
     resource: Resource
     stated: Properties
     id: str
+
+    @property
+    def properties(self) -> Properties:
+        """All that the deployed template says, references resolved."""
+        found = resolve(self.deployed, self.resource.stack, dict(self.resource.properties))
+        return found if isinstance(found, dict) else {}
 
     def found(self, service: str, operation: str, *missing: str, **params: Any) -> Mapping[str, Any] | None:
         """Make one call, once in a run; None where AWS says by a code of ``missing`` that there is no such thing.
@@ -59,6 +69,7 @@ class Stated:
     resource: Resource
     properties: Properties
     id: str
+    ids: Ids = field(default_factory=dict)
 
 
 State = Callable[[Stated], Properties]
@@ -77,7 +88,12 @@ class Kind:
     ``properties`` are those of the template that count, ``state`` brings them into the form of ``read``.
     ``made_by_hand`` matches places that count where only AWS has them; everywhere else what the template does not state
     is AWS's default. ``is_sent_whole``: its handler is taken to send all of it with any change of its template.
-    ``left`` says what becomes of what no template has.
+    ``left`` says what becomes of what no template has; where not ``is_left_surely``, while the resource is in no
+    change. ``members`` are the places, by their first level, that are resources of their own in a template, and what
+    each is called; where not ``are_members_apart``, they may also stand in the resource itself. ``resent`` says why
+    every update sends all of it again, ``same`` matches places of which the service refuses an update to what it has
+    already, and says so. ``differing`` matches places that are taken to go to the service only where the two templates
+    differ, whatever AWS has.
     """
 
     properties: tuple[str, ...]
@@ -86,6 +102,12 @@ class Kind:
     made_by_hand: re.Pattern[str] = field(default=re.compile(TAGS))
     is_sent_whole: bool = False
     left: str = "Nothing: no template has it, and CloudFormation leaves it as it is."
+    is_left_surely: bool = True
+    members: Mapping[str, str] = field(default_factory=dict)
+    are_members_apart: bool = True
+    resent: str = ""
+    same: tuple[re.Pattern[str], str] | None = None
+    differing: re.Pattern[str] = field(default=re.compile(ANY_TAG))
 
 
 @contextmanager

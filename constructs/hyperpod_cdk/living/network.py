@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.aws_shapes import ROUTE_TARGETS
+from hyperpod_cdk.living.facts import canonical
 from hyperpod_cdk.living.look import (
     TAGS,
     Kind,
@@ -41,7 +42,7 @@ def _group(look: Look) -> Properties | None:
         (group,) = found["SecurityGroups"]
         egress = [rule for row in group.get("IpPermissionsEgress", ()) for rule in _granted(row, "to")]
         if not look.stated.get("Egress"):
-            egress = [rule for rule in egress if rule != _DEFAULT_EGRESS]
+            egress = [rule for rule in egress if rule[0] != _DEFAULT_EGRESS]
         return {
             "Ingress": _rules(rule for row in group.get("IpPermissions", ()) for rule in _granted(row, "from")),
             "Egress": _rules(egress),
@@ -49,20 +50,26 @@ def _group(look: Look) -> Properties | None:
         }
 
 
-def _granted(row: Mapping[str, Any], word: str) -> Iterator[str]:
-    others = [
-        *(each["CidrIp"] for each in row.get("IpRanges", ())),
-        *(each["CidrIpv6"] for each in row.get("Ipv6Ranges", ())),
-        *(each["PrefixListId"] for each in row.get("PrefixListIds", ())),
-        *(each["GroupId"] for each in row.get("UserIdGroupPairs", ())),
-    ]
-    for other in others:
-        yield _rule(row["IpProtocol"], row.get("FromPort"), row.get("ToPort"), word, other)
+_Rule = tuple[str, str | None]
+"""A rule in words, and what it is described as."""
+
+
+def _granted(row: Mapping[str, Any], word: str) -> Iterator[_Rule]:
+    others = (
+        ("IpRanges", "CidrIp"),
+        ("Ipv6Ranges", "CidrIpv6"),
+        ("PrefixListIds", "PrefixListId"),
+        ("UserIdGroupPairs", "GroupId"),
+    )
+    for name, key in others:
+        for each in row.get(name, ()):
+            rule = _rule(row["IpProtocol"], row.get("FromPort"), row.get("ToPort"), word, each[key])
+            yield rule, each.get("Description")
 
 
 def _of_group(stated: Stated) -> Properties:
     """Put the rules of a group together: those in it, and those that are resources of their own."""
-    rules: dict[str, list[str]] = {}
+    rules: dict[str, list[_Rule]] = {}
     for direction, word, members in (
         ("Ingress", "from", ("CidrIp", "CidrIpv6", "SourcePrefixListId", "SourceSecurityGroupId")),
         ("Egress", "to", ("CidrIp", "CidrIpv6", "DestinationPrefixListId", "DestinationSecurityGroupId")),
@@ -75,12 +82,12 @@ def _of_group(stated: Stated) -> Properties:
     return {"Ingress": _rules(rules["Ingress"]), "Egress": _rules(rules["Egress"]), "Tags": tags}
 
 
-def _stated_rule(row: Mapping[str, Any], word: str, members: tuple[str, ...], resource: Resource) -> str:
+def _stated_rule(row: Mapping[str, Any], word: str, members: tuple[str, ...], resource: Resource) -> _Rule:
     other = next((row[name] for name in members if row.get(name) is not None), None)
     ports = (row.get("FromPort"), row.get("ToPort"))
     if any(isinstance(each, (Reference, Unknown)) for each in (other, row.get("IpProtocol"), *ports)):
         raise NotAnswered(f"a rule of {resource.name} names a side that CloudFormation does not tell")
-    return _rule(row.get("IpProtocol"), *ports, word, other)
+    return _rule(row.get("IpProtocol"), *ports, word, other), row.get("Description")
 
 
 def _rule(protocol: object, first: object, last: object, word: str, other: object) -> str:
@@ -91,8 +98,8 @@ def _rule(protocol: object, first: object, last: object, word: str, other: objec
     return f"{protocol}{'' if first is None or str(first) == _ALL else ports} {word} {other}"
 
 
-def _rules(rules: Any) -> list[dict[str, str]]:
-    return [{"Rule": rule} for rule in dict.fromkeys(rules)]
+def _rules(rules: Iterable[_Rule]) -> list[dict[str, str | None]]:
+    return [{"Rule": rule, "Description": description} for rule, description in dict(rules).items()]
 
 
 def _routes(look: Look) -> Properties | None:
@@ -129,26 +136,116 @@ def _endpoint(look: Look) -> Properties | None:
         return None
     with reading("ec2:DescribeVpcEndpoints"):
         (endpoint,) = found["VpcEndpoints"]
+        if str(endpoint.get("State", "")).lower() in _NO_ENDPOINT:
+            return None
         return {
             **taken(endpoint, "ServiceName", "VpcEndpointType", "VpcId", "SubnetIds", "RouteTableIds"),
             **taken(endpoint, "PrivateDnsEnabled", "Tags"),
-            "PolicyDocument": statements(parsed_policy(endpoint.get("PolicyDocument"))),
+            "PolicyDocument": _allowed(look, endpoint.get("PolicyDocument")),
             "SecurityGroupIds": [each["GroupId"] for each in endpoint.get("Groups", ())],
         }
 
+
+def _of_endpoint(stated: Stated) -> Properties:
+    if stated.properties.get("PolicyDocument") is None:
+        return {**stated.properties, "PolicyDocument": _EVERYTHING}
+    return with_statements(stated)
+
+
+def _allowed(look: Look, document: Any) -> Any:
+    """Give a policy by its statements, as one text where the template says nothing of it."""
+    rows = statements(parsed_policy(document))
+    if look.stated.get("PolicyDocument") != _EVERYTHING:
+        return rows
+    return _EVERYTHING if rows in (statements(_FULL_ACCESS), []) else canonical(rows)
+
+
+_EVERYTHING: Final = "full access"
+"""What EC2 gives an endpoint whose template says nothing (EC2 API reference, CreateVpcEndpoint)."""
+
+_FULL_ACCESS: Final = {"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}]}
+
+
+def _vpc(look: Look) -> Properties | None:
+    found = look.found("ec2", "describe_vpcs", "InvalidVpcID.NotFound", VpcIds=[look.id])
+    if found is None:
+        return None
+    hostnames = look.aws.call("ec2", "describe_vpc_attribute", VpcId=look.id, Attribute="enableDnsHostnames")
+    support = look.aws.call("ec2", "describe_vpc_attribute", VpcId=look.id, Attribute="enableDnsSupport")
+    with reading("ec2:DescribeVpcs"):
+        (vpc,) = found["Vpcs"]
+        rows = vpc.get("CidrBlockAssociationSet", ())
+        blocks = [row["CidrBlock"] for row in rows if row["CidrBlockState"]["State"] in ("associated", "associating")]
+        return {
+            "EnableDnsHostnames": hostnames["EnableDnsHostnames"]["Value"],
+            "EnableDnsSupport": support["EnableDnsSupport"]["Value"],
+            "CidrBlocks": [{"Name": each} for each in blocks],
+            "Tags": vpc.get("Tags", []),
+        }
+
+
+def _of_vpc(stated: Stated) -> Properties:
+    own = stated.resource.properties.get("CidrBlock")
+    more = [
+        each.get("CidrBlock") for each in siblings(stated.assembly, "AWS::EC2::VPCCidrBlock", of=("VpcId", stated.id))
+    ]
+    return {**stated.properties, "CidrBlocks": [{"Name": each} for each in (own, *more) if isinstance(each, str)]}
+
+
+def _subnet(look: Look) -> Properties | None:
+    found = look.found("ec2", "describe_subnets", "InvalidSubnetID.NotFound", SubnetIds=[look.id])
+    if found is None:
+        return None
+    of_subnet = [{"Name": "association.subnet-id", "Values": [look.id]}]
+    tables = look.aws.call("ec2", "describe_route_tables", Filters=of_subnet)
+    with reading("ec2:DescribeSubnets"):
+        (subnet,) = found["Subnets"]
+        return {
+            "MapPublicIpOnLaunch": subnet["MapPublicIpOnLaunch"],
+            "RouteTableId": next((each["RouteTableId"] for each in tables["RouteTables"]), None),
+            "Tags": subnet.get("Tags", []),
+        }
+
+
+def _of_subnet(stated: Stated) -> Properties:
+    rows = siblings(stated.assembly, "AWS::EC2::SubnetRouteTableAssociation", of=("SubnetId", stated.id))
+    table = next((each.get("RouteTableId") for each in rows), None)
+    return {"MapPublicIpOnLaunch": False, **stated.properties, "RouteTableId": table}
+
+
+def _flow_log(look: Look) -> Properties | None:
+    found = look.found("ec2", "describe_flow_logs", "InvalidFlowLogId.NotFound", FlowLogIds=[look.id])
+    with reading("ec2:DescribeFlowLogs"):
+        rows = () if found is None else found["FlowLogs"]
+        told = ("ResourceId", "TrafficType", "LogDestinationType", "LogGroupName")
+        return next((taken(row, *told, "Tags") for row in rows), None)
+
+
+def _nat_gateway(look: Look) -> Properties | None:
+    found = look.found("ec2", "describe_nat_gateways", "NatGatewayNotFound", NatGatewayIds=[look.id])
+    with reading("ec2:DescribeNatGateways"):
+        rows = () if found is None else found["NatGateways"]
+        return next((taken(row, "SubnetId", "Tags") for row in rows if row["State"] not in _NO_GATEWAY), None)
+
+
+_NO_ENDPOINT: Final = ("deleting", "deleted", "rejected", "failed", "expired")
+_NO_GATEWAY: Final = ("deleting", "deleted", "failed")
 
 KINDS: Final[Mapping[str, Kind]] = {
     _GROUP: Kind(
         properties=("SecurityGroupIngress", "SecurityGroupEgress", "Tags"),
         read=_group,
         state=_of_group,
-        made_by_hand=re.compile(rf"{TAGS}|(?:In|E)gress\[.+\]"),
+        made_by_hand=re.compile(rf"{TAGS}|(?:In|E)gress\[[^\]]+\]"),
+        members={"Ingress": "the rule", "Egress": "the rule"},
+        are_members_apart=False,
     ),
     "AWS::EC2::RouteTable": Kind(
         properties=("Tags",),
         read=_routes,
         state=_of_routes,
         made_by_hand=re.compile(rf"{TAGS}|Routes\[.+\]"),
+        members={"Routes": "the route"},
     ),
     "AWS::EC2::VPCEndpoint": Kind(
         properties=(
@@ -163,7 +260,25 @@ KINDS: Final[Mapping[str, Kind]] = {
             "Tags",
         ),
         read=_endpoint,
-        state=with_statements,
-        made_by_hand=re.compile(TAGS),
+        state=_of_endpoint,
+        made_by_hand=re.compile(rf"{TAGS}|PolicyDocument\[.+\]"),
     ),
+    "AWS::EC2::VPC": Kind(
+        properties=("EnableDnsHostnames", "EnableDnsSupport", "Tags"),
+        read=_vpc,
+        state=_of_vpc,
+        made_by_hand=re.compile(rf"{TAGS}|CidrBlocks\[.+\]"),
+        members={"CidrBlocks": "the block"},
+    ),
+    "AWS::EC2::Subnet": Kind(
+        properties=("MapPublicIpOnLaunch", "Tags"),
+        read=_subnet,
+        state=_of_subnet,
+        made_by_hand=re.compile(rf"{TAGS}|RouteTableId"),
+        members={"RouteTableId": "the association"},
+    ),
+    "AWS::EC2::FlowLog": Kind(
+        properties=("ResourceId", "TrafficType", "LogDestinationType", "LogGroupName", "Tags"), read=_flow_log
+    ),
+    "AWS::EC2::NatGateway": Kind(properties=("SubnetId", "Tags"), read=_nat_gateway),
 }

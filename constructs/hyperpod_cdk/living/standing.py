@@ -9,11 +9,9 @@ from typing import Any, Final
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.living.look import Ids as Ids  # noqa: PLC0414
 from hyperpod_cdk.review.deployed import Api, read_deployed
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Resource, Stack
-
-Ids = Mapping[tuple[str, str], str]
-"""Physical IDs by stack and logical ID."""
 
 _SAME_AS_ID: Final = frozenset(
     {
@@ -41,6 +39,8 @@ _MADE: Final = {
     ("AWS::Grafana::Workspace", "Arn"): "arn:{partition}:grafana:{region}:{account}:/workspaces/{id}",
     ("AWS::APS::Workspace", "WorkspaceId"): "{name}",
     ("AWS::S3::Bucket", "Arn"): "arn:{partition}:s3:::{id}",
+    ("AWS::Lambda::Function", "Arn"): "arn:{partition}:lambda:{region}:{account}:function:{id}",
+    ("AWS::Logs::LogGroup", "Arn"): "arn:{partition}:logs:{region}:{account}:log-group:{id}:*",
     ("AWS::KMS::Key", "Arn"): "arn:{partition}:kms:{region}:{account}:key/{id}",
 }
 """Attributes that are made of the physical ID (service authorization reference, resource types); ``name`` is the last
@@ -82,23 +82,29 @@ def read_living(aws: Api, head: Assembly) -> Living:
             if row.get("PhysicalResourceId")
         }
     return Living(
-        deployed=grounded(found.base, ids),
-        head=grounded(found.head, ids),
+        deployed=grounded(found.base, ids, found.arns),
+        head=grounded(found.head, ids, found.arns),
         ids=ids,
         statuses=found.statuses,
         notes=found.notes,
     )
 
 
-def grounded(assembly: Assembly, ids: Ids) -> Assembly:
-    """Give an assembly in whose templates every reference to what stands is what AWS calls it."""
-    return replace(assembly, stacks=tuple(_grounded(stack, ids) for stack in assembly.stacks))
+def grounded(assembly: Assembly, ids: Ids, arns: Mapping[str, str] | None = None) -> Assembly:
+    """Give an assembly in whose templates every reference to what stands is what AWS calls it.
+
+    ``arns`` are those of the stacks, by name.
+    """
+    stacks = (_grounded(stack, ids, (arns or {}).get(stack.name, "")) for stack in assembly.stacks)
+    return replace(assembly, stacks=tuple(stacks))
 
 
-def _grounded(stack: Stack, ids: Ids) -> Stack:
+def _grounded(stack: Stack, ids: Ids, arn: str) -> Stack:
     partition = (regions.partition_of(stack.region) or "") if stack.region else ""
 
     pseudo = {"AWS::Partition": partition, "AWS::URLSuffix": regions.dns_suffix(partition)} if partition else {}
+    if arn:
+        pseudo["AWS::StackId"] = arn
 
     def told(value: Any) -> Any:
         if isinstance(value, list):
@@ -130,6 +136,7 @@ def _grounded(stack: Stack, ids: Ids) -> Stack:
                 for name, body in stack.template.get("Resources", {}).items()
             },
             "Outputs": told(stack.template.get("Outputs", {})),
+            **({"Conditions": told(stack.template["Conditions"])} if "Conditions" in stack.template else {}),
         },
     )
 

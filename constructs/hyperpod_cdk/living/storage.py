@@ -12,6 +12,7 @@ from botocore.exceptions import BotoCoreError
 
 from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.living.look import (
+    ANY_TAG,
     Kind,
     Look,
     Properties,
@@ -177,6 +178,12 @@ KINDS: Final[Mapping[str, Kind]] = {
             "Tags",
         ),
         read=_file_system,
+        # UpdateFileSystem takes each of them by itself (FSx API reference)
+        differing=re.compile(rf"{ANY_TAG}|LustreConfiguration\..+"),
+        same=(
+            re.compile(r"StorageCapacity"),
+            "FSx takes only a capacity greater than what is there: write a greater one, or leave the old one there",
+        ),
     ),
     "Custom::CDKBucketDeployment": Kind(
         properties=("DestinationBucketName", "DestinationBucketKeyPrefix", "SourceBucketNames", "SourceObjectKeys"),

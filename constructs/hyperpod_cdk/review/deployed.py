@@ -60,7 +60,8 @@ class Deployed:
 
     A stack that exists keeps the values of its parameters, so the head's defaults give way to them. ``notes`` say what
     of the stacks is not as it should be, ``statuses`` are those of all stacks that were found, by name, ``protected``
-    the names of those with termination protection, ``empty`` of those that an import has begun and could not fill.
+    the names of those with termination protection, ``empty`` of those that an import has begun and could not fill,
+    ``arns`` the stacks' ARNs by name.
     """
 
     base: Assembly
@@ -69,6 +70,7 @@ class Deployed:
     statuses: Mapping[str, str] = field(default_factory=dict)
     protected: frozenset[str] = frozenset()
     empty: frozenset[str] = frozenset()
+    arns: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_deployed(aws: Api, head: Assembly) -> Deployed:
@@ -104,6 +106,7 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
         statuses=statuses,
         protected=frozenset(str(each["StackName"]) for each in found if each.get("EnableTerminationProtection")),
         empty=empty,
+        arns={str(each["StackName"]): str(each["StackId"]) for each in found if each.get("StackId")},
     )
 
 

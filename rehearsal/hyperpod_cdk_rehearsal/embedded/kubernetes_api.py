@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import threading
+import uuid
 from dataclasses import dataclass, field
 from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +25,32 @@ TOKEN_PREFIX = "Bearer k8s-aws-v1."  # noqa: S105 - how every EKS token begins
 GROUPS = ("apps", "batch", "rbac.authorization.k8s.io")
 KUEUE_GROUP = "kueue.x-k8s.io"
 DAEMON_SETS = ["apis", "apps", "v1", "namespaces"]
+NAMESPACED = 4
+ONE_OBJECT = 2
+"""Parts of a path below a version: namespaces, a name, kind, name; kind, name."""
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+CLUSTER_SCOPED = frozenset(
+    {
+        "ClusterQueue",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "CustomResourceDefinition",
+        "HyperpodNodeClass",
+        "IngressClass",
+        "Namespace",
+        "NodePool",
+        "PersistentVolume",
+        "PriorityClass",
+        "ResourceFlavor",
+        "StorageClass",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "WorkloadPriorityClass",
+    }
+)
+"""Kinds that stand in no namespace (Kubernetes, Kueue and Karpenter references)."""
+
 ADDON_DAEMON_SETS = {"vpc-cni": ("aws-node", "amazon-k8s-cni"), "kube-proxy": ("kube-proxy", "eks/kube-proxy")}
 """Add-ons that run on every node: the DaemonSet's name and the image's."""
 
@@ -42,8 +69,8 @@ class KubernetesApi:
         """Where it listens; it begins to when first asked for."""
         return f"https://127.0.0.1:{self._server.server_address[1]}"
 
-    def answer(self, path: str, token: str) -> tuple[int, dict[str, Any]]:
-        """Give status and body for a GET."""
+    def answer(self, path: str, token: str, patch: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """Give status and body for a GET, or a PATCH of an object that was applied."""
         name, *parts = path.strip("/").split("/")
         cluster = eks_clusters(self.context).get(name)
         if cluster is None:
@@ -53,11 +80,56 @@ class KubernetesApi:
             return 401, {}
         if admission == "forbidden":
             return 403, {}
+        if patch is not None:
+            self._patch(cluster, parts, patch)
+        found = self._found(cluster, parts)
+        return (404, {}) if found is None else (200, found)
+
+    def _patch(self, cluster: EksCluster, parts: list[str], patch: dict[str, Any]) -> None:
+        """Merge into an object; what is no mapping is replaced."""
+        found = self._of_store(cluster, parts)
+        if found is not None and "metadata" in found:
+            kubernetes_store.patch(self.context, cluster.name, found, patch)
+
+    def _found(self, cluster: EksCluster, parts: list[str]) -> dict[str, Any] | None:
         if parts == ["apis"]:
-            return 200, {"kind": "APIGroupList", "groups": [{"name": group} for group in self._groups(name)]}
+            return {"kind": "APIGroupList", "groups": [{"name": group} for group in self._groups(cluster.name)]}
         if parts[: len(DAEMON_SETS)] == DAEMON_SETS and parts[-1] == "daemonsets":
-            return 200, {"kind": "DaemonSetList", "items": self._daemon_sets(cluster, parts[len(DAEMON_SETS)])}
-        return 404, {}
+            return {"kind": "DaemonSetList", "items": self._daemon_sets(cluster, parts[len(DAEMON_SETS)])}
+        return self._of_store(cluster, parts) if parts[:1] in (["api"], ["apis"]) else None
+
+    def _of_store(self, cluster: EksCluster, parts: list[str]) -> dict[str, Any] | None:
+        """Give the kinds of a version, or one object as it was applied; None where there is none."""
+        of_core = parts[0] == "api"
+        version, rest = ("/".join(parts[1:2]), parts[2:]) if of_core else ("/".join(parts[1:3]), parts[3:])
+        stored = [each for each in self._standing(cluster.name) if each.get("apiVersion") == version]
+        if not rest:
+            return {"kind": "APIResourceList", "groupVersion": version, "resources": _kinds(stored)} if stored else None
+        space = None
+        if rest[0] == "namespaces" and len(rest) == NAMESPACED:
+            space, rest = rest[1], rest[2:]
+        if len(rest) != ONE_OBJECT:
+            return None
+        return next(
+            (
+                _as_kept(each)
+                for each in stored
+                if kubernetes_store.plural(str(each.get("kind"))) == rest[0]
+                and each["metadata"]["name"] == rest[1]
+                and (str(each["kind"]) in CLUSTER_SCOPED or (each["metadata"].get("namespace") or "default") == space)
+            ),
+            None,
+        )
+
+    def _standing(self, cluster: str) -> list[dict[str, Any]]:
+        """Give what was applied, and the namespaces that Kubernetes makes by itself."""
+        stored = kubernetes_store.objects(self.context, cluster)
+        there = {each["metadata"]["name"] for each in stored if each.get("kind") == "Namespace"}
+        own = [
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            for name in sorted(kubernetes_store.BUILT_IN_NAMESPACES - there)
+        ]
+        return [*stored, *own]
 
     def stop(self) -> None:
         """Listen no more."""
@@ -89,7 +161,13 @@ class KubernetesApi:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                status, body = api.answer(self.path, self.headers.get("Authorization", ""))
+                self._answer(None)
+
+            def do_PATCH(self) -> None:
+                self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+            def _answer(self, patch: dict[str, Any] | None) -> None:
+                status, body = api.answer(self.path, self.headers.get("Authorization", ""), patch)
                 text = json.dumps(body).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
@@ -101,6 +179,29 @@ class KubernetesApi:
                 """Say nothing: the standard error is the log of the embedded AWS."""
 
         return loopback_tls.serve(Handler, name="kubernetes-api")
+
+
+def _kinds(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    kinds = sorted({str(each["kind"]) for each in objects})
+    return [
+        {"name": kubernetes_store.plural(kind), "kind": kind, "namespaced": kind not in CLUSTER_SCOPED}
+        for kind in kinds
+    ]
+
+
+def _as_kept(item: dict[str, Any]) -> dict[str, Any]:
+    """Give an object with what every API server adds to it (Kubernetes API reference, ObjectMeta)."""
+    metadata = item["metadata"]
+    applied = {LAST_APPLIED: json.dumps(item), **(metadata.get("annotations") or {})}
+    return {
+        **item,
+        "metadata": {
+            **metadata,
+            "uid": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{item['kind']}/{metadata['name']}")),
+            "resourceVersion": "1",
+            "annotations": applied,
+        },
+    }
 
 
 @dataclass

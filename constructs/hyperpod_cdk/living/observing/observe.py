@@ -161,7 +161,7 @@ def _filled(aws: Api, living: Living, redactor: Redactor) -> tuple[Filled, ...]:
             continue
         physical = living.ids[resource.stack, resource.logical_id]
         try:
-            stated = stated_of(living.deployed, resource, physical=physical)
+            stated = stated_of(living.deployed, resource, physical=physical, ids=living.ids)
         except NotAnswered:
             continue
         old, now = facts(stated), facts(aligned(stated, answer))

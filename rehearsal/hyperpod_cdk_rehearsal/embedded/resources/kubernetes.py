@@ -25,7 +25,6 @@ from hyperpod_cdk_rehearsal.embedded.services.stores import eks_clusters, hyperp
 NO_CLUSTER = "there is no Kubernetes here; its objects are recorded"
 MANIFEST_FILE = "/tmp/manifest.yaml"  # noqa: S108 - the path in kubectl's messages, nothing is written
 KUBECONFIG = "/tmp/kubeconfig"  # noqa: S108 - as above
-BUILT_IN_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
 CHART_NAMESPACES = frozenset({"aws-hyperpod", "kubeflow"})
 """Namespaces that the HyperPod dependency chart makes."""
 KARPENTER_GROUPS = frozenset({hyperpod.KARPENTER_NODE_CLASS["group"], hyperpod.KARPENTER_NODE_POOL["group"]})
@@ -95,7 +94,7 @@ def patch(play: Play) -> Answer:
     kind, _, name = str(properties["ResourceName"]).partition("/")
     found = _find(play.context, cluster, kind, name, properties["ResourceNamespace"])
     if found is not None and isinstance(wanted, dict):
-        kubernetes_store.record_manifest(play.context, cluster, [_merged(found, wanted)])
+        kubernetes_store.record_manifest(play.context, cluster, [kubernetes_store.merged(found, wanted)])
     return Answer(reason=NO_CLUSTER)
 
 
@@ -114,7 +113,7 @@ def object_value(play: Play) -> Answer:
             break
     else:
         arguments = ["get", "-n", namespace, kind, name, f"-o=jsonpath='{{{properties['JsonPath']}}}'"]
-        last = f'Error from server (NotFound): {_plural(kind)} "{name}" not found\n'.encode()
+        last = f'Error from server (NotFound): {kubernetes_store.plural(kind)} "{name}" not found\n'.encode()
         error = str(last) if found is None else None
         raise _worded(play, f"Timeout waiting for output from kubectl command: {arguments} (last_error={error})")
     return Answer(data={"Value": value if isinstance(value, str) else json.dumps(value)}, reason=NO_CLUSTER)
@@ -131,7 +130,7 @@ def namespaces(context: Context, cluster: str) -> frozenset[str]:
     from_chart = CHART_NAMESPACES if any(row.is_of(kubernetes_store.HYPERPOD_CHART) for row in releases) else set()
     rows = [addons.get(name) for name in _addon_names(context, cluster)]
     from_addons = {row.namespace for row in rows if row is not None and row.namespace}
-    return frozenset(BUILT_IN_NAMESPACES | stored | from_chart | from_addons)
+    return frozenset(kubernetes_store.BUILT_IN_NAMESPACES | stored | from_chart | from_addons)
 
 
 def _addon_names(context: Context, cluster: str) -> list[str]:
@@ -193,7 +192,7 @@ def _problem(context: Context, cluster: str, item: Mapping[str, Any], *, verb: s
     if namespace and namespace not in namespaces(context, cluster):
         return f'Error from server (NotFound): {where}: namespaces "{namespace}" not found'
     if verb == "creating" and _stands(context, cluster, item):
-        return f'Error from server (AlreadyExists): {where}: {_plural(kind)} "{name}" already exists'
+        return f'Error from server (AlreadyExists): {where}: {kubernetes_store.plural(kind)} "{name}" already exists'
     return _unchangeable(context, cluster, item)
 
 
@@ -307,33 +306,10 @@ def _find(context: Context, cluster: str, kind: str, name: str, namespace: str) 
     for item in [*kubernetes_store.objects(context, cluster), *of_addons]:
         metadata = item.get("metadata") or {}
         own = str(item.get("kind", ""))
-        same_kind = wanted in {own.lower(), _plural(own)}
+        same_kind = wanted in {own.lower(), kubernetes_store.plural(own)}
         if same_kind and metadata.get("name") == name and metadata.get("namespace") in {None, "", namespace}:
             return item
     return None
-
-
-def _plural(kind: str) -> str:
-    """The resource name of a kind, by English rules; kubectl asks the server."""
-    word = kind.lower()
-    if word.endswith(("s", "x", "ch")):
-        return f"{word}es"
-    if word.endswith("y"):
-        return f"{word[:-1]}ies"
-    return f"{word}s"
-
-
-def _merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON merge patch: null removes, mappings merge, everything else replaces."""
-    merged = dict(base)
-    for key, value in change.items():
-        if value is None:
-            merged.pop(key, None)
-        elif isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
-            merged[key] = _merged(merged[key], value)
-        else:
-            merged[key] = value
-    return merged
 
 
 def _at_path(item: Any, path: str) -> Any:

@@ -453,7 +453,8 @@ def _update_problems(
 
 def _check_growth(view: Mapping[str, Any], capacity_gib: int | None, changes: Mapping[str, Any]) -> None:
     configuration = view["LustreConfiguration"]
-    if capacity_gib is not None and capacity_gib < view["StorageCapacity"]:
+    # "The value must be greater than the current storage capacity" (FSx API reference, UpdateFileSystem)
+    if capacity_gib is not None and capacity_gib <= view["StorageCapacity"]:
         raise ServiceError(
             "BadRequest",
             f"StorageCapacity can only grow: the file system has {view['StorageCapacity']} GiB, got {capacity_gib}.",

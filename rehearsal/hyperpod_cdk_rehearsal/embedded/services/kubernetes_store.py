@@ -12,6 +12,8 @@ TEAM_NAMESPACE_PREFIX = "hyperpod-ns-"
 HYPERPOD_CHART = "hyperpod"
 KUEUE_CHART = "kueue"
 
+BUILT_IN_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
+
 ObjectKey = tuple[str, str, str, str]
 
 
@@ -59,6 +61,29 @@ def record_manifest(context: Context, cluster_name: str, objects: Iterable[Mappi
         stored = _store(context).objects.setdefault(cluster_name, {})
         for manifest in _flat(objects):
             stored[_key(manifest)] = dict(manifest)
+
+
+def patch(context: Context, cluster_name: str, item: Mapping[str, Any], change: Mapping[str, Any]) -> None:
+    """Merge a change into an object of the store: null removes, mappings merge, everything else replaces."""
+    with context.state.lock:
+        stored = _store(context).objects.setdefault(cluster_name, {})
+        key = _key(item)
+        if key in stored:
+            stored[key] = merged(stored[key], change)
+
+
+def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON merge patch: null removes, mappings merge, everything else replaces."""
+    found = dict(base)
+    for key, value in change.items():
+        if value is None:
+            found.pop(key, None)
+        elif isinstance(value, Mapping):
+            inner = found.get(key)
+            found[key] = merged(inner if isinstance(inner, Mapping) else {}, value)
+        else:
+            found[key] = value
+    return found
 
 
 def remove_manifest(context: Context, cluster_name: str, objects: Iterable[Mapping[str, Any]]) -> None:
@@ -109,6 +134,16 @@ def team_objects(team: str) -> list[dict[str, Any]]:
             "spec": {"clusterQueue": cluster_queue},
         },
     ]
+
+
+def plural(kind: str) -> str:
+    """The resource name of a kind, by English rules; kubectl asks the server."""
+    word = kind.lower()
+    if word.endswith(("s", "x", "ch")):
+        return f"{word}es"
+    if word.endswith("y"):
+        return f"{word[:-1]}ies"
+    return f"{word}s"
 
 
 def _store(context: Context) -> KubernetesStore:
