@@ -17,7 +17,7 @@ from hyperpod_cdk.living.objects import MANIFEST
 from hyperpod_cdk.living.standing import read_living
 from tests.living.account import Account
 
-VOLUME = {
+VOLUME: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "PersistentVolume",
     "metadata": {"name": "near", "labels": {"app": "near"}},
@@ -34,7 +34,7 @@ SECRET = {
     "metadata": {"name": "token", "namespace": "kube-system"},
     "data": {"t": "eA=="},
 }
-QUEUE = {
+QUEUE: dict[str, Any] = {
     "apiVersion": "kueue.x-k8s.io/v1beta1",
     "kind": "LocalQueue",
     "metadata": {"name": "jobs", "namespace": "research"},

@@ -506,8 +506,8 @@ def test_what_is_said_to_fail_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         eks.create_access_entry(clusterName=cluster, principalArn=_dana(account))
         data = copy.deepcopy(life.data)
         _admits_dana(data)
-        (said,) = look(life, data).differences
-        assert (said.path, said.next.effect) == ("AccessEntries[arn:aws:iam::111122223333:role/dana]", "fails")
+        (one,) = look(life, data).differences
+        assert (one.path, one.next.effect) == ("AccessEntries[arn:aws:iam::111122223333:role/dana]", "fails")
         assert not _attempted(life, _admits_dana)
         # as it says: what was made by hand goes first
         eks.delete_access_entry(clusterName=cluster, principalArn=f"arn:aws:iam::{ACCOUNT}:role/dana")
