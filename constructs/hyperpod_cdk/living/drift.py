@@ -282,8 +282,8 @@ def _next_of_member(place: _Place) -> Next:
 
 
 _UPDATES_NOTHING: Final = (
-    "Fails: CloudFormation updates a resource that is not there, and the rollback can fail for the same reason. Remove it"
-    " from the file, deploy, and add it again."
+    "Fails: CloudFormation updates a resource that is not there, and the rollback can fail for the same reason. Remove"
+    " it from the file, deploy, and add it again."
 )
 """CloudFormation user guide, "Troubleshooting CloudFormation", update rollback failed: it assumes that what was deleted
 outside of it still exists."""
