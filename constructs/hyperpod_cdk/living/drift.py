@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -71,11 +71,15 @@ class _Place:
         return _top(self.where) in {change.steps[0] for change in self.change.properties if change.steps}
 
 
-def drift(aws: Api, living: Living) -> Drift:
-    """Give every difference between the last deployment and what AWS has, with what the next one does about it."""
+def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
+    """Give every difference between the last deployment and what AWS has, with what the next one does about it.
+
+    ``without`` are types that are not compared, beside those of which nobody knows how.
+    """
+    kinds = KINDS.keys() - {*without}
     changes = {(each.resource.stack, each.resource.logical_id): each for each in compare(living.deployed, living.head)}
     resources = list(living.deployed.resources())
-    compared = [each for each in resources if each.type in KINDS]
+    compared = [each for each in resources if each.type in kinds]
     settled = [each for each in compared if living.statuses.get(each.stack) in SETTLED]
     answers = together(lambda each: actual_of(aws, living, each), settled)
     differences: list[Difference] = []
@@ -107,7 +111,7 @@ def drift(aws: Api, living: Living) -> Drift:
         differences=tuple(differences),
         skipped=tuple(skipped),
         compared=dict(sorted(counted.items())),
-        not_compared=dict(sorted(Counter(each.type for each in resources if each.type not in KINDS).items())),
+        not_compared=dict(sorted(Counter(each.type for each in resources if each.type not in kinds).items())),
         notes=living.notes,
     )
 

@@ -103,7 +103,7 @@ def holds_untold(value: Any) -> bool:
     if isinstance(value, (Reference, Unknown)):
         return True
     if isinstance(value, Mapping):
-        return any(holds_untold(each) for each in value.values())
+        return any(holds_untold(each) for each in (*value, *value.values()))
     if isinstance(value, (list, tuple)):
         return any(holds_untold(each) for each in value)
     return _is_untold(value)

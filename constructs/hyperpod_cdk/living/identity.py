@@ -13,7 +13,6 @@ from hyperpod_cdk.living.look import (
     Look,
     Properties,
     Stated,
-    parsed_policy,
     reading,
     siblings,
     statements,
@@ -43,11 +42,10 @@ def _role(look: Look) -> Properties | None:
         return {
             **taken(role, "Description", "MaxSessionDuration", "Path"),
             "PermissionsBoundary": role.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn"),
-            "AssumeRolePolicyDocument": statements(parsed_policy(role["AssumeRolePolicyDocument"])),
+            "AssumeRolePolicyDocument": statements(role["AssumeRolePolicyDocument"]),
             "Attached": [{"PolicyArn": each["PolicyArn"]} for each in attached],
             "Inline": [
-                {"Name": each["PolicyName"], "Statements": statements(parsed_policy(each["PolicyDocument"]))}
-                for each in documents
+                {"Name": each["PolicyName"], "Statements": statements(each["PolicyDocument"])} for each in documents
             ],
             "Tags": role.get("Tags", []),
         }
@@ -94,7 +92,7 @@ def _managed_policy(look: Look) -> Properties | None:
     with reading("iam:GetPolicy"):
         version = found["Policy"]["DefaultVersionId"]
         document = look.aws.call("iam", "get_policy_version", PolicyArn=look.id, VersionId=version)
-        return {"PolicyDocument": statements(parsed_policy(document["PolicyVersion"]["Document"]))}
+        return {"PolicyDocument": statements(document["PolicyVersion"]["Document"])}
 
 
 KINDS: Final[Mapping[str, Kind]] = {

@@ -14,7 +14,7 @@ from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.living.facts import UNTOLD, canonical, holds_untold
 from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.templates.assembly import Assembly, Resource
-from hyperpod_cdk.templates.values import resolve
+from hyperpod_cdk.templates.values import Reference, Unknown, resolve
 
 Properties = Mapping[str, Any]
 
@@ -132,13 +132,17 @@ def siblings(assembly: Assembly, resource_type: str, *, of: tuple[str, str]) -> 
     return [each for each in resolved if isinstance(each, dict) and each.get(name) == value]
 
 
-def parsed_policy(document: Any) -> Any:
-    """Give a policy as data; services give it as text."""
-    return json.loads(document) if isinstance(document, str) else document
-
-
 def statements(document: Any) -> list[dict[str, Any]]:
-    """Give the statements of an IAM policy by name, each as one value: one action or a list of it are the same."""
+    """Give the statements of an IAM policy by name, each as one value: one action or a list of it are the same.
+
+    Services give a policy as text, and a template may. Raises NotAnswered where it is none.
+    """
+    if isinstance(document, (Reference, Unknown)):
+        raise NotAnswered("a policy is known at deployment only")
+    try:
+        document = json.loads(document) if isinstance(document, str) else document
+    except ValueError:
+        raise NotAnswered("a policy is no JSON") from None
     found = document.get("Statement", []) if isinstance(document, Mapping) else []
     named: dict[str, Any] = {}
     for each in found if isinstance(found, (list, tuple)) else [found]:

@@ -15,7 +15,6 @@ from hyperpod_cdk.living.look import (
     Look,
     Properties,
     Stated,
-    parsed_policy,
     reading,
     siblings,
     statements,
@@ -154,7 +153,7 @@ def _of_endpoint(stated: Stated) -> Properties:
 
 def _allowed(look: Look, document: Any) -> Any:
     """Give a policy by its statements, as one text where the template says nothing of it."""
-    rows = statements(parsed_policy(document))
+    rows = statements(document)
     if look.stated.get("PolicyDocument") != _EVERYTHING:
         return rows
     return _EVERYTHING if rows in (statements(_FULL_ACCESS), []) else canonical(rows)

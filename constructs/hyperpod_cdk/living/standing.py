@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -47,6 +47,10 @@ _MADE: Final = {
 part of an ARN."""
 
 
+Attributes = Mapping[tuple[str, str, str], str]
+"""Values of attributes by stack, logical ID and name."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Living:
     """What is deployed and the head, references to what stands replaced by its IDs; ``ids`` are those.
@@ -81,25 +85,37 @@ def read_living(aws: Api, head: Assembly) -> Living:
             for row in rows
             if row.get("PhysicalResourceId")
         }
+    attributes = {key: value for each in found.base.stacks for key, value in _told(each, found.outputs)}
     return Living(
-        deployed=grounded(found.base, ids, found.arns),
-        head=grounded(found.head, ids, found.arns),
+        deployed=grounded(found.base, ids, found.arns, attributes),
+        head=grounded(found.head, ids, found.arns, attributes),
         ids=ids,
         statuses=found.statuses,
         notes=found.notes,
     )
 
 
-def grounded(assembly: Assembly, ids: Ids, arns: Mapping[str, str] | None = None) -> Assembly:
+def _told(stack: Stack, outputs: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[tuple[str, str, str], str]]:
+    """Give the attributes of resources that are outputs of their stack, and so told by CloudFormation."""
+    for key, value in outputs.get(stack.name, {}).items():
+        attribute = (stack.outputs.get(key) or {}).get("Value")
+        named = attribute.get("Fn::GetAtt") if isinstance(attribute, dict) else None
+        if isinstance(named, list) and len(named) == 2 and all(isinstance(each, str) for each in named):
+            yield (stack.name, named[0], named[1]), value
+
+
+def grounded(
+    assembly: Assembly, ids: Ids, arns: Mapping[str, str] | None = None, attributes: Attributes | None = None
+) -> Assembly:
     """Give an assembly in whose templates every reference to what stands is what AWS calls it.
 
-    ``arns`` are those of the stacks, by name.
+    ``arns`` are those of the stacks, by name, ``attributes`` what CloudFormation tells of those of resources.
     """
-    stacks = (_grounded(stack, ids, (arns or {}).get(stack.name, "")) for stack in assembly.stacks)
+    stacks = (_grounded(stack, ids, (arns or {}).get(stack.name, ""), attributes or {}) for stack in assembly.stacks)
     return replace(assembly, stacks=tuple(stacks))
 
 
-def _grounded(stack: Stack, ids: Ids, arn: str) -> Stack:
+def _grounded(stack: Stack, ids: Ids, arn: str, attributes: Attributes) -> Stack:
     partition = (regions.partition_of(stack.region) or "") if stack.region else ""
 
     pseudo = {"AWS::Partition": partition, "AWS::URLSuffix": regions.dns_suffix(partition)} if partition else {}
@@ -122,6 +138,8 @@ def _grounded(stack: Stack, ids: Ids, arn: str) -> Stack:
                 attribute = attribute.split(".", 1)
             if isinstance(attribute, list) and len(attribute) == 2:
                 found = _attribute(stack, ids, str(attribute[0]), attribute[1], partition)
+                if found is None and (stack.name, attribute[0]) in ids:
+                    found = attributes.get((stack.name, str(attribute[0]), str(attribute[1])))
                 return value if found is None else found
         return {key: told(each) for key, each in value.items()}
 

@@ -17,7 +17,6 @@ from hyperpod_cdk.living.look import (
     Look,
     Properties,
     Stated,
-    parsed_policy,
     reading,
     statements,
     taken,
@@ -82,7 +81,7 @@ def _bucket_policy(look: Look) -> Properties | None:
     if found is None:
         return None
     with reading("s3:GetBucketPolicy"):
-        return {"Bucket": look.stated["Bucket"], "PolicyDocument": statements(parsed_policy(found["Policy"]))}
+        return {"Bucket": look.stated["Bucket"], "PolicyDocument": statements(found["Policy"])}
 
 
 def _key(look: Look) -> Properties | None:
@@ -95,7 +94,7 @@ def _key(look: Look) -> Properties | None:
         state = found["KeyMetadata"]["KeyState"]
         return {
             "EnableKeyRotation": rotation["KeyRotationEnabled"],
-            "KeyPolicy": statements(parsed_policy(policy["Policy"])),
+            "KeyPolicy": statements(policy["Policy"]),
             "KeyState": state,
         }
 

@@ -61,7 +61,7 @@ class Deployed:
     A stack that exists keeps the values of its parameters, so the head's defaults give way to them. ``notes`` say what
     of the stacks is not as it should be, ``statuses`` are those of all stacks that were found, by name, ``protected``
     the names of those with termination protection, ``empty`` of those that an import has begun and could not fill,
-    ``arns`` the stacks' ARNs by name.
+    ``arns`` the stacks' ARNs by name, ``outputs`` the values of their outputs by their keys.
     """
 
     base: Assembly
@@ -71,6 +71,7 @@ class Deployed:
     protected: frozenset[str] = frozenset()
     empty: frozenset[str] = frozenset()
     arns: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def read_deployed(aws: Api, head: Assembly) -> Deployed:
@@ -107,6 +108,14 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
         protected=frozenset(str(each["StackName"]) for each in found if each.get("EnableTerminationProtection")),
         empty=empty,
         arns={str(each["StackName"]): str(each["StackId"]) for each in found if each.get("StackId")},
+        outputs={
+            str(each["StackName"]): {
+                str(row["OutputKey"]): str(row["OutputValue"])
+                for row in each.get("Outputs") or ()
+                if "OutputKey" in row and "OutputValue" in row
+            }
+            for each in found
+        },
     )
 
 

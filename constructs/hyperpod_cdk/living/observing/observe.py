@@ -19,6 +19,7 @@ from hyperpod_cdk.living.facts import aligned, facts
 from hyperpod_cdk.living.kinds import KINDS
 from hyperpod_cdk.living.look import reading
 from hyperpod_cdk.living.model import Unread, outcome
+from hyperpod_cdk.living.objects import MANIFEST
 from hyperpod_cdk.living.observing.comparison import Observed, deviations
 from hyperpod_cdk.living.observing.happened import Happened
 from hyperpod_cdk.living.observing.model import Bundle, Compared, Filled
@@ -44,7 +45,8 @@ def observe(aws: Api, head: Assembly, *, now: datetime) -> Bundle:
     """
     recorder = Recorder(aws)
     living = read_living(recorder, head)
-    skipped = list(drift(recorder, living).skipped)
+    # what AWS's services answer is looked at, and Kubernetes is none
+    skipped = list(drift(recorder, living, without=(MANIFEST,)).skipped)
     for name in _clusters(living):
         wanted = Wanted(environment=living.head.environment, cluster=name, counts={})
         skipped += status(recorder, wanted, now=now).skipped
