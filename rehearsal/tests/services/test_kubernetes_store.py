@@ -47,3 +47,33 @@ def test_clusters_do_not_share(world: Any) -> None:
 )
 def test_the_hyperpod_chart_is_known_by_its_name(name: str, chart: str, found: bool) -> None:  # noqa: FBT001 - table
     assert store.Release(name, "kube-system", chart).is_of(store.HYPERPOD_CHART) is found
+
+
+@pytest.mark.parametrize(
+    ("base", "change", "expected"),
+    [
+        # the examples of RFC 7386, appendix A, that are of objects
+        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+        ({"a": "b"}, {"a": None}, {}),
+        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+        ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
+        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+        ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+    ],
+)
+def test_a_merge_patch(base: dict[str, Any], change: dict[str, Any], expected: dict[str, Any]) -> None:
+    before = repr(base)
+    assert store.merged(base, change) == expected
+    assert repr(base) == before
+
+
+def test_a_patch_of_what_is_not_there_makes_nothing(world: Any) -> None:
+    store.record_manifest(world.context, "prod", [config_map("a", x="1")])
+    store.patch(world.context, "prod", config_map("a"), {"data": {"x": None, "y": "2"}})
+    store.patch(world.context, "prod", config_map("b"), {"data": {"y": "2"}})
+    (one,) = store.objects(world.context, "prod")
+    assert one["data"] == {"y": "2"}
