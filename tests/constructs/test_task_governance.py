@@ -78,11 +78,14 @@ def test_two_teams_of_the_blog_post_natively() -> None:
     assert policy == {
         "ClusterArn": CLUSTER_ARN,
         "Name": "prod-policy",
+        "Description": "",
         "SchedulerConfig": {"PriorityClasses": [], "FairShare": "Enabled"},
     }
     assert john == {
         "ClusterArn": CLUSTER_ARN,
         "Name": "prod-john",
+        "Description": "",
+        "ActivationState": "Enabled",
         "ComputeQuotaTarget": {"TeamName": "john", "FairShareWeight": 0},
         "ComputeQuotaConfig": {
             "ComputeQuotaResources": [{"InstanceType": "ml.g5.12xlarge", "Count": 3}],
@@ -248,6 +251,14 @@ def test_descriptions_and_a_quota_out_of_force() -> None:
     quota = properties(resources, "AWS::SageMaker::ComputeQuota")
     assert (quota["Description"], quota["ActivationState"]) == ("for the paper", "Disabled")
     assert properties(resources, "AWS::SageMaker::ClusterSchedulerConfig")["Description"] == "ours"
+
+
+def test_what_is_not_said_is_sent_as_its_default() -> None:
+    resources = template(teams=[team()])
+
+    quota = properties(resources, "AWS::SageMaker::ComputeQuota")
+    assert (quota["Description"], quota["ActivationState"]) == ("", "Enabled")
+    assert properties(resources, "AWS::SageMaker::ClusterSchedulerConfig")["Description"] == ""
 
 
 @pytest.mark.parametrize(

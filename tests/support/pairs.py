@@ -89,6 +89,8 @@ class Pair:
     """Whether the trouble happened."""
     where: str = ""
     """What failed, or after how many stacks the CDK CLI was killed."""
+    by_hand: list[str] = field(default_factory=list)
+    """What of the trouble was in the way of the next deployment and was deleted, as that had said."""
     said: list[str] = field(default_factory=list, repr=False)
     """What the plans say of what is not as in a new environment."""
     problems: list[str] = field(default_factory=list)
@@ -385,10 +387,10 @@ def _go(pair: Pair, account: Account, before: Standing, *, rng: random.Random, h
     if pair.trouble == "fault":
         pair.met = bool(account.there.address.control("faults", [], timeout_s=60))
     if not ended and pair.met:
-        again = Person()
-        ended = account.deployment(head, again, runner).run()
-        person.told += again.told
-        person.shown += again.shown
+        ended = _again(account, head, person, runner)
+        pair.by_hand = [] if ended else _deleted(account, person.shown[-1])
+        if pair.by_hand:
+            ended = _again(account, head, person, runner)
     if not ended:
         events = _failures(account)
         pair.problems.append("it did not end: " + " / ".join([*person.told[-4:], *events]))
@@ -402,6 +404,27 @@ def _go(pair: Pair, account: Account, before: Standing, *, rng: random.Random, h
         line for shown in person.shown for step in shown.steps for line in (*step.stays, *step.unknown, *step.loses)
     ]
     return after
+
+
+def _again(account: Account, head: Path, person: Person, runner: Runner) -> bool:
+    again = Person()
+    ended = account.deployment(head, again, runner).run()
+    person.told += again.told
+    person.shown += again.shown
+    return ended
+
+
+def _deleted(account: Account, plan: Plan) -> list[str]:
+    """Do by hand what the refusals of a plan say of buckets; give their names."""
+    told = " ".join(each.what_works for each in plan.refusals)
+    s3 = account.aws.client("s3")
+    names = re.findall(r"aws s3api delete-bucket --bucket (\S+?)\)", told)
+    for name in names:
+        found = s3.list_object_versions(Bucket=name)
+        for each in (*found.get("Versions", ()), *found.get("DeleteMarkers", ())):
+            s3.delete_object(Bucket=name, Key=each["Key"], VersionId=each["VersionId"])
+        s3.delete_bucket(Bucket=name)
+    return names
 
 
 def _second(pair: Pair, account: Account, head: Path) -> None:

@@ -77,7 +77,7 @@ def test_what_is_printed_counts_each_pair_once() -> None:
     rows = [
         row("none", 0),
         row("none", 1),
-        row("fault", 2, met=True),
+        {**row("fault", 2, met=True), "by_hand": ["bucket"]},
         row("fault", 1),
         row("kill", 1, met=True, wrong="x"),
         row("kill", 0, refused="no"),
@@ -92,6 +92,7 @@ def test_what_is_printed_counts_each_pair_once() -> None:
         "wrong                                     0        0        1        1",
         "the fault or kill happened                0        1        1        2",
         "and the next deployment ended it          0        1        0        1",
+        "after something was deleted by hand        0        1        0        1",
         "- 2 times: no",
     ]
 

@@ -9,7 +9,10 @@ import pytest
 
 from hyperpod_cdk.catalog import quotas
 from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.handlers.quota_gate.comparison import Unread, Usage
+from hyperpod_cdk.handlers.quota_gate.reading import NoSuchQuota
 from hyperpod_cdk.templates.assembly import Assembly
+from hyperpod_cdk.templates.groups import CLUSTER
 from hyperpod_cdk.transitions.between import with_stacks
 from hyperpod_cdk.transitions.plan import betweens
 from hyperpod_cdk.transitions.room import Room, room_for, swaps, verdict
@@ -35,8 +38,12 @@ OLD = cluster(SYSTEM, group("old"))
 NEW = cluster(SYSTEM, group("new"))
 
 
-def known(limit: float, **more: Any) -> Room:
-    return Room(limits={quotas.normalized(QUOTA): limit}, **more)
+TOTAL, EACH = (quotas.get(f"hyperpod_instances_{word}") for word in ("total", "per_cluster"))
+
+
+def known(limit: float, *, total: float = 99, each: float = 99, **more: Any) -> Room:
+    limits = {quotas.cluster_usage(P5).key: limit, TOTAL.key: total, EACH.key: each}
+    return Room(limits={**limits, quotas.cluster_spot_usage(P5).key: limit}, **more)
 
 
 def names(assembly_: Assembly) -> list[str]:
@@ -70,7 +77,9 @@ def test_jobs_move_between_the_steps() -> None:
     says = (
         "In this step dev-hyperpod is deployed as it stands with instance group new beside old, so that jobs can move "
         "before a later step takes old away; there is room for both: the quota 'ml.p5.48xlarge for cluster usage' is "
-        "4, and both take 4 in this cluster."
+        "4, and both take 4 in this cluster; the quota 'Total number of instances allowed across SageMaker HyperPod "
+        "clusters' is 99, and both take 6 in this cluster; the quota 'Maximum number instances allowed per SageMaker "
+        "HyperPod cluster' is 99, and both take 6 in this cluster."
     )
     assert first.between == (says,)
 
@@ -89,11 +98,110 @@ def test_the_other_order_is_said() -> None:
 
 def test_what_is_not_known_is_said() -> None:
     (said,) = planned(OLD, NEW).steps[0].between
+    defaults = (quotas.cluster_usage(P5).default, TOTAL.default, EACH.default)
     assert said.endswith(
-        "; whether there is room for both is not known: the quota 'ml.p5.48xlarge for cluster usage' is not known (AWS "
-        f"was not asked; AWS's default as of {quotas.AS_OF} is {quotas.cluster_usage(P5).default}). Without room "
-        "HyperPod refuses this step or adds no node, and old stays as it is: take it out of the file first then."
+        "; whether there is room for both is not known: the quotas 'ml.p5.48xlarge for cluster usage', 'Total number "
+        "of instances allowed across SageMaker HyperPod clusters' and 'Maximum number instances allowed per SageMaker "
+        "HyperPod cluster' are not known (AWS was not asked; AWS's defaults as of "
+        "{}: {}, {} and {}). Without room HyperPod refuses this step or adds no node, and old stays as it is: take it "
+        "out of the file first then.".format(quotas.AS_OF, *defaults)
     )
+
+
+def of_others(count: float, *unread: Unread) -> dict[tuple[str, str], Usage]:
+    used = Usage(at_least=count, unread=unread)
+    return {("Cluster", f"hyperpod_instances:{P5}"): used, ("Cluster", "hyperpod_instances"): used}
+
+
+UNREAD = Unread(kind="HyperPod cluster", name="far", reason="no permission")
+
+
+@pytest.mark.parametrize(
+    ("room", "has_room", "says"),
+    [
+        # the old two and the new two, beside two for the system
+        (known(4, total=6, each=6), True, "and both take 4 in this cluster"),
+        (known(3), False, "the quota 'ml.p5.48xlarge for cluster usage' is 3, and both take 4 in this cluster"),
+        (known(9, total=5), False, f"the quota '{TOTAL.name}' is 5, and both take 6 in this cluster"),
+        (known(9, each=5), False, f"the quota '{EACH.name}' is 5, and both take 6 in this cluster"),
+        # a quota is the account's: other clusters take of it, and not of what one cluster may have
+        (known(5, others=of_others(1), each=6), True, "both take 4 in this cluster, other clusters 1"),
+        (known(4, others=of_others(1)), False, "is 4, and both take 4 in this cluster, other clusters 1"),
+        (
+            known(9, others=of_others(0, UNREAD)),
+            None,
+            "both take 4 in this cluster; what other clusters take is not known (no permission)",
+        ),
+        # what could be read is too much already
+        (known(4, others=of_others(1, UNREAD)), False, "is 4, and both take 4 in this cluster, other clusters 1"),
+        (Room(limits={TOTAL.key: 5}), False, f"the quota '{TOTAL.name}' is 5, and both take 6 in this cluster"),
+    ],
+)
+def test_every_quota_that_both_run_into(room: Room, says: str, *, has_room: bool | None) -> None:
+    told = verdict(room, OLD, swaps(OLD, NEW)[0])
+    assert told.has_room is has_room
+    assert says in told.says
+
+
+def spot(name: str, count: int = 2) -> dict[str, Any]:
+    return group(name, count, CapacityRequirements={"Spot": {}})
+
+
+def test_spot_has_quotas_of_its_own() -> None:
+    spots = {quotas.get(f"hyperpod_spot_instances_{word}").key: 99.0 for word in ("total", "per_cluster")}
+    usage, spot_usage = quotas.cluster_usage(P5), quotas.cluster_spot_usage(P5)
+    head = cluster(SYSTEM, spot("new"))
+    limits = {TOTAL.key: 99.0, EACH.key: 99.0, **spots, usage.key: 0.0, spot_usage.key: 2.0}
+    # the old one is no Spot group, and its quota is full
+    assert verdict(Room(limits=limits), OLD, swaps(OLD, head)[0]).has_room is True
+    base = cluster(SYSTEM, spot("old", 1))
+    told = verdict(Room(limits=limits), base, swaps(base, head)[0])
+    assert (told.has_room, told.says) == (
+        False,
+        "the quota 'ml.p5.48xlarge for cluster spot instance usage' is 2, and both take 3 in this cluster",
+    )
+
+
+def test_groups_of_one_plan_share_what_is_free_in_it() -> None:
+    head = cluster(SYSTEM, group("new", TrainingPlanArn=PLAN), group("more", TrainingPlanArn=PLAN))
+    (swap,) = swaps(OLD, head)
+    told = verdict(known(99, available={PLAN: 3}), OLD, swap)
+    assert (told.has_room, told.says) == (False, "training plan april has 3 free, and new and more take 4")
+    assert verdict(known(99, available={PLAN: 4}), OLD, swap).has_room is True
+
+
+def test_a_count_that_is_not_known_is_not_zero() -> None:
+    count: dict[str, Any] = {"Ref": "Count"}
+    base = cluster(SYSTEM, group("old", count))
+    (swap,) = swaps(base, NEW)
+    told = verdict(known(99), base, swap)
+    assert told.has_room is None
+    assert told.says.startswith(
+        "the quota 'ml.p5.48xlarge for cluster usage' is 99, and both take 2 in this cluster beside groups whose count "
+        "is known at deployment only"
+    )
+    assert verdict(known(1), base, swap).has_room is False
+
+
+def test_groups_of_karpenter_are_no_matter_of_room() -> None:
+    def scaled(name: str) -> Assembly:
+        body = cluster(SYSTEM, group(name, 0)).by_name["dev-hyperpod"].resources["Cluster"].body
+        body["Properties"]["AutoScaling"] = {"Mode": "Enable", "AutoScalerType": "Karpenter"}
+        return assembly(stack("hyperpod", resources={"Cluster": dict(body)}))
+
+    assert swaps(scaled("old"), scaled("new")) == []
+
+
+def test_a_cluster_without_a_name_in_the_template_may_be_counted_twice() -> None:
+    def unnamed(name: str) -> Assembly:
+        properties = {"ClusterName": {"Ref": "Name"}, "InstanceGroups": [SYSTEM, group(name)]}
+        return assembly(stack("hyperpod", resources={"Cluster": {"Type": CLUSTER, "Properties": properties}}))
+
+    (swap,) = swaps(unnamed("old"), unnamed("new"))
+    told = verdict(known(99), unnamed("old"), swap)
+    assert swap.called == ""
+    assert told.has_room is None
+    assert "(the name of this one is known at deployment only)" in told.says
 
 
 @pytest.mark.parametrize(
@@ -101,10 +209,13 @@ def test_what_is_not_known_is_said() -> None:
 )
 def test_a_training_plan_has_room_for_what_is_free_in_it(free: int | None, stand: list[str]) -> None:
     head = cluster(SYSTEM, group("new", TrainingPlanArn=PLAN))
-    room = known(99, available={} if free is None else {PLAN: free}, why="no permission")
+    missing = {PLAN: "no permission"} if free is None else {}
+    room = known(99, available={} if free is None else {PLAN: free}, missing=missing)
     assert names(with_stacks(OLD, [each.stack for each in betweens(OLD, head, room)])) == stand
     told = verdict(room, OLD, swaps(OLD, head)[0])
-    assert told.says.startswith("what training plan april has free is not known (no permission)") is (free is None)
+    assert told.says.startswith("whether training plan april has enough free is not known (no permission)") is (
+        free is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,26 +250,42 @@ def test_the_last_group_with_a_node_does_not_go_first() -> None:
 
 @dataclass
 class Api:
-    """Service Quotas and training plans."""
+    """Service Quotas, HyperPod clusters and training plans; what ``said`` names is answered with that sentence."""
 
-    denied: str = ""
+    said: dict[str, str] = field(default_factory=dict)
+    rows: dict[str, float] = field(default_factory=lambda: {QUOTA: 8, TOTAL.name: 90, EACH.name: 20})
     asked: list[str] = field(default_factory=list)
 
     def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
-        self.asked.append(operation)
-        assert (service, key, params) == ("service-quotas", "Quotas", {"ServiceCode": "sagemaker"})
-        if operation == self.denied:
-            raise NotAnswered("no permission", action="x:Y")
-        return [{"QuotaName": QUOTA, "Value": 8.0 if operation == "list_service_quotas" else 0.0}]
+        self._ask(service, operation)
+        if operation == "list_clusters":
+            return [{"ClusterName": "dev"}, {"ClusterName": "far"}]
+        assert (key, params) == ("Quotas", {"ServiceCode": "sagemaker"})
+        return []
 
     def call(self, service: str, operation: str, **params: Any) -> Any:
-        self.asked.append(operation)
-        assert (service, operation, params) == ("sagemaker", "describe_training_plan", {"TrainingPlanName": "april"})
-        if operation == self.denied:
-            raise NotAnswered("no permission", action="x:Y")
-        return {"AvailableInstanceCount": 3}
+        self._ask(service, operation)
+        if operation == "describe_training_plan":
+            assert params == {"TrainingPlanName": "april"}
+            return {"AvailableInstanceCount": 3}
+        if operation == "describe_cluster":
+            assert params == {"ClusterName": "far"}
+            return {"InstanceGroups": [{"InstanceType": P5, "CurrentCount": 3, "TargetCount": 3}]}
+        codes = {each.code: each.name for each in (quotas.cluster_usage(P5), TOTAL, EACH)}
+        name = codes[params["QuotaCode"]]
+        if name not in self.rows:
+            raise NoSuchQuota(name)
+        return {"Quota": {"QuotaName": name, "QuotaCode": params["QuotaCode"], "Value": self.rows[name]}}
 
     send = call
+
+    def _ask(self, service: str, operation: str) -> None:
+        self.asked.append(operation)
+        if operation in self.said:
+            action = (
+                f"{service}:{operation.title().replace('_', '')}" if self.said[operation] == "no permission" else ""
+            )
+            raise NotAnswered(self.said[operation], action=action)
 
 
 PLANNED = cluster(SYSTEM, group("new", TrainingPlanArn=PLAN))
@@ -166,7 +293,16 @@ PLANNED = cluster(SYSTEM, group("new", TrainingPlanArn=PLAN))
 
 def test_what_the_account_has_counts() -> None:
     found = room_for(Api(), OLD, PLANNED)
-    assert (dict(found.limits), dict(found.available)) == ({quotas.normalized(QUOTA): 8.0}, {PLAN: 3})
+    assert dict(found.limits) == {quotas.cluster_usage(P5).key: 8.0, TOTAL.key: 90.0, EACH.key: 20.0}
+    assert dict(found.available) == {PLAN: 3}
+    assert {key: each.at_least for key, each in found.others.items()} == {
+        ("Cluster", f"hyperpod_instances:{P5}"): 3.0,
+        ("Cluster", "hyperpod_instances"): 3.0,
+    }
+    told = verdict(found, OLD, swaps(OLD, PLANNED)[0])
+    assert told.has_room is True
+    assert told.says.startswith("training plan april has 3 free, and new takes 2; the quota '")
+    assert "is 8, and both take 4 in this cluster, other clusters 3" in told.says
 
 
 def test_nobody_is_asked_where_no_group_comes_in_the_place_of_another() -> None:
@@ -175,8 +311,40 @@ def test_nobody_is_asked_where_no_group_comes_in_the_place_of_another() -> None:
     assert api.asked == []
 
 
-@pytest.mark.parametrize("denied", ["list_service_quotas", "list_aws_default_service_quotas", "describe_training_plan"])
-def test_what_could_not_be_read_is_not_known(denied: str) -> None:
-    found = room_for(Api(denied), OLD, PLANNED)
-    assert found.why == "no permission; allow x:Y"
-    assert verdict(found, OLD, swaps(OLD, PLANNED)[0]).has_room is None
+ALL = ("get_service_quota", "list_service_quotas", "list_aws_default_service_quotas")
+NO_QUOTAS = (
+    f"the quotas '{QUOTA}', '{TOTAL.name}' and '{EACH.name}' are not known ({{}}; AWS's defaults as of "
+    f"{quotas.AS_OF}: 0, {TOTAL.default} and {EACH.default})"
+)
+NO_PLAN = (
+    "whether training plan april has enough free is not known (no permission; allow sagemaker:DescribeTrainingPlan)"
+)
+NO_CLUSTERS = (
+    f"the quota '{QUOTA}' is 8, and both take 4 in this cluster; what other clusters take is not known ({{0}}); the "
+    f"quota '{TOTAL.name}' is 90, and both take 6 in this cluster; what other clusters take is not known ({{0}})"
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (dict.fromkeys(ALL, "no permission"), NO_QUOTAS.format("no permission; allow service-quotas:GetServiceQuota")),
+        (dict.fromkeys(ALL, "AWS throttles"), NO_QUOTAS.format("AWS throttles")),
+        ({"describe_training_plan": "no permission"}, NO_PLAN),
+        ({"list_clusters": "no permission"}, NO_CLUSTERS.format("no permission")),
+        ({"describe_cluster": "AWS throttles"}, NO_CLUSTERS.format("AWS throttles")),
+    ],
+    ids=["denied", "throttled", "plan denied", "clusters denied", "one cluster throttled"],
+)
+def test_what_could_not_be_read_is_not_known(said: dict[str, str], told: str) -> None:
+    found = verdict(room_for(Api(said), OLD, PLANNED), OLD, swaps(OLD, PLANNED)[0])
+    assert (found.has_room, found.says) == (None, told)
+
+
+def test_a_quota_that_aws_does_not_list_is_not_known() -> None:
+    found = verdict(room_for(Api(rows={QUOTA: 8, EACH.name: 20}), OLD, NEW), OLD, swaps(OLD, NEW)[0])
+    assert found.has_room is None
+    assert found.says == (
+        f"the quota '{TOTAL.name}' is not known (Service Quotas has no quota \"{TOTAL.name}\" of sagemaker; AWS's "
+        f"default as of {quotas.AS_OF}: {TOTAL.default})"
+    )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hyperpod_cdk.checks.answers import NotAnswered
-from hyperpod_cdk.checks.policy import VERBS
+from hyperpod_cdk.checks.policy import VERBS, question
 from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.templates.assembly import Assembly, Stack
@@ -653,7 +653,10 @@ def test_the_rights_of_a_verb_are_those_that_it_uses(verb: str, tmp_path: Path) 
     (rights,) = (each for each in VERBS if each.name == verb)
     of_itself = {"sts:GetCallerIdentity", "sagemaker:DescribeCluster"}
     # asked where a stack makes again what it has retained: test_second_life.py
-    of_itself |= {"s3:ListAllMyBuckets", "logs:DescribeLogGroups"}
+    of_itself |= {"s3:ListAllMyBuckets", "logs:DescribeLogGroups", "cloudformation:ListStackResources"}
+    of_itself |= {"ec2:DescribeVpcs", "fsx:DescribeDataRepositoryAssociations"}
+    # asked where a group comes in the place of another: test_room.py
+    of_itself |= {"sagemaker:ListClusters", "sagemaker:DescribeTrainingPlan", *question("quota").actions}
     names = {f"{service}:{operation.title().replace('_', '')}" for service, _, operation in map(_parts, asked)}
     assert names == set(rights.actions) - of_itself
 

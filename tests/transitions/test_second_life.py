@@ -76,8 +76,9 @@ def test_a_bucket_that_stays(events: list[tuple[str, str]], names: tuple[str, ..
         "its name."
     )
     works = (
-        "See to what it holds, and empty and delete it (aws s3 rb --force s3://hyperpod-1) if what it holds is not "
-        "needed, then plan again; or leave in the file what it is in place of."
+        "See to what it holds, and if none of that is needed, empty it with all versions of its objects ('Empty' in "
+        "the S3 console) and delete it (aws s3api delete-bucket --bucket hyperpod-1), then plan again; or leave in the "
+        "file what it is in place of."
     )
     assert [(each.why, each.what_works) for each in found.refusals] == is_refused * [(why, works)]
     assert found.unseen == ()

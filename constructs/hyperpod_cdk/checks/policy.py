@@ -35,8 +35,17 @@ class Verb:
 
 _STANDING = ("cloudformation:DescribeStacks", "cloudformation:GetTemplate", "cloudformation:ListImports")
 """What is asked before a plan is made."""
-_BEFORE = ("cloudformation:DescribeStackEvents", "logs:DescribeLogGroups", "s3:ListAllMyBuckets")
+_BEFORE = (
+    "cloudformation:DescribeStackEvents",
+    "cloudformation:ListStackResources",
+    "ec2:DescribeVpcs",
+    "fsx:DescribeDataRepositoryAssociations",
+    "logs:DescribeLogGroups",
+    "s3:ListAllMyBuckets",
+)
 """What tells whether something that was retained stands in the way of what is to be made again."""
+_ROOM = ("sagemaker:DescribeCluster", "sagemaker:DescribeTrainingPlan", "sagemaker:ListClusters")
+"""What tells, with quotas, whether groups have room beside those whose place they take."""
 _DELETES = (
     "cloudformation:DeleteStack",
     "cloudformation:DescribeStackEvents",
@@ -267,16 +276,18 @@ VERBS = (
     Verb(name="node uncordon", asks=(), further=(*_NODE, "eks:DescribeCluster"), when_unseen=_WORK),
     Verb(
         name="plan",
-        asks=(),
-        further=(*_STANDING, *_BEFORE, "sagemaker:DescribeCluster"),
-        when_unseen="there is no plan, exit code 2 always; a note without DescribeCluster, and without the events of a"
-        " stack, the list of buckets or DescribeLogGroups, each asked where a stack makes again what it has retained",
+        asks=("quota",),
+        further=(*_STANDING, *_BEFORE, *_ROOM),
+        when_unseen="there is no plan, exit code 2 always; a note without DescribeCluster, and without what tells of"
+        " buckets, log groups, address blocks and linked folders, asked where a stack makes again what it has"
+        " retained; quotas, other clusters and a training plan that are not told, asked where a group comes in the"
+        " place of another, are said in the step",
     ),
     Verb(
         name="deploy",
-        asks=(),
+        asks=("quota",),
         # the CDK CLI deploys with CDK's bootstrap roles, which it assumes
-        further=tuple(dict.fromkeys([*_STANDING, *_BEFORE, *_DELETES, "sagemaker:DescribeCluster"])),
+        further=tuple(dict.fromkeys([*_STANDING, *_BEFORE, *_DELETES, *_ROOM])),
         when_unseen="nothing more is done, exit code 2 always; notes as those of plan",
     ),
     Verb(

@@ -209,11 +209,12 @@ class TaskGovernance(Construct):
         scheduler: dict[str, Any] = {"PriorityClasses": classes, "FairShare": governance.IDLE_COMPUTE[idle_compute]}
         if share_unallocated is not None:
             scheduler["IdleResourceSharing"] = "Enabled" if share_unallocated else "Disabled"
+        # a description that is not sent stays as it was, and so does the state of a quota: none is sent, too
         self.scheduler_config: cdk.CfnResource = self._resource(
             "SchedulerConfig",
             "ClusterSchedulerConfig",
             native=native_scheduler_config,
-            properties={"Name": policy_name, **_described(description), "SchedulerConfig": scheduler},
+            properties={"Name": policy_name, "Description": description or "", "SchedulerConfig": scheduler},
             after=self.ready or self.addon,
         )
         # side by side: no page of AWS says that a cluster takes one quota at a time (botocore tells ConflictException
@@ -226,8 +227,8 @@ class TaskGovernance(Construct):
                 native=native_compute_quota,
                 properties={
                     "Name": names[team.name],
-                    **_described(team.description),
-                    **({} if team.active else {"ActivationState": "Disabled"}),
+                    "Description": team.description or "",
+                    "ActivationState": "Enabled" if team.active else "Disabled",
                     "ComputeQuotaTarget": {"TeamName": team.name, "FairShareWeight": team.fair_share_weight},
                     "ComputeQuotaConfig": team.quota_config(),
                 },
@@ -390,10 +391,6 @@ def _partition_problems(scope: Construct, team: Team) -> Iterator[str | None]:
     for arn in team.member_role_arns if partition else ():
         if not is_token(arn):
             yield arns.role_partition_problem(arn, partition=partition or "", region=region)
-
-
-def _described(description: str | None) -> dict[str, str]:
-    return {} if description is None else {"Description": description}
 
 
 def _classes(ordering: str, classes: Sequence[PriorityClass]) -> list[dict[str, Any]]:

@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from hyperpod_cdk.catalog import instance_types, quotas
 from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.handlers.quota_gate.comparison import Usage
+from hyperpod_cdk.handlers.quota_gate.reading import Listed, NoSuchQuota, NotTold, Own, read_quota, used
 from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.templates.assembly import Assembly
 from hyperpod_cdk.templates.groups import InstanceGroup, instance_groups
-
-_LISTS: Final = ("list_aws_default_service_quotas", "list_service_quotas")
-"""Where the value of a quota stands; what the account has comes last, and counts."""
+from hyperpod_cdk.templates.values import resolve
 
 _SPOT: Final = "spot"
 
 
+_TOTAL: Final = "hyperpod_instances"
+_SPOT_TOTAL: Final = "hyperpod_spot_instances"
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Room:
-    """What AWS told: ``limits`` by the names of quotas, normalised, ``available`` by the ARNs of training plans.
+    """What AWS told: ``limits`` by the keys of quotas, ``available`` by the ARNs of training plans.
 
-    ``why`` is why something of it is not known.
+    ``others`` is what other clusters than the swap's take, by the swap's cluster and what is counted. ``missing`` says
+    why a limit or a plan is not there, by the same keys, and ``why`` of all others.
     """
 
     limits: Mapping[str, float] = field(default_factory=dict)
+    others: Mapping[tuple[str, str], Usage] = field(default_factory=dict)
     available: Mapping[str, int] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
     why: str = "AWS was not asked"
 
 
@@ -37,6 +46,8 @@ class Swap:
 
     stack: str
     cluster: str
+    called: str
+    """The name of the cluster as HyperPod knows it; empty where only the deployment tells it."""
     old: tuple[InstanceGroup, ...]
     new: tuple[InstanceGroup, ...]
 
@@ -72,7 +83,7 @@ def swaps(base: Assembly, head: Assembly) -> list[Swap]:
         old = tuple(each for each in gone if any(_is_alike(each, other) for other in come))
         new = tuple(each for each in come if any(_is_alike(each, other) for other in gone))
         if old:
-            found.append(Swap(stack=cluster[0], cluster=cluster[1], old=old, new=new))
+            found.append(Swap(stack=cluster[0], cluster=cluster[1], called=_called(base, old[0]), old=old, new=new))
     return found
 
 
@@ -89,35 +100,64 @@ def moves(before: Assembly, after: Assembly) -> Iterator[tuple[str, tuple[str, .
 
 
 def room_for(aws: Api, base: Assembly, head: Assembly) -> Room:
-    """Read the quotas and training plans of groups that come in the place of others; asks nothing where none do."""
-    coming = [each for swap in swaps(base, head) for each in swap.new]
-    if not coming:
+    """Read quotas, their use and training plans for groups that come in the place of others; else asks nothing."""
+    found = swaps(base, head)
+    if not found:
         return Room()
     limits: dict[str, float] = {}
+    others: dict[tuple[str, str], Usage] = {}
     available: dict[str, int] = {}
-    why: list[str] = []
-    try:
-        for operation in _LISTS:
-            rows: list[Any] = aws.pages("service-quotas", operation, "Quotas", ServiceCode="sagemaker")
-            limits |= {quotas.normalized(str(each["QuotaName"])): float(each["Value"]) for each in rows}
-    except NotAnswered as missing:
-        limits = {}
-        why.append(missing.sentence)
-    for plan in dict.fromkeys(each.plan for each in coming if each.plan and each.plan.startswith("arn:")):
+    missing: dict[str, str] = {}
+    asked = _Asked(aws)
+    for swap in found:
+        own = Own(hyperpod_cluster=swap.called)
+        for each in _limits(swap):
+            if each.counted and swap.called:
+                others[swap.cluster, each.counted] = used(asked, each.counted, own)
+            try:
+                limits[each.quota.key] = read_quota(asked, "sagemaker", each.quota.name, each.quota.code).value
+            except NotAnswered as why:
+                missing[each.quota.key] = why.sentence
+            except (NoSuchQuota, NotTold) as why:
+                missing[each.quota.key] = str(why)
+    plans = [each.plan for swap in found for each in swap.new if each.plan and each.plan.startswith("arn:")]
+    for plan in dict.fromkeys(plans):
         try:
-            found = aws.call("sagemaker", "describe_training_plan", TrainingPlanName=plan.rpartition("/")[2])
-        except NotAnswered as missing:
-            why.append(missing.sentence)
+            told = aws.call("sagemaker", "describe_training_plan", TrainingPlanName=plan.rpartition("/")[2])
+        except NotAnswered as why:
+            missing[plan] = why.sentence
         else:
-            if isinstance(found.get("AvailableInstanceCount"), int):
-                available[plan] = found["AvailableInstanceCount"]
-    return Room(limits=limits, available=available, why="; ".join(why) or "AWS does not tell it")
+            if isinstance(told.get("AvailableInstanceCount"), int):
+                available[plan] = told["AvailableInstanceCount"]
+    return Room(limits=limits, others=others, available=available, missing=missing, why="AWS does not tell it")
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Asks AWS as the readers of quotas do."""
+
+    aws: Api
+
+    def call(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
+        return self.aws.call(service, operation, **params)
+
+    def listed(self, service: str, operation: str, key: str, **params: Any) -> Listed:
+        try:
+            return Listed(items=self.aws.pages(service, operation, key, **params))
+        except NotAnswered as missing:
+            return Listed(items=(), missing=missing)
+
+    def each(self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> list[ResultT]:
+        return [function(each) for each in items]
 
 
 def verdict(room: Room, base: Assembly, swap: Swap) -> Verdict:
     """Say whether the new groups of a swap have room while the old ones stand."""
-    told = [_by_plan(room, each) for each in swap.new if each.plan]
-    told += [_by_quota(room, base, swap, market) for market in dict.fromkeys(_market(each) for each in swap.new)]
+    told = [_by_plan(room, plan, swap) for plan in dict.fromkeys(each.plan for each in swap.new if each.plan)]
+    if any(not each.types for each in swap.new):
+        told.append(Verdict(has_room=None, says="the instance type is known at deployment only"))
+    told += [_by_quota(room, base, swap, each) for each in _limits(swap) if each.quota.key in room.limits]
+    told += _unknown_limits(room, [each.quota for each in _limits(swap) if each.quota.key not in room.limits])
     for wanted in (False, None):
         found = [each.says for each in told if each.has_room is wanted]
         if found:
@@ -125,40 +165,107 @@ def verdict(room: Room, base: Assembly, swap: Swap) -> Verdict:
     return Verdict(has_room=True, says="; ".join(each.says for each in told))
 
 
-def _by_plan(room: Room, group: InstanceGroup) -> Verdict:
-    free = room.available.get(group.plan or "")
-    if free is None or group.count is None:
-        return Verdict(has_room=None, says=f"what {group.capacity} has free is not known ({room.why})")
-    return Verdict(
-        has_room=group.count <= free, says=f"{group.capacity} has {free} free, and {group.name} takes {group.count}"
-    )
-
-
-def _by_quota(room: Room, base: Assembly, swap: Swap, market: tuple[str, bool]) -> Verdict:
-    kind, is_spot = market
-    if not kind:
-        return Verdict(has_room=None, says="the instance type is known at deployment only")
-    row = quotas.cluster_spot_usage(kind) if is_spot else quotas.cluster_usage(kind)
-    standing = [each for each in instance_groups(base) if _market(each) == market]
-    counts = [each.count for each in (*standing, *swap.new) if _market(each) == market]
-    limit = room.limits.get(quotas.normalized(row.name))
-    if limit is None:
-        default = f"AWS's default as of {quotas.AS_OF} is {row.default}"
-        return Verdict(has_room=None, says=f"the quota '{row.name}' is not known ({room.why}; {default})")
-    if None in counts:
-        return Verdict(has_room=None, says=f"how many {kind} stand is known at deployment only")
+def _by_plan(room: Room, plan: str, swap: Swap) -> Verdict:
+    groups = [each for each in swap.new if each.plan == plan]
+    free, counts = room.available.get(plan), [each.count for each in groups]
+    if free is None or None in counts:
+        why = room.missing.get(plan, room.why) if free is None else "a count is known at deployment only"
+        return Verdict(has_room=None, says=f"whether {groups[0].capacity} has enough free is not known ({why})")
     needed = sum(each or 0 for each in counts)
+    takes = "takes" if len(groups) == 1 else "take"
     return Verdict(
-        has_room=needed <= limit, says=f"the quota '{row.name}' is {limit:g}, and both take {needed} in this cluster"
+        has_room=needed <= free,
+        says=f"{groups[0].capacity} has {free} free, and {joined([each.name for each in groups])} {takes} {needed}",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Limit:
+    """A quota that groups run into: ``kind`` is the instance type or empty for all, ``counted`` what others take of it.
+
+    ``is_spot`` counts Spot instances only, None both.
+    """
+
+    quota: quotas.Quota
+    kind: str
+    is_spot: bool | None
+    counted: str = ""
+
+
+def _limits(swap: Swap) -> Iterator[_Limit]:
+    """Give the quotas that new groups run into. A flexible group takes the first of its types first."""
+    markets = dict.fromkeys(_market(each) for each in swap.new if each.types)
+    for kind, is_spot in markets:
+        prefix = _SPOT_TOTAL if is_spot else _TOTAL
+        row = quotas.cluster_spot_usage(kind) if is_spot else quotas.cluster_usage(kind)
+        yield _Limit(quota=row, kind=kind, is_spot=is_spot, counted=f"{prefix}:{kind}")
+    totals: list[tuple[str, bool | None]] = [(_TOTAL, None)]
+    totals += [(_SPOT_TOTAL, True)] if any(is_spot for _, is_spot in markets) else []
+    for prefix, is_spot in totals:
+        yield _Limit(quota=quotas.get(f"{prefix}_total"), kind="", is_spot=is_spot, counted=prefix)
+        yield _Limit(quota=quotas.get(f"{prefix}_per_cluster"), kind="", is_spot=is_spot)
+
+
+def _unknown_limits(room: Room, rows: Sequence[quotas.Quota]) -> Iterator[Verdict]:
+    whys: dict[str, list[quotas.Quota]] = {}
+    for row in rows:
+        whys.setdefault(room.missing.get(row.key, room.why), []).append(row)
+    for why, same in whys.items():
+        names = joined([f"'{each.name}'" for each in same])
+        one = len(same) == 1
+        defaults = joined([str(each.default) for each in same])
+        yield Verdict(
+            has_room=None,
+            says=(
+                f"the quota{'' if one else 's'} {names} {'is' if one else 'are'} not known ({why}; AWS's "
+                f"default{'' if one else 's'} as of {quotas.AS_OF}: {defaults})"
+            ),
+        )
+
+
+def _by_quota(room: Room, base: Assembly, swap: Swap, of: _Limit) -> Verdict:
+    row, limit = of.quota, room.limits[of.quota.key]
+    standing = [
+        each
+        for each in instance_groups(base)
+        if (each.cluster.stack, each.cluster.logical_id) == (swap.stack, swap.cluster)
+    ]
+    counts = [each.count for each in (*standing, *swap.new) if _is_of(each, of)]
+    others = room.others.get((swap.cluster, of.counted), Usage()) if of.counted else Usage()
+    needed = sum(each or 0 for each in counts)
+    both = f"the quota '{row.name}' is {limit:g}, and both take {needed} in this cluster"
+    if others.at_least:
+        both += f", other clusters {others.at_least:g}"
+    if needed + others.at_least > limit:
+        return Verdict(has_room=False, says=both)
+    if None in counts:
+        return Verdict(has_room=None, says=f"{both} beside groups whose count is known at deployment only")
+    if of.counted and not (swap.called and others.is_whole):
+        why = others.unread[0].reason if others.unread else "the name of this one is known at deployment only"
+        return Verdict(has_room=None, says=f"{both}; what other clusters take is not known ({why})")
+    return Verdict(has_room=True, says=both)
+
+
+def _is_of(group: InstanceGroup, of: _Limit) -> bool:
+    kind, is_spot = _market(group)
+    return of.kind in ("", kind) and of.is_spot in (None, is_spot)
 
 
 def _of(assembly: Assembly, cluster: tuple[str, str]) -> dict[str, InstanceGroup]:
     return {
         each.name: each
         for each in instance_groups(assembly)
-        if (each.cluster.stack, each.cluster.logical_id) == cluster and not each.is_restricted and each.count
+        if (each.cluster.stack, each.cluster.logical_id) == cluster
+        and not each.is_restricted
+        # how many are known at deployment only may be some; those of Karpenter come and go with the pods
+        and each.count != 0
+        and not each.is_scaled
     }
+
+
+def _called(assembly: Assembly, group: InstanceGroup) -> str:
+    name = resolve(assembly, group.cluster.stack, group.cluster.properties.get("ClusterName"))
+    return name if isinstance(name, str) and "${" not in name else ""
 
 
 def _market(group: InstanceGroup) -> tuple[str, bool]:

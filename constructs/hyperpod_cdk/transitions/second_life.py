@@ -23,7 +23,11 @@ _NAMES: Final[Mapping[str, str]] = {"AWS::S3::Bucket": "BucketName", "AWS::Logs:
 """Types that are retained, whose name is taken as long as they stand, and the property that gives it."""
 
 _ASK_WITHOUT: Final[Mapping[str, str]] = {
-    "AWS::S3::Bucket": "empty and delete it (aws s3 rb --force s3://{name}) if what it holds is not needed",
+    # of a versioned bucket 'aws s3 rb --force' leaves the versions, and S3 deletes none that holds some (CLI reference)
+    "AWS::S3::Bucket": (
+        "if none of that is needed, empty it with all versions of its objects ('Empty' in the S3 console) and "
+        "delete it (aws s3api delete-bucket --bucket {name})"
+    ),
     "AWS::Logs::LogGroup": "delete it (aws logs delete-log-group --log-group-name {name}) if its logs are not needed",
 }
 
