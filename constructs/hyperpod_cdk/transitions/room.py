@@ -195,12 +195,12 @@ class _Limit:
 def _limits(swap: Swap) -> Iterator[_Limit]:
     """Give the quotas that new groups run into. A flexible group takes the first of its types first."""
     markets = dict.fromkeys(_market(each) for each in swap.new if each.types)
-    for kind, is_spot in markets:
-        prefix = _SPOT_TOTAL if is_spot else _TOTAL
-        row = quotas.cluster_spot_usage(kind) if is_spot else quotas.cluster_usage(kind)
-        yield _Limit(quota=row, kind=kind, is_spot=is_spot, counted=f"{prefix}:{kind}")
+    for kind, on_spot in markets:
+        prefix = _SPOT_TOTAL if on_spot else _TOTAL
+        row = quotas.cluster_spot_usage(kind) if on_spot else quotas.cluster_usage(kind)
+        yield _Limit(quota=row, kind=kind, is_spot=on_spot, counted=f"{prefix}:{kind}")
     totals: list[tuple[str, bool | None]] = [(_TOTAL, None)]
-    totals += [(_SPOT_TOTAL, True)] if any(is_spot for _, is_spot in markets) else []
+    totals += [(_SPOT_TOTAL, True)] if any(on_spot for _, on_spot in markets) else []
     for prefix, is_spot in totals:
         yield _Limit(quota=quotas.get(f"{prefix}_total"), kind="", is_spot=is_spot, counted=prefix)
         yield _Limit(quota=quotas.get(f"{prefix}_per_cluster"), kind="", is_spot=is_spot)
