@@ -81,7 +81,7 @@ FAULT_CLASSES = {
 UPDATED_SERVICES = (
     *("SageMaker", "EKS", "EC2", "AutoScaling", "FSx", "EFS", "S3", "KMS", "RDS", "DynamoDB", "SQS", "SNS", "ECR"),
     *("OpenSearchService", "MSK", "Redshift", "ElastiCache", "Logs", "SSM", "SecretsManager", "APS", "Grafana"),
-    *("Lambda", "IAM", "CloudWatch", "Events"),
+    *("Lambda", "IAM", "CloudWatch", "Events", "CloudFormation", "CodeBuild", "CodePipeline", "Chatbot", "WAFv2"),
 )
 """The services of which docs/updates.md says how much is known."""
 
@@ -151,14 +151,12 @@ def updates_page(services: Sequence[str]) -> str:
         "- *in place*, *interrupts*, *refused*: `catalog/data/updates.json` always says the same about the",
         "  property;",
         "- *depends*: the effect depends on the values, or on the properties inside;",
-        "- *settings*: known from a schema alone, which is sufficient for types that hold no data, no nodes and",
-        "  no address;",
-        "- *unknown*: a row says unknown, or there is no row.",
+        "- *unknown*: a row says unknown, or there is no row. A schema alone is never sufficient.",
         "",
-        "| service | types | properties | replaced | in place | settings | interrupts | refused | depends | unknown |",
-        "|---|" + "---:|" * 9,
+        "| service | types | properties | replaced | in place | interrupts | refused | depends | unknown |",
+        "|---|" + "---:|" * 8,
     ]
-    columns = ("replaced", "in place", "settings", "nodes interrupted", "refused by the service", "depends", "unknown")
+    columns = ("replaced", "in place", "nodes interrupted", "refused by the service", "depends", "unknown")
     for service in services:
         found = {name: _properties(name) for name in _registry() if name.startswith(f"AWS::{service}::")}
         counted = Counter(_known(name, each) for name, properties in found.items() for each in properties)
@@ -238,7 +236,7 @@ def _properties(resource_type: str) -> list[str]:
 
 
 def _known(resource_type: str, name: str) -> str:
-    """Give what is known of a change to one property: an effect, ``depends``, ``settings`` or ``unknown``."""
+    """Give what is known of a change to one property: an effect, ``depends`` or ``unknown``."""
     rule = create_only.update_rule(resource_type)
     if rule is not None and (name,) in rule.create_only:
         return "replaced"
@@ -249,8 +247,7 @@ def _known(resource_type: str, name: str) -> str:
         return "depends"
     if effects:
         return next(iter(effects))
-    is_silent = rule is None or rule.is_conditional((name,)) or updates.kind_of(resource_type) != "nothing"
-    return "unknown" if is_silent else "settings"
+    return "unknown"
 
 
 def environment_page(schema: dict[str, Any]) -> str:

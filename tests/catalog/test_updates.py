@@ -31,6 +31,7 @@ WHEN = {
     "switched on": (None, True),
     "suspended": ("Enabled", "Suspended"),
     "grows by little": (100, 109),
+    "to the default": ("dedicated", None),
     "evicting": (None, {"Effect": "NoExecute"}),
     "workloads": ('[{"kind":"Pod"}]', '[{"kind":"Pod","spec":1}]'),
     "node pools": ('[{"kind":"NodePool"}]', "[]"),
@@ -65,7 +66,11 @@ def test_every_type_exists() -> None:
 
 
 @pytest.mark.parametrize(
-    "resource_type", sorted({row["type"] for row in ROWS if row["type"].startswith("AWS::")} - {"AWS::*"})
+    "resource_type",
+    sorted(
+        ({row["type"] for row in ROWS if row["type"].startswith("AWS::")} - {"AWS::*"})
+        | {name for row in _data.load("updates")["settings"] for name in row["of"]}
+    ),
 )
 def test_every_path_exists(resource_type: str, registry_schema: Callable[[str], Any]) -> None:
     schema = registry_schema(resource_type)
@@ -330,6 +335,37 @@ def steps_of(path: str) -> tuple[str, ...]:
 
 def circumstances_of(also: str) -> frozenset[str]:
     return frozenset(also.split(", ")) if also else frozenset()
+
+
+SETTINGS: list[list[Any]] = yaml.load(
+    (Path(__file__).parent / "setting_rows.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
+)
+
+
+@pytest.mark.parametrize("row", SETTINGS, ids=lambda row: f"{row[0]}-{row[3]}")
+def test_what_is_said_of_a_setting(row: list[Any]) -> None:
+    resource_type, names, asks, words = row
+    assert updates.kind_of(resource_type) == "nothing"
+    for name in names.split():
+        found = updates.update(resource_type, (name,), "a", "b")
+        assert found is not None, name
+        assert (found.effect, found.interrupts) == ("in place", asks)
+        assert found.sentence.startswith(words)
+        assert found.source.startswith("https://docs.aws.amazon.com/")
+
+
+def test_every_setting_is_said_once() -> None:
+    said = [(row[0], name) for row in SETTINGS for name in row[1].split()]
+    told = [
+        (resource_type, name)
+        for row in _data.load("updates")["settings"]
+        for resource_type, names in row["of"].items()
+        for name in names.split()
+    ]
+    assert sorted(said) == sorted(told)
+    assert len(set(told)) == len(told) >= 500
+    rows = {(row["type"], path) for row in ROWS for path in row.get("path", "").split(" ") if "when" not in row}
+    assert rows.isdisjoint(told)
 
 
 TABLES_SAID: dict[str, list[list[Any]]] = yaml.load(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -51,12 +52,22 @@ BLAST_RADIUS = (
 DAY = date(2026, 11, 22)
 
 
+PARAMETERS = {"Unknown": {"Type": "String"}}
+SOURCE = re.compile(r"[a-z][\w.-]*(/[^\s:]+(:[^\s:]+)?)+: \S.*")
+"""A page, or a file of this project, and what of it an expectation rests on."""
+
+
+@pytest.mark.parametrize("rows", [ROWS, ON_OTHERS, DOCUMENTED], ids=["approvals", "acting_on_others", "documented"])
+def test_sources_name_the_page_and_what_of_it(rows: list[dict[str, Any]]) -> None:
+    assert [row["source"] for row in rows if not SOURCE.fullmatch(row["source"])] == []
+
+
 def side(resources: dict[str, Any], **template: Any) -> Assembly:
     bodies = {
         name: {"Type": kind[1:] if kind.startswith("!") else f"AWS::{kind}", "Properties": properties}
         for name, (kind, properties) in resources.items()
     }
-    whole = {"Parameters": {"Unknown": {"Type": "String"}}, "Resources": bodies, **template}
+    whole = {"Parameters": PARAMETERS, "Resources": bodies, **template}
     return Assembly(
         environment="", stacks=(Stack(name="prod", template=whole, account="111122223333", region="us-east-1"),)
     )
@@ -94,9 +105,14 @@ def test_settings_that_act_on_others_are_not_silent(row: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("row", DOCUMENTED, ids=lambda row: row["change"])
 def test_what_a_page_of_aws_says_of_a_change(row: dict[str, Any]) -> None:
-    old, new = (side({"It": [f"!{row['type']}", row[each]]}) for each in ("before", "after"))
+    if "templates" in row:
+        old, new = (
+            side({}, **{**each, "Parameters": {**PARAMETERS, **each.get("Parameters", {})}})
+            for each in row["templates"]
+        )
+    else:
+        old, new = (side({"It": [f"!{row['type']}", row[each]]}) for each in ("before", "after"))
     found = reviewed(old, new).verdict
-    assert row["source"]
     assert found.level.value == row.get("level", found.level.value)
     kinds = {each.kind.value for each in found.needs_approval}
     if row["kinds"] == "any":

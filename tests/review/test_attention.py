@@ -511,7 +511,16 @@ ON, OFF = ({"Properties": {"DeletionProtection": each}} for each in (True, False
             ],
         ),
         (assembly({}), assembly(KEPT), []),
-        (assembly({"DeletionPolicy": "Retain"}), assembly({"DeletionPolicy": "Snapshot"}), []),
+        (
+            assembly({"DeletionPolicy": "Retain"}),
+            assembly({"DeletionPolicy": "Snapshot"}),
+            [
+                (
+                    "The file system is deleted with what it holds once it leaves the stack, and a snapshot of it is kept; "
+                    "until now it was kept."
+                )
+            ],
+        ),
         (assembly(ON), assembly(OFF), [LOST]),
         (assembly(ON), assembly({}), [LOST]),
         (assembly(OFF), assembly(ON), []),

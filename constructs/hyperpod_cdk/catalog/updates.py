@@ -201,6 +201,8 @@ def _switches(before: Any, after: Any) -> Iterator[str]:
         yield "switched off"
     if before in (None, False, "false") and after in (True, "true", False, "false"):
         yield "switched on"
+    if before not in (None, "default") and after in (None, "default"):
+        yield "to the default"
     if after == "Suspended" or (before == "Enabled" and after is None):
         yield "suspended"
 
@@ -262,6 +264,8 @@ def _rows(resource_type: str) -> tuple[Update, ...]:
         types.append(_ANY_OF_AWS)
     rows = [row for name in types for row in _DATA["updates"] if row["type"] == name]
     found = [_read(row, path) for row in rows for path in _paths(row.get("path", ""))]
+    for row in _DATA["settings"]:
+        found += [_read({**row, "effect": "in place"}, path) for path in row["of"].get(resource_type, "").split()]
     return tuple(sorted(found, key=lambda row: -len(row.path)))
 
 

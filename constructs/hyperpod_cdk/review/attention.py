@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from hyperpod_cdk.catalog import updates
 from hyperpod_cdk.review.changes.effects import rank
@@ -224,7 +224,7 @@ def lifted_protection(
     base: Assembly, head: Assembly, changes: Iterable[ResourceChange], resources: Sequence[ResourceEffect] = ()
 ) -> list[Attention]:
     """Find what keeps something from being deleted and does so no more; ``resources`` are asked for the causes."""
-    found = [*_open_stacks(base, head)]
+    found = [*_open_stacks(base, head), *_shown_values(base, head)]
     causes = {(each.stack, each.logical_id): each for each in resources}
     others: list[tuple[Resource, list[Attention]]] = []
     for change in changes:
@@ -280,6 +280,28 @@ def _open_stacks(base: Assembly, head: Assembly) -> Iterator[Attention]:
         )
 
 
+def _shown_values(base: Assembly, head: Assembly) -> Iterator[Attention]:
+    """Tell of parameters whose values CloudFormation showed to nobody, and shows from now on."""
+    for stack in head.stacks:
+        old = base.by_name.get(stack.name)
+        for name, each in stack.parameters.items() if old is not None else ():
+            was = old.parameters.get(name) if old is not None else None
+            if isinstance(was, dict) and _is_hidden(was) and not (isinstance(each, dict) and _is_hidden(each)):
+                yield Attention(
+                    effect=None,
+                    about="protection",
+                    resource=stack.name,
+                    property=f"Parameters.{name}.NoEcho",
+                    before="true",
+                    after="false",
+                    message=f"The value of parameter {name} is no longer hidden: who may look at the stack reads it.",
+                )
+
+
+def _is_hidden(parameter: dict[str, Any]) -> bool:
+    return str(parameter.get("NoEcho", "")).lower() == "true"
+
+
 def _open_policies(change: ResourceChange, before: Resource, after: Resource) -> Iterator[Attention]:
     kept_by_default = {"DeletionPolicy"} if after.deletion_policy in _KEPT else set()
     changed = [
@@ -291,14 +313,17 @@ def _open_policies(change: ResourceChange, before: Resource, after: Resource) ->
         for each in changed
         if each.path in _ONCE
         and each.before in _KEPT
-        and each.after not in _KEPT
-        and (each.after is not MISSING or each.path not in kept_by_default)
+        and (
+            (each.after not in _KEPT and (each.after is not MISSING or each.path not in kept_by_default))
+            or (each.before != "Snapshot" and _is_snapshot(each.after, after, each.path))
+        )
     ]
     if not lifted:
         return
     with_it = " with what it holds" if after.type in updates.STATEFUL else ""
     once = " or ".join(_ONCE[each.path] for each in lifted)
     kept = "a snapshot of it" if all(each.before == "Snapshot" for each in lifted) else "it"
+    is_kept = [_is_snapshot(each.after, after, each.path) for each in lifted]
     left = [plain(each.after) if isinstance(each.after, str) else None for each in lifted]
     yield Attention(
         effect=None,
@@ -307,7 +332,15 @@ def _open_policies(change: ResourceChange, before: Resource, after: Resource) ->
         property=joined([each.path for each in lifted]),
         before=joined(list(dict.fromkeys(plain(each.before) for each in lifted))),
         after=joined(list(dict.fromkeys(each or "none" for each in left))) if any(left) else None,
-        message=f"The {noun(after.type)} is deleted{with_it} once it {once}; until now {kept} was kept.",
+        message=f"The {noun(after.type)} is deleted{with_it} once it {once}{', and a snapshot of it is kept' if all(is_kept) else ''}; "
+        f"until now {kept} was kept.",
+    )
+
+
+def _is_snapshot(policy: Any, after: Resource, name: str) -> bool:
+    """Whether a policy keeps only a snapshot, by what it says or, where it is gone, by the type's default."""
+    return policy == "Snapshot" or (
+        policy is MISSING and name == "DeletionPolicy" and after.deletion_policy == "Snapshot"
     )
 
 
@@ -383,7 +416,7 @@ def _interrupted_in_place(each: ResourceEffect) -> Iterator[Found]:
 def _kind(each: ResourceEffect, line: Attention) -> ReasonKind | None:
     if line.effect is Effect.UNKNOWN:
         is_at_large = (line.property or "").startswith((_EXPORT, METADATA))
-        return ReasonKind.UNKNOWN if each.stateful or is_at_large or each.type in _OPAQUE else None
+        return ReasonKind.UNKNOWN if each.stateful or is_at_large or each.type.startswith("AWS::") else None
     return _ASKS.get(line.effect) if line.effect else None
 
 

@@ -18,17 +18,27 @@ _KEEPS: Final[dict[str, str]] = {
     "DeleteAfterDays": "backups are kept for",
     "Days": "objects are kept for",
     "ExpirationInDays": "objects are kept for",
+    "AutomaticBackupReplicationRetentionPeriod": "backups in the other region are kept for",
+    "FinalSnapshotRetentionPeriod": "the last snapshot is kept for",
+    "MagneticStoreRetentionPeriodInDays": "records are kept for",
     "ManualSnapshotRetentionPeriod": "snapshots are kept for",
+    "MemoryStoreRetentionPeriodInHours": "records can be written and read at once for",
     "MessageRetentionPeriod": "messages are kept for",
     "MinRetentionDays": "backups are locked for",
     "NoncurrentDays": "older versions are kept for",
     "NoncurrentVersionExpirationInDays": "older versions are kept for",
     "PendingWindowInDays": "a deleted key can be taken back for",
     "RecoveryPeriodInDays": "the table can be restored for",
+    "RetentionDays": "it is kept for",
     "RetentionInDays": "logs are kept for",
+    "RetentionLockTimeInDays": "tapes are locked for",
+    "RetentionPeriodValue": "what is deleted can be taken back for",
+    "RetentionPeriod": "data is kept for",
     "RetentionPeriodHours": "records are kept for",
     "RetentionPeriodInDays": "data is kept for",
+    "SnapshotCopyRetentionPeriod": "snapshots in the other region are kept for",
     "SnapshotRetentionLimit": "snapshots are kept for",
+    "SnapshotRetentionPeriod": "snapshots are kept for",
     "Years": "objects are kept for",
 }
 """Properties, of whatever type, that say how long something is kept; less is kept shorter."""
@@ -36,7 +46,7 @@ _KEEPS: Final[dict[str, str]] = {
 _FOREVER_WITHOUT: Final = frozenset(
     {
         *("DeleteAfterDays", "ExpirationInDays", "ManualSnapshotRetentionPeriod", "NoncurrentDays", "RetentionInDays"),
-        *("NoncurrentVersionExpirationInDays",),
+        *("NoncurrentVersionExpirationInDays", "RetentionDays"),
     }
 )
 """Those of which none, or -1, means for ever, so that to state a number is less."""
@@ -48,7 +58,16 @@ _SWITCHES: Final[dict[str, tuple[str, ...]]] = {
     "EnableTerminationProtection": ("true",),
     "EnableDeletionProtection": ("true",),
     "EnableKeyRotation": ("true",),
-    "ImageTagMutability": ("IMMUTABLE", "IMMUTABLE_WITH_EXCLUSION"),
+    "DeleteProtection": ("true",),
+    "DeletionProtected": ("true",),
+    "DeletionProtectionStatus": ("ENABLED",),
+    "TerminationProtected": ("true",),
+    "ManagedTerminationProtection": ("ENABLED",),
+    "SubnetChangeProtection": ("true",),
+    "FirewallPolicyChangeProtection": ("true",),
+    "AvailabilityZoneChangeProtection": ("true",),
+    "ReplicationOverwriteProtection": ("ENABLED",),
+    "MutationProtection": ("ENABLED",),
     "ActionsEnabled": ("true",),
     "AtRestEncryptionEnabled": ("true",),
     "AutomaticFailoverEnabled": ("true",),
@@ -56,10 +75,17 @@ _SWITCHES: Final[dict[str, tuple[str, ...]]] = {
     "EnableLogFileValidation": ("true",),
     "Encrypted": ("true",),
     "EnforceHTTPS": ("true",),
-    "FailureMode": ("FAIL",),
     "HookStatus": ("ENABLED",),
+    "EnableContinuousBackup": ("true",),
+    "EnforceWorkGroupConfiguration": ("true",),
     "HttpTokens": ("required",),
-    "InternetGatewayBlockMode": ("block-bidirectional", "block-ingress"),
+    "IngestionEnabled": ("true",),
+    "KMSEncrypted": ("true",),
+    "RequireTLS": ("true",),
+    "RootVolumeEncryptionEnabled": ("true",),
+    "UserVolumeEncryptionEnabled": ("true",),
+    "UserRoleRequired": ("true",),
+    "RequireInstanceProperties": ("true",),
     "IsLogging": ("true",),
     "IsMultiRegionTrail": ("true",),
     "MfaDelete": ("Enabled",),
@@ -67,9 +93,9 @@ _SWITCHES: Final[dict[str, tuple[str, ...]]] = {
     "SSEEnabled": ("true",),
     "ScanOnPush": ("true",),
     "ScanType": ("ENHANCED",),
+    "TransitEncryption": ("ENABLED",),
     "StorageEncrypted": ("true",),
     "TransitEncryptionEnabled": ("true",),
-    "TransitEncryptionMode": ("required",),
     "ObjectLockEnabled": ("true", "Enabled"),
     "ObjectOwnership": ("BucketOwnerEnforced",),
     "NewInstancesProtectedFromScaleIn": ("true",),
@@ -78,14 +104,37 @@ _SWITCHES: Final[dict[str, tuple[str, ...]]] = {
     "RecursiveLoop": ("Terminate",),
     "TerminationProtectionEnabled": ("true",),
 }
-_STATES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
+_LADDERS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
+    ("", "ImageTagMutability"): ("IMMUTABLE", "IMMUTABLE_WITH_EXCLUSION", "MUTABLE_WITH_EXCLUSION", "MUTABLE"),
+    ("", "InternetGatewayBlockMode"): ("block-bidirectional", "block-ingress", "off"),
+    ("", "FailureMode"): ("FAIL", "WARN"),
+    ("", "LoggingLevel"): ("INFO", "ERROR", "NONE"),
+    ("", "MfaConfiguration"): ("ON", "OPTIONAL", "OFF"),
+    ("", "RetentionLockType"): ("COMPLIANCE", "GOVERNANCE", "NONE"),
+    ("", "State"): ("block-all-sharing", "block-new-sharing", "unblocked"),
+    ("", "TransitEncryptionMode"): ("required", "preferred"),
+    ("CodeSigningPolicies", "UntrustedArtifactOnDeployment"): ("Enforce", "Warn"),
+    ("DefaultRetention", "Mode"): ("COMPLIANCE", "GOVERNANCE"),
+    ("EncryptionAtRest", "CatalogEncryptionMode"): ("SSE-KMS-WITH-SERVICE-ROLE", "SSE-KMS", "DISABLED"),
+    ("ExecuteCommandConfiguration", "Logging"): ("OVERRIDE", "DEFAULT", "NONE"),
+    ("SnaplockConfiguration", "PrivilegedDelete"): ("PERMANENTLY_DISABLED", "DISABLED", "ENABLED"),
+}
+"""Properties, by the key above them, whose values protect more or less, the most first; none is the least.
+
+Source: the property's own page in the CloudFormation template reference.
+"""
+
+_STATES: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ("EncryptionAtRestOptions", "Enabled"): ("true",),
     ("NodeToNodeEncryptionOptions", "Enabled"): ("true",),
-    ("Detector", "Enable"): ("true",),
+    ("", "Enable"): ("true",),
+    ("", "BlockPublicPolicy"): ("true",),
+    ("CloudWatchLogs", "Status"): ("ENABLED",),
+    ("S3Logs", "Status"): ("ENABLED",),
+    ("ReplicationConfiguration", "Rules", "Status"): ("Enabled",),
     ("BackupPolicy", "Status"): ("ENABLED",),
     ("NodeRepairConfig", "Enabled"): ("true",),
     ("VersioningConfiguration", "Status"): ("Enabled",),
-    ("DefaultRetention", "Mode"): ("COMPLIANCE",),
 }
 _KEYS: Final = frozenset(
     {
@@ -100,6 +149,7 @@ _LOGS: Final = frozenset({"EnableCloudwatchLogsExports", "EnabledTypes", "LogExp
 
 _LIMITS: Final[dict[tuple[str, str], str]] = {
     ("BudgetLimit", "Amount"): "the budget warns from",
+    ("", "RotationPeriodInDays"): "days for which the key's material stays the same:",
     ("MetadataOptions", "HttpPutResponseHopLimit"): "hops to which instances hand their role's credentials:",
     (
         "",
@@ -107,7 +157,12 @@ _LIMITS: Final[dict[tuple[str, str], str]] = {
     ): "seconds for which whoever assumes the role keeps its rights, once it is taken away too:",
     ("", "SessionDuration"): "time for which whoever signs in keeps the rights of the permission set:",
 }
-_LIMIT_WITHOUT: Final = {"MaxSessionDuration": 3600.0, "SessionDuration": 3600.0, "HttpPutResponseHopLimit": 1.0}
+_LIMIT_WITHOUT: Final = {
+    "MaxSessionDuration": 3600.0,
+    "SessionDuration": 3600.0,
+    "HttpPutResponseHopLimit": 1.0,
+    "RotationPeriodInDays": 365.0,
+}
 _DURATION: Final = re.compile(r"PT(\d+)([HMS])")
 _SECONDS: Final = {"H": 3600, "M": 60, "S": 1}
 """Numbers that warn, or stop something, from so much on; more is later, or further.
@@ -122,14 +177,45 @@ _GUARDS: Final[dict[tuple[str, str], str]] = {
     ("", "CodeSigningConfigArn"): "code is no longer checked for who signed it",
     ("LoggingConfiguration", "DestinationBucketName"): "requests are no longer logged",
     ("LoggingProperties", "BucketName"): "connections are no longer logged",
+    ("DistributionConfig", "WebACLId"): "no web ACL looks at requests any more",
+    ("", "AuthToken"): "clients need no token any more",
 }
 """Properties, by the key above them, that guard by being there at all, and what no longer happens without."""
+
+_GUARDING: Final[dict[str, str]] = {
+    "DataProtectionPolicy": "what is sensitive in it is no longer hidden",
+    "EncryptionConfiguration": "a key of AWS encrypts it, or none",
+    "FileSystemPolicy": "EFS's default lets any client that reaches a mount target mount, write and be root",
+    "ReplicationConfiguration": "nothing is replicated any more",
+    "StreamEncryption": "records are no longer encrypted",
+}
+"""Whole properties at the top that guard by being there, and what no longer happens without, or what then happens.
+
+Source of the file system's: EFS user guide, "Using IAM to control access to file systems", default file system policy.
+"""
+
+_ENDS_BY: Final[dict[tuple[str, str], tuple[str, str]]] = {
+    ("OntapConfiguration", "SnapshotPolicy"): ("none", "no snapshots are taken any more"),
+}
+"""Properties, by the key above them, with the value by which something ends, and what."""
+
+_DELETING_EVENTS: Final[dict[str, str]] = {
+    "AutoExportPolicy": "who deletes a file deletes the object in the bucket",
+    "AutoImportPolicy": "who deletes an object in the bucket deletes the file",
+}
+"""Policies of FSx of which the event ``DELETED`` takes what is deleted away on the other side, too.
+
+Source: FSx API reference, AutoExportPolicy and AutoImportPolicy, Events.
+"""
 
 _FILTERS: Final = {"DefaultAction": "Block", "Action": "Block", "OverrideAction": "None"}
 """What lets a web ACL stop requests; the last one counts the rules of a group in."""
 
 _DELETES: Final[dict[str, tuple[str, ...]]] = {
     "DeleteAutomatedBackups": ("true",),
+    "DeleteReports": ("true",),
+    "EncryptionDisabled": ("true",),
+    "InsecureSsl": ("true",),
     "DeleteOnTermination": ("true",),
     "SkipFinalBackup": ("true",),
 }
@@ -139,6 +225,9 @@ _DELETES: Final[dict[str, tuple[str, ...]]] = {
 def lifted(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
     """Give the places below a changed property where protection is lifted: path, before, after, and a clause."""
     yield from _logged_no_more(change)
+    yield from _gone_whole(change)
+    yield from _excluded(change)
+    yield from _deleting(change)
     was, will = (_filters(change.steps, each) for each in (change.before, change.after))
     if was["DefaultAction"] > will["DefaultAction"]:
         yield change.path, "Block", MISSING, "the default action no longer blocks"
@@ -157,7 +246,12 @@ def _said(steps: tuple[str, ...], before: Any, after: Any) -> str:
         return _loosened(above, name, before, after)
     if guard := _GUARDS.get((above, name)):
         return guard if after is MISSING else ""
-    on = _SWITCHES.get(name) or _STATES.get((above, name))
+    if ends := _ENDS_BY.get((above, name)):
+        return ends[1] if after == ends[0] != before else ""
+    if ladder := _LADDERS.get((above, name)):
+        was, will = (ladder.index(_text(each)) if _text(each) in ladder else len(ladder) for each in (before, after))
+        return f"{name} is no longer {plain(before)}" if was < will else ""
+    on = _SWITCHES.get(name) or _state(above, names)
     if on is None and name == "Value" and "deletion_protection" in "".join(steps):
         on = ("true",)
     if on is not None:
@@ -166,6 +260,52 @@ def _said(steps: tuple[str, ...], before: Any, after: Any) -> str:
         was, will = _text(before) in _DELETES[name], _text(after) in _DELETES[name]
         return f"{name} is {plain(after)}" if will and not was else ""
     return _kept_shorter(above, name, before, after)
+
+
+def _state(above: str, names: list[str]) -> tuple[str, ...] | None:
+    """Give the values of a switch that is one only below some key."""
+    ends = ((*names[-3:],), (above, names[-1]))
+    return next((_STATES[each] for each in ends if each in _STATES), None)
+
+
+def _gone_whole(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
+    """Give what guards by being there at all, and is gone as a whole."""
+    if len(change.steps) == 1 and change.after is MISSING and (said := _GUARDING.get(change.steps[0])):
+        yield change.path, change.before, MISSING, said
+
+
+def _excluded(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
+    """Give the tags of images that may be overwritten from now on, where they could not be."""
+    if change.steps[0] != "ImageTagMutabilityExclusionFilters" or change.after is MISSING:
+        return
+    if change.before is MISSING or (
+        isinstance(change.before, list)
+        and isinstance(change.after, list)
+        and any(each not in change.before for each in change.after)
+    ):
+        yield change.path, change.before, change.after, "tags that it fits may be overwritten, or no longer be"
+
+
+def _deleting(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
+    for policy, said in _DELETING_EVENTS.items():
+        old, new = (_events(change.steps, each, policy) for each in (change.before, change.after))
+        if "DELETED" in new and "DELETED" not in old:
+            yield change.path, change.before, change.after, said
+
+
+def _events(steps: tuple[str, ...], value: Any, policy: str) -> set[str]:
+    """Give the events of a policy that stands in, at or above a changed value."""
+    found: set[str] = set()
+    pending = [(steps, value)]
+    while pending:
+        path, item = pending.pop()
+        if isinstance(item, dict):
+            pending += [((*path, str(key)), each) for key, each in item.items()]
+        elif isinstance(item, list):
+            pending += [(path, each) for each in item]
+        elif policy in path and "Events" in path and item is not MISSING:
+            found.add(_text(item))
+    return found
 
 
 def _kept_shorter(above: str, name: str, before: Any, after: Any) -> str:

@@ -332,8 +332,6 @@ def _by_schema(resource_type: str, rule: create_only.UpdateRule | None, path: cr
     if rule.is_conditional(path):
         reason = "CloudFormation replaces it under a condition that its schema does not state"
         return Judged(Effect.UNKNOWN, reason, SCHEMA, is_of_update=True, may_replace=True)
-    if updates.kind_of(resource_type) == "nothing":
-        return Judged(Effect.IN_PLACE, "its schema lets CloudFormation update it", SCHEMA, is_of_update=True)
     return Judged(Effect.UNKNOWN, _SILENT, SCHEMA, is_of_update=True)
 
 

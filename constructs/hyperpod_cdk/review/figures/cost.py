@@ -18,7 +18,7 @@ from hyperpod_cdk.review.model import Change, Cost, CostLine, Paid, PlanFee, Unp
 from hyperpod_cdk.review.nouns import noun
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.groups import InstanceGroup, entries, instance_groups, whole_number
-from hyperpod_cdk.templates.values import Unknown, plain, resolve, resolved_properties
+from hyperpod_cdk.templates.values import Reference, Unknown, plain, resolve, resolved_properties
 
 if TYPE_CHECKING:
     from hyperpod_cdk.config import LoadedEnvironment
@@ -350,6 +350,7 @@ class _Side:
         stated = [self._below(resource, path) for path in (count_path, types_path)]
         count = 1 if not count_path else whole_number(stated[0])
         names = [each for each in (stated[1] if isinstance(stated[1], list) else [stated[1]]) if isinstance(each, str)]
+        names = names or self._started_types(resource)
         shown = " or ".join(names) or f"machine of {noun(resource.type)} {resource.name}"
         if count_path and stated[0] is None:
             why += "; the template does not tell how many"
@@ -358,6 +359,23 @@ class _Side:
         return self._unpriced(
             resource, "nodes", what, why, count=count, sold=shown, counted_in="instance", is_accelerated=is_accelerated
         )
+
+    def _started_types(self, resource: Resource) -> list[str]:
+        """Give the types of the machines that a launch template or configuration of the templates starts, or that
+        stand over it."""
+        mixed = _at(self._get(resource, "MixedInstancesPolicy"), "LaunchTemplate")
+        overrides = [_at(each, "InstanceType") for each in entries(_at(mixed, "Overrides"))]
+        if found := [each for each in overrides if isinstance(each, str)]:
+            return found
+        stated = self._get(resource, "LaunchTemplate") or _at(mixed, "LaunchTemplateSpecification")
+        named = [_at(stated, key) for key in ("LaunchTemplateId", "Id", "LaunchTemplateName", "Name")]
+        for each in (*named, self._get(resource, "LaunchConfigurationName")):
+            template = self.assembly.find(each.stack, each.logical_id) if isinstance(each, Reference) else None
+            if template is not None:
+                data = self._get(template, "LaunchTemplateData")
+                kind = _at(data, "InstanceType") or self._get(template, "InstanceType")
+                return [kind] if isinstance(kind, str) else []
+        return []
 
     def _below(self, resource: Resource, path: tuple[str, ...]) -> Any:
         value = self._get(resource, path[0]) if path else None

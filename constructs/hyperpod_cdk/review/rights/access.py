@@ -31,6 +31,7 @@ from hyperpod_cdk.review.rights.statements import (
     is_covered_by,
     is_wildcard,
     permissions,
+    text,
 )
 from hyperpod_cdk.review.rights.views import TOKEN, Place, View, place_of, views
 from hyperpod_cdk.review.rights.words import Principal
@@ -222,10 +223,11 @@ class _Sentences:
         until_now = acting(self.before, old)
         for token in self.power.acting:
             resource = self.after.find(token)
-            if resource is None or (resource.type in ACTS_AS and self._is_on_both(token)):
+            if resource is None:
                 continue
+            told = self._told_by_itself(resource) if self._is_on_both(token) else ()
             for role in sorted(self.power.acts(token) - until_now.get(token, frozenset())):
-                if not self._is_on_both(role[1]):
+                if role[1] in told or not self._is_on_both(role[1]):
                     continue
                 yield self._acts_as(resource, role, width=5)
 
@@ -236,11 +238,16 @@ class _Sentences:
             if resource is None:
                 continue
             is_same = old is not None and old.type == resource.type
-            if is_same and resource.type in ACTS_AS:
-                continue
             until_now = elsewhere(self.before, old) if old is not None and is_same else frozenset[Principal]()
-            for role in sorted(elsewhere(self.after, resource) - until_now):
+            told = self._told_by_itself(resource) if is_same else ()
+            for role in sorted(each for each in elsewhere(self.after, resource) - until_now if each[1] not in told):
                 yield self._acts_as(resource, role, width=4, but=", of which no template says what it may do")
+
+    def _told_by_itself(self, resource: Resource) -> tuple[str, ...]:
+        """Give the role, by what is written and by its token, that ``cluster_access`` tells of a type anyway."""
+        written = text(self.after.properties(resource).get(ACTS_AS.get(resource.type, ""), ""))
+        found = TOKEN.match(written)
+        return (written, f"${{{found[1]}/{found[2]}}}") if found else (written,)
 
     def _acts_as(self, resource: Resource, role: Principal, *, width: int, but: str = "") -> _Found:
         name = self._who(role)

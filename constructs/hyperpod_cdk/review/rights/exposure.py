@@ -37,6 +37,11 @@ _READ_AS_ENTRIES: Final = frozenset(
 )
 _WAYS_IN: Final[dict[str, str]] = {
     "AWS::Budgets::BudgetsAction": "applies policies, or stops instances, by itself once a budget is passed",
+    **dict.fromkeys(
+        ("AWS::Chatbot::MicrosoftTeamsChannelConfiguration", "AWS::Chatbot::SlackChannelConfiguration"),
+        "lets members of a chat channel read and run what its role and its guardrails permit, which permit all where "
+        "none are stated",
+    ),
     "AWS::CloudFormation::HookTypeConfig": "says what hooks look at, and whether they stop what they find",
     "AWS::CloudFormation::Stack": "makes what a template says that was not read",
     "AWS::CloudFormation::StackSet": "makes in other accounts or regions what a template says that was not read",
@@ -79,6 +84,18 @@ _WAYS_IN: Final[dict[str, str]] = {
 Source: each type's page in the CloudFormation template reference, its first paragraph.
 """
 
+_WAYS_IN_BY: Final[dict[str, tuple[str, ...]]] = {
+    "AWS::Chatbot::MicrosoftTeamsChannelConfiguration": (
+        *("CustomizationResourceArns", "GuardrailPolicies", "IamRoleArn"),
+        *("TeamId", "TeamsChannelId", "TeamsTenantId", "UserRoleRequired"),
+    ),
+    "AWS::Chatbot::SlackChannelConfiguration": (
+        *("CustomizationResourceArns", "GuardrailPolicies", "IamRoleArn"),
+        *("SlackChannelId", "SlackWorkspaceId", "UserRoleRequired"),
+    ),
+}
+"""Of some of these types, the properties that say who gets in and to what; the others change nothing of that."""
+
 _KEYS_OF_LOGINS: Final = ("Ec2SshKey", "KeyName", "PublicKey", "PublicKeys", "PublicKeyMaterial", "SshPublicKeys")
 """Properties, of whatever type, that name a key by which its holder logs in."""
 
@@ -98,6 +115,8 @@ _OPENS: Final[dict[str, tuple[str, ...]]] = {
     "AcceptanceRequired": ("false",),
     "AllowedPrincipals": ("*",),
     "AssignPublicIp": ("ENABLED",),
+    "Authentication": ("UNAUTHENTICATED",),
+    "AuthenticationType": ("API_KEY",),
     "AssociatePublicIpAddress": ("true",),
     "AllowFromPublic": ("true",),
     "AppNetworkAccessType": ("PublicInternetOnly",),
@@ -106,13 +125,42 @@ _OPENS: Final[dict[str, tuple[str, ...]]] = {
     "AutoAcceptSharedAttachments": ("enable",),
     "BlockPublicSecurityGroupRules": ("false",),
     "DirectInternetAccess": ("Enabled",),
+    "IsPubliclyAccessible": ("true",),
+    "OnUnauthenticatedRequest": ("allow",),
     "Principal": ("*",),
     "Principals": ("*",),
+    "PublicConnectivity": ("true",),
     "PubliclyAccessible": ("true",),
     "UserGroups": ("all",),
+    "WebserverAccessMode": ("PUBLIC_ONLY", "PUBLIC_AND_PRIVATE"),
 }
 """Properties, of whatever type, whose value opens something: an instance, a database, a function, an image."""
+_OPEN_WITHOUT: Final[dict[str, tuple[str, ...]]] = {
+    "AWS::ApiGatewayV2::Route": ("AuthorizationType",),
+    "AWS::AppRunner::Service": ("NetworkConfiguration", "IngressConfiguration", "IsPubliclyAccessible"),
+    "AWS::DMS::ReplicationInstance": ("PubliclyAccessible",),
+    "AWS::SageMaker::Domain": ("AppNetworkAccessType",),
+    "AWS::SageMaker::NotebookInstance": ("DirectInternetAccess",),
+    "AWS::VpcLattice::Service": ("AuthType",),
+    "AWS::VpcLattice::ServiceNetwork": ("AuthType",),
+}
+"""The property, per type, without which it is open.
+
+Source: API references of DMS (CreateReplicationInstance, "the default value is true"), VPC Lattice (CreateService, "This
+is the default"), SageMaker (CreateDomain, "the default value is PublicInternetOnly"; "Notebook Instances Are
+Internet-Enabled by Default"); API Gateway, Route, AuthorizationType: NONE "for open access"; App Runner, "Enabling
+private endpoints": a service is public where nothing is said.
+"""
+_CONTAINERS: Final = ("AWS::Batch::JobDefinition", "AWS::ECS::DaemonTaskDefinition", "AWS::ECS::TaskDefinition")
 _OPENS_IN: Final[dict[tuple[str, str], tuple[tuple[str, ...], str]]] = {
+    **{(type_, "Privileged"): (("true",), "its container is root on its host") for type_ in _CONTAINERS},
+    **{(type_, "PidMode"): (("host",), "its container sees what else runs on its host") for type_ in _CONTAINERS},
+    **{(type_, "IpcMode"): (("host",), "its container shares memory with its host") for type_ in _CONTAINERS},
+    **{(type_, "SourcePath"): ((), "its container has a folder of its host") for type_ in _CONTAINERS},
+    ("AWS::CodeBuild::Project", "Visibility"): (
+        ("PUBLIC_READ",),
+        "results, logs and artifacts of its builds, those of the past too, are for anybody",
+    ),
     ("AWS::CodeBuild::Project", "PrivilegedMode"): (("true",), "its builds run privileged"),
     ("AWS::CodeBuild::Project", "Webhook"): (("true",), "who pushes starts its builds"),
     ("AWS::EC2::Instance", "SourceDestCheck"): (("false",), "it may pass on, and read, the traffic of others"),
@@ -149,7 +197,17 @@ _SINKS_OF: Final = frozenset(
         *(("AWS::SSM::ResourceDataSync", "BucketName"), ("AWS::AppFlow::Flow", "BucketName")),
     }
 )
-"""Those of one type that are so called.
+_SINKS_AT: Final = frozenset(
+    {
+        ("AWS::CodeBuild::Project", ("Artifacts", "Location")),
+        ("AWS::CodeBuild::Project", ("SecondaryArtifacts", "Location")),
+        ("AWS::CodeBuild::Project", ("LogsConfig", "S3Logs", "Location")),
+        ("AWS::CodeBuild::ReportGroup", ("ExportConfig", "S3Destination", "Bucket")),
+        ("AWS::CodePipeline::Pipeline", ("ArtifactStore", "Location")),
+        ("AWS::CodePipeline::Pipeline", ("ArtifactStores", "ArtifactStore", "Location")),
+    }
+)
+"""Those of one type that are so called, and by where they stand.
 
 Source: each property's page in the CloudFormation template reference. A bucket's ARN and name tell no account, so that
 one that no template holds may be anybody's. Access logs of S3 are left out: their bucket is of the same account.
@@ -179,6 +237,9 @@ def exposures(before: View, after: View, changes: Sequence[ResourceChange]) -> I
         if said := _way_in(before, after, change):
             yield Exposure(said, place_of(change.after), is_world=False, is_grave=True)
         was = list(_leaves(before.properties(change.before))) if change.before is not None else []
+        if said := _open_without(before, after, change):
+            place, by = place_of(change.after), _OPEN_WITHOUT[change.after.type][-1:]
+            yield Exposure(said, place, is_world=True, is_grave=True, properties=by)
         old, old_values = set(was), {value for _, value in was}
         for path, value in dict.fromkeys(_leaves(after.properties(change.after))):
             if (path, value) in old:
@@ -202,10 +263,30 @@ def _way_in(before: View, after: View, change: ResourceChange) -> str:
     does = _WAYS_IN.get(resource.type)
     if does is None or was == properties:
         return ""
+    names = _WAYS_IN_BY.get(resource.type, ())
+    if names and was is not None and all(was.get(each) == properties.get(each) for each in names):
+        return ""
     if resource.type in _READ_AS_SIGN_INS and (was is not None or TOKEN.search(text(properties.get("Url")))):
         # another value is told as a way to sign in; an issuer of the templates, as a cluster's is, signs in nobody else
         return ""
     return f"new {name} {does}" if was is None else f"{name} changes, and {does}"
+
+
+def _open_without(before: View, after: View, change: ResourceChange) -> str:
+    """Say that a resource is open because it states nothing, where it is new or stated something; empty else."""
+    resource, old = change.after, change.before
+    path = _OPEN_WITHOUT.get(resource.type) if resource is not None else None
+    if resource is None or path is None or _at(after.properties(resource), path) is not None:
+        return ""
+    if old is not None and old.type == resource.type and _at(before.properties(old), path) is None:
+        return ""
+    return f"{after.name(resource)} is opened: without {'.'.join(path)} it is open"
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
 
 
 def _opening(
@@ -234,7 +315,7 @@ def _leading(name: str, type_: str, path: tuple[str, ...], value: str, account: 
         return f"{name} exchanges files with {value}, which no template holds"
     if path[-1] in _KEYS_OF_LOGINS and type_ not in _NOT_LOGINS:
         return f"whoever has the key of {'.'.join(path)} logs in to {name}"
-    is_sink = path[-1] in _SINKS or (type_, path[-1]) in _SINKS_OF
+    is_sink = path[-1] in _SINKS or (type_, path[-1]) in _SINKS_OF or (type_, path) in _SINKS_AT
     if is_sink and not TOKEN.search(value) and not _is_own(account, value):
         return f"{name} sends data to {value}, which no template holds"
     if type_ == "AWS::S3::Bucket" and path[-4:] == _REPLICATION and not TOKEN.search(value):
