@@ -516,8 +516,8 @@ ON, OFF = ({"Properties": {"DeletionProtection": each}} for each in (True, False
             assembly({"DeletionPolicy": "Snapshot"}),
             [
                 (
-                    "The file system is deleted with what it holds once it leaves the stack, and a snapshot of it is kept; "
-                    "until now it was kept."
+                    "The file system is deleted with what it holds once it leaves the stack, and a snapshot of it is "
+                    "kept; until now it was kept."
                 )
             ],
         ),

@@ -325,6 +325,7 @@ def _open_policies(change: ResourceChange, before: Resource, after: Resource) ->
     kept = "a snapshot of it" if all(each.before == "Snapshot" for each in lifted) else "it"
     is_kept = [_is_snapshot(each.after, after, each.path) for each in lifted]
     left = [plain(each.after) if isinstance(each.after, str) else None for each in lifted]
+    but = ", and a snapshot of it is kept" if all(is_kept) else ""
     yield Attention(
         effect=None,
         about="protection",
@@ -332,8 +333,7 @@ def _open_policies(change: ResourceChange, before: Resource, after: Resource) ->
         property=joined([each.path for each in lifted]),
         before=joined(list(dict.fromkeys(plain(each.before) for each in lifted))),
         after=joined(list(dict.fromkeys(each or "none" for each in left))) if any(left) else None,
-        message=f"The {noun(after.type)} is deleted{with_it} once it {once}{', and a snapshot of it is kept' if all(is_kept) else ''}; "
-        f"until now {kept} was kept.",
+        message=f"The {noun(after.type)} is deleted{with_it} once it {once}{but}; until now {kept} was kept.",
     )
 
 

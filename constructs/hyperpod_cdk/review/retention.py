@@ -244,13 +244,8 @@ def _said(steps: tuple[str, ...], before: Any, after: Any) -> str:
     name, above = names[-1], names[-2] if len(names) > 1 else ""
     if name in _KEYS or (above, name) in _LIMITS:
         return _loosened(above, name, before, after)
-    if guard := _GUARDS.get((above, name)):
-        return guard if after is MISSING else ""
-    if ends := _ENDS_BY.get((above, name)):
-        return ends[1] if after == ends[0] != before else ""
-    if ladder := _LADDERS.get((above, name)):
-        was, will = (ladder.index(_text(each)) if _text(each) in ladder else len(ladder) for each in (before, after))
-        return f"{name} is no longer {plain(before)}" if was < will else ""
+    if (above, name) in _GUARDS or (above, name) in _ENDS_BY or (above, name) in _LADDERS:
+        return _weakened(above, name, before, after)
     on = _SWITCHES.get(name) or _state(above, names)
     if on is None and name == "Value" and "deletion_protection" in "".join(steps):
         on = ("true",)
@@ -260,6 +255,16 @@ def _said(steps: tuple[str, ...], before: Any, after: Any) -> str:
         was, will = _text(before) in _DELETES[name], _text(after) in _DELETES[name]
         return f"{name} is {plain(after)}" if will and not was else ""
     return _kept_shorter(above, name, before, after)
+
+
+def _weakened(above: str, name: str, before: Any, after: Any) -> str:
+    if guard := _GUARDS.get((above, name)):
+        return guard if after is MISSING else ""
+    if ends := _ENDS_BY.get((above, name)):
+        return ends[1] if after == ends[0] != before else ""
+    ladder = _LADDERS[above, name]
+    was, will = (ladder.index(_text(each)) if _text(each) in ladder else len(ladder) for each in (before, after))
+    return f"{name} is no longer {plain(before)}" if was < will else ""
 
 
 def _state(above: str, names: list[str]) -> tuple[str, ...] | None:

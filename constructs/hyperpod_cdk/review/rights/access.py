@@ -897,6 +897,6 @@ def _notes(old: _Side, new: _Side, changes: Sequence[ResourceChange]) -> Iterato
         # a subnet's zone is the only thing of it that is often left to the deployment, and lets nobody in
         is_told = resource.type == "AWS::EC2::Subnet"
         unknown = [each for each in side.view.unknown.get(place, ()) if not is_told and not each.startswith("${AWS::")]
-        for text in dict.fromkeys((*unread, *unknown)):
+        for said in dict.fromkeys((*unread, *unknown)):
             label = label or side.view.name(resource)
-            yield f"{label}: only the deployment tells: {text}" if text in unknown else f"{label}: not judged: {text}"
+            yield f"{label}: only the deployment tells: {said}" if said in unknown else f"{label}: not judged: {said}"

@@ -146,8 +146,8 @@ _OPEN_WITHOUT: Final[dict[str, tuple[str, ...]]] = {
 }
 """The property, per type, without which it is open.
 
-Source: API references of DMS (CreateReplicationInstance, "the default value is true"), VPC Lattice (CreateService, "This
-is the default"), SageMaker (CreateDomain, "the default value is PublicInternetOnly"; "Notebook Instances Are
+Source: API references of DMS (CreateReplicationInstance, "the default value is true"), VPC Lattice (CreateService,
+"This is the default"), SageMaker (CreateDomain, "the default value is PublicInternetOnly"; "Notebook Instances Are
 Internet-Enabled by Default"); API Gateway, Route, AuthorizationType: NONE "for open access"; App Runner, "Enabling
 private endpoints": a service is public where nothing is said.
 """
