@@ -438,3 +438,27 @@ def test_who_must_approve_and_what_it_costs_stand_below_the_title() -> None:
     assert 1 < last - first < 5
     assert " ".join(said[first:last]) == long
     assert list(problems(root)) == []
+
+
+def test_what_goes_is_drawn_before_what_only_changes() -> None:
+    kept = [group(f"kept-{number:02}", 1, count=2) for number in range(20)]
+    gone = [group(f"gone-{number:02}", 1) for number in range(8)]
+    base, head = environment([*kept, *gone]), environment([{**each, "InstanceCount": 4} for each in kept])
+    shown = words(head, base)
+    assert [name for name in shown if name.startswith("gone-")] == [f"gone-{number:02}" for number in range(8)]
+    # the room that is left goes to what changes
+    assert 0 < len([name for name in shown if name.startswith("kept-")]) < len(kept)
+
+
+@pytest.mark.parametrize("mark", ["added", "removed", "changed"])
+def test_a_long_name_leaves_the_mark_whole(mark: str) -> None:
+    long = group("a-group-with-a-very-long-name-of-its-own-that-nobody-shortens", 1)
+    others = [group(f"g{number}", 1) for number in range(3)]
+    sides = {
+        "added": (environment(others), environment([*others, long])),
+        "removed": (environment([*others, long]), environment(others)),
+        "changed": (environment([*others, long]), environment([*others, {**long, "InstanceCount": 9}])),
+    }
+    base, head = sides[mark]
+    # once in the legend, once on the card
+    assert re.findall(r">([^<]*)</text>", diagram(head, base)).count(mark) == 2

@@ -69,14 +69,22 @@ class Placed:
             pending += reversed(item.children)
 
 
-def text(words: str, *, size: float = 12, bold: bool = False, ink: str = "ink", anchor: Anchor = "start") -> Box:
-    """Give a line of text that takes the room it needs and gives way where there is less."""
+def text(
+    words: str,
+    *,
+    size: float = 12,
+    bold: bool = False,
+    ink: str = "ink",
+    anchor: Anchor = "start",
+    gives_way: bool = True,
+) -> Box:
+    """Give a line of text that takes the room it needs, and gives way where there is less unless it is never to."""
     natural = text_width(words, size, bold=bold)
     style: dict[str, Any] = {
         "size": (natural + 0.5, round(size * LINE_HEIGHT)),
         "max_size": ("100%", "auto"),
         "min_size": (0, 0),
-        "flex_shrink": 1,
+        "flex_shrink": 1 if gives_way else 0,
     }
     return Box(words=Words(text=words, size=size, bold=bold, ink=ink, anchor=anchor), style=style)
 

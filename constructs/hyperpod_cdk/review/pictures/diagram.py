@@ -165,11 +165,14 @@ def _cards(cards: Sequence[Card], *, columns: int, limit: int) -> Box:
     return grid(*boxes, columns=columns, gap=8)
 
 
+_GRAVEST_FIRST: Final[tuple[Mark, ...]] = ("removed", "changed", "added", "")
+
+
 def _folded(cards: Sequence[Card], limit: int) -> tuple[Sequence[Card], Sequence[Card]]:
-    """Keep what changes, then what comes first; one card alone is never folded."""
+    """Keep what goes, what changes and what is new, then what comes first; one card alone is never folded."""
     if len(cards) <= limit + 1:
         return cards, ()
-    ranked = sorted(range(len(cards)), key=lambda number: not cards[number].mark)
+    ranked = sorted(range(len(cards)), key=lambda number: _GRAVEST_FIRST.index(cards[number].mark))
     kept = set(ranked[:limit])
     return (
         [card for number, card in enumerate(cards) if number in kept],
@@ -198,7 +201,7 @@ def _card(card: Card) -> Box:
         row(
             text(card.title, size=13, bold=True),
             spacer(),
-            *([text(card.mark, size=SMALLEST_FONT, ink=card.mark, anchor="end")] if card.mark else []),
+            *([text(card.mark, size=SMALLEST_FONT, ink=card.mark, anchor="end", gives_way=False)] if card.mark else []),
         )
     ]
     if card.subtitle:
