@@ -456,7 +456,7 @@ def pipelines(
     Only the part between the lines that mark the waves is written. Without fleet.yaml, all environments are one
     wave.
     """
-    from hyperpod_cdk._cli.pipelines import GITHUB, GITLAB, PipelineError, written  # noqa: PLC0415 - as above
+    from hyperpod_cdk._cli.pipelines import GITHUB, GITLAB, PipelineError, oldest_first, written  # noqa: PLC0415 - as above
     from hyperpod_cdk.config import environment_names  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.documents import DocumentError, text_of  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.fleet import WORDING, fleet_of  # noqa: PLC0415 - as above
@@ -483,6 +483,9 @@ def pipelines(
         with os_errors(root / file):
             write_atomically(root / file, text)
         print(f"wrote {file}", file=sys.stderr)
+        if file == GITLAB and fleet is not None:
+            for line in oldest_first(fleet):
+                print(line, file=sys.stderr)
     if not texts:
         print(f"no pipelines here: neither {GITHUB} nor {GITLAB}", file=sys.stderr)
     if check and changed:

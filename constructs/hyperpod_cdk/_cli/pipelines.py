@@ -44,6 +44,19 @@ def written(text: str, file: Path, fleet: Fleet | None, names: Sequence[str], *,
     return "\n".join([*lines[: begin + 1], *made.split("\n"), *lines[end:]])
 
 
+def oldest_first(fleet: Fleet) -> Iterator[str]:
+    """Give the command that lets GitLab finish one run before the next begins; no file can say it.
+
+    GitLab, "Resource groups", process modes: oldest_first counts jobs that are still to come. An API sets it, with a
+    token that no job has.
+    """
+    yield "for GitLab to finish one run before the next, once, after the first run:"
+    yield (
+        f"  for name in {' '.join(fleet.environments)}; do glab api --method PUT"
+        ' "projects/:id/resource_groups/deploy-$name" --field process_mode=oldest_first; done'
+    )
+
+
 def _github(fleet: Fleet | None) -> Iterator[str]:
     if fleet is None:
         yield _GITHUB_ALL
