@@ -202,3 +202,49 @@ def test_ctrl_c_is_one_line(aws: Callable[..., Any], prod: Path) -> None:
         # less than the answer would have taken
         said = process.communicate(timeout=80)
     assert (process.returncode, *said) == (130, "", "interrupted\n")
+
+
+@pytest.mark.examples
+def test_what_environments_need_together_is_compared_with_the_account(run: Run, workspace: Path) -> None:
+    """AWS's own numbers count where it is asked, and without them those that are known without it."""
+    dev = workspace / "environments" / "dev.yaml"
+    text = dev.read_text(encoding="utf-8").replace("name: dev", "name: twin", 1)
+    for old, new in (("network:\n", "network:\n  vpc_cidr: 10.201.0.0/16\n"), ("10.1.0.0", "10.11.0.0")):
+        text = text.replace(old, new, 1)
+    (workspace / "environments" / "twin.yaml").write_text(text.replace("10.2.0.0", "10.12.0.0"), encoding="utf-8")
+    document = satisfying(load_environment(dev).environment)
+    words = ("fleet", "preflight", "--only", "quotas", "--format", "json")
+
+    def seen(vpcs: float, *faults: dict[str, object]) -> tuple[int, dict[str, tuple[bool | None, list[str], int]]]:
+        quotas = {**document["quotas"], "vpc": {**document["quotas"]["vpc"], "VPCs per Region": vpcs}}
+        with embedded({**document, "quotas": quotas, "faults": list(faults)}) as account:
+            done = answer(run, account, *words)
+        rows = json.loads(done.stdout)["environments"]
+        together = "quotas_suffice_for_all_environments"
+        return done.returncode, {
+            row["environment"]: (
+                row["passed"],
+                [f"{each['severity']}: {each['message']}" for each in row["findings"] if each["rule"] == together],
+                len(row["skipped"]),
+            )
+            for row in rows
+        }
+
+    # by AWS's defaults instances would be too few, and the account has them
+    offline = json.loads(run(*words, "--offline").stdout)["environments"]
+    assert any("for cluster usage" in each["message"] for row in offline for each in row["findings"])
+    # an account has a default VPC
+    assert seen(3) == (0, {"dev": (True, [], 0), "twin": (True, [], 0)})
+    code, rows = seen(2)
+    (said,) = rows["twin"][1]
+    assert (code, rows["dev"], rows["twin"][0]) == (1, (True, [], 0), False)
+    assert said.startswith("error: the environments of 111122223333 in ")
+    assert said.endswith(
+        "environments/dev.yaml, 1 of environments/twin.yaml), others use 1, and the quota is 2; ask for 3"
+    )
+    code, rows = seen(3, {"service": "servicequotas", "kind": "access_denied"})
+    assert code == 0
+    assert all(passed is None and skipped for passed, _, skipped in rows.values())
+    assert any("is AWS's default" in each for each in rows["twin"][1])
+    code, rows = seen(3, {"service": "ec2", "operation": "DescribeVpcs", "kind": "access_denied"})
+    assert (code, {name: row[0] for name, row in rows.items()}) == (0, {"dev": None, "twin": None})

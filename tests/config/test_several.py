@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -10,10 +11,14 @@ from pathlib import Path
 import pytest
 
 from hyperpod_cdk.catalog.network import secondary_cidr_problem
-from hyperpod_cdk.checks.together import quotas_together
+from hyperpod_cdk.checks.model import Detail, Report, Result
+from hyperpod_cdk.checks.run import select
+from hyperpod_cdk.checks.together import by_aws, living, quotas_together, shared_quotas
 from hyperpod_cdk.config import LoadedEnvironment, load_environment
 from hyperpod_cdk.config.recorded_plans import RecordedBlock, RecordedPlan, RecordedPlans
 from hyperpod_cdk.config.several import found_together, free_blocks
+from hyperpod_cdk.findings import Finding
+from hyperpod_cdk.handlers.quota_gate.comparison import Unread, Usage
 
 TODAY = date(2026, 11, 20)
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
@@ -144,3 +149,83 @@ def test_free_blocks_are_what_aws_adds_to_one_vpc(taken: list[str], count: int) 
 def test_no_block_is_free(make: Make) -> None:
     everything = [next(iter(make("one").environment.network.blocks().values())).supernet(new_prefix=8)]
     assert free_blocks(everything, vpc="10.192.0.0/16", zones=["use1-az5"]) is None
+
+
+# --- by what AWS says -------------------------------------------------------------------------------------------------
+
+P5 = "ml.p5.48xlarge for cluster usage"
+UNREAD = Usage(at_least=0, unread=(Unread(kind="HyperPod cluster", reason="no permission"),))
+
+
+def told(each: LoadedEnvironment, value: float | None, others: float | None, *, is_default: bool = False) -> Report:
+    """What the preflight of an environment saw of the quota."""
+    seen = {"service": "sagemaker", "quota": P5, "value": value, "is_default": is_default, "used_by_others": others}
+    (check, *_) = select()
+    return Report(loaded=each, results=(Result(check=check, details=(Detail(text="", data=seen),)),))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sum:
+    """Two environments that need two instances each: the quota, what the first and the second have, what others have.
+
+    ``usage`` is what could be read of the whole account where that is not all.
+    """
+
+    value: float
+    has: tuple[float, float] = (0, 0)
+    others: float = 0
+    usage: Usage | None = None
+    is_default: bool = False
+    said: str = ""
+
+
+SUMS: dict[str, Sum] = {
+    "all of it": Sum(value=4),
+    "one less": Sum(value=3, said="error: and the quota is 3; ask for 4"),
+    "AWS's default": Sum(value=3, is_default=True, said="error: and the quota is 3 (AWS's default); ask for 4"),
+    "beside others": Sum(value=6, others=2),
+    "others have one more": Sum(value=6, others=3, said="error: others use 3, and the quota is 6; ask for 7"),
+    "the first stands": Sum(value=6, has=(2, 0), others=2),
+    "the first stands, others have more": Sum(
+        value=6, has=(2, 0), others=3, said="error: others use 3, and the quota is 6; ask for 7"
+    ),
+    "both stand": Sum(value=4, has=(2, 2)),
+    "both shrink": Sum(value=4, has=(5, 5)),
+    "others are not known": Sum(
+        value=4,
+        usage=UNREAD,
+        said="skipped: whether it suffices for all environments together (2 of one.yaml, 2 of two.yaml): the list of"
+        " HyperPod clusters could not be read",
+    ),
+    "too little whatever others have": Sum(value=3, usage=UNREAD, said="error: and the quota is 3; ask for 4"),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_what_environments_need_together_is_compared_with_the_account(name: str, make: Make) -> None:
+    row = SUMS[name]
+    one, two = make("one"), make("two", **apart(1))
+    (shared,) = [each for each in shared_quotas([one, two]) if each.users[0][1].name == P5]
+    # what others than one use has the other in it
+    beside = [None if row.usage else row.others + each for each in reversed(row.has)]
+    reports = {
+        each.file: told(each, row.value, others, is_default=row.is_default)
+        for each, others in zip((one, two), beside, strict=True)
+    }
+    usage = row.usage or Usage(at_least=row.others + sum(row.has))
+    known = living(shared, reports, usage)
+    assert known is not None
+    answer = by_aws(shared, known)
+    if isinstance(answer, Finding):
+        assert f"{answer.severity.value}: {answer.message.partition('two.yaml), ')[2]}" == row.said
+        assert (answer.file, answer.path) == ("two.yaml", "hyperpod.instance_groups[1].count")
+    else:
+        assert (f"skipped: {answer}" if answer else "") == row.said
+
+
+@pytest.mark.parametrize("value", [None, 4])
+def test_a_quota_that_not_all_were_told_is_judged_without_aws(value: float | None, make: Make) -> None:
+    one, two = make("one"), make("two", **apart(1))
+    (shared,) = [each for each in shared_quotas([one, two]) if each.users[0][1].name == P5]
+    reports = {one.file: told(one, 4, 0)} | ({two.file: told(two, None, 0)} if value is None else {})
+    assert living(shared, reports, Usage()) is None

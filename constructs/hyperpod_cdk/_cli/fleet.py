@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -33,11 +34,16 @@ from hyperpod_cdk._cli.transitions import access_of, head_of, opened
 from hyperpod_cdk._cli.words import checks, environments
 
 if TYPE_CHECKING:
+    from hyperpod_cdk.checks.aws import LiveAws
+    from hyperpod_cdk.checks.model import Report
+    from hyperpod_cdk.checks.together import Shared
     from hyperpod_cdk.config import LoadedEnvironment
     from hyperpod_cdk.config.fleet import Fleet
+    from hyperpod_cdk.config.several import Place
     from hyperpod_cdk.findings import Finding
     from hyperpod_cdk.fleet.model import Look, Verb
     from hyperpod_cdk.fleet.sums import NoCost
+    from hyperpod_cdk.handlers.quota_gate.comparison import Usage
     from hyperpod_cdk.review.model import Cost
 
 app = typer.Typer(
@@ -143,16 +149,21 @@ def preflight(
     except UsageError as error:
         usage(f"--only and --skip: {error}")
     looked = _Fleet.of(project, environments)
+    reports: dict[str, Report] = {}
 
     def ask(each: _Member, loaded: LoadedEnvironment) -> Look:
         from hyperpod_cdk._cli import preflight as verb  # noqa: PLC0415 - as above
+        from hyperpod_cdk.checks.together import RULE  # noqa: PLC0415 - as above
         from hyperpod_cdk.findings import Severity  # noqa: PLC0415 - as above
         from hyperpod_cdk.fleet.model import told  # noqa: PLC0415 - as above
         from hyperpod_cdk.living.model import Unread  # noqa: PLC0415 - as above
 
         with aws_errors(otherwise=", or use --offline"):
             report, _ = verb.run(loaded, project=looked.root, only=only or (), skip=skip or (), is_offline=offline)
-        findings = [*each.beyond, *(finding for result in report.results for finding in result.findings)]
+        reports[loaded.file] = report
+        # what all need together is judged by AWS's own numbers where it was asked
+        beyond = [finding for finding in each.beyond if offline or finding.rule != RULE]
+        findings = [*beyond, *(finding for result in report.results for finding in result.findings)]
         skipped = [
             Unread(
                 what=result.check.title,
@@ -164,7 +175,7 @@ def preflight(
             for gap in result.skipped
         ]
         counts = ", ".join(f"{number} {status.value}" for status, number in report.counts().items() if number)
-        refused = any(finding.severity is Severity.ERROR for finding in each.beyond)
+        refused = any(finding.severity is Severity.ERROR for finding in beyond)
         return each.look(
             passed=False if refused else report.passed,
             summary=counts,
@@ -174,7 +185,77 @@ def preflight(
             skipped=() if offline else tuple(skipped),
         )
 
-    _finish(looked, "preflight", _side_by_side(looked, ask), output, strict=strict)
+    rows = _side_by_side(looked, ask)
+    if not offline:
+        rows = _with_sums(looked, rows, reports)
+    _finish(looked, "preflight", rows, output, strict=strict)
+
+
+def _with_sums(looked: _Fleet, rows: Sequence[Look], reports: Mapping[str, Report]) -> list[Look]:
+    """Put what the environments of one account and region need together beside what each needs alone."""
+    from hyperpod_cdk.checks.together import by_aws, by_record, living, shared_quotas  # noqa: PLC0415 - as above
+    from hyperpod_cdk.findings import Finding, Severity  # noqa: PLC0415 - as above
+    from hyperpod_cdk.fleet.model import told  # noqa: PLC0415 - as above
+    from hyperpod_cdk.living.model import Unread  # noqa: PLC0415 - as above
+
+    shared = [
+        each
+        for each in shared_quotas([member.loaded for member in looked.members if member.loaded is not None])
+        if len(each.users) > 1
+    ]
+    found: list[Finding] = []
+    unread: dict[str, list[Unread]] = {}
+    for each, used in zip(shared, _used_by_all(shared, reports), strict=True):
+        known = living(each, reports, used)
+        answer = by_aws(each, known) if known else None
+        found += by_record(each) if known is None else [answer] if isinstance(answer, Finding) else []
+        if isinstance(answer, str):
+            user, need = each.users[-1]
+            unread.setdefault(user.file, []).append(
+                Unread(what=f'quota "{need.name}"', reason=answer, action=used.action, aws_said=used.said)
+            )
+
+    def with_sums(row: Look) -> Look:
+        more = [each for each in found if each.file == row.file]
+        gaps = unread.get(row.file, [])
+        is_refused = any(each.severity is Severity.ERROR for each in more)
+        passed = False if is_refused else None if gaps and row.passed else row.passed
+        return row.model_copy(
+            update={
+                "findings": (*(told(each) for each in more), *row.findings),
+                "skipped": (*row.skipped, *gaps),
+                "passed": passed,
+                "exit_code": max(row.exit_code, FINDINGS) if is_refused else row.exit_code,
+            }
+        )
+
+    return [with_sums(row) for row in rows]
+
+
+def _used_by_all(shared: Sequence[Shared], reports: Mapping[str, Report]) -> list[Usage]:
+    """Give what each account uses of quotas, these environments included."""
+    from hyperpod_cdk._cli import preflight as verb  # noqa: PLC0415 - as above
+    from hyperpod_cdk.checks.answers import AwsAccessError  # noqa: PLC0415 - as above
+    from hyperpod_cdk.checks.side_by_side import together  # noqa: PLC0415 - as above
+    from hyperpod_cdk.handlers.quota_gate.comparison import Unread, Usage  # noqa: PLC0415 - as above
+
+    asked: dict[Place, LiveAws] = {}
+    for each in shared:
+        user, _ = each.users[0]
+        if each.place not in asked and all(other.file in reports for other, _ in each.users):
+            with suppress(AwsAccessError):
+                asked[each.place] = verb.open_aws(user, as_nobody=True)
+
+    def used(each: Shared) -> Usage:
+        aws = asked.get(each.place)
+        _, need = each.users[0]
+        return aws.usage(need.usage) if aws else Usage(unread=(Unread(kind="account", reason="AWS was not asked"),))
+
+    answers = together(used, shared)
+    return [
+        each if isinstance(each, Usage) else Usage(unread=(Unread(kind="account", reason=each.reason),))
+        for each in answers
+    ]
 
 
 @app.command()

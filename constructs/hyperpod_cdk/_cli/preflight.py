@@ -23,14 +23,19 @@ _FEW = 2
 """So many checks are named where several are skipped for one reason; of more, the areas."""
 
 
-def open_aws(loaded: LoadedEnvironment) -> LiveAws:
-    """Open AWS for an environment; raises ``checks.answers.AwsAccessError`` where there is nobody to ask as."""
+def open_aws(loaded: LoadedEnvironment, *, as_nobody: bool = False) -> LiveAws:
+    """Open AWS for an environment; raises ``checks.answers.AwsAccessError`` where there is nobody to ask as.
+
+    ``as_nobody``: what the environment has counts as used, too.
+    """
     with extra("aws"):
         from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - boto3 takes longer to load than an offline run
+    from hyperpod_cdk.handlers.quota_gate.reading import Own  # noqa: PLC0415 - as above
     from hyperpod_cdk.quotas.needs import own  # noqa: PLC0415 - as above
 
     environment = loaded.environment
-    return LiveAws.open(region=environment.region, account=environment.account, own=own(environment))
+    whose = Own(stacks=(), hyperpod_cluster="", eks_cluster="") if as_nobody else own(environment)
+    return LiveAws.open(region=environment.region, account=environment.account, own=whose)
 
 
 def run(

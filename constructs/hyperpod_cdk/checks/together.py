@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
+from hyperpod_cdk.checks.model import Report
 from hyperpod_cdk.config import LoadedEnvironment
 from hyperpod_cdk.config.several import Place, place_of
 from hyperpod_cdk.findings import Finding, Severity
-from hyperpod_cdk.handlers.quota_gate.comparison import Requirement
+from hyperpod_cdk.handlers.quota_gate.comparison import Requirement, Usage
 from hyperpod_cdk.quotas.needs import required_quotas
+
+RULE: Final = "quotas_suffice_for_all_environments"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +33,25 @@ class Shared:
     def needed(self) -> float:
         """How much all of them need."""
         return sum(need.needed for _, need in self.users)
+
+    @property
+    def shares(self) -> str:
+        """How much each needs, in words."""
+        return ", ".join(f"{need.needed:g} of {user.file}" for user, need in self.users)
+
+    def finding(self, severity: Severity, rest: str) -> Finding:
+        """Give a finding that begins with what all need together, at the last of them."""
+        each, need = self.users[-1]
+        account, region = self.place
+        return Finding(
+            severity=severity,
+            message=f'the environments of {account} in {region} need {self.needed:g} of the quota "{need.name}"'
+            f" together ({self.shares}), {rest}",
+            path=need.path,
+            file=each.file,
+            line=each.line_of(need.path),
+            rule=RULE,
+        )
 
 
 def shared_quotas(loaded: Sequence[LoadedEnvironment]) -> list[Shared]:
@@ -63,18 +86,74 @@ def quotas_together(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:
     of it only.
     """
     for shared in shared_quotas(loaded):
-        if len(shared.users) < 2 or shared.needed <= shared.allowed:
-            continue
-        each, need = shared.users[-1]
-        account, region = shared.place
-        what = "recorded" if shared.is_recorded else "AWS's default"
-        shares = ", ".join(f"{other.needed:g} of {user.file}" for user, other in shared.users)
-        yield Finding(
-            severity=Severity.WARNING,
-            message=f'the environments of {account} in {region} need {shared.needed:g} of the quota "{need.name}"'
-            f" together ({shares}), and {shared.allowed:g} is {what}; ask for {shared.needed:g}",
-            path=need.path,
-            file=each.file,
-            line=each.line_of(need.path),
-            rule="quotas_suffice_for_all_environments",
-        )
+        yield from by_record(shared)
+
+
+def by_record(shared: Shared) -> Iterator[Finding]:
+    """Judge what environments need together without AWS."""
+    if len(shared.users) < 2 or shared.needed <= shared.allowed:
+        return
+    what = "recorded" if shared.is_recorded else "AWS's default"
+    rest = f"and {shared.allowed:g} is {what}; ask for {shared.needed:g}"
+    yield shared.finding(Severity.WARNING, rest)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Living:
+    """What AWS says of a shared quota: its value, and what others than all these environments use of it.
+
+    ``others`` is None where not all of that was read, for which ``unread`` is why.
+    """
+
+    value: float
+    is_default: bool
+    others: float | None
+    unread: str = ""
+
+
+def living(shared: Shared, reports: Mapping[str, Report], usage: Usage) -> Living | None:
+    """Put together what AWS said of a quota to each of its users; None where it was not asked of all, or not told.
+
+    ``reports`` are those of their preflights by file. ``usage`` is what the whole account uses, these environments
+    included: what others than one use is in the report of that one, so that each one's own part is known.
+    """
+    told = [_told(reports.get(user.file), need) for user, need in shared.users]
+    values = [None if each is None else each["value"] for each in told]
+    if len({need.usage for _, need in shared.users}) > 1 or any(value is None for value in values):
+        return None
+    beside = [None if each is None else each["used_by_others"] for each in told]
+    others = None
+    if usage.is_whole and None not in beside:
+        others = max(0.0, usage.at_least - sum(usage.at_least - float(each) for each in beside if each is not None))
+    return Living(
+        value=min(float(value) for value in values if value is not None),
+        is_default=any(bool(each and each["is_default"]) for each in told),
+        others=others,
+        unread=usage.what_is_unread or "what others use of it could not be read in full",
+    )
+
+
+def by_aws(shared: Shared, found: Living) -> Finding | str | None:
+    """Judge what environments need together by what AWS says: a finding, why nobody knows, or None where it is right.
+
+    Too little beside what others use for certain is an error, unless the requirement never is one or AWS's default is
+    not to be trusted.
+    """
+    others = found.others or 0
+    if shared.needed + others > found.value:
+        needs = [need for _, need in shared.users]
+        doubtful = any(need.advisory or (found.is_default and need.unsure_default) for need in needs)
+        use = f"others use {others:g}, " if others else ""
+        what = " (AWS's default)" if found.is_default else ""
+        rest = f"{use}and the quota is {found.value:g}{what}; ask for {shared.needed + others:g}"
+        return shared.finding(Severity.WARNING if doubtful else Severity.ERROR, rest)
+    if found.others is None:
+        return f"whether it suffices for all environments together ({shared.shares}): {found.unread}"
+    return None
+
+
+def _told(report: Report | None, need: Requirement) -> Mapping[str, Any] | None:
+    """Give what a preflight saw of a quota."""
+    details = (each.data for result in (report.results if report else ()) for each in result.details)
+    wanted = (need.service, need.name)
+    return next((each for each in details if (each.get("service"), each.get("quota")) == wanted), None)
