@@ -79,5 +79,25 @@ def test_a_feature_is_of_its_own_type_and_of_a_value_that_asks_for_it(feature: d
     assert feature.is_in(feature.name, properties("other"))
     assert not feature.is_in(feature.name, properties(feature.default))
     assert not feature.is_in(feature.name, {})
+    # templates are read, so that their text is equal and never the same object
+    assert feature.is_in("".join([*feature.name]), properties("other"))
     assert not feature.is_in(feature.name[:-1], properties("other"))
     assert not feature.is_in(f"{feature.name}s", properties("other"))
+
+
+@pytest.mark.parametrize(
+    ("arn", "generated", "example"),
+    [
+        ("arn:{partition}:ec2:{region}::snapshot/*", "", "arn:aws:ec2:us-east-1::snapshot/example"),
+        ("arn:{partition}:sns:{region}:{account}:{value}", "", None),
+        ("arn:{partition}:sns:{region}:{account}:{value}", "{logical_id}-*", None),
+        (
+            "arn:{partition}:sns:{region}:{account}:{value}",
+            "{name}-*",
+            "arn:aws:sns:us-east-1:111122223333:a-example",
+        ),
+    ],
+)
+def test_examples_of_arns(arn: str, generated: str, example: str | None) -> None:
+    row = deployer_actions.Limitable(service="any", type="any", arn=arn, generated=generated)
+    assert row.example("a", partition="aws", region="us-east-1", account="111122223333") == example

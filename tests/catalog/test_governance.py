@@ -249,7 +249,13 @@ def test_local_queues_are_written_as_the_kueue_of_the_version_knows_them(version
     ("version", "is_known"), [("v1.2.9-eksbuild.1", False), ("v1.3.0-eksbuild.1", True), ("v1.6.0-eksbuild.1", True)]
 )
 def test_default_queues_need_kueue_0_12(version: str, is_known: bool) -> None:  # noqa: FBT001 - table
-    assert (governance.default_queue_problem(version) is None) is is_known
+    problem = governance.default_queue_problem(version)
+    assert problem == (
+        None
+        if is_known
+        else "needs task governance 1.3 or newer, whose Kueue gives jobs without a queue the one named default,"
+        f" got {version}"
+    )
 
 
 @pytest.mark.parametrize(

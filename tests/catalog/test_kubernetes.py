@@ -114,6 +114,12 @@ def test_a_warning_never_advises_a_version_that_is_no_better() -> None:
     )
 
 
+def test_the_default_is_advised_while_eks_supports_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetes, "DEFAULT", "1.34")
+    for on, advised in ((date(2026, 12, 1), "1.34"), (date(2026, 12, 2), "1.35")):
+        assert f'set kubernetes_version: "{advised}"' in (kubernetes.support_warning("1.33", on=on) or "")
+
+
 def test_rows_are_found_by_version() -> None:
     assert kubernetes.get("1.33") == kubernetes.VERSIONS[4]
     assert kubernetes.get("1.28") is None

@@ -172,6 +172,22 @@ def test_every_circumstance_is_one() -> None:
         assert when in updates.circumstances(before, after)
 
 
+@pytest.mark.parametrize(
+    ("taint", "evicts"),
+    [
+        ({"Effect": "NoExecute"}, True),
+        ({"Effect": "NO_EXECUTE"}, True),
+        ({"Effect": "NoSchedule"}, False),
+        ([{"Effect": "NoSchedule"}, {"Effect": "NoExecute"}], True),
+        # an effect that only the deployment knows can be the one that evicts
+        ({"Effect": {"Ref": "Effect"}}, True),
+        (None, False),
+    ],
+)
+def test_taints_that_evict(taint: Any, evicts: bool) -> None:  # noqa: FBT001 - table
+    assert ("evicting" in updates.circumstances({"Effect": "PreferNoSchedule"}, taint)) is evicts
+
+
 @pytest.mark.parametrize("when", ["grows", "shrinks", "next minor"])
 def test_a_value_that_is_not_known_is_never_taken_for_harmless(when: str) -> None:
     """Where numbers decide, something that is no number has a row of its own."""

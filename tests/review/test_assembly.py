@@ -396,3 +396,17 @@ def test_any_text_is_a_template_or_refused(text: str) -> None:
         assert "\n" not in str(error)  # noqa: PT017 - either outcome is right
     else:
         assert found["Resources"]
+
+
+def test_what_is_printed_of_a_stack_holds_no_value_of_a_parameter() -> None:
+    shown = repr(
+        Stack(
+            name="prod-lab",
+            template={"Resources": {"Secret": {"Type": "AWS::SSM::Parameter"}}},
+            settings={"Password": "hunter2"},
+            paths={"Secret": "prod/lab/Secret"},
+            exported={"Out": "prod-lab-out"},
+        )
+    )
+    assert "prod-lab" in shown
+    assert not [each for each in ("hunter2", "Secret", "prod-lab-out") if each in shown]
