@@ -60,15 +60,19 @@ def types() -> Iterator[str]:
         yield from (row["type"] for row in _data.load("updates")[table])
 
 
+GENERAL = {("Comment",), ("Description",), ("Tags",)}
+"""Properties of which a row says something for every type of AWS's."""
+
+
 def test_every_type_exists() -> None:
-    aws = {name for name in types() if not name.startswith("Custom::") and name != "AWS::*"}
+    aws = {name for name in types() if not name.startswith("Custom::") and not name.endswith("*")}
     assert [name for name in sorted(aws) if create_only.update_rule(name) is None] == []
 
 
 @pytest.mark.parametrize(
     "resource_type",
     sorted(
-        ({row["type"] for row in ROWS if row["type"].startswith("AWS::")} - {"AWS::*"})
+        {row["type"] for row in ROWS if row["type"].startswith("AWS::") and not row["type"].endswith("*")}
         | {name for row in _data.load("updates")["settings"] for name in row["of"]}
     ),
 )
@@ -76,8 +80,8 @@ def test_every_path_exists(resource_type: str, registry_schema: Callable[[str], 
     schema = registry_schema(resource_type)
     for row in updates._rows(resource_type):
         # what holds for groups is said of both kinds, and restricted ones have fewer properties
-        if row.path == ("Tags",):
-            # of every type of AWS's, whether it has tags or not
+        if row.path in GENERAL:
+            # of every type of AWS's, whether it has one or not
             continue
         if row.path[:1] != ("RestrictedInstanceGroups",) or row.path[1:] == ("EnvironmentConfig",):
             assert stands_in(schema, schema, row.path), row.path
@@ -289,6 +293,45 @@ def test_what_goes_on_costing_money(resource_type: str, costs: bool | None) -> N
 )
 def test_what_two_resources_cannot_share(resource_type: str, name: tuple[Any, ...]) -> None:
     assert updates.name_of(resource_type) == name
+
+
+def test_what_holds_for_every_type_does_not_speak_over_a_schema(registry_schema: Callable[[str], Any]) -> None:
+    """Tags that a schema does not let be updated, and what is replaced under a condition, have a row of their own."""
+    assert {tuple(row["path"].split()) for row in ROWS if row["type"] == "AWS::*"} == {
+        ("Tags",),
+        ("Description", "Comment"),
+    }
+    asked, wrong = 0, []
+    for name in _data.load("create_only")["types"]:
+        rule = create_only.update_rule(name)
+        if not name.startswith("AWS::") or rule is None:
+            continue
+        schema = registry_schema(name)
+        for path in GENERAL:
+            if path[0] not in schema["properties"] or rule.is_create_only(path):
+                continue
+            is_fixed = path == ("Tags",) and schema.get("tagging", {}).get("tagUpdatable") is False
+            found = updates.update(name, path, "a", "b")
+            assert found is not None
+            asked += 1
+            if (is_fixed or rule.is_conditional(path)) and found.effect != "unknown":
+                wrong.append((name, path))
+    assert asked > 1000
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "effect"),
+    [
+        ("AWS::Logs::QueryDefinition", "in place"),
+        ("AWS::BedrockAgentCore::GatewayTarget", "unknown"),
+        ("AWS::CloudFormation::StackSet", "in place"),
+    ],
+)
+def test_descriptions_are_texts_where_no_model_and_no_stack_set_reads_them(resource_type: str, effect: str) -> None:
+    found = updates.update(resource_type, ("Description",), "a", "b")
+    assert found is not None
+    assert (found.effect, found.interrupts) == (effect, resource_type == "AWS::CloudFormation::StackSet")
 
 
 def test_only_what_nobody_misses_is_made_anew_without_harm() -> None:

@@ -257,16 +257,19 @@ def _versions(before: Any, after: Any) -> Iterator[str]:
 
 @cache
 def _rows(resource_type: str) -> tuple[Update, ...]:
-    types = [resource_type]
-    if resource_type.startswith("Custom::"):
-        types.append(_ANY_CUSTOM)
-    elif resource_type.startswith("AWS::") and resource_type != _ANY_OF_AWS:
-        types.append(_ANY_OF_AWS)
-    rows = [row for name in types for row in _DATA["updates"] if row["type"] == name]
-    found = [_read(row, path) for row in rows for path in _paths(row.get("path", ""))]
+    service = f"{resource_type.rpartition('::')[0]}::*"
+    of_aws = [service, _ANY_OF_AWS] if resource_type.startswith("AWS::") else []
+    found = _rows_of(resource_type)
     for row in _DATA["settings"]:
         found += [_read({**row, "effect": "in place"}, path) for path in row["of"].get(resource_type, "").split()]
+    for name in [_ANY_CUSTOM] if resource_type.startswith("Custom::") else of_aws:
+        found += _rows_of(name)
     return tuple(sorted(found, key=lambda row: -len(row.path)))
+
+
+def _rows_of(name: str) -> list[Update]:
+    rows = [row for row in _DATA["updates"] if row["type"] == name]
+    return [_read(row, path) for row in rows for path in _paths(row.get("path", ""))]
 
 
 def _read(row: dict[str, Any], path: str) -> Update:

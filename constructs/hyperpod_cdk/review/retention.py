@@ -43,6 +43,11 @@ _KEEPS: Final[dict[str, str]] = {
 }
 """Properties, of whatever type, that say how long something is kept; less is kept shorter."""
 
+_KEEPS_BELOW: Final[dict[tuple[str, str], str]] = {
+    ("RetainRule", "Count"): "of snapshots or images so many are kept:",
+}
+"""Those that are so called elsewhere, too, by the key above them."""
+
 _FOREVER_WITHOUT: Final = frozenset(
     {
         *("DeleteAfterDays", "ExpirationInDays", "ManualSnapshotRetentionPeriod", "NoncurrentDays", "RetentionInDays"),
@@ -185,6 +190,7 @@ _GUARDS: Final[dict[tuple[str, str], str]] = {
 _GUARDING: Final[dict[str, str]] = {
     "DataProtectionPolicy": "what is sensitive in it is no longer hidden",
     "EncryptionConfiguration": "a key of AWS encrypts it, or none",
+    "NetworkAccessControl": "anybody on the internet reaches the workspace's page, where users sign in",
     "FileSystemPolicy": "EFS's default lets any client that reaches a mount target mount, write and be root",
     "ReplicationConfiguration": "nothing is replicated any more",
     "StreamEncryption": "records are no longer encrypted",
@@ -192,6 +198,7 @@ _GUARDING: Final[dict[str, str]] = {
 """Whole properties at the top that guard by being there, and what no longer happens without, or what then happens.
 
 Source of the file system's: EFS user guide, "Using IAM to control access to file systems", default file system policy.
+Of the workspace's: Amazon Managed Grafana API reference, CreateWorkspace, networkAccessControl.
 """
 
 _ENDS_BY: Final[dict[tuple[str, str], tuple[str, str]]] = {
@@ -314,15 +321,16 @@ def _events(steps: tuple[str, ...], value: Any, policy: str) -> set[str]:
 
 
 def _kept_shorter(above: str, name: str, before: Any, after: Any) -> str:
-    if name not in _KEEPS or (name in ("Days", "Years") and above != "DefaultRetention"):
+    keeps = _KEEPS_BELOW.get((above, name)) or _KEEPS.get(name, "")
+    if not keeps or (name in ("Days", "Years") and above != "DefaultRetention"):
         return ""
     old, new = _length(name, before), _length(name, after)
     if old is None or new is None:
-        return f"{_KEEPS[name]} an unknown time" if before != after else ""
+        return f"{keeps} an unknown time" if before != after else ""
     if new >= old:
         return ""
     until_now = "for ever" if old == _FOREVER else plain(before)
-    return f"{_KEEPS[name]} {plain(after) if after is not MISSING else 'the default'}, until now {until_now}"
+    return f"{keeps} {plain(after) if after is not MISSING else 'the default'}, until now {until_now}"
 
 
 _FOREVER: Final = float("inf")

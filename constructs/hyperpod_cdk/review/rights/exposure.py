@@ -165,8 +165,10 @@ _OPENS_IN: Final[dict[tuple[str, str], tuple[tuple[str, ...], str]]] = {
     ("AWS::CodeBuild::Project", "Webhook"): (("true",), "who pushes starts its builds"),
     ("AWS::EC2::Instance", "SourceDestCheck"): (("false",), "it may pass on, and read, the traffic of others"),
     ("AWS::EC2::NetworkInterface", "SourceDestCheck"): (("false",), "it may pass on, and read, the traffic of others"),
+    ("AWS::ECS::Service", "EnableExecuteCommand"): (("true",), "who may call ExecuteCommand gets a shell there"),
     ("AWS::FSx::Volume", "Clients"): (("*",), "every address that reaches it may mount it"),
     ("AWS::MSK::Cluster", "Type"): (("SERVICE_PROVIDED_EIPS",), "its brokers get public addresses"),
+    ("AWS::RAM::ResourceShare", "AllowExternalPrincipals"): (("true",), "other organizations' accounts may be let in"),
     **{
         ("AWS::S3::AccessPoint", name): (("false",), f"{name} is false")
         for name in ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
