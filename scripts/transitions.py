@@ -126,7 +126,7 @@ def told(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield line("wrong", [each for each in rows if each["problems"]])
     yield line("the fault or kill happened", [each for each in rows if each["met"]])
     yield line("and the next deployment ended it", [each for each in good if each["met"]])
-    yield line("after something was deleted by hand", [each for each in good if each.get("by_hand")])
+    yield line("after 'recover', or a bucket deleted", [each for each in good if each.get("by_hand")])
     for reason, times in Counter(reason for each in rows for reason in each["refused"]).most_common():
         yield f"- {times} times: {reason}"
 

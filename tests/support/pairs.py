@@ -34,7 +34,9 @@ from hyperpod_cdk.templates.assembly import read_assembly
 from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.transitions.cdk import CdkFailedError
 from hyperpod_cdk.transitions.model import Plan
+from hyperpod_cdk.transitions.recovering import Recovering
 from hyperpod_cdk.transitions.run import Deployment
+from hyperpod_cdk.transitions.standing import recovers
 from hyperpod_cdk_rehearsal.cdk_cli import CdkFailedError as RehearsedCdkFailedError
 from hyperpod_cdk_rehearsal.driver import deployment
 from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
@@ -90,7 +92,7 @@ class Pair:
     where: str = ""
     """What failed, or after how many stacks the CDK CLI was killed."""
     by_hand: list[str] = field(default_factory=list)
-    """What of the trouble was in the way of the next deployment and was deleted, as that had said."""
+    """What was done before the next deployment, as that had asked for: buckets deleted, or ``recover``."""
     said: list[str] = field(default_factory=list, repr=False)
     """What the plans say of what is not as in a new environment."""
     problems: list[str] = field(default_factory=list)
@@ -388,7 +390,7 @@ def _go(pair: Pair, account: Account, before: Standing, *, rng: random.Random, h
         pair.met = bool(account.there.address.control("faults", [], timeout_s=60))
     if not ended and pair.met:
         ended = _again(account, head, person, runner)
-        pair.by_hand = [] if ended else _deleted(account, person.shown[-1])
+        pair.by_hand = [] if ended else [*_deleted(account, person.shown[-1]), *_recovered(account, head, person)]
         if pair.by_hand:
             ended = _again(account, head, person, runner)
     if not ended:
@@ -425,6 +427,16 @@ def _deleted(account: Account, plan: Plan) -> list[str]:
             s3.delete_object(Bucket=name, Key=each["Key"], VersionId=each["VersionId"])
         s3.delete_bucket(Bucket=name)
     return names
+
+
+def _recovered(account: Account, head: Path, person: Person) -> list[str]:
+    """Recover where the refusals of a plan say so, with yes to everything; give the command."""
+    command = recovers(NAME)
+    if not any(command in each.what_works for each in person.shown[-1].refusals):
+        return []
+    way = account.deployment(head, person, Runner(account.cdk))
+    Recovering(aws=way.aws, head=way.head, person=person, show=lambda _: None, pause=way.pause).run()
+    return [command]
 
 
 def _second(pair: Pair, account: Account, head: Path) -> None:

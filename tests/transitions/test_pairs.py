@@ -92,7 +92,7 @@ def test_what_is_printed_counts_each_pair_once() -> None:
         "wrong                                     0        0        1        1",
         "the fault or kill happened                0        1        1        2",
         "and the next deployment ended it          0        1        0        1",
-        "after something was deleted by hand        0        1        0        1",
+        "after 'recover', or a bucket deleted        0        1        0        1",
         "- 2 times: no",
     ]
 

@@ -18,7 +18,7 @@ from hyperpod_cdk.review.nouns import count, joined
 from hyperpod_cdk.review.rights.kubernetes import called
 from hyperpod_cdk.review.run import name_of, untold
 from hyperpod_cdk.templates.assembly import Assembly, Stack
-from hyperpod_cdk.templates.difference import apart, compare
+from hyperpod_cdk.templates.difference import ResourceChange, apart, compare
 from hyperpod_cdk.templates.groups import CLUSTER
 from hyperpod_cdk.templates.values import imports, imports_untold
 from hyperpod_cdk.transitions.between import (
@@ -86,11 +86,11 @@ def plan(
     """
     base = apart(base, head)
     changes = compare(base, head)
-    found = _needs(base, head)
+    found = _needs(base, head, changes)
     refusals = [*blockers, *_missing(found), *_outsiders(found, importers or {})]
     steps: list[Step] = []
     if not refusals:
-        legs = _legs(base, head, room or Room())
+        legs = _legs(base, head, found, room or Room())
         if isinstance(legs, list):
             for leg in legs:
                 done, refused = _steps(leg, head_side, is_last=leg is legs[-1])
@@ -135,15 +135,14 @@ class _Leg:
     between: Sequence[Between] = ()
 
 
-def _needs(base: Assembly, head: Assembly) -> Needs:
-    found = needs(base, head, compare(base, head))
+def _needs(base: Assembly, head: Assembly, changes: Sequence[ResourceChange] | None = None) -> Needs:
+    found = needs(base, head, compare(base, head) if changes is None else changes)
     found.orders += orders(base, head)
     return found
 
 
-def _leg(base: Assembly, head: Assembly, between: Sequence[Between] = ()) -> _Leg | CircleError:
+def _leg(base: Assembly, head: Assembly, found: Needs, between: Sequence[Between] = ()) -> _Leg | CircleError:
     """Give the way from one state to the other; the circle where no order leads there."""
-    found = _needs(base, head)
     dependencies = {stack.name: stack.dependencies for stack in (*base.stacks, *head.stacks)}
     try:
         ordered = batches(found.actions, found.orders, dependencies)
@@ -152,24 +151,20 @@ def _leg(base: Assembly, head: Assembly, between: Sequence[Between] = ()) -> _Le
     return _Leg(base=base, head=head, found=found, ordered=ordered, between=between)
 
 
-def _legs(base: Assembly, head: Assembly, room: Room) -> list[_Leg] | CircleError:
+def _legs(base: Assembly, head: Assembly, found: Needs, room: Room) -> list[_Leg] | CircleError:
     """Give the parts of the way, more than one where stacks have to be deployed in another form first.
 
     The circle, or what would be one, where not even that helps.
     """
-    between = betweens(base, head, room)
-    if not between:
-        leg = _leg(base, head)
-        return [leg] if isinstance(leg, _Leg) and not leg.found.held else _no_way(leg)
-    middle = with_stacks(base, [each.stack for each in between])
-    legs = [_leg(base, middle, between), _leg(middle, head)]
-    found = [each for each in legs if isinstance(each, _Leg) and not each.found.held]
-    return found if len(found) == len(legs) else _legs_alone(base, head)
-
-
-def _legs_alone(base: Assembly, head: Assembly) -> list[_Leg] | CircleError:
-    leg = _leg(base, head)
-    return [leg] if isinstance(leg, _Leg) and not leg.found.held else _no_way(leg)
+    alone = _leg(base, head, found)
+    between = _betweens(base, head, alone, found, room)
+    if between:
+        middle = with_stacks(base, [each.stack for each in between])
+        legs = [_leg(base, middle, _needs(base, middle), between), _leg(middle, head, _needs(middle, head))]
+        done = [each for each in legs if isinstance(each, _Leg) and not each.found.held]
+        if len(done) == len(legs):
+            return done
+    return [alone] if isinstance(alone, _Leg) and not alone.found.held else _no_way(alone)
 
 
 def _no_way(leg: _Leg | CircleError) -> CircleError:
@@ -182,8 +177,11 @@ def betweens(base: Assembly, head: Assembly, room: Room | None = None) -> list[B
     None where the order of stacks is enough, or where none helps either.
     """
     base = apart(base, head)
-    leg = _leg(base, head)
-    found = leg.found if isinstance(leg, _Leg) else _needs(base, head)
+    found = _needs(base, head)
+    return _betweens(base, head, _leg(base, head, found), found, room or Room())
+
+
+def _betweens(base: Assembly, head: Assembly, leg: _Leg | CircleError, found: Needs, room: Room) -> list[Between]:
     exporters = {each.exporter for each in found.held}
     importers = {each.importer for each in found.held}
     if isinstance(leg, CircleError):
@@ -197,7 +195,7 @@ def betweens(base: Assembly, head: Assembly, room: Room | None = None) -> list[B
     # of all that changes only clusters have groups
     clusters = [change for change in compare(base, head) if change.resource.type == CLUSTER]
     groups = without_groups(base, head, blast_radius(base, head, clusters)) if clusters else []
-    swapped = with_or_without_swapped(base, head, room or Room()) if clusters else []
+    swapped = with_or_without_swapped(base, head, room) if clusters else []
     taken = {each.stack.name for each in groups}
     return [
         *without_claims(base, head, going, users),
