@@ -71,7 +71,7 @@ PLANTS: dict[str, dict[str, Any]] = {
             }
         }
     },
-    "a node that is not told": {
+    "a node that is unknown": {
         "sagemaker_DescribeClusterNode": lambda params: (
             there.DENIED
             if params["NodeId"] == "i-2"

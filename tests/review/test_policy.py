@@ -289,7 +289,7 @@ def test_a_report_without_a_word_of_cdk_nag(tmp_path: Path) -> None:
     found = policy(EMPTY, read_assembly(tmp_path / "head", "dev"))
 
     assert found.findings == ()
-    assert found.skipped == ("whether cdk-nag was run on the head is not told: its report names no finding of it",)
+    assert found.skipped == ("whether cdk-nag was run on the head is unknown: its report names no finding of it",)
 
 
 # what ships names no callers: only whoever deploys it knows them, and is warned until they are named

@@ -143,7 +143,7 @@ def _look(assembly: Assembly, name: str, nag: Nag) -> _Side:
     side.found += acknowledged
     side.has_nag = bool(acknowledged) or any(_NAG.match(str(each.get("ruleName"))) for each, _ in reports)
     if not side.has_nag:
-        side.skipped.append(f"whether cdk-nag was run on the {name} is not told: its report names no finding of it")
+        side.skipped.append(f"whether cdk-nag was run on the {name} is unknown: its report names no finding of it")
     return side
 
 

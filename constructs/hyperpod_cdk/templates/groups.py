@@ -316,7 +316,7 @@ def _types(body: Mapping[str, Any]) -> tuple[tuple[str, ...], bool]:
     requirements = body.get("InstanceRequirements")
     several = requirements.get("InstanceTypes") if isinstance(requirements, dict) else None
     named = [name for name in several if isinstance(name, str)] if isinstance(several, list) else []
-    # one that is not told may be any type, also the hungriest
+    # one that is unknown may be any type, also the hungriest
     return (tuple(named) if isinstance(several, list) and len(named) == len(several) else ()), requirements is not None
 
 

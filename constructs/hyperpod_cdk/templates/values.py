@@ -117,7 +117,7 @@ def export_name(stack: Stack, stated: Any) -> str | None:
 
 
 def imported(stack: Stack) -> tuple[str | None, ...]:
-    """Give what ``Stack.imported`` keeps: the name of each import of a template, None where it is not told."""
+    """Give what ``Stack.imported`` keeps: the name of each import of a template, None where it is unknown."""
     return tuple(_imported(stack, dict(stack.template)))
 
 

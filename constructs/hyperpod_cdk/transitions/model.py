@@ -166,7 +166,7 @@ class Aged(Model):
     is_old: bool | None
     """None where it is not known."""
     says: str
-    """Until when it is supported, or why that is not told."""
+    """Until when it is supported, or why that is unknown."""
 
 
 class Edit(Model):

@@ -235,10 +235,10 @@ def test_blocks_before_and_after() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"count": {"Ref": "Asked"}}, "the count of h100 is not told: ${Asked} gives it"),
+        ({"count": {"Ref": "Asked"}}, "the count of h100 is unknown: ${Asked} gives it"),
         (
             {"OverrideVpcConfig": {"Subnets": [{"Ref": "S"}, "subnet-2"]}},
-            "h100 has 2 subnets, and how many of its nodes stand here is not told",
+            "h100 has 2 subnets, and how many of its nodes are here is unknown",
         ),
         ({"instance_type": None}, "how many addresses a node of the type of h100 takes is not known"),
     ],
@@ -336,7 +336,7 @@ def test_a_template_without_a_gate_tells_what_it_can() -> None:
         "VPCs per Region": (None, 1),
         "Clusters": (None, 1),
     }
-    # nothing is known of a count that is not told
+    # nothing is known of a count that is unknown
     head = assembly(group(count={"Ref": "Asked"}))
     assert {(each.needed.after, each.result) for each in capacity(EMPTY, head).quotas} == {(None, "unknown")}
 

@@ -117,7 +117,7 @@ def test_a_whole_network_is_proven_down_to_the_words() -> None:
     assert [(each.name, *said(each)) for each in subject.proofs] == [
         (EFA_IN, "holds", "G (lab) allows all traffic from itself"),
         (EFA_OUT, "holds", "G (lab) allows all traffic to itself"),
-        (ONE_ZONE, "holds", "all its nodes stand in use1-az5"),
+        (ONE_ZONE, "holds", "all its nodes are in use1-az5"),
         (S3, "holds", "S (lab) reaches it by gateway endpoint E (lab)"),
         (APIS, "holds", "S (lab) reaches them through Nat (lab)"),
     ]
@@ -284,13 +284,13 @@ def zones(**body: Any) -> Resources:
 @pytest.mark.parametrize(
     ("other", "expected"),
     [
-        ({"AvailabilityZoneId": "use1-az5"}, ("holds", "all its nodes stand in use1-az5")),
+        ({"AvailabilityZoneId": "use1-az5"}, ("holds", "all its nodes are in use1-az5")),
         (
             {"AvailabilityZoneId": "use1-az4"},
-            ("broken", "its nodes stand in use1-az5 and use1-az4: EFA traffic does not leave a zone"),
+            ("broken", "its nodes are in use1-az5 and use1-az4: EFA traffic does not leave a zone"),
         ),
-        ({"AvailabilityZone": "us-east-1a"}, ("unknown", "whether S (lab), S2 (lab) are in one zone is not told")),
-        ({}, ("unknown", "whether S (lab), S2 (lab) are in one zone is not told")),
+        ({"AvailabilityZone": "us-east-1a"}, ("unknown", "whether S (lab), S2 (lab) are in one zone is unknown")),
+        ({}, ("unknown", "whether S (lab), S2 (lab) are in one zone is unknown")),
     ],
 )
 def test_one_zone(other: dict[str, Any], expected: tuple[str, str]) -> None:
@@ -300,15 +300,15 @@ def test_one_zone(other: dict[str, Any], expected: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("other", "expected"),
     [
-        ({"AvailabilityZoneId": "use1-az5"}, ("holds", "a and b stand in use1-az5")),
+        ({"AvailabilityZoneId": "use1-az5"}, ("holds", "a and b are in use1-az5")),
         (
             {"AvailabilityZoneId": "use1-az4"},
             (
                 "broken",
-                "a and b share h100-april and stand in use1-az5 and use1-az4: EFA traffic does not leave a zone",
+                "a and b share h100-april and are in use1-az5 and use1-az4: EFA traffic does not leave a zone",
             ),
         ),
-        ({}, ("unknown", "whether a and b stand in one zone is not told")),
+        ({}, ("unknown", "whether a and b are in one zone is unknown")),
     ],
 )
 def test_groups_of_one_plan(other: dict[str, Any], expected: tuple[str, str]) -> None:
@@ -547,7 +547,7 @@ def test_a_file_system_is_proven_down_to_the_words() -> None:
     assert [(each.name, *said(each)) for each in subject.proofs] == [
         (SERVERS, "holds", f"FsG (lab) allows {TCP} from and to itself"),
         (CLIENTS, "holds", f"rules let {TCP} pass both ways between G (lab) of h100 and FsG (lab)"),
-        (SAME_ZONE, "holds", "h100 stands in use1-az5 with it"),
+        (SAME_ZONE, "holds", "h100 is in use1-az5 with it"),
     ]
 
 
@@ -617,11 +617,11 @@ def test_a_file_system_without_groups_has_the_vpc_s_own() -> None:
     [
         (
             [group(), group("system", ("S2",), InstanceType="ml.m5.2xlarge")],
-            ("holds", "h100 stands in use1-az5 with it; what system reads of it crosses zones, which costs"),
+            ("holds", "h100 is in use1-az5 with it; what system reads of it crosses zones, which costs"),
         ),
         (
             [group(), group("far", ("subnet-0d5a",))],
-            ("holds", "h100 stands in use1-az5 with it; where far stands is not told"),
+            ("holds", "h100 is in use1-az5 with it; where far is, is unknown"),
         ),
         (
             [group(subnets=("S2",))],
@@ -629,7 +629,7 @@ def test_a_file_system_without_groups_has_the_vpc_s_own() -> None:
         ),
         (
             [group(subnets=("subnet-0d5a",))],
-            ("unknown", "whether h100 stands in the zone of use1-az5 is not told"),
+            ("unknown", "whether h100 is in the zone of use1-az5 is unknown"),
         ),
     ],
 )

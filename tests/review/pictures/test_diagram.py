@@ -191,7 +191,7 @@ def test_a_group_says_what_it_has() -> None:
         ({"ThreadsPerCore": 1}, "1 thread per core"),
         ({"MinInstanceCount": 3}, "at least 3"),
         ({"InstanceCount": {"Ref": "Nobody"}}, f"? {TIMES} ml.p5.48xlarge"),
-        ({"InstanceType": {"Ref": "Nobody"}}, f"2 {TIMES} instance type not told"),
+        ({"InstanceType": {"Ref": "Nobody"}}, f"2 {TIMES} instance type unknown"),
         ({"InstanceType": None, "InstanceRequirements": {"InstanceTypes": ["a", "b"]}}, f"2 {TIMES} one of 2 types"),
         ({"InstanceType": None, "InstanceRequirements": {"InstanceTypes": list("abcde")}}, "and 2 more"),
     ],
@@ -378,10 +378,10 @@ Resources:
 def test_a_foreign_template_is_drawn_as_far_as_it_tells() -> None:
     head = template(FOREIGN)
     shown = words(head)
-    assert {"us-east-1a", "zone not told", "not in these templates", "block not told"} <= set(shown)
+    assert {"us-east-1a", "zone unknown", "not in these templates", "block unknown"} <= set(shown)
     assert {"named", "first", "both", "given", "nowhere"} <= set(cards(head))
-    assert "across us-east-1a, zone not told" in cards(head)["both"][1]
-    assert {"region not told · account not told · 1 stack", "4+", "foreign"} <= set(shown)
+    assert "across us-east-1a, zone unknown" in cards(head)["both"][1]
+    assert {"region unknown · account unknown · 1 stack", "4+", "foreign"} <= set(shown)
     assert list(problems(place(head, None, None))) == []
 
 

@@ -268,7 +268,7 @@ def _vpcs(assembly: Assembly, value: Any) -> set[str]:
 
 
 def _zones(assembly: Assembly, value: Any) -> set[tuple[str, str]]:
-    """The availability zones of a list of subnets, none where one of them is not told."""
+    """The availability zones of a list of subnets, none where one of them is unknown."""
     found: set[tuple[str, str]] = set()
     for each in _resources(assembly, value):
         stated = each.properties if each is not None else {}

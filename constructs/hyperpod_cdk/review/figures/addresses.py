@@ -28,7 +28,7 @@ class Taken:
 
     @property
     def usable(self) -> int | None:
-        """Addresses of the block without those that AWS keeps, None for a block that is not told."""
+        """Addresses of the block without those that AWS keeps, None for a block that is unknown."""
         try:
             return catalog.usable_addresses(self.subnet.cidr) if self.subnet.cidr else None
         except ValueError:
@@ -77,10 +77,10 @@ def _nodes(assembly: Assembly, group: InstanceGroup, row: TypeRow) -> _Counted:
     if group.count == 0:
         return _Counted()
     if group.count is None:
-        return _Counted(unknown=f"the count of {group.name} is not told: {group.count_note}")
+        return _Counted(unknown=f"the count of {group.name} is unknown: {group.count_note}")
     if len(group.subnets) != 1:
         where = f"{group.name} has {len(group.subnets)} subnets"
-        return _Counted(unknown=f"{where}, and how many of its nodes stand here is not told")
+        return _Counted(unknown=f"{where}, and how many of its nodes are here is unknown")
     rows = [row(name) for name in group.types]
     counted = [(found.addresses_per_node(efa_only=group.is_efa_only), found) for found in rows if found is not None]
     known = [(each, found) for each, found in counted if each is not None]
@@ -108,7 +108,7 @@ def _is_recovered(assembly: Assembly, group: InstanceGroup) -> bool:
 
 def _servers(assembly: Assembly, use: Use) -> _Counted:
     """Count the servers of a Lustre file system."""
-    untold = _Counted(unknown=f"the size of {use.name} is not told")
+    untold = _Counted(unknown=f"the size of {use.name} is unknown")
     properties = resolve(assembly, use.resource.stack, dict(use.resource.properties))
     settings = properties.get("LustreConfiguration") or {}
     kind = properties.get("FileSystemType")

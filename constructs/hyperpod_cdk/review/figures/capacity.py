@@ -62,7 +62,7 @@ def capacity(
 
 @dataclass(frozen=True)
 class _Numbers:
-    """Numbers of some nodes; None where one is not told."""
+    """Numbers of some nodes; None where one is unknown."""
 
     nodes: int | None = 0
     accelerators: int | None = 0

@@ -162,7 +162,7 @@ class _Network:
 
     @cached_property
     def standing(self) -> dict[str, list[str]]:
-        """Give the blocks in which nodes with a security group stand, by its key; "" for one that is not told."""
+        """Give the blocks in which nodes with a security group stand, by its key; "" for one that is unknown."""
         found: dict[str, list[str]] = {}
         for group in self.groups:
             for each in group.security_groups:
@@ -235,7 +235,7 @@ class _Network:
                     detail = f"{place.label} reaches it by interface endpoint {label}"
                     return self._past_acl(S3, place, detail)
                 if answer is None:
-                    doubts.append(f"whether interface endpoint {label} serves {place.label} is not told")
+                    doubts.append(f"whether interface endpoint {label} serves {place.label} is unknown")
         way = self.routes.way_out(place)
         if way.kind == "NAT gateway" and way.target is not None:
             detail = (
@@ -281,7 +281,7 @@ class _Network:
         if way.kind == "NAT gateway" and way.target is not None:
             if taken:
                 detail = f"{place.label} reaches others through {way.target.label}, but whether interface endpoints for"
-                return _unknown(APIS, f"{detail} {_few(taken)} take calls and let nodes in is not told")
+                return _unknown(APIS, f"{detail} {_few(taken)} take calls and let nodes in is unknown")
             return self._through(APIS, place, f"{place.label} reaches them through {way.target.label}", groups)
         if way.is_doubtful:
             return _unknown(APIS, _on_from(way))
@@ -289,7 +289,7 @@ class _Network:
         if missing:
             return _broken(APIS, f"no interface endpoint for {_few(missing)}, and {_no_way(way, place)}")
         doubtful = [service for service, answer in served.items() if answer is None]
-        return _unknown(APIS, f"whether interface endpoints for {_few(doubtful)} serve {place.label} is not told")
+        return _unknown(APIS, f"whether interface endpoints for {_few(doubtful)} serve {place.label} is unknown")
 
     def _through(self, name: str, place: Part, detail: str, groups: Sequence[Part]) -> Proof:
         """Judge a way that is there: security groups and the network ACL must let traffic take it."""
@@ -384,12 +384,12 @@ class _Network:
                 untold.append(group.name)
         where = zone if _are_told([zone]) else labels(system.places)
         if here:
-            stand = f"{_few(here)} {_stands(here)} in {where} with it"
+            stand = f"{_few(here)} {_is_or_are(here)} in {where} with it"
             crossing = f"; what {_few(apart)} {_reads(apart)} of it crosses zones, which costs" if apart else ""
-            doubt = f"; where {_few(untold)} {_stands(untold)} is not told" if untold else ""
+            doubt = f"; where {_few(untold)} {_is_or_are(untold)}, is unknown" if untold else ""
             return _holds(SAME_ZONE, f"{stand}{crossing}{doubt}")
         if untold:
-            return _unknown(SAME_ZONE, f"whether {_few(untold)} {_stands(untold)} in the zone of {where} is not told")
+            return _unknown(SAME_ZONE, f"whether {_few(untold)} {_is_or_are(untold)} in the zone of {where} is unknown")
         slow = "and EFA does not leave a zone" if system.has_efa else "which costs and is slow"
         return _broken(SAME_ZONE, f"no instance group is in {where}: what they read crosses zones, {slow}")
 
@@ -472,28 +472,28 @@ def _one_zone(group: InstanceGroup) -> Proof:
     if not places:
         return _unknown(ONE_ZONE, "the template names no subnet for its nodes")
     if len(zones) == 1 and zones[0]:
-        return _holds(ONE_ZONE, f"all its nodes stand in {zones[0] if _are_told(zones) else 'one zone'}")
+        return _holds(ONE_ZONE, f"all its nodes are in {zones[0] if _are_told(zones) else 'one zone'}")
     if len(places) == 1:
         if places[0].is_made_here(SUBNET) or _SUBNET_ID.fullmatch(places[0].label):
-            return _holds(ONE_ZONE, f"all its nodes stand in one subnet, {places[0].label}")
+            return _holds(ONE_ZONE, f"all its nodes are in one subnet, {places[0].label}")
         return _unknown(ONE_ZONE, _elsewhere(places))
     if _are_told(zones):
-        return _broken(ONE_ZONE, f"its nodes stand in {' and '.join(zones)}: EFA traffic does not leave a zone")
-    return _unknown(ONE_ZONE, f"whether {labels(places)} are in one zone is not told")
+        return _broken(ONE_ZONE, f"its nodes are in {' and '.join(zones)}: EFA traffic does not leave a zone")
+    return _unknown(ONE_ZONE, f"whether {labels(places)} are in one zone is unknown")
 
 
 def _plan_zone(group: InstanceGroup, sharing: Sequence[InstanceGroup]) -> Proof:
     names = _few([each.name for each in sharing])
     zones = list(dict.fromkeys(zone for each in sharing for zone in each.zones or ("",)))
     if len(zones) == 1 and zones[0]:
-        return _holds(PLAN_ZONE, f"{names} stand in {zones[0] if _are_told(zones) else 'one zone'}")
+        return _holds(PLAN_ZONE, f"{names} are in {zones[0] if _are_told(zones) else 'one zone'}")
     if len({each.key for other in sharing for each in other.subnets}) == 1:
-        return _holds(PLAN_ZONE, f"{names} stand in one subnet")
+        return _holds(PLAN_ZONE, f"{names} are in one subnet")
     if not _are_told(zones):
-        return _unknown(PLAN_ZONE, f"whether {names} stand in one zone is not told")
+        return _unknown(PLAN_ZONE, f"whether {names} are in one zone is unknown")
     where = " and ".join(zones)
     return _broken(
-        PLAN_ZONE, f"{names} share {group.plan_name} and stand in {where}: EFA traffic does not leave a zone"
+        PLAN_ZONE, f"{names} share {group.plan_name} and are in {where}: EFA traffic does not leave a zone"
     )
 
 
@@ -561,8 +561,8 @@ def _reads(names: Sequence[str]) -> str:
     return "reads" if len(names) == 1 else "read"
 
 
-def _stands(names: Sequence[str]) -> str:
-    return "stands" if len(names) == 1 else "stand"
+def _is_or_are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
 
 
 def _range(first: int, last: int) -> str:

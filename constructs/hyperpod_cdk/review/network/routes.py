@@ -69,7 +69,7 @@ class Routes:
         )
 
     def of_vpc(self, vpc: Part | None) -> tuple[Endpoint, ...]:
-        """Give the endpoints of a VPC, none where the VPC is not told."""
+        """Give the endpoints of a VPC, none where the VPC is unknown."""
         return tuple(each for each in self.endpoints if vpc is not None and each.vpc.key == vpc.key)
 
     def table_of(self, subnet: Part) -> Part | None:
@@ -85,7 +85,7 @@ class Routes:
         if gateway.resource is None:
             return Way(kind="unknown", target=gateway, why=f"{gateway.label} is not in these templates")
         if gateway.resource.properties.get("ConnectivityType") == "private":
-            return Way(kind="unknown", target=gateway, why=f"{gateway.label} is private, and its way on is not told")
+            return Way(kind="unknown", target=gateway, why=f"{gateway.label} is private, and its way on is unknown")
         home = part(self.assembly, gateway.resource.stack, gateway.resource.properties.get("SubnetId"))
         behind = self._default_route(home)
         if behind.kind == "internet gateway":
@@ -107,7 +107,7 @@ class Routes:
         table = self.table_of(subnet)
         if table is None:
             if self._has_stray_association:
-                return Way(kind="unknown", why=f"which route table {subnet.label} has is not told")
+                return Way(kind="unknown", why=f"which route table {subnet.label} has is unknown")
             return Way(kind="none", why=f"{subnet.label} has no route table of its own, and the VPC's leads nowhere")
         routes = self._routes.get(table.key, ())
         if not routes:

@@ -78,7 +78,7 @@ class SecurityGroups:
     ) -> bool | None:
         """Say whether those who carry all these groups may have TCP on every port, by the rules of any of them.
 
-        It is TCP with any of ``peers``, or with all addresses of all ``cidrs``; a block that is not told is ``""``.
+        It is TCP with any of ``peers``, or with all addresses of all ``cidrs``; a block that is unknown is ``""``.
         """
         wanted = tuple(ports)
         if self._allows_plainly(groups, direction, wanted, peers):

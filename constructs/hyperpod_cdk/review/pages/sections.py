@@ -347,7 +347,7 @@ def _plans(capacity: Capacity) -> Iterable[Block]:
     ]
     if rows:
         yield _table(
-            "Training plans", ("plan", "type", Column("seats used", is_number=True), "recorded", "problem"), rows
+            "Training plans", ("plan", "type", Column("instances used", is_number=True), "recorded", "problem"), rows
         )
 
 

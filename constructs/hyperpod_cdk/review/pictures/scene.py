@@ -29,7 +29,7 @@ from hyperpod_cdk.templates.values import Reference, Unknown, plain, resolve, ta
 
 EKS: Final = "AWS::EKS::Cluster"
 VPC: Final = "AWS::EC2::VPC"
-UNTOLD: Final = "zone not told"
+UNTOLD: Final = "zone unknown"
 
 Mark = Literal["", "added", "changed", "removed"]
 Kind = Literal["nodes", "storage", "control", "network", "team"]
@@ -216,8 +216,8 @@ def _short(words: str) -> str:
 
 
 def _subtitle(head: Assembly) -> str:
-    parts = [f"region {head.region}" if head.region else "region not told"]
-    parts.append(f"account {head.account}" if head.account else "account not told")
+    parts = [f"region {head.region}" if head.region else "region unknown"]
+    parts.append(f"account {head.account}" if head.account else "account unknown")
     return " · ".join([*parts, f"{len(head.stacks)} {'stack' if len(head.stacks) == 1 else 'stacks'}"])
 
 
@@ -258,7 +258,7 @@ def _control(after: _Side, before: _Side, changes: _Changes) -> Iterator[Card]:
         yield Card(
             kind="control",
             title=f"EKS {_told(read.get('Name'), resource.name)}",
-            subtitle=f"Kubernetes {_told(read.get('Version'), 'version not told')}",
+            subtitle=f"Kubernetes {_told(read.get('Version'), 'version unknown')}",
             chips=tuple(chips),
             mark=mark,
             changes=words,
@@ -295,14 +295,14 @@ def _control(after: _Side, before: _Side, changes: _Changes) -> Iterator[Card]:
 
 def _access(network: Any) -> str:
     if not isinstance(network, dict):
-        return "endpoint access not told"
+        return "endpoint access unknown"
     public = network.get("EndpointPublicAccess", True)
     private = network.get("EndpointPrivateAccess", False)
     if public is True:
         limited = EVERYWHERE not in (network.get("PublicAccessCidrs") or [EVERYWHERE])
         where = "public and private endpoint" if private is True else "public endpoint"
         return f"{where}, limited" if limited else where
-    return "private endpoint only" if public is False else "endpoint access not told"
+    return "private endpoint only" if public is False else "endpoint access unknown"
 
 
 def _addon(side: _Side, resource: Resource, name: str) -> str:
@@ -343,7 +343,7 @@ def _teams(after: _Side, before: _Side, changes: _Changes) -> Iterator[Card]:
 
 
 def _quota(row: Mapping[str, Any]) -> str:
-    kind = _told(row.get("InstanceType"), "type not told")
+    kind = _told(row.get("InstanceType"), "type unknown")
     if row.get("Count") is not None:
         return f"{plain(row['Count'])} {TIMES} {kind}"
     for name, unit in (("Accelerators", "accelerators"), ("VCpu", "vCPU"), ("MemoryInGiB", "GiB memory")):
@@ -368,7 +368,7 @@ def _group_card(side: _Side, group: InstanceGroup, changes: _Changes, *, is_gone
     row = instance_types.get(group.types[0]) if len(group.types) == 1 else None
     number = f"{group.count} {TIMES} " if group.count is not None else "" if group.is_scaled else f"? {TIMES} "
     several = f"one of {len(group.types)} types" if len(group.types) > 1 else ""
-    kinds = several or "".join(group.types) or "instance type not told"
+    kinds = several or "".join(group.types) or "instance type unknown"
     lines = _some(group.types) if several else []
     squares = None
     if row is not None and row.accelerator_count and group.count is not None:
@@ -405,7 +405,7 @@ def _accelerator(row: instance_types.InstanceType) -> str:
 
 
 def _group_chips(side: _Side, group: InstanceGroup, row: instance_types.InstanceType | None) -> Iterator[Chip]:
-    yield Chip(group.capacity if group.capacity_kind != "unknown" else "capacity not told")
+    yield Chip(group.capacity if group.capacity_kind != "unknown" else "capacity unknown")
     if group.is_restricted:
         yield Chip("restricted")
     if row is not None and row.efa_count and group.count:
@@ -528,10 +528,10 @@ def _networks(after: _Side, before: _Side, changes: _Changes, capacity: Capacity
 
 
 def _cidrs(side: _Side, key: str, vpc: Resource) -> Iterator[str]:
-    yield _told(side.read(vpc, "CidrBlock").get("CidrBlock"), "block not told")
+    yield _told(side.read(vpc, "CidrBlock").get("CidrBlock"), "block unknown")
     for resource in side.assembly.of_type("AWS::EC2::VPCCidrBlock"):
         if part(side.assembly, resource.stack, resource.properties.get("VpcId")).key == key:
-            yield _told(side.read(resource, "CidrBlock").get("CidrBlock"), "block not told")
+            yield _told(side.read(resource, "CidrBlock").get("CidrBlock"), "block unknown")
 
 
 def _put_groups(after: _Side, before: _Side, changes: _Changes, places: Mapping[str, _Place]) -> dict[str, list[Card]]:
@@ -593,7 +593,7 @@ def _block(place: _Place, addresses: Mapping[str, BlockAddresses], public: set[s
     known = addresses.get(subnet.resource.name if subnet.resource is not None else subnet.part.label)
     return Block(
         role=_role(subnet, is_public=subnet.part.key in public),
-        cidr=subnet.cidr or (subnet.part.label if subnet.resource is None else "block not told"),
+        cidr=subnet.cidr or (subnet.part.label if subnet.resource is None else "block unknown"),
         used=known.used.after if known else None,
         usable=known.usable if known else None,
         mark=place.mark,
@@ -661,7 +661,7 @@ def _outside(after: _Side, before: _Side, changes: _Changes, capacity: Capacity)
             kind="nodes",
             title=f"Training plan {plan.plan.rpartition('/')[2]}",
             subtitle=f"{'?' if used is None else f'{used:g}'} {TIMES} {plan.instance_type}",
-            lines=(f"of {seats:,}, recorded {plan.recorded_on}",) if seats is not None else ("seats not recorded",),
+            lines=(f"of {seats:,}, recorded {plan.recorded_on}",) if seats is not None else ("instances not recorded",),
         )
     for side, resource in _both(after, before, "AWS::S3::Bucket"):
         name = side.read(resource, "BucketName").get("BucketName")

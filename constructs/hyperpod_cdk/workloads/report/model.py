@@ -75,7 +75,7 @@ class Network(_Part):
         description="mixed: some hosts used EFA and others TCP. unused: all ranks ran on one node."
     )
     interfaces: int | None = Field(description="EFA interfaces that the plugin found on a node, the least; else null.")
-    gpudirect: bool | None = Field(description="Whether GPUs exchanged data without copies in memory; null: not told.")
+    gpudirect: bool | None = Field(description="Whether GPUs exchanged data without copies in memory; null: unknown.")
     hosts_on_tcp: tuple[str, ...]
     evidence: tuple[Evidence, ...]
 
