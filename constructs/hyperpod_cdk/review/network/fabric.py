@@ -492,9 +492,7 @@ def _plan_zone(group: InstanceGroup, sharing: Sequence[InstanceGroup]) -> Proof:
     if not _are_told(zones):
         return _unknown(PLAN_ZONE, f"whether {names} are in one zone is unknown")
     where = " and ".join(zones)
-    return _broken(
-        PLAN_ZONE, f"{names} share {group.plan_name} and are in {where}: EFA traffic does not leave a zone"
-    )
+    return _broken(PLAN_ZONE, f"{names} share {group.plan_name} and are in {where}: EFA traffic does not leave a zone")
 
 
 def _are_told(zones: Sequence[str]) -> bool:
