@@ -111,3 +111,17 @@ def test_an_unknown_addon() -> None:
     assert addons.get("my-own-addon") is None
     with pytest.raises(KeyError, match="my-own-addon"):
         addons.row("my-own-addon")
+
+
+def test_versions_that_the_user_guide_names() -> None:
+    minors = [f"1.{minor}" for minor in range(29, 37)]
+    named = {name: {minor: addons.published(name, minor) for minor in minors} for name in addons.names()}
+    told = {name: {minor: each for minor, each in row.items() if each} for name, row in named.items()}
+    assert {name for name, row in told.items() if row} == {addons.KUBE_PROXY, addons.COREDNS, addons.VPC_CNI}
+    for row in told.values():
+        releases = [addons.release(each) or () for each in row.values()]
+        assert all(releases)
+        assert releases == sorted(releases)
+    # kube-proxy is of the control plane's own minor
+    assert all(each.startswith(f"v{minor}.") for minor, each in told[addons.KUBE_PROXY].items())
+    assert (named[addons.VPC_CNI]["1.33"], named[addons.VPC_CNI]["1.34"]) == ("v1.20.1-eksbuild.3", None)

@@ -244,6 +244,13 @@ def test_one_step_is_enough_or_all_there_is(base: Assembly, head: Assembly) -> N
     assert betweens(base, head, known(99)) == []
 
 
+@pytest.mark.parametrize(("others", "steps_"), [(97, BOTH), (98, BOTH), (99, BOTH[1:])])
+def test_no_cluster_has_more_groups_than_hyperpod_takes(others: int, steps_: list[Any]) -> None:
+    many = [group(f"g{each}", 1, "ml.m5.2xlarge") for each in range(others)]
+    base, head = cluster(*many, group("old")), cluster(*many, group("new"))
+    assert steps(planned(base, head, room=known(999, total=999, each=999))) == steps_
+
+
 def test_the_last_group_with_a_node_does_not_go_first() -> None:
     assert betweens(cluster(group("old")), cluster(group("new")), known(1)) == []
 

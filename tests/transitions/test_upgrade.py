@@ -254,11 +254,11 @@ def test_an_own_ami_is_a_persons_to_build() -> None:
             ),
         ),
         (
-            TEXT,
+            TEXT.replace("v1.33.5-eksbuild.2", "v1.34.1-eksbuild.3"),
             Ages(),
             {"kubernetes": "1.34"},
             (
-                "eks.addon_versions.kube-proxy is v1.33.5-eksbuild.2, and whether it fits Kubernetes"
+                "eks.addon_versions.kube-proxy is v1.34.1-eksbuild.3, and whether it fits Kubernetes"
                 " 1.34 is not known: AWS"
                 " was not asked, or did not answer."
             ),
@@ -280,6 +280,38 @@ def test_what_is_refused(text: str, stands: Ages, asked: dict[str, Any], why: st
     told, texts = run(text=text, stands=stands, **asked)
     assert [(each.why, each.what_works) for each in told.refusals] == [(why, works)]
     assert (told.steps, texts, told.verdict) == ((), {}, "Refused; nothing is written.")
+
+
+@pytest.mark.parametrize(
+    ("pinned", "written"),
+    [
+        ("v1.33.5-eksbuild.2", "v1.34.1-eksbuild.2"),
+        ("v1.34.1-eksbuild.1", "v1.34.1-eksbuild.2"),
+        # the one that the guide names
+        ("v1.34.1-eksbuild.2", "v1.34.1-eksbuild.2"),
+    ],
+)
+def test_without_aws_a_version_is_written_that_the_user_guide_names(pinned: str, written: str) -> None:
+    text = TEXT.replace("v1.33.5-eksbuild.2", pinned)
+    told, texts = run(text=text, stands=Ages(), kubernetes="1.34")
+    assert told.refusals == ()
+    (wanted,) = texts.values()
+    assert f"kube-proxy: {written} # with the control plane" in wanted
+
+
+def test_without_aws_and_without_a_name_in_the_guide_it_is_refused() -> None:
+    text = TEXT.replace("kube-proxy: v1.33.5-eksbuild.2", "vpc-cni: v1.20.0-eksbuild.1").replace("1.33", "1.34")
+    told, texts = run(text=text, stands=Ages(), kubernetes="1.35")
+    assert texts == {}
+    assert told.refusals[0].why.startswith("eks.addon_versions.vpc-cni is v1.20.0-eksbuild.1, and whether it fits")
+
+
+def test_a_look_without_aws_tells_of_a_version_that_the_guide_names() -> None:
+    told, _ = run(stands=Ages())
+    line = "add-on kube-proxy: v1.33.5-eksbuild.2, not known whether outdated; fits Kubernetes 1.33 (EKS user guide); "
+    assert f"{line}whether others do is not known" in upgrade_text(told)
+    assert "add-on coredns: " in upgrade_text(told)
+    assert "which versions fit Kubernetes 1.33 is not known" in upgrade_text(told)
 
 
 def test_a_look_tells_what_is_old() -> None:

@@ -128,6 +128,15 @@ def s3_pod_identity_problem(version: str) -> str | None:
     )
 
 
+def published(name: str, minor: str) -> str | None:
+    """Give a version that the EKS user guide names for a Kubernetes version, ``1.34``; it fits, as others may.
+
+    None where no page does. Which versions fit a cluster, and which is the newest, ``DescribeAddonVersions`` tells.
+    """
+    found: str | None = _data.load("addons")["published"]["versions"].get(name, {}).get(minor)
+    return found
+
+
 def release(version: str) -> tuple[int, ...] | None:
     """Give an add-on version's numbers for comparing (``v1.18.2-eksbuild.2`` -> (1, 18, 2, 2)), or None."""
     match = re.match(r"v?(\d+)\.(\d+)\.(\d+)(?:-eksbuild\.(\d+))?", version)

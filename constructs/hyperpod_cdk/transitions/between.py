@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.review.model import BlastRadius, Effect
 from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.review.rights.kubernetes import called
@@ -190,7 +191,7 @@ def _alone(base: Assembly, stack: Stack, swap: Swap) -> dict[str, Any] | None:
 
 
 def _beside(base: Assembly, stack: Stack, stated: Stack, swap: Swap) -> dict[str, Any] | None:
-    """Give a stack as it stands with new groups, None where these use what does not stand."""
+    """Give a stack as it stands with new groups, None where these use what does not stand, or are too many."""
     names = {each.name for each in swap.new}
     body = dict(stack.template["Resources"][swap.cluster])
     groups = body["Properties"].get(GROUPS[0])
@@ -202,7 +203,8 @@ def _beside(base: Assembly, stack: Stack, stated: Stack, swap: Swap) -> dict[str
     known = {*stack.template["Resources"], *stack.template.get("Parameters", {})}
     uses = {name for name, _ in references(new) if not name.startswith("AWS::")}
     is_there = uses <= known and set(imports(stated, new)) <= base.exports.keys()
-    if not is_there or any(_scripts(each) not in scripts for each in new):
+    is_room = len(groups) + len(new) <= (hyperpod.INSTANCE_GROUPS.maximum or 0)
+    if not is_there or not is_room or any(_scripts(each) not in scripts for each in new):
         return None
     body["Properties"] = {**body["Properties"], GROUPS[0]: [*groups, *new]}
     return {**stack.template, "Resources": {**stack.template["Resources"], swap.cluster: body}}

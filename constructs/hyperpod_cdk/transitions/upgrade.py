@@ -183,7 +183,9 @@ class _Upgrade:
         stands = self._ages.addons.get(name) or pinned
         offer = self._ages.offers.get(name, {}).get(self._stands)
         default = offer.default if offer else None
-        if offer is None:
+        if offer is None and stands is not None and stands == addon_rows.published(name, self._stands):
+            says, is_old = f"fits Kubernetes {self._stands} (EKS user guide); whether others do is not known", None
+        elif offer is None:
             says, is_old = f"which versions fit Kubernetes {self._stands} is not known", None
         elif stands is None:
             says, is_old = "not installed yet", None
@@ -320,7 +322,7 @@ class _Upgrade:
             # a step before may have written it already
             current = pinned or self._ages.addons.get(name)
             if offers is None:
-                self._refuse_blind(name, pinned, minor)
+                pins |= self._blind(name, pinned, minor)
                 continue
             offer = offers.get(minor)
             if offer is None or offer.default is None:
@@ -344,14 +346,19 @@ class _Upgrade:
         """Whether the add-ons stand in the versions that the file names."""
         return all(self._pinned(name) in {None, stands} for name, stands in self._ages.addons.items())
 
-    def _refuse_blind(self, name: str, pinned: str | None, minor: str) -> None:
-        if pinned is not None:
-            raise _StopError(
-                f"eks.addon_versions.{name} is {pinned}, and whether it fits Kubernetes {minor} is not known: AWS was"
-                " not asked, or did not answer.",
-                f"Run it with credentials that may eks:DescribeAddonVersions; or see 'aws eks describe-addon-versions"
-                f" --addon-name {name} --kubernetes-version {minor}' and set it by hand.",
-            )
+    def _blind(self, name: str, pinned: str | None, minor: str) -> dict[DataPath, str]:
+        """Give the version to write where AWS does not tell which fit: one that its user guide names, if not older."""
+        named = addon_rows.published(name, minor)
+        if pinned is None or pinned == named:
+            return {}
+        if named is not None and _release(named) > _release(pinned):
+            return {(*_PINS, name): named}
+        raise _StopError(
+            f"eks.addon_versions.{name} is {pinned}, and whether it fits Kubernetes {minor} is not known: AWS was"
+            " not asked, or did not answer.",
+            f"Run it with credentials that may eks:DescribeAddonVersions; or see 'aws eks describe-addon-versions"
+            f" --addon-name {name} --kubernetes-version {minor}' and set it by hand.",
+        )
 
     def _check_way(self, name: str, stands: str, wanted: str) -> None:
         problem = governance.update_problem(stands, wanted) if name == addon_rows.TASK_GOVERNANCE else None
