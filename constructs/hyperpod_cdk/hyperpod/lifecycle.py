@@ -125,6 +125,8 @@ class LifecycleScripts(Construct):
         self.directory: Path = library_scripts() if directory is None else Path(directory)
         check_scripts(self.directory)
         check_steps(steps, self.directory)
+        # of the folder as it is hashed; every instance group asks for them
+        self._names = script_names(self.directory)
         for entry_point in entry_points:
             if problem := self.script_problem(entry_point):
                 raise ValueError(problem)
@@ -174,9 +176,8 @@ class LifecycleScripts(Construct):
         """Say why ``script``, which ``key`` names, cannot run on a node from this folder, or give None."""
         if problem := hyperpod.script_problem(script, key=key):
             return problem
-        names = script_names(self.directory)
-        if script not in names:
-            top = ", ".join(name for name in names if "/" not in name) or "nothing"
+        if script not in self._names:
+            top = ", ".join(name for name in self._names if "/" not in name) or "nothing"
             return (
                 f'{key} must be a script in {self.directory}, got "{script}"; '
                 f"the folder holds {top}: set {key} to one of these or add the script"

@@ -288,9 +288,11 @@ def _read(path: Path) -> tuple[dict[str, Any], Lines]:
         byte = raw[error.start]
         raise AccountFileError(f"{path}:{line} is not UTF-8 text: byte 0x{byte:02x}; save it as UTF-8") from error
     try:
-        root = yaml.compose(text, Loader=_Loader)
+        # once for both: what has the lines is what the values are made of
+        loader = _Loader(text)
+        root = loader.get_single_node()
         lines = dict(_lines_of(root, ()))
-        document = _Loader(text).get_single_data() or {}
+        document = (None if root is None else loader.construct_document(root)) or {}
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         said = error.problem or error.context or "is no YAML"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from hyperpod_cdk.catalog import iam, regions
@@ -22,7 +24,7 @@ def satisfying(environment: Environment) -> dict[str, Any]:
     Its plans, roles, buckets and versions are those that the environment names; a quota is AWS's default, or twice
     what is needed where that is more.
     """
-    document = resolved(read_account_file(DEFAULT_ACCOUNT_FILE), environment)
+    document = resolved(copy.deepcopy(_default()), environment)
     partition = regions.partition_of(environment.region) or "aws"
     account = environment.account
     roles = document["existing"]["iam_roles"]
@@ -41,6 +43,12 @@ def satisfying(environment: Environment) -> dict[str, Any]:
         "api": "answers",
     }
     return document
+
+
+@cache
+def _default() -> dict[str, Any]:
+    # the file ships, and whoever tries many environments asks for it each time
+    return read_account_file(DEFAULT_ACCOUNT_FILE)
 
 
 def _quotas(environment: Environment, granted: dict[str, Any]) -> dict[str, Any]:
