@@ -311,12 +311,13 @@ def loaded(file: str, changes: Mapping[str, Any]) -> LoadedEnvironment:
         for step in steps:
             place = place[step]
         place[last] = value
-    return load_environment(PROJECT / file, text=yaml.safe_dump(data, sort_keys=False), today=NOW.date())
+    text = yaml.dump(data, Dumper=yaml.CSafeDumper, sort_keys=False)
+    return load_environment(PROJECT / file, text=text, today=NOW.date())
 
 
 @cache
 def _values(file: str) -> Any:
-    return yaml.safe_load((PROJECT / file).read_text(encoding="utf-8"))
+    return yaml.load((PROJECT / file).read_text(encoding="utf-8"), yaml.CSafeLoader)
 
 
 def satisfied(file: str, given: Mapping[str, Any]) -> dict[str, Any]:

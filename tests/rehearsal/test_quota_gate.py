@@ -22,7 +22,7 @@ from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.quotas.gate import Requirement
 from hyperpod_cdk_rehearsal.embedded.account import load_document
 from hyperpod_cdk_stacks.app import new_app
-from tests.support.assembly import ENVIRONMENTS, Synthesized, synthesize_unchecked
+from tests.support.assembly import ENVIRONMENTS, Synthesized, shipped, synthesize_unchecked
 from tests.support.embedded import ACCOUNT, REGION, Embedded, embedded
 
 Template = dict[str, Any]
@@ -174,15 +174,20 @@ def needing(template: Template, changes: Mapping[str, str], *, mode: str = "enfo
     return edited
 
 
+def test_what_is_slow_or_expensive_waits_for_the_gate(assemblies: Path) -> None:
+    synthesized = shipped(assemblies, "prod")
+    resources = synthesized.templates["prod-foundation"]["Resources"]
+    assert {resources[name]["Type"] for name in waiting_for_the_gate(synthesized)[1]} >= SLOW_OR_EXPENSIVE
+
+
+# that the gate ends a deployment is test_examples's too, which 'make test' runs
+@pytest.mark.examples
 def test_a_foundation_that_the_quotas_cannot_hold_ends_before_anything_slow_or_expensive(
     project: Path, foundation: tuple[Path, Synthesized]
 ) -> None:
     assembly, synthesized = foundation
     template = synthesized.templates["prod-foundation"]
-    (gate,) = [name for name, each in template["Resources"].items() if each["Type"] == GATE]
-    ancestors = nx.ancestors(synthesized.graph, ("prod-foundation", gate))
-    waiting = {name for stack, name in ancestors if stack == "prod-foundation"}
-    assert {template["Resources"][name]["Type"] for name in waiting} >= SLOW_OR_EXPENSIVE
+    gate, waiting = waiting_for_the_gate(synthesized)
     document = load_document(None, project / ENVIRONMENTS["prod"])
     document["quotas"]["sagemaker"]["ml.p5.48xlarge for cluster usage"] = 1
     with embedded(document) as aws:
@@ -201,6 +206,14 @@ def test_a_foundation_that_the_quotas_cannot_hold_ends_before_anything_slow_or_e
         assert P5_FINDING in log
         (vpcs,) = [line for line in log.splitlines() if "passed network: needs 1 VPC" in line]
         assert " needs 1 VPC while others use 1, quota " in vpcs
+
+
+def waiting_for_the_gate(synthesized: Synthesized) -> tuple[str, set[str]]:
+    """Give the gate of environments/prod.yaml, and what of its stack CloudFormation makes only after it."""
+    resources = synthesized.templates["prod-foundation"]["Resources"]
+    (gate,) = [name for name, each in resources.items() if each["Type"] == GATE]
+    ancestors = nx.ancestors(synthesized.graph, ("prod-foundation", gate))
+    return gate, {name for stack, name in ancestors if stack == "prod-foundation"}
 
 
 @pytest.mark.examples

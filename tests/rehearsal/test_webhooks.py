@@ -20,7 +20,10 @@ MINUTES_OF_AWS = 4
 FOR_EVER = 500
 
 
-@pytest.mark.examples
+# what 'make test' runs of webhooks is in rehearsal/tests/services/test_webhooks.py, without a deployment
+pytestmark = pytest.mark.examples
+
+
 def test_prod_waits_for_webhooks_that_are_slow(assemblies: Path, tmp_path: Path) -> None:
     document = {
         **satisfying(shipped(assemblies, "prod").environment),
@@ -34,10 +37,7 @@ def test_prod_waits_for_webhooks_that_are_slow(assemblies: Path, tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("name", "webhook"),
-    [
-        ("prod", "mdeployment.kb.io"),
-        pytest.param("trainium", "webhook.cert-manager.io", marks=pytest.mark.examples),
-    ],
+    [("prod", "mdeployment.kb.io"), ("trainium", "webhook.cert-manager.io")],
 )
 def test_without_the_waits_the_training_operator_is_refused(
     assemblies: Path, tmp_path: Path, name: str, webhook: str

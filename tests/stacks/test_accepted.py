@@ -27,8 +27,8 @@ from tests.support.in_process_cdk import Aws, InProcessCdk
 FOUND = Path(__file__).parent / "found_files.yaml"
 """Files that were accepted once and did not work, shrunk; or that are refused since."""
 
-FEW = 5
-"""Files of each of the shards that `make test` synthesizes."""
+FEW = 3
+"""Files of each of the shards that `make test` synthesizes, a second for each; `make examples` draws hundreds."""
 
 EACH = 20
 SHARDS = range(int(os.environ.get("ACCEPTED", "40")) // EACH)
