@@ -445,6 +445,29 @@ def test_only_what_fails_once_more_is_skipped_and_only_by_name(place: Place, ans
     assert place.statuses() == {"dev-storage": "UPDATE_ROLLBACK_COMPLETE" if done else "UPDATE_ROLLBACK_FAILED"}
 
 
+class NestedApi(Api):
+    """Tells of A as of a nested stack, which the embedded CloudFormation does not deploy."""
+
+    def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
+        found = super().pages(service, operation, key, **params)
+        kind = {"ResourceType": "AWS::CloudFormation::Stack"}
+        return [{**each, **kind} if each.get("LogicalResourceId") == "A" else each for each in found]
+
+
+def test_a_nested_stack_is_not_skipped_as_a_whole(place: Place) -> None:
+    # ContinueUpdateRollback takes resources of a nested stack, and no nested stack itself (API reference)
+    stuck_rollback(place, times=2)
+    api, person = NestedApi(place.cloud), Person(answers=["yes"])
+    run = Recovering(aws=lambda: api, head=place.head(), person=person, show=person.shown.append, pause=lambda _: None)
+    assert not run.run()
+    assert person.asked == ["Do this?"]
+    assert person.told[1] == (
+        "  A is a nested stack: correct what failed in it and recover again; or skip it by 'aws cloudformation "
+        "continue-update-rollback --stack-name dev-storage --resources-to-skip NAME_OF_THE_NESTED_STACK.LOGICAL_ID'."
+    )
+    assert place.statuses() == {"dev-storage": "UPDATE_ROLLBACK_FAILED"}
+
+
 def test_a_pipeline_skips_nothing(place: Place) -> None:
     stuck_rollback(place, times=2)
     done, person = place.recover(is_there=False)
