@@ -7,9 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -75,8 +73,6 @@ def plan(
     for file in out or ():
         check_file(file, PAGES)
     root = root_of(project, runs_extensions=False)
-    # what compares is loaded while the app runs
-    Thread(target=import_module, args=("hyperpod_cdk.transitions.plan",), daemon=True).start()
     with (
         assembly_errors(),
         synthesized(root, environment, base=base, head=head, limits=Limits(is_trusted=trusted)) as found,
