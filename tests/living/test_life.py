@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.handlers.quota_gate.reading import Own
-from hyperpod_cdk.living.drift import drift
+from hyperpod_cdk.living.drift import drift, with_lines
 from hyperpod_cdk.living.model import Action, Drift, NodeWork
 from hyperpod_cdk.living.node_work import perform, prepare
 from hyperpod_cdk.living.nodes import list_nodes
@@ -34,7 +35,9 @@ def look(life: Life, edited: dict[str, Any] | None = None) -> Drift:
         life.cdk.synth(file, folder)
     own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
     aws = LiveAws.open(region=life.data["region"], account=ACCOUNT, own=own)
-    return drift(aws, read_living(aws, read_assembly(folder, life.data["name"])))
+    read = read_living(aws, read_assembly(folder, life.data["name"]))
+    text = yaml.safe_dump(edited or life.data, sort_keys=False)
+    return with_lines(drift(aws, read), read, load_environment(Path("small.yaml"), text=text))
 
 
 @pytest.mark.examples

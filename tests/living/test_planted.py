@@ -407,6 +407,28 @@ Of the file as it was deployed it is "nothing", of all.
 """
 
 
+_GROUPS, _TEAM = "hyperpod.instance_groups", "task_governance.teams[0]"
+LINES = {
+    "AWS::EKS::Cluster ResourcesVpcConfig.PublicAccessCidrs": "eks.public_access_cidrs",
+    "AWS::FSx::FileSystem LustreConfiguration.DataCompressionType": "storage.lustre[1].compression",
+    "AWS::FSx::FileSystem StorageCapacity": "storage.lustre[0].capacity_gib",
+    "AWS::SageMaker::Cluster InstanceGroups[far].InstanceCount": f"{_GROUPS}[1].count",
+    "AWS::SageMaker::Cluster InstanceGroups[far].KubernetesConfig.Labels.use": f"{_GROUPS}[1].labels.use",
+    "AWS::SageMaker::Cluster InstanceGroups[spare]": f"{_GROUPS}[2]",
+    "AWS::SageMaker::Cluster InstanceGroups[system].InstanceCount": f"{_GROUPS}[0].count",
+    "AWS::SageMaker::Cluster NodeRecovery": "hyperpod.node_recovery",
+    "AWS::SageMaker::Cluster Tags[cost-center]": "tags.cost-center",
+    "AWS::SageMaker::ClusterSchedulerConfig SchedulerConfig.PriorityClasses[training].Weight": (
+        "task_governance.priority_classes[1].weight"
+    ),
+    "AWS::SageMaker::ComputeQuota ComputeQuotaConfig.ComputeQuotaResources[ml.m5.2xlarge].Count": (
+        f"{_TEAM}.quota[0].count"
+    ),
+    "AWS::SageMaker::ComputeQuota ComputeQuotaTarget.FairShareWeight": f"{_TEAM}.fair_share_weight",
+}
+"""The field of the file that decides what is planted; of all else the library decides, or nobody knows."""
+
+
 def _row(each: Difference) -> str:
     path = re.sub(r"arn:aws:eks::aws:cluster-access-policy/", "", re.sub(r"sg-[0-9a-f]+", "sg-", each.path))
     return f"{each.type} {path}"
@@ -451,6 +473,7 @@ def test_each_is_found_once_and_becomes_what_was_said(tmp_path: Path, monkeypatc
         assert found.skipped == ()
         places = [line.rpartition(": ")[0] for line in EXPECTED.strip().splitlines()]
         assert _said(found) == sorted(f"{each}: nothing" for each in places)
+        assert {_row(each): each.line.path for each in found.differences if each.line} == LINES
 
         # the files as they were deployed: nothing becomes of any
         life.change()
@@ -536,3 +559,138 @@ def test_what_is_said_to_fail_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         said = {each.type: each.next.effect for each in look(life, data).differences}
         assert (said["AWS::SageMaker::ComputeQuota"], said["AWS::EC2::FlowLog"]) == ("fails", "nothing")
         assert not _attempted(life, _quota_of_blue)
+
+
+def _by_hyperpod(account: Account) -> None:
+    """What HyperPod does by itself or on request, after which the cluster is asked for what it was."""
+    sagemaker = account.of("sagemaker")
+    # nodes that are replaced and rebooted: test_life; one more and one less again
+    added = {"InstanceGroupName": "far", "IncrementTargetCountBy": 1}
+    sagemaker.batch_add_cluster_nodes(ClusterName="small", NodesToAdd=[added])
+    _running(account, "far", 4)
+    rows = sagemaker.list_cluster_nodes(ClusterName="small", InstanceGroupNameContains="far")["ClusterNodeSummaries"]
+    sagemaker.batch_delete_cluster_nodes(ClusterName="small", NodeIds=[rows[0]["InstanceId"]])
+    _running(account, "far", 3)
+    # a patched image
+    sagemaker.update_cluster_software(ClusterName="small")
+    _running(account, "far", 3)
+    # the same quota and the same policy, of another version
+    red = account.quota("small-red")
+    sagemaker.update_compute_quota(
+        ComputeQuotaId=red["ComputeQuotaId"],
+        TargetVersion=red["ComputeQuotaVersion"],
+        ComputeQuotaConfig=red["ComputeQuotaConfig"],
+        ComputeQuotaTarget=red["ComputeQuotaTarget"],
+    )
+    # a tag that somebody gave and took back
+    arn = account.cluster["ClusterArn"]
+    sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": "owner", "Value": "dana"}])
+    sagemaker.delete_tags(ResourceArn=arn, TagKeys=["owner"])
+
+
+def _running(account: Account, group: str, number: int) -> None:
+    for _ in range(600):
+        rows = account.of("sagemaker").list_cluster_nodes(ClusterName="small")["ClusterNodeSummaries"]
+        ours = [row for row in rows if row["InstanceGroupName"] == group]
+        states = {row["InstanceStatus"]["Status"] for row in rows}
+        if len(ours) == number and states == {"Running"} and account.cluster["ClusterStatus"] == "InService":
+            return
+        time.sleep(0.05)
+    raise AssertionError(rows)
+
+
+def _by_eks(account: Account) -> None:
+    """Entries and add-ons of AWS's services, and what comes back as it was."""
+    eks, where = account.of("eks"), {"clusterName": account.id("AWS::EKS::Cluster")}
+    linked = account.of("iam").create_service_linked_role(AWSServiceName="eks-fargate.amazonaws.com")["Role"]["Arn"]
+    eks.create_access_entry(**where, principalArn=linked)
+    # the same values, written otherwise
+    found = eks.describe_addon(**where, addonName="vpc-cni")["addon"]
+    values = json.loads(found.get("configurationValues") or "{}")
+    eks.update_addon(**where, addonName="vpc-cni", configurationValues=yaml.safe_dump(values))
+    admin = f"arn:aws:iam::{ACCOUNT}:role/admin"
+    (policy,) = eks.list_associated_access_policies(**where, principalArn=admin)["associatedAccessPolicies"]
+    eks.disassociate_access_policy(**where, principalArn=admin, policyArn=policy["policyArn"])
+    eks.associate_access_policy(
+        **where, principalArn=admin, policyArn=policy["policyArn"], accessScope=policy["accessScope"]
+    )
+    # a pod identity of a workload's own
+    pods = {"Effect": "Allow", "Principal": {"Service": "pods.eks.amazonaws.com"}}
+    trust = {"Statement": [{**pods, "Action": ["sts:AssumeRole", "sts:TagSession"]}]}
+    made = account.of("iam").create_role(RoleName="web", AssumeRolePolicyDocument=json.dumps(trust))
+    role = made["Role"]["Arn"]
+    eks.create_pod_identity_association(**where, namespace="default", serviceAccount="web", roleArn=role)
+    _settled(account)
+
+
+def _beside(account: Account) -> None:
+    """Things of others in the VPC, and rules and routes that come back as they were."""
+    ec2 = account.of("ec2")
+    vpc = account.id("AWS::EC2::VPC")
+    ec2.create_security_group(GroupName="others", Description="others", VpcId=vpc)
+    subnets = [each for kind, _, each in account.ids if kind == "AWS::EC2::Subnet"]
+    ec2.create_network_interface(SubnetId=subnets[-1])
+    ec2.create_vpc_endpoint(VpcId=vpc, ServiceName="com.amazonaws.us-east-1.dynamodb", VpcEndpointType="Gateway")
+    lustre = account.id("AWS::EC2::SecurityGroup", "Lustrenear")
+    (group,) = ec2.describe_security_groups(GroupIds=[lustre])["SecurityGroups"]
+    rule = group["IpPermissions"][0]
+    ec2.revoke_security_group_ingress(GroupId=lustre, IpPermissions=[rule])
+    ec2.authorize_security_group_ingress(GroupId=lustre, IpPermissions=[rule])
+
+
+def _of_data(account: Account) -> None:
+    """Uses of a bucket and a key, and a policy whose parts stand in another order."""
+    s3, kms = account.of("s3"), account.of("kms")
+    bucket = account.cluster["InstanceGroups"][0]["LifeCycleConfig"]["SourceS3Uri"].removeprefix("s3://").partition("/")
+    s3.put_object(Bucket=bucket[0], Key="of-somebody-else/notes.txt", Body=b"notes")
+    first = s3.list_objects_v2(Bucket=bucket[0], Prefix=bucket[2])["Contents"][0]["Key"]
+    body = s3.get_object(Bucket=bucket[0], Key=first)["Body"].read()
+    s3.put_object(Bucket=bucket[0], Key=first, Body=body)
+    policy = json.loads(s3.get_bucket_policy(Bucket=bucket[0])["Policy"])
+    policy["Statement"] = [dict(reversed(each.items())) for each in reversed(policy["Statement"])]
+    s3.put_bucket_policy(Bucket=bucket[0], Policy=json.dumps(policy))
+    key = account.id("AWS::KMS::Key", "Volume")
+    kms.create_grant(KeyId=key, GranteePrincipal=f"arn:aws:iam::{ACCOUNT}:role/admin", Operations=["Decrypt"])
+
+
+def _of_use(account: Account) -> None:
+    """A role in an instance profile, one action for a list of it, an alarm that went off, and log streams."""
+    iam, logs = account.of("iam"), account.of("logs")
+    role = account.cluster["InstanceGroups"][0]["ExecutionRole"].rpartition("/")[2]
+    iam.create_instance_profile(InstanceProfileName="others")
+    iam.add_role_to_instance_profile(InstanceProfileName="others", RoleName=role)
+    flow = account.id("AWS::IAM::Role", "FlowLog")
+    (name,) = iam.list_role_policies(RoleName=flow)["PolicyNames"]
+    document = iam.get_role_policy(RoleName=flow, PolicyName=name)["PolicyDocument"]
+    for each in document["Statement"]:
+        each["Action"] = sorted(each["Action"], reverse=True) if isinstance(each["Action"], list) else [each["Action"]]
+    iam.put_role_policy(RoleName=flow, PolicyName=name, PolicyDocument=json.dumps(document))
+    alarm = account.id("AWS::CloudWatch::Alarm")
+    account.of("cloudwatch").set_alarm_state(AlarmName=alarm, StateValue="ALARM", StateReason="a node failed")
+    group = account.id("AWS::Logs::LogGroup")
+    logs.create_log_stream(logGroupName=group, logStreamName="node")
+
+
+def _in_kubernetes(account: Account) -> None:
+    """What controllers add to objects: labels, annotations and a status that no manifest states."""
+    aws, cluster = account.live(), account.id("AWS::EKS::Cluster")
+    added = {"metadata": {"annotations": {"controller": "seen"}, "labels": {"kueue.x-k8s.io/managed": "true"}}}
+    aws.kubernetes_patch(cluster, "/api/v1/namespaces/hyperpod-ns-red", added)
+    bound = {"status": {"phase": "Bound"}, "spec": {"claimRef": {"name": "near", "namespace": "default"}}}
+    aws.kubernetes_patch(cluster, "/api/v1/persistentvolumes/default.near", bound)
+
+
+NOT_DRIFT: tuple[Callable[[Account], None], ...] = (_by_hyperpod, _by_eks, _beside, _of_data, _of_use, _in_kubernetes)
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(900)
+def test_what_is_no_drift_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What AWS's services do by themselves, what others have beside, what says the same in other words."""
+    with living(tmp_path, monkeypatch, text=TEXT) as life:
+        account = Account(life)
+        for happens in NOT_DRIFT:
+            happens(account)
+            found = look(life)
+            differences = [(each.resource, each.path, each.deployed, each.actual) for each in found.differences]
+            assert (happens.__name__, differences, found.skipped) == (happens.__name__, [], ())

@@ -19,9 +19,12 @@ from hyperpod_cdk.importing.draft import Known
 from hyperpod_cdk.importing.run import Place, imported_living
 from hyperpod_cdk.living.drift import drift
 from hyperpod_cdk.living.standing import read_living
-from hyperpod_cdk.review.model import Side
+from hyperpod_cdk.review.changes.blast_radius import blast_radius
+from hyperpod_cdk.review.deployed import read_deployed
+from hyperpod_cdk.review.model import Effect, Side
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.templates.assembly import Assembly, Stack, read_assembly
+from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.transitions.run import Deployment
 from hyperpod_cdk.transitions.takeover import Import, Takeover, lines, planned
 from tests.importing import standing_cluster as scripted
@@ -134,6 +137,11 @@ def test_a_takeover(builder: Builder, tmp_path: Path, monkeypatch: pytest.Monkey
 def goes_on(builder: Builder, folder: Path, head: Assembly, running: dict[str, str]) -> None:
     """The next deployment changes what was taken over in place, another one nothing, and nothing is drift."""
     cdk: Any = WithPlaceholder(InProcessCdk(Aws(builder.there, folder)), "lab")
+    # a review before it names what changes, and nothing of it is replaced, deleted or unknown
+    reviewed = read_deployed(reading(), head)
+    radius = blast_radius(reviewed.base, reviewed.head, compare(reviewed.base, reviewed.head))
+    effects = {each.effect for each in radius.resources}
+    assert effects <= {Effect.ADDED, Effect.IN_PLACE}, radius.resources
     people = [Person(), Person()]
     for person in people:
         source = Source(assembly=head, side=Side(label="working tree"))
@@ -142,6 +150,9 @@ def goes_on(builder: Builder, folder: Path, head: Assembly, running: dict[str, s
     assert people[0].shown[0].takes == ()
     assert people[1].shown[0].steps == ()
     assert nodes(builder) == running
+    reviewed = read_deployed(reading(), head)
+    radius = blast_radius(reviewed.base, reviewed.head, compare(reviewed.base, reviewed.head))
+    assert [(each.logical_id, each.summary) for each in radius.resources] == []
     compared = drift(reading(), read_living(reading(), head))
     assert [(each.resource, each.path, each.deployed, each.actual) for each in compared.differences] == []
     assert [(each.what, each.reason) for each in compared.skipped] == []
@@ -219,7 +230,7 @@ def test_what_would_be_replaced_is_refused(builder: Builder, tmp_path: Path) -> 
 
     as_it_is = refused(str)
     assert as_it_is.startswith("ml-cluster cannot be taken over:")
-    assert "Instance group free: OverrideVpcConfig" in as_it_is
+    assert "free: no subnets of its own (OverrideVpcConfig)" in as_it_is
     other = refused(lambda text: text.replace(f"cluster_subnet_ids: [{', '.join(SUBNETS.values())}]", ""))
     assert "replace" in other
     smaller = refused(lambda text: text.replace("threads_per_core: 1", "threads_per_core: 2"))
@@ -286,12 +297,20 @@ HEAD = Assembly(
 )
 
 
+def pinned() -> dict[str, Any]:
+    """Give a cluster of which each group has a subnet of its own."""
+    cluster = scripted.cluster()
+    first, second = cluster["InstanceGroups"]
+    second["OverrideVpcConfig"] = first["OverrideVpcConfig"]
+    return cluster
+
+
 def with_cluster(**more: Any) -> dict[str, Any]:
-    return {"sagemaker_DescribeCluster": {**scripted.cluster(), **more}}
+    return {"sagemaker_DescribeCluster": {**pinned(), **more}}
 
 
 def other_role() -> dict[str, Any]:
-    cluster = scripted.cluster()
+    cluster = pinned()
     cluster["InstanceGroups"][1]["ExecutionRole"] = "arn:aws:iam::111122223333:role/other"
     return {"sagemaker_DescribeCluster": cluster}
 
@@ -311,17 +330,25 @@ UNFIT: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "restricted groups": (
         with_cluster(RestrictedInstanceGroups=[{"InstanceGroupName": "nova"}]),
-        "ml-cluster has restricted instance groups, whose roles and file systems are not taken over",
+        (
+            "ml-cluster has restricted instance groups, whose roles and file systems are not taken over; deploy beside"
+            " it: another hyperpod.cluster_name and EKS cluster, then move the work"
+        ),
     ),
     "Karpenter": (
         with_cluster(AutoScaling={"Mode": "Enable", "Status": "InService"}),
-        "Karpenter scales it with a role of its own, and its node pools stand in Kubernetes: neither is taken in",
+        (
+            "Karpenter scales it with a role of its own, and its node pools stand in Kubernetes: neither is taken in;"
+            " deploy beside it: another hyperpod.cluster_name and EKS cluster, then move the work"
+        ),
     ),
     "two roles": (
         other_role(),
         (
-            "its groups run under 2 execution roles (arn:aws:iam::111122223333:role/other,"
-            " arn:aws:iam::111122223333:role/sagemaker-nodes), and the stacks have one for all"
+            "its groups run under 2 execution roles (arn:aws:iam::111122223333:role/other: system;"
+            " arn:aws:iam::111122223333:role/sagemaker-nodes: h100), and the stacks have one for all. HyperPod never"
+            " changes the role of a group: add a group like each of them under the role that is to stay, move the work,"
+            " delete the old group, and import again"
         ),
     ),
     "another name": (
@@ -349,6 +376,7 @@ ROLE = {
 }
 GONE = Fails("ValidationError", "Stack with id lab-hyperpod does not exist")
 ANSWERS: dict[str, Any] = {
+    "sagemaker_DescribeCluster": pinned(),
     "iam_GetRole": {"Role": ROLE},
     "iam_ListAttachedRolePolicies": {"AttachedPolicies": []},
     "iam_ListRolePolicies": {"PolicyNames": []},
@@ -362,7 +390,7 @@ ANSWERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "Throttling", "InternalFailure"])
-@pytest.mark.parametrize("call", list(ANSWERS)[:5])
+@pytest.mark.parametrize("call", list(ANSWERS)[1:6])
 def test_a_plan_without_an_answer_is_none(call: str, code: str) -> None:
     aws, _ = scripted.asked(**{**ANSWERS, call: Fails(code, "no", 403)})
     with pytest.raises(NotAnswered, match=call.replace("_", ":")):
@@ -374,6 +402,15 @@ def test_a_plan_of_half_an_answer_is_none() -> None:
     aws, _ = scripted.asked(**{**ANSWERS, "iam_GetRole": {"Role": role}})
     with pytest.raises(NotAnswered, match="the answer to what AWS has of ml-cluster cannot be read: 'Path' is missing"):
         planned(aws, HEAD, "ml-cluster")
+
+
+def test_a_group_of_no_zone_is_named_with_the_way_out() -> None:
+    aws, _ = scripted.asked(**{**ANSWERS, "sagemaker_DescribeCluster": scripted.cluster()})
+    assert planned(aws, HEAD, "ml-cluster").refusals[0] == (
+        "system: no subnets of its own (OverrideVpcConfig), and the stacks pin every group to one zone. HyperPod never"
+        " changes that: add a group like each of them in the subnet of one zone, move the work, delete the old group,"
+        " and import again"
+    )
 
 
 FAILS: dict[str, tuple[dict[str, Any], str]] = {

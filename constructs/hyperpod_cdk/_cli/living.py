@@ -70,6 +70,7 @@ def drift(
     from hyperpod_cdk.checks.policy import policy_of  # noqa: PLC0415 - as below
     from hyperpod_cdk.living import pages  # noqa: PLC0415 - 'drift --help' need not load it
     from hyperpod_cdk.living.drift import drift as compared  # noqa: PLC0415 - as above
+    from hyperpod_cdk.living.drift import with_lines  # noqa: PLC0415 - as above
     from hyperpod_cdk.living.standing import read_living  # noqa: PLC0415 - as above
 
     if iam_policy:
@@ -82,7 +83,7 @@ def drift(
     with head_of(environment, project, head=head, trusted=trusted) as new:
         aws = opened(context, new)()
         living = read_living(aws, new.assembly)
-        report = compared(aws, living)
+        report = with_lines(compared(aws, living), living, new.environment)
     if output is Format.JSON:
         typer.echo(pages.as_json(report), nl=False)
     else:

@@ -366,7 +366,7 @@ def _name(system: LustreAnswer, taken: Sequence[str]) -> str:
 
 def _read_pins(asking: Asking, draft: Draft, cluster: Mapping[str, Any], tags: Iterable[Mapping[str, Any]]) -> None:
     """Name the zones that parameters of AWS's set-up stack asked for and its template did not give to the group."""
-    free = {str(row["InstanceGroupName"]) for row in cluster.get("InstanceGroups") or () if not _is_pinned(row)}
+    free = {str(row["InstanceGroupName"]) for row in cluster.get("InstanceGroups") or () if not is_pinned(row)}
     stack = next((str(each.get("Value")) for each in tags if each.get("Key") == "aws:cloudformation:stack-id"), None)
     if not free or stack is None:
         return
@@ -389,7 +389,8 @@ def _read_pins(asking: Asking, draft: Draft, cluster: Mapping[str, Any], tags: I
             )
 
 
-def _is_pinned(row: Mapping[str, Any]) -> bool:
+def is_pinned(row: Mapping[str, Any]) -> bool:
+    """Say whether a group of a cluster has subnets of its own."""
     return bool((row.get("OverrideVpcConfig") or {}).get("Subnets"))
 
 

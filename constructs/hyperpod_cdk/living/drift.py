@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.side_by_side import together
@@ -14,8 +14,9 @@ from hyperpod_cdk.living import groups
 from hyperpod_cdk.living.facts import UNTOLD, Facts, aligned, facts
 from hyperpod_cdk.living.kinds import KINDS
 from hyperpod_cdk.living.look import Ids, Kind, Look, Stated, reading
-from hyperpod_cdk.living.model import Difference, Drift, Next, Unread, outcome
+from hyperpod_cdk.living.model import Difference, Drift, Line, Next, Unread, outcome
 from hyperpod_cdk.living.standing import Living
+from hyperpod_cdk.review.changes.causes import line_of_property
 from hyperpod_cdk.review.changes.effects import judge
 from hyperpod_cdk.review.deployed import SETTLED, Api
 from hyperpod_cdk.review.model import Effect
@@ -24,6 +25,9 @@ from hyperpod_cdk.review.pages.wording import shortened
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import PropertyChange, ResourceChange, compare
 from hyperpod_cdk.templates.values import resolve
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.config import LoadedEnvironment
 
 NOT_IN_CHANGE: Final = "Nothing: CloudFormation compares templates, and this resource is not in the change."
 """facts: CloudFormation user guide, "Update behaviors of stack resources": only what differs between templates."""
@@ -114,6 +118,23 @@ def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
         not_compared=dict(sorted(Counter(each.type for each in resources if each.type not in kinds).items())),
         notes=living.notes,
     )
+
+
+def with_lines(found: Drift, living: Living, environment: LoadedEnvironment | None) -> Drift:
+    """Give each difference with the line of the environment file that decides it, where one is known to."""
+    if environment is None:
+        return found
+    resources = {(each.stack, each.name): each for each in living.deployed.resources()}
+
+    def line(each: Difference) -> Line | None:
+        resource = resources[each.stack, each.resource]
+        # what is deployed does not tell what a resource was made of
+        same = living.head.find(resource.stack, resource.logical_id) or resource
+        cause = line_of_property(same, each.path, environment)
+        return None if cause is None or cause.line is None else Line(file=cause.file, line=cause.line, path=cause.path)
+
+    differences = tuple(each.model_copy(update={"line": line(each)}) for each in found.differences)
+    return found.model_copy(update={"differences": differences})
 
 
 def actual_of(aws: Api, living: Living, resource: Resource) -> Mapping[str, Any] | None:

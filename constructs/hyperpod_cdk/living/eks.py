@@ -120,15 +120,18 @@ def _of_add_on(stated: Stated) -> Properties:
 
 
 def _parsed(values: Any) -> Any:
-    """Give configuration values as data: EKS takes JSON and YAML, and the same values may be written in many ways."""
+    """Give configuration values as data: EKS takes JSON and YAML, and the same values may be written in many ways.
+
+    No values at all are none, however they are written.
+    """
     if not isinstance(values, str):
         return values
     try:
-        return json.loads(values)
+        return json.loads(values) or None
     except ValueError:
         pass
     try:
-        return yaml.safe_load(values)
+        return yaml.safe_load(values) or None
     except yaml.YAMLError:
         return values
 

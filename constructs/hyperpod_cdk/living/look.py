@@ -147,7 +147,7 @@ def statements(document: Any) -> list[dict[str, Any]]:
     named: dict[str, Any] = {}
     for each in found if isinstance(found, (list, tuple)) else [found]:
         row = _statement(each)
-        name = str(row.get("Sid") or f"{row.get('Effect')} {', '.join(map(str, row.get('Action', [])))}")
+        name = str(row.get("Sid") or f"{row.get('Effect')} {', '.join(sorted(map(str, row.get('Action', []))))}")
         number = 2
         while (key := name if name not in named else f"{name} #{number}") in named:
             number += 1

@@ -25,6 +25,15 @@ class Next(Model):
     """What a deployment after it would do, once the resource is in the change; empty where that is the same."""
 
 
+class Line(Model):
+    """A line of the environment file."""
+
+    file: str
+    line: int
+    path: str
+    """The field, such as ``hyperpod.instance_groups[1].count``; one that is left out is in the line's section."""
+
+
 class Difference(Model):
     """One place where AWS has something else than the last deployment wrote."""
 
@@ -43,6 +52,8 @@ class Difference(Model):
     actual: str | None
     """What AWS has; null: it has nothing there."""
     next: Next
+    line: Line | None = None
+    """What of the environment file decides it; null where no field is known to."""
     since: str = ""
     """When AWS began to change it, where AWS tells; nobody is named: HyperPod's operations have no "who"."""
 

@@ -49,6 +49,8 @@ def _told(each: Difference) -> Iterator[str]:
     values = (("deployed", each.deployed), ("file", each.file), ("AWS has", each.actual))
     for word, value in values:
         yield f"    {word:<9} {'-' if value is None else shortened(value, _LONGEST_VALUE)}"
+    if each.line:
+        yield f"    line      {each.line.file}:{each.line.line} {each.line.path}"
     if each.since:
         yield f"    since     {each.since}"
     yield from _wrapped(f"next      {each.next.sentence}", indent="    ", hanging="              ")

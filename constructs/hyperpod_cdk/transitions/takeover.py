@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
+from hyperpod_cdk.importing.live import is_pinned
 from hyperpod_cdk.living.facts import canonical
 from hyperpod_cdk.living.hyperpod import described_in_template
 from hyperpod_cdk.living.look import reading
@@ -102,7 +103,7 @@ def _planned(aws: Api, head: Assembly, cluster: str) -> Takeover:
         for each in standing
         if not each.is_there and (owner := _owner(aws, each)) is not None
     ]
-    return Takeover(cluster=cluster, taken=standing, refusals=(*owned, *refused), later=later)
+    return Takeover(cluster=cluster, taken=standing, refusals=(*owned, *_of_no_zone(answer), *refused), later=later)
 
 
 def _unfit(answer: Mapping[str, Any], head: Assembly, cluster: str) -> Iterator[str]:
@@ -112,17 +113,44 @@ def _unfit(answer: Mapping[str, Any], head: Assembly, cluster: str) -> Iterator[
     if answer.get("ClusterStatus") != "InService":
         yield f"{cluster} is {answer.get('ClusterStatus')}, not InService: wait, or mend it first"
     if answer.get("RestrictedInstanceGroups"):
-        yield f"{cluster} has restricted instance groups, whose roles and file systems are not taken over"
+        yield (f"{cluster} has restricted instance groups, whose roles and file systems are not taken over; {_BESIDE}")
     groups = answer.get("InstanceGroups") or ()
-    roles = sorted({str(row["ExecutionRole"]) for row in groups})
-    if len(roles) > 1:
-        yield f"its groups run under {len(roles)} execution roles ({', '.join(roles)}), and the stacks have one for all"
+    by_role: dict[str, list[str]] = {}
+    for row in groups:
+        by_role.setdefault(str(row["ExecutionRole"]), []).append(str(row["InstanceGroupName"]))
+    if len(by_role) > 1:
+        told = "; ".join(f"{role}: {', '.join(sorted(by_role[role]))}" for role in sorted(by_role))
+        yield (
+            f"its groups run under {len(by_role)} execution roles ({told}), and the stacks have one for all."
+            f" {_ANOTHER.format(what='the role of a group', like='under the role that is to stay')}"
+        )
     if (answer.get("AutoScaling") or {}).get("Mode") == "Enable":
-        yield "Karpenter scales it with a role of its own, and its node pools stand in Kubernetes: neither is taken in"
+        yield (
+            "Karpenter scales it with a role of its own, and its node pools stand in Kubernetes: neither is taken in;"
+            f" {_BESIDE}"
+        )
     stated = list(head.of_type(_CLUSTER))
     name = stated[0].properties.get("ClusterName") if stated else answer.get("ClusterName")
     if name != answer.get("ClusterName"):
         yield f"the file says hyperpod.cluster_name: {name}, the cluster is {answer.get('ClusterName')}"
+
+
+def _of_no_zone(answer: Mapping[str, Any]) -> Iterator[str]:
+    """Say which groups may stand anywhere, which the stacks would change."""
+    if free := sorted(str(row["InstanceGroupName"]) for row in answer["InstanceGroups"] if not is_pinned(row)):
+        yield (
+            f"{', '.join(free)}: no subnets of {'its' if len(free) == 1 else 'their'} own (OverrideVpcConfig), and the"
+            " stacks pin every group to one zone."
+            f" {_ANOTHER.format(what='that', like='in the subnet of one zone')}"
+        )
+
+
+_BESIDE: Final = "deploy beside it: another hyperpod.cluster_name and EKS cluster, then move the work"
+_ANOTHER: Final = (
+    "HyperPod never changes {what}: add a group like each of them {like}, move the work, delete the old group, and"
+    " import again"
+)
+"""SageMaker API reference, UpdateCluster: what of a group that exists cannot change."""
 
 
 def _role_of(head: Assembly, cluster: Resource) -> Resource | None:

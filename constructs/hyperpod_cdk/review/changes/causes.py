@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -159,6 +159,73 @@ def line_of_failure(resource: Resource | None, reason: str, environment: LoadedE
     return Cause(file=environment.file, line=environment.line_of(shown), path=shown)
 
 
+def line_of_property(resource: Resource, path: str, environment: LoadedEnvironment) -> Cause | None:
+    """Give the line of the environment file that decides a property, None where none is known to.
+
+    ``path`` names items of lists, or is empty for the resource as a whole: ``InstanceGroups[h100].InstanceCount``. Of a
+    field that is left out the line is that of what it would stand in. A wrong line is worse than none.
+    """
+    from hyperpod_cdk.config.source import render_path  # noqa: PLC0415 - as above
+
+    data = environment.as_written
+    construct, own_item = _construct_places(resource.name)
+    items = [each for each in (own_item, *re.findall(r"\[([^\]]+)\]", path)) if each]
+    found: list[tuple[str | int, ...]] = []
+    if tag := re.fullmatch(r"Tags\[(.+)\]", path):
+        found = [("tags", tag[1])] if _leads(data, ("tags", tag[1])) else []
+    elif (path and _IS_GROUP.fullmatch(path)) or not path:
+        places = _GROUPS if path else construct
+        found = [where for place in places for where in _items_called(data, place, items[-1] if items else "")]
+    else:
+        for place in _deciding(resource.type, re.sub(r"\[[^\]]*\]", "", path)):
+            found += [each for each in [_walked(data, place.split("."), items)] if each is not None]
+    if len(found) != 1:
+        return None
+    shown = render_path(found[0])
+    return Cause(file=environment.file, line=environment.line_of(shown), path=shown)
+
+
+_IS_GROUP: Final = re.compile(r"\w*InstanceGroups\[[^\]]+\]")
+
+
+def _deciding(resource_type: str, path: str) -> Iterator[str]:
+    """Give the place that decides a property, with the rest of the property's path where that is a mapping's."""
+    table = property_paths().get(resource_type, {}).get("from", {})
+    steps = path.split(".")
+    for length in range(len(steps), 0, -1):
+        place = table.get(".".join(steps[:length]), "")
+        if "." in place:
+            yield ".".join([place, *steps[length:]])
+            return
+    if place := _decided(resource_type, path):
+        yield place
+
+
+def _walked(data: object, keys: Sequence[str], items: Sequence[str]) -> tuple[str | int, ...] | None:
+    """Give the path of keys in the file's data, with the items of lists that are called as one of ``items``."""
+    where: tuple[str | int, ...] = ()
+    for key in keys:
+        if isinstance(data, list):
+            called = [
+                index
+                for index, each in enumerate(data)
+                if isinstance(each, dict) and any(each.get(name) in items for name in _CALLED)
+            ]
+            if len(called) != 1:
+                return None
+            where, data = (*where, called[0]), data[called[0]]
+        if not isinstance(data, dict):
+            return None
+        where = (*where, key)
+        if key not in data:
+            return where
+        data = data[key]
+    return where
+
+
+_CALLED: Final = ("name", "instance_type", "key")
+"""Fields that tell the items of the file's lists apart."""
+
 _PATH: Final = re.compile(r"(?<![\w.])[a-z_]+(?:\.[\w-]+|\[\d+\])+")
 """How a reason states a place of the environment file: ``hyperpod.instance_groups[1].count``."""
 
@@ -249,7 +316,7 @@ def _candidates(
     found = next(iter(re.findall(r"\[([^\]]+)\]", path)), "")
     # an index is no name: the item is the one that the construct is made of
     item = own_item if found.isdecimal() else found or own_item
-    if resource.type == "AWS::SageMaker::Cluster" and re.fullmatch(r"\w*InstanceGroups\[[^\]]+\]", path):
+    if resource.type == "AWS::SageMaker::Cluster" and _IS_GROUP.fullmatch(path):
         yield [line for line in lines if line.place in _GROUPS and line.items == (item,)]
         return
     exact = property_paths().get(resource.type, {}).get("from", {}).get(plain_path, "")
