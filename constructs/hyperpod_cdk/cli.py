@@ -39,6 +39,7 @@ from hyperpod_cdk._cli import (
 )
 from hyperpod_cdk._cli.common import (
     FINDINGS,
+    NO_APP,
     USAGE,
     EnvironmentArgument,
     FormatOption,
@@ -52,6 +53,7 @@ from hyperpod_cdk._cli.common import (
     finish,
     loaded_environment,
     os_errors,
+    has_app,
     root_of,
     usage,
 )
@@ -442,6 +444,10 @@ def init(
         print_json({"file": str(path), "next": steps})
         return
     print(f"wrote {path}")
+    if not has_app(root):
+        print(f"next: {NO_APP.format(root)};")
+        print(f"      move the file into the project's environments/, then '{steps[0]}' and '{steps[1]}'")
+        return
     print(f"next: read it, then '{steps[0]}' and '{steps[1]}';")
     print(f"      for a real deployment '{steps[2]}', and once for each account and region")
     print(f"      '{steps[3]}', which tells how to bootstrap;")
@@ -487,6 +493,10 @@ def rehearse(
     file = environment_file(environment, root)
     if account_file is not None and not account_file.is_file():
         usage(f"--account-file: no file {account_file}")
+    if not has_app(root):
+        # mistakes of the file come first, as they do with an app
+        loaded_environment(file, output=output)
+        usage(NO_APP.format(root))
     from hyperpod_cdk.catalog.prices import PricesError  # noqa: PLC0415 - no other command of this file needs it
     from hyperpod_cdk.packaged_node import ToolMissingError  # noqa: PLC0415 - as above
 

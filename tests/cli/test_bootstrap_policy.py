@@ -47,7 +47,7 @@ def test_the_policy_is_written_with_the_commands_that_use_it(run: Run, workspace
     assert done.stdout.splitlines()[-2:] == [
         "aws iam create-policy --policy-name dev-deploy --policy-document file://policy.json",
         (
-            f"cdk bootstrap aws://{ACCOUNT}/us-west-2 --cloudformation-execution-policies"
+            f"hyperpod-cdk cdk bootstrap aws://{ACCOUNT}/us-west-2 --cloudformation-execution-policies"
             f" arn:aws:iam::{ACCOUNT}:policy/dev-deploy"
         ),
     ]

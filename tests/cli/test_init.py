@@ -22,6 +22,7 @@ PLAN = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/h100-april"
 
 
 def test_smallest(run: Run, run_process: Run, workspace: Path) -> None:
+    (workspace / "cdk.json").write_text("{}", encoding="utf-8")
     done = run_process("init", "lab", "--region", "us-east-1", "--account", ACCOUNT)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
@@ -35,6 +36,20 @@ def test_smallest(run: Run, run_process: Run, workspace: Path) -> None:
     assert run("validate", "lab").returncode == 0
     # what the file's first line names is there
     assert (workspace / "environments" / "../schemas/environment.schema.json").is_file()
+
+
+def test_a_folder_without_an_app(run: Run, workspace: Path) -> None:
+    done = run("init", "lab", "--region", "us-east-1", "--account", ACCOUNT)
+    said = f"{workspace} has neither cdk.json nor app.py, so the CDK has nothing to run; 'hyperpod-cdk new DIR' creates"
+    assert done.stdout.splitlines() == [
+        f"wrote {workspace / 'environments' / 'lab.yaml'}",
+        f"next: {said} a project;",
+        "      move the file into the project's environments/, then 'hyperpod-cdk validate lab' and "
+        "'hyperpod-cdk rehearse lab'",
+    ]
+    rehearsed = run("rehearse", "lab")
+    assert (rehearsed.returncode, rehearsed.stdout) == (2, "")
+    assert rehearsed.stderr.splitlines()[-1] == f"{said} a project"
 
 
 def test_full(run: Run, workspace: Path) -> None:

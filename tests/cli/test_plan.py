@@ -74,8 +74,8 @@ def test_steps_between_assemblies(sides: tuple[Path, Path], tmp_path: Path) -> N
     assert done.stdout.startswith("dev: 2 steps. CloudFormation needs ")
     typed = [line for line in done.stdout.splitlines() if line.startswith("  $ ")]
     assert typed == [
-        f"  $ cdk deploy dev/platform --exclusively --app {new} --concurrency 3 --require-approval never",
-        f"  $ cdk deploy 'dev/*' --app {new} --concurrency 3 --require-approval never",
+        f"  $ hyperpod-cdk cdk deploy dev/platform --exclusively --app {new} --concurrency 3 --require-approval never",
+        f"  $ hyperpod-cdk cdk deploy 'dev/*' --app {new} --concurrency 3 --require-approval never",
     ]
     files = [tmp_path / "plan.md", tmp_path / "plan.json"]
     done = _run("plan", "dev", "--base", old, "--head", new, *(each for file in files for each in ("--out", file)))

@@ -22,6 +22,7 @@ def test_unknown_account_file(run: Run) -> None:
 
 
 def test_refused_account_file(run: Run, workspace: Path) -> None:
+    (workspace / "cdk.json").write_text("{}", encoding="utf-8")
     (workspace / "account.yaml").write_text("quota: {}\n", encoding="utf-8")
     done = run("rehearse", "dev", "--account-file", "account.yaml")
     assert (done.returncode, done.stdout) == (2, "")

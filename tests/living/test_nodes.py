@@ -123,6 +123,11 @@ class TestList:
             "h100   i-00000000000000004  p5.48xlarge  Pending                    2026-11-23 03:00\n"
         )
 
+    def test_a_group_that_the_cluster_has_not(self, run: Runs) -> None:
+        done = run("list", "--group", "h200")
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert done.stderr == "cluster dev has no instance group h200; it has h100, system\n"
+
     def test_only_failing_ones(self, run: Runs) -> None:
         found = holds(run("list", "--failing", "--format", "json"), pages.nodes_schema_text())
         assert ([each["id"] for each in found["nodes"]], found["passed"]) == ([FAILED], False)

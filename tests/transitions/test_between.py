@@ -74,7 +74,7 @@ def test_claims_go_before_what_they_use_is_replaced() -> None:
     assert asked.startswith("End the pods that mount the claim ml/fsx: ")
     assert first.loses == ()
     assert last.between == ()
-    assert last.commands == ("cdk deploy 'dev/*' -c env=dev --concurrency 3 --require-approval never",)
+    assert last.commands == ("hyperpod-cdk cdk deploy 'dev/*' -c env=dev --concurrency 3 --require-approval never",)
     assert last.stays == ("dev-storage / Scratch remains in the account and costs money.",)
 
 

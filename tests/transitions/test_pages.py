@@ -40,13 +40,13 @@ def test_text() -> None:
         "From deployed to working tree.",
         "",
         "step 1 of 2, 15 s to 2 min",
-        "  $ cdk deploy dev/b --exclusively -c env=dev --concurrency 3 --require-approval never",
+        "  $ hyperpod-cdk cdk deploy dev/b --exclusively -c env=dev --concurrency 3 --require-approval never",
         "  does: dev-b: 1 deleted.",
         "  to go back: Deploy the current version again, in 1 step.",
         f"  the next step is needed because: {OUT.steps[0].why[0]}",
         "",
         "step 2 of 2, 15 s to 2 min",
-        "  $ cdk deploy 'dev/*' -c env=dev --concurrency 3 --require-approval never",
+        "  $ hyperpod-cdk cdk deploy 'dev/*' -c env=dev --concurrency 3 --require-approval never",
         "  does: dev-a: 1 deleted.",
         "  to go back: Deploy the current version again, in 1 step.",
         "",
@@ -66,6 +66,8 @@ def test_text_of_a_refusal() -> None:
 def test_markdown() -> None:
     lines = markdown(OUT).splitlines()
     assert lines[0] == "## Plan of `dev`"
-    assert "- `cdk deploy dev/b --exclusively -c env=dev --concurrency 3 --require-approval never`" in lines
+    assert (
+        "- `hyperpod-cdk cdk deploy dev/b --exclusively -c env=dev --concurrency 3 --require-approval never`" in lines
+    )
     assert "\x1b" not in markdown(OUT)
     assert "**Do instead**" in markdown(REFUSED)

@@ -103,7 +103,7 @@ def test_what_is_said_of_a_file_system_that_goes() -> None:
     assert found.verdict == "2 steps, 1 of which needs a person."
     release, last = found.steps
     assert release.commands == (
-        "cdk deploy dev/platform --exclusively -c env=dev --concurrency 3 --require-approval never",
+        "hyperpod-cdk cdk deploy dev/platform --exclusively -c env=dev --concurrency 3 --require-approval never",
     )
     assert release.selected == ("dev/platform",)
     assert release.why == (
@@ -118,7 +118,7 @@ def test_what_is_said_of_a_file_system_that_goes() -> None:
     # what the claim leads to stays: its volume is retained
     assert release.loses == ()
     assert release.interrupts == ("dev-platform / Claim: It is deleted: kubectl deletes its objects.",)
-    assert last.commands == ("cdk deploy 'dev/*' -c env=dev --concurrency 3 --require-approval never",)
+    assert last.commands == ("hyperpod-cdk cdk deploy 'dev/*' -c env=dev --concurrency 3 --require-approval never",)
     assert last.does == ("dev-storage: 1 deleted, 1 left in the account.",)
     assert last.stays == ("dev-storage / Scratch remains in the account and costs money.",)
     assert last.back == "Deploy the current version again, in 1 step; this creates again, without the data: Scratch."

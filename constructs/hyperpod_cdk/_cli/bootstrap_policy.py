@@ -146,4 +146,6 @@ def _say(made: Sequence[Policy], environment: Environment, files: Sequence[Path]
         print(f"aws iam create-policy --policy-name {policy.name} --policy-document file://{file}")
     account = f"arn:{environment.partition}:iam::{environment.account}"
     arns = ",".join(f"{account}:policy/{policy.name}" for policy in made)
-    print(f"cdk bootstrap aws://{environment.account}/{environment.region} --cloudformation-execution-policies {arns}")
+    where = f"aws://{environment.account}/{environment.region}"
+    # a project of 'new' has no other CDK CLI
+    print(f"hyperpod-cdk cdk bootstrap {where} --cloudformation-execution-policies {arns}")

@@ -122,6 +122,15 @@ def _root(project: Path | None) -> Path:
     return here
 
 
+NO_APP = "{} has neither cdk.json nor app.py, so the CDK has nothing to run; 'hyperpod-cdk new DIR' creates a project"
+"""What is said of a folder without an app."""
+
+
+def has_app(root: Path) -> bool:
+    """Say whether a folder holds something that the CDK can run."""
+    return any((root / name).is_file() for name in ("cdk.json", "app.py"))
+
+
 def environment_file(name: str, root: Path) -> Path:
     """Give the file of an environment by name or path; exits 2 with the near miss where there is none."""
     from hyperpod_cdk.config import UsageError, resolve_environment_file  # noqa: PLC0415 - 'schema --help' need not build the models

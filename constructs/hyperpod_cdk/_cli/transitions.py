@@ -179,6 +179,8 @@ def deploy(
         synthesized(root, environment, base=None, head=head, limits=Limits(is_trusted=trusted)) as found,
     ):
         _, new = found
+        for refused in sorted(_chart_is_missing(new)):
+            typer.echo(f"warning: CloudFormation refuses to create {refused}", err=True)
         tools = context.obj if isinstance(context.obj, Deploying) else None
         run = Deployment(
             aws=opened(context, new),
@@ -197,6 +199,18 @@ def deploy(
             )
             raise
     finish(passed=done, strict=False)
+
+
+def _chart_is_missing(head: Source) -> Iterator[str]:
+    """Say which stacks their own rule keeps from a real account until the chart has been pulled."""
+    from hyperpod_cdk.eks import charts  # noqa: PLC0415 - 'deploy --help' need not load it
+
+    for stack in head.assembly.stacks:
+        for rule in stack.template.get("Rules", {}).values():
+            for each in rule.get("Assertions", ()):
+                said = str(each.get("AssertDescription", ""))
+                if charts.PULL_COMMAND in said:
+                    yield f"{stack.name}: {said}"
 
 
 def destroy(

@@ -92,16 +92,22 @@ def rows_of(aws: Api, cluster: str) -> list[Mapping[str, Any]]:
 
 
 def list_nodes(aws: Api, *, environment: str, cluster: str, group: str = "", only_failing: bool = False) -> Nodes:
-    """List the nodes of a cluster, of one group where ``group`` names it."""
+    """List the nodes of a cluster, of one group where ``group`` names it. Raises NodeError for a group it has not."""
     try:
         rows = rows_of_nodes(aws, cluster)
         with reading("sagemaker:ListClusterNodes"):
-            found = [_node(row) for row in rows]
+            found = [_node(row) for row in rows if group in ("", str(row["InstanceGroupName"]))]
+        there = None if found else describe_cluster(aws, cluster)
     except NotAnswered as missing:
         verdict = "The nodes could not be looked at."
         unread = _unread("nodes", missing)
         return Nodes(environment=environment, cluster=cluster, verdict=verdict, passed=None, skipped=(unread,))
-    found = [each for each in found if group in ("", each.group)]
+    if not found and there is None:
+        verdict = f"There is no HyperPod cluster {cluster} in this account and region."
+        return Nodes(environment=environment, cluster=cluster, verdict=verdict, passed=None)
+    named = [str(each.get("InstanceGroupName")) for each in groups_of(there or {})]
+    if not found and group and group not in named:
+        raise NodeError(f"cluster {cluster} has no instance group {group}; it has {', '.join(named) or 'none'}")
     failing = [each for each in found if each.status in FAILING]
     running = sum(each.status == RUNNING for each in found)
     verdict = f"{running} of {count(len(found), 'node')} run{'s' if running == 1 else ''}"
