@@ -51,9 +51,9 @@ from hyperpod_cdk._cli.common import (
     extra,
     files_of,
     finish,
+    has_app,
     loaded_environment,
     os_errors,
-    has_app,
     root_of,
     usage,
 )

@@ -40,12 +40,12 @@ def test_smallest(run: Run, run_process: Run, workspace: Path) -> None:
 
 def test_a_folder_without_an_app(run: Run, workspace: Path) -> None:
     done = run("init", "lab", "--region", "us-east-1", "--account", ACCOUNT)
+    then = "'hyperpod-cdk rehearse lab'"
     said = f"{workspace} has neither cdk.json nor app.py, so the CDK has nothing to run; 'hyperpod-cdk new DIR' creates"
     assert done.stdout.splitlines() == [
         f"wrote {workspace / 'environments' / 'lab.yaml'}",
         f"next: {said} a project;",
-        "      move the file into the project's environments/, then 'hyperpod-cdk validate lab' and "
-        "'hyperpod-cdk rehearse lab'",
+        f"      move the file into the project's environments/, then 'hyperpod-cdk validate lab' and {then}",
     ]
     rehearsed = run("rehearse", "lab")
     assert (rehearsed.returncode, rehearsed.stdout) == (2, "")
