@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +87,19 @@ def test_steps_between_assemblies(sides: tuple[Path, Path], tmp_path: Path) -> N
     done = _run("plan", "dev", "--base", old, "--head", new, "--format", "json")
     assert done.stdout == files[1].read_text(encoding="utf-8")
     assert [each["selected"] for each in json.loads(done.stdout)["steps"]] == [["dev/platform"], ["dev/*"]]
+
+
+def test_a_process_that_has_loaded_nothing_else(sides: tuple[Path, Path]) -> None:
+    old, new = sides
+    code = "from hyperpod_cdk.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "plan", "dev", "--base", str(old), "--head", str(new)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == _run("plan", "dev", "--base", old, "--head", new).stdout
 
 
 def test_a_refusal_ends_with_1(sides: tuple[Path, Path], tmp_path: Path) -> None:
