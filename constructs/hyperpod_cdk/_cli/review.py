@@ -330,6 +330,7 @@ def with_deployed(
     ``looks_beside``: also whether the head removes nodes that no deployment created.
     """
     from dataclasses import replace  # noqa: PLC0415 - as above
+    from functools import partial  # noqa: PLC0415 - as above
 
     from hyperpod_cdk.living.taken import Taken, taken  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.change_sets import ask  # noqa: PLC0415 - as above
@@ -344,6 +345,8 @@ def with_deployed(
     access = context.obj if isinstance(context.obj, Access) else Access(open=open_aws)
     with aws_errors(otherwise=", or use --base"):
         aws = access.open(head.assembly.region, head.assembly.account)
+    from hyperpod_cdk.review.stored import asset  # noqa: PLC0415 - needs botocore, which is there by now
+
     found = read_deployed(aws, head.assembly)
     beside = taken(aws, found.base, found.head) if looks_beside else Taken()
     base = Source(
@@ -354,6 +357,7 @@ def with_deployed(
             Reason(kind=ReasonKind.DELETION, resource="nodes that no deployment made", sentence=each)
             for each in beside.sentences
         ),
+        stored=partial(asset, aws, account=head.assembly.account),
     )
     witnesses = ask(aws, found.base, found.head) if is_asked else []
     return base, replace(head, assembly=found.head), witnesses
@@ -445,6 +449,7 @@ def compared(base: Source, head: Source, project: Path, day: date, witnesses: Se
         on=day,
         witnesses=witnesses,
         reasons=base.reasons,
+        stored=base.stored,
     )
 
 

@@ -184,8 +184,11 @@ VERBS = (
     Verb(
         name="review --deployed",
         asks=(),
-        further=("cloudformation:DescribeStacks", "cloudformation:GetTemplate", "sagemaker:DescribeCluster"),
-        when_unseen="there is no review, exit code 2 always; without DescribeCluster a note",
+        further=(
+            *("cloudformation:DescribeStacks", "cloudformation:GetTemplate"),
+            *("s3:GetObject", "sagemaker:DescribeCluster"),
+        ),
+        when_unseen="there is no review, exit code 2 always; without DescribeCluster or GetObject a note",
     ),
     Verb(
         name="status",

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
-import zipfile
 from collections.abc import Mapping
 from typing import Final
 
-from botocore.exceptions import BotoCoreError
-
-from hyperpod_cdk.checks.answers import NotAnswered, Refused
+from hyperpod_cdk.checks.answers import Refused
 from hyperpod_cdk.living.look import (
     ANY_TAG,
     Kind,
@@ -22,10 +18,9 @@ from hyperpod_cdk.living.look import (
     taken,
     with_statements,
 )
+from hyperpod_cdk.review.stored import content, files_of
 
 _NO_BUCKET: Final = "NoSuchBucket"
-_LARGEST: Final = 50_000_000
-"""Bytes of an archive, or of an object, that are read; lifecycle scripts have some hundred thousand."""
 
 
 def _file_system(look: Look) -> Properties | None:
@@ -115,7 +110,7 @@ def _uploaded(look: Look) -> Properties | None:
     with reading("the template"):
         archives = list(zip(look.stated["SourceBucketNames"], look.stated["SourceObjectKeys"], strict=True))
     for place, key in archives:
-        wanted |= _files(_content(look, str(place), str(key)), key=str(key))
+        wanted |= files_of(content(look.aws, str(place), str(key)), key=str(key))
     folder = f"{prefix}/" if prefix else ""
     try:
         rows = look.aws.pages("s3", "list_objects_v2", "Contents", Bucket=bucket, Prefix=folder)
@@ -132,37 +127,13 @@ def _uploaded(look: Look) -> Properties | None:
             found |= {name: "put there by hand"} if folder else {}
         elif name not in there:
             found[name] = "gone"
-        elif there[name] != len(wanted[name]) or _content(look, bucket, f"{folder}{name}") != wanted[name]:
+        elif there[name] != len(wanted[name]) or content(look.aws, bucket, f"{folder}{name}") != wanted[name]:
             found[name] = "another content than was uploaded"
     names = ("DestinationBucketName", "DestinationBucketKeyPrefix", "SourceBucketNames", "SourceObjectKeys")
     return {
         **taken(look.stated, *names),
         "Objects": [{"Key": name, "Value": said} for name, said in found.items()],
     }
-
-
-def _content(look: Look, bucket: str, key: str) -> bytes:
-    """Read an object. Raises NotAnswered."""
-    # each time, since what came of a stream comes once
-    found = look.aws.send("s3", "get_object", Bucket=bucket, Key=key)
-    try:
-        if int(found["ContentLength"]) > _LARGEST:
-            raise NotAnswered(f"{key} has more than {_LARGEST} bytes")
-        content: bytes = found["Body"].read()
-    except (BotoCoreError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise NotAnswered(f"the answer to s3:GetObject cannot be read: {error}") from None
-    return content
-
-
-def _files(archive: bytes, *, key: str) -> dict[str, bytes]:
-    try:
-        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
-            rows = [each for each in opened.infolist() if not each.is_dir()]
-            if sum(each.file_size for each in rows) > _LARGEST:
-                raise NotAnswered(f"{key} has more than {_LARGEST} bytes")
-            return {each.filename: opened.read(each) for each in rows}
-    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError) as error:
-        raise NotAnswered(f"{key} is no archive: {error}") from None
 
 
 KINDS: Final[Mapping[str, Kind]] = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hyperpod_cdk.config.loading import PLANS_SUFFIX, QUOTAS_SUFFIX
 from hyperpod_cdk.review.attention import grows, lifted_protection
 from hyperpod_cdk.review.change_sets import Witness, heard
-from hyperpod_cdk.review.changes.assets import changed_assets, not_compared
+from hyperpod_cdk.review.changes.assets import Stored, changed_assets, not_compared
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.review.changes.causes import with_causes
 from hyperpod_cdk.review.delivery import changed_settings
@@ -55,6 +55,7 @@ def review(
     on: date | None = None,
     witnesses: Sequence[Witness] = (),
     reasons: Sequence[Reason] = (),
+    stored: Stored | None = None,
 ) -> Report:
     """Tell what it does to deploy ``head`` where ``base`` is deployed; either may be ``assembly.EMPTY``.
 
@@ -63,7 +64,8 @@ def review(
     default those that ship with the package. ``notes`` are what could not be told of the two sides. ``rules`` are those
     of ``review.yaml`` that decide (``review_file.decided``), ``on`` the day (UTC) on which its exceptions are judged: a
     report knows no clock, and without a day no exception counts. ``witnesses`` are CloudFormation's own change sets.
-    ``reasons`` are those for which a person must approve what neither side says.
+    ``reasons`` are those for which a person must approve what neither side says. ``stored`` reads assets of a base that
+    is deployed.
     """
     base = apart(base, head)
     stays = tuple(stack for stack in base.stacks if stack.name not in head.by_name)
@@ -88,7 +90,7 @@ def review(
     of_access = access(base, head, changes)
     of_fabric = fabric(base, head)
     of_policy = policy(base, head)
-    assets = changed_assets(base, head, changes)
+    assets = changed_assets(base, head, changes, stored)
     return Report(
         environment=name_of(base, head),
         base=base_side.model_copy(update={"stacks": fingerprints(base)}),

@@ -38,6 +38,7 @@ from hyperpod_cdk.config.loading import (
 from hyperpod_cdk.config.source import ENVIRONMENT
 from hyperpod_cdk.file_reading import read_text
 from hyperpod_cdk.packaged_node import node_variables
+from hyperpod_cdk.review.changes.assets import Stored
 from hyperpod_cdk.review.isolation import Limits, run_isolated, scratch_folder
 from hyperpod_cdk.review.model import Reason, Side
 from hyperpod_cdk.review.standing import digest_of
@@ -80,7 +81,7 @@ class Source:
     """One side: its stacks, what to call it, and the environment file behind it where there is one.
 
     ``notes`` say what could not be told, ``exposed`` what an app could reach that was to be kept from it, ``reasons``
-    for which a person must approve what neither side says: of a side that is deployed.
+    for which a person must approve what neither side says, and ``stored`` reads assets: of a side that is deployed.
     """
 
     assembly: Assembly
@@ -89,6 +90,7 @@ class Source:
     notes: tuple[str, ...] = ()
     reasons: tuple[Reason, ...] = ()
     exposed: tuple[str, ...] = ()
+    stored: Stored | None = None
 
 
 @contextmanager

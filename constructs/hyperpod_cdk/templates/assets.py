@@ -6,6 +6,7 @@ import filecmp
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,20 +76,28 @@ def other_contents(base: Path, head: Path) -> list[str]:
     return sorted(place for place, each in new.items() if place in old and not _is_same(old[place].path, each.path))
 
 
-def differing_files(old: Path, new: Path) -> list[str]:
+Files = Mapping[str, bytes]
+"""Files by name, as an archive holds them; a lone file under no name."""
+
+
+def differing_files(old: Path | Files, new: Path) -> list[str]:
     """Give what differs between two files or folders, each with what becomes of it: ``handler.py changes``.
 
-    Files are named by their path in the folder, or in the archive that a ``.zip`` is, and a lone file is ``it``. Where
-    the files are the same there is nothing: what is made of them is made with other options.
+    ``old`` are files, or what an archive of them held. Files are named by their path in the folder, or in the archive
+    that a ``.zip`` is, and a lone file is ``it``. Where the files are the same there is nothing: what is made of them
+    is made with other options.
     """
-    was, will = dict(_contents(old)), dict(_contents(new))
+    was: dict[str, object] = (
+        dict(_contents(old)) if isinstance(old, Path) else {name: _Held(each) for name, each in old.items()}
+    )
+    will = dict(_contents(new))
     found = [
         f"{name or 'it'} {'is new' if name not in was else 'goes' if name not in will else 'changes'}"
         for name in sorted(was.keys() | will.keys())
         if was.get(name) != will.get(name)
     ]
     # members of an archive that are all the same, in an archive that is not
-    return found or ([] if _is_same(old, new) else ["it changes"])
+    return found or ([] if not isinstance(old, Path) or _is_same(old, new) else ["it changes"])
 
 
 def number_of_files(top: Path) -> int:
@@ -133,8 +142,34 @@ class _Content:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Content) and _is_same(self._file, other._file)
 
+    def holds(self, content: bytes) -> bool:
+        """Whether the file has this content."""
+        size = len(content)
+        return self._file.stat().st_size == size and read_bytes(self._file, most=size) == content
+
     def __hash__(self) -> int:
         return hash(self._file.stat().st_size)
+
+
+class _Held:
+    """The content of a file, equal to what ``_contents`` gives of one that holds the same."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def __eq__(self, other: object) -> bool:
+        match other:
+            case _Content():
+                return other.holds(self._content)
+            case (int(), int()):
+                return other == (zlib.crc32(self._content), len(self._content))
+            case (str(), _Content() as linked):
+                # an archive holds what a link leads to
+                return linked.holds(self._content)
+        return False
+
+    def __hash__(self) -> int:
+        return hash(len(self._content))
 
 
 def _is_same(one: Path, other: Path) -> bool:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import zipfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.review.delivery import changed_settings
 from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.pages.html import html
 from hyperpod_cdk.review.pages.markdown import markdown
 from hyperpod_cdk.review.run import review
-from hyperpod_cdk.templates.assembly import Assembly, read_assembly
+from hyperpod_cdk.review.stored import LARGEST, asset
+from hyperpod_cdk.templates.assembly import Assembly, Stack, read_assembly
+from hyperpod_cdk.templates.assets import Files, differing_files
 
 pytestmark = pytest.mark.usefixtures("nag_here")
 
@@ -99,19 +105,154 @@ def test_the_files_that_a_function_gets_anew(tmp_path: Path) -> None:
 
 def test_what_is_deployed_has_no_files_to_compare_with(tmp_path: Path) -> None:
     base, head = side(tmp_path / "a", OLD), side(tmp_path / "b", NEW)
-    note = "3 files, not compared: what is deployed lies in the account, and is not read"
+    note = "3 files, not compared: what is deployed lies in the account, and was not read"
     assert told(deployed(base), head) == [(f"{key_of(NEW)}.zip", "files", ("x / Code",), None, note)]
     # and a head of templates alone names none
     assert told(base, deployed(head)) == []
     said = (
         "The files of 1 asset that change were not compared with those that are deployed, which lie in the account and "
-        "are not read: what differs in them no line of this report tells. --base with the revision that is deployed "
-        "tells it."
+        "were not read: what differs in them no line of this report tells. --base with the revision that is deployed "
+        "tells it, and for all but images credentials with s3:GetObject do."
     )
     report = review(deployed(base), head, base_side=Side(label="deployed"), head_side=Side(label="head"))
     assert said in report.notes
     whole = review(base, head, base_side=Side(label="base"), head_side=Side(label="head"))
     assert not any("were not compared" in each for each in whole.notes)
+
+
+def test_what_is_deployed_is_read_where_that_is_permitted(tmp_path: Path) -> None:
+    base, head = side(tmp_path / "a", OLD), side(tmp_path / "b", NEW)
+    asked: list[tuple[str, str]] = []
+
+    def stored(bucket: str, key: str) -> Files | None:
+        asked.append((bucket, key))
+        return {name: text.encode() for name, text in OLD.items()} if key == f"{key_of(OLD)}.zip" else None
+
+    sides = {"base_side": Side(label="deployed"), "head_side": Side(label="head")}
+    report = review(deployed(base), head, stored=stored, **sides)
+    assert [(each.files, each.note) for each in report.assets] == [(("index.py changes", "more.py is new"), "")]
+    assert asked == [(PLACE["bucketName"], f"{key_of(OLD)}.zip")]
+    assert not any("were not compared" in each for each in report.notes)
+    # what is there in files is not asked for, and what AWS does not give is not compared
+    review(base, head, stored=stored, **sides)
+    review(deployed(base), deployed(head), stored=stored, **sides)
+    review(deployed(base), base, stored=stored, **sides)
+    assert len(asked) == 1
+    refused = review(deployed(base), head, stored=lambda *_: None, **sides)
+    assert [each.files for each in refused.assets] == [None]
+    assert any("were not compared" in each for each in refused.notes)
+
+
+def test_of_two_that_are_deployed_one_cannot_be_read(tmp_path: Path) -> None:
+    """Whose successor the other is, is not known then: neither is compared, and nothing is said to be new."""
+    keys = ["a" * 64, "b" * 64]
+    properties = {"Sources": [f"{key}.zip" for key in keys]}
+    base = Assembly(
+        environment="",
+        stacks=(Stack(name="x", template={"Resources": {"D": {"Type": "Custom::D", "Properties": properties}}}),),
+    )
+    one, two = {"index.py": "1"}, {"index.py": "2"}
+    more = {"D": {"Type": "Custom::D", "Properties": {"Sources": [f"{key_of(one)}.zip", f"{key_of(two)}.zip"]}}}
+    head = side(tmp_path / "a", one, more=more)
+    manifest = json.loads((tmp_path / "a" / "x.assets.json").read_text(encoding="utf-8"))
+    (known,) = manifest["files"].values()
+    place = {**PLACE, "objectKey": f"{key_of(two)}.zip"}
+    manifest["files"]["two"] = {**known, "destinations": {"it": place}}
+    (tmp_path / "a" / "x.assets.json").write_text(json.dumps(manifest), encoding="utf-8")
+    sides = {"base_side": Side(label="deployed"), "head_side": Side(label="head")}
+    read = {keys[0]: {"index.py": b"0"}, keys[1]: {"index.py": b"1"}}
+    for known_keys, files in (([0, 1], [("index.py changes",), ()]), ([0], [None, None]), ([], [None, None])):
+        held = {f"{keys[each]}.zip": read[keys[each]] for each in known_keys}
+        report = review(base, head, stored=lambda _, key, held=held: held.get(key), **sides)  # type: ignore[misc]
+        assert [each.files for each in report.assets if "x / D" in each.used_by] == files
+
+
+ARCHIVE = {"a.py": b"a", "deep/b.py": b"b"}
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        ({"a.py": "a", "deep/b.py": "b"}, []),
+        ({"a.py": "A", "deep/b.py": "b"}, ["a.py changes"]),
+        ({"a.py": "ab"}, ["a.py changes", "deep/b.py goes"]),
+        ({"a.py": "a", "deep/b.py": "b", "c": ""}, ["c is new"]),
+    ],
+)
+def test_what_an_archive_held_against_a_folder_and_an_archive(
+    new: dict[str, str], expected: list[str], tmp_path: Path
+) -> None:
+    for name, text in new.items():
+        (tmp_path / "folder" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "folder" / name).write_text(text, encoding="utf-8")
+    with zipfile.ZipFile(tmp_path / "it.zip", "w") as archive:
+        for name, text in new.items():
+            archive.writestr(name, text)
+    assert differing_files(ARCHIVE, tmp_path / "folder") == expected
+    assert differing_files(ARCHIVE, tmp_path / "it.zip") == expected
+
+
+def test_what_an_archive_held_of_a_link_and_a_lone_file(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a.py").write_bytes(b"a")
+    (folder / "link.py").symlink_to("a.py")
+    assert differing_files({"a.py": b"a", "link.py": b"a"}, folder) == []
+    assert differing_files({"a.py": b"a", "link.py": b"b"}, folder) == ["link.py changes"]
+    lone = tmp_path / "it.json"
+    lone.write_bytes(b"{}")
+    assert differing_files({"": b"{}"}, lone) == []
+    assert differing_files({"": b"[]"}, lone) == ["it changes"]
+
+
+class Bucket:
+    """Answers ``get_object`` from what it holds."""
+
+    def __init__(self, held: dict[str, Any]) -> None:
+        self.held = held
+        self.asked: list[dict[str, Any]] = []
+
+    def call(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
+        raise AssertionError(service, operation, params)
+
+    def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
+        raise AssertionError(service, operation, key, params)
+
+    def send(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
+        assert (service, operation) == ("s3", "get_object")
+        self.asked.append(params)
+        found = self.held.get(params["Key"])
+        if found is None:
+            raise NotAnswered("s3:GetObject was refused with AccessDenied")
+        return found if isinstance(found, dict) else {"ContentLength": len(found), "Body": io.BytesIO(found)}
+
+
+def archive_of(files: dict[str, bytes]) -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return held.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("key", "held", "files"),
+    [
+        ("a.zip", archive_of(ARCHIVE), ARCHIVE),
+        ("a.json", b"{}", {"": b"{}"}),
+        ("a.zip", b"no archive", None),
+        ("a.zip", None, None),
+        ("a.zip", {}, None),
+        ("a.zip", {"ContentLength": LARGEST + 1, "Body": io.BytesIO(b"")}, None),
+        ("a.json", {"ContentLength": LARGEST, "Body": io.BytesIO(b"")}, {"": b""}),
+        ("a.zip", archive_of({"bomb": b"\0" * (LARGEST + 1)}), None),
+    ],
+    ids=["archive", "file", "none", "refused", "half an answer", "too large", "as large as may be", "bomb"],
+)
+def test_an_asset_as_it_lies_in_its_bucket(key: str, held: Any, files: Files | None) -> None:
+    bucket = Bucket({key: held})
+    assert asset(bucket, "it", key, account=ACCOUNT) == files
+    assert bucket.asked == [{"Bucket": "it", "Key": key, "ExpectedBucketOwner": ACCOUNT}]
 
 
 def test_a_function_that_is_new(tmp_path: Path) -> None:

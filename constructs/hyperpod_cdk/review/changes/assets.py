@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from hyperpod_cdk.review.model import AssetChange
 from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.templates.assembly import Assembly
-from hyperpod_cdk.templates.assets import Upload, differing_files, number_of_files, other_contents, uploads
+from hyperpod_cdk.templates.assets import Files, Upload, differing_files, number_of_files, other_contents, uploads
 from hyperpod_cdk.templates.difference import ResourceChange
 
-_DEPLOYED: Final = "what is deployed lies in the account, and is not read"
+_DEPLOYED: Final = "what is deployed lies in the account, and was not read"
 _SAME: Final = "the same files, under another name or made with other options"
 
 
-def changed_assets(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> tuple[AssetChange, ...]:
+Stored = Callable[[str, str], Files | None]
+"""Reads an asset as it is deployed, by bucket and key; None where it cannot be read."""
+
+_KEY: Final = re.compile(r'"((?:[\w-]+/)*[0-9a-f]{64}\.\w+)"')
+"""How CDK names what it uploads: by a fingerprint, below a prefix of the bootstrap's where there is one."""
+
+
+def changed_assets(
+    base: Assembly, head: Assembly, changes: Sequence[ResourceChange], stored: Stored | None = None
+) -> tuple[AssetChange, ...]:
     """Give the assets of the head that resources get anew, in the order of the changes, each once.
 
     A template names an asset by its key alone; here its files are compared with those of the asset that the same
-    property named before. Without a base, or without an assembly of the head, there is nothing to tell.
+    property named before. Without a base, or without an assembly of the head, there is nothing to tell. ``stored``
+    reads those of a base that is deployed, which has templates and no files.
     """
     if head.folder is None or not base.stacks:
         return ()
     new = _by_name(head)
-    old = _by_name(base)
+    old: dict[str, Path | Files] = {name: each.path for name, each in _by_name(base).items()}
+    if base.folder is None and stored is not None:
+        old |= _deployed(head, new, changes, stored)
     pairs: dict[tuple[str | None, str, bool], list[str]] = {}
     for change in changes:
         if change.after is not None:
@@ -51,14 +65,33 @@ def not_compared(assets: Sequence[AssetChange]) -> list[str]:
         return []
     said = (
         f"The files of {count(len(names), 'asset')} that change were not compared with those that are deployed, which "
-        "lie in the account and are not read: what differs in them no line of this report tells. --base with the "
-        "revision that is deployed tells it."
+        "lie in the account and were not read: what differs in them no line of this report tells. --base with the "
+        "revision that is deployed tells it, and for all but images credentials with s3:GetObject do."
     )
     return [said]
 
 
-def _told(old: Upload | None, new: Upload, users: Sequence[str], *, is_read: bool) -> AssetChange:
-    files = None if old is None else tuple(differing_files(old.path, new.path))
+def _deployed(
+    head: Assembly, new: Mapping[str, Upload], changes: Sequence[ResourceChange], stored: Stored
+) -> Iterator[tuple[str, Files]]:
+    """Read what the properties named until now that name something new, in the bucket to which that goes."""
+    read: set[str] = set()
+    for each in (each for change in changes if change.before is not None for each in change.properties):
+        was, will = _text(each.before), _text(each.after)
+        gone = [key for key in dict.fromkeys(_KEY.findall(was)) if key not in will]
+        fresh = [new[name] for name in _named(each.after, new) if name not in was]
+        for key, upload in zip(gone, fresh, strict=False) if len(gone) == len(fresh) else ():
+            bucket = upload.place.removeprefix("s3://").partition("/")[0]
+            bucket = bucket.replace("${AWS::AccountId}", head.account).replace("${AWS::Region}", head.region)
+            if upload.dockerfile is not None or key in read or "$" in bucket:
+                continue
+            read.add(key)
+            if (files := stored(bucket, key)) is not None:
+                yield key, files
+
+
+def _told(old: Path | Files | None, new: Upload, users: Sequence[str], *, is_read: bool) -> AssetChange:
+    files = None if old is None else tuple(differing_files(old, new.path))
     note = ""
     if files is None:
         held = count(number_of_files(new.path), "file")
@@ -70,7 +103,7 @@ def _told(old: Upload | None, new: Upload, users: Sequence[str], *, is_read: boo
 
 
 def _pairs(
-    change: ResourceChange, old: Mapping[str, Upload], new: Mapping[str, Upload]
+    change: ResourceChange, old: Mapping[str, object], new: Mapping[str, Upload]
 ) -> Iterator[tuple[str | None, str, bool]]:
     """Give (name until now, name from now on, whether the resource is new) of each asset that a resource gets."""
     if change.before is None:
@@ -94,7 +127,7 @@ def _by_name(side: Assembly) -> dict[str, Upload]:
     return {} if side.folder is None else {each.name: each for each in uploads(side.folder).values() if each.name}
 
 
-def _named(value: Any, assets: Mapping[str, Upload]) -> list[str]:
+def _named(value: Any, assets: Mapping[str, object]) -> list[str]:
     """Give the assets that a value names, in their order there."""
     text = _text(value)
     return sorted((name for name in assets if name in text), key=text.index)

@@ -1,0 +1,56 @@
+"""Reads objects of S3 and the files of archives: lifecycle scripts, and assets as they were deployed.
+
+Imported where AWS is asked only, since it needs botocore.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import Final
+
+from botocore.exceptions import BotoCoreError
+
+from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.review.deployed import Api
+
+LARGEST: Final = 50_000_000
+"""Bytes of an object, or of an archive's files together, that are read; lifecycle scripts have some 100,000."""
+
+
+def content(aws: Api, bucket: str, key: str, *, account: str = "") -> bytes:
+    """Read an object, of nobody's bucket but ``account``'s where that is given. Raises NotAnswered."""
+    owner = {"ExpectedBucketOwner": account} if account else {}
+    # each time, since what came of a stream comes once
+    found = aws.send("s3", "get_object", Bucket=bucket, Key=key, **owner)
+    try:
+        if int(found["ContentLength"]) > LARGEST:
+            raise NotAnswered(f"{key} has more than {LARGEST} bytes")
+        read: bytes = found["Body"].read()
+    except (BotoCoreError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise NotAnswered(f"the answer to s3:GetObject cannot be read: {error}") from None
+    return read
+
+
+def files_of(archive: bytes, *, key: str) -> dict[str, bytes]:
+    """Give the files of an archive by name. Raises NotAnswered, with ``key`` as its name."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+            rows = [each for each in opened.infolist() if not each.is_dir()]
+            if sum(each.file_size for each in rows) > LARGEST:
+                raise NotAnswered(f"{key} has more than {LARGEST} bytes")
+            return {each.filename: opened.read(each) for each in rows}
+    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError) as error:
+        raise NotAnswered(f"{key} is no archive: {error}") from None
+
+
+def asset(aws: Api, bucket: str, key: str, *, account: str) -> dict[str, bytes] | None:
+    """Give the files of an asset that is deployed, of a lone file under no name; None where it cannot be read.
+
+    Nobody has to be permitted ``s3:GetObject`` of the bootstrap's bucket, and its lifecycle rules may have deleted it.
+    """
+    try:
+        read = content(aws, bucket, key, account=account)
+        return files_of(read, key=key) if key.endswith(".zip") else {"": read}
+    except NotAnswered:
+        return None
