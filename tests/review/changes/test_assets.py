@@ -8,14 +8,16 @@ import json
 import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.review.changes.assets import Stored
 from hyperpod_cdk.review.delivery import changed_settings
-from hyperpod_cdk.review.model import Side
+from hyperpod_cdk.review.model import Report, Side
 from hyperpod_cdk.review.pages.html import html
 from hyperpod_cdk.review.pages.markdown import markdown
 from hyperpod_cdk.review.run import review
@@ -120,6 +122,29 @@ def test_what_is_deployed_has_no_files_to_compare_with(tmp_path: Path) -> None:
     assert not any("were not compared" in each for each in whole.notes)
 
 
+def looked(base: Assembly, head: Assembly, stored: Stored) -> Report:
+    return review(base, head, base_side=Side(label="deployed"), head_side=Side(label="head"), stored=stored)
+
+
+def given(held: Mapping[str, Files], bucket: str, key: str) -> Files | None:
+    assert bucket == PLACE["bucketName"]
+    return held.get(key)
+
+
+def test_a_chart_is_read_by_its_address(tmp_path: Path) -> None:
+    address = "s3://cdk-hnb659fds-assets-${AWS::AccountId}-${AWS::Region}"
+
+    def chart(key: str) -> dict[str, Any]:
+        properties = {"ChartAssetURL": {"Fn::Sub": f"{address}/{key}.zip"}}
+        return {"Chart": {"Type": "Custom::AWSCDK-EKS-HelmChart", "Properties": properties}}
+
+    base, head = (side(tmp_path / key_of(each), each, more=chart(key_of(each))) for each in (OLD, NEW))
+    held = {f"{key_of(OLD)}.zip": {name: text.encode() for name, text in OLD.items()}}
+    (found,) = looked(deployed(base), head, partial(given, held)).assets
+    assert found.used_by == ("x / Chart", "x / Code")
+    assert found.files == ("index.py changes", "more.py is new")
+
+
 def test_what_is_deployed_is_read_where_that_is_permitted(tmp_path: Path) -> None:
     base, head = side(tmp_path / "a", OLD), side(tmp_path / "b", NEW)
     asked: list[tuple[str, str]] = []
@@ -128,17 +153,15 @@ def test_what_is_deployed_is_read_where_that_is_permitted(tmp_path: Path) -> Non
         asked.append((bucket, key))
         return {name: text.encode() for name, text in OLD.items()} if key == f"{key_of(OLD)}.zip" else None
 
-    sides = {"base_side": Side(label="deployed"), "head_side": Side(label="head")}
-    report = review(deployed(base), head, stored=stored, **sides)
+    report = looked(deployed(base), head, stored)
     assert [(each.files, each.note) for each in report.assets] == [(("index.py changes", "more.py is new"), "")]
     assert asked == [(PLACE["bucketName"], f"{key_of(OLD)}.zip")]
     assert not any("were not compared" in each for each in report.notes)
     # what is there in files is not asked for, and what AWS does not give is not compared
-    review(base, head, stored=stored, **sides)
-    review(deployed(base), deployed(head), stored=stored, **sides)
-    review(deployed(base), base, stored=stored, **sides)
+    for sides in ((base, head), (deployed(base), deployed(head)), (deployed(base), base)):
+        looked(*sides, stored)
     assert len(asked) == 1
-    refused = review(deployed(base), head, stored=lambda *_: None, **sides)
+    refused = looked(deployed(base), head, lambda *_: None)
     assert [each.files for each in refused.assets] == [None]
     assert any("were not compared" in each for each in refused.notes)
 
@@ -159,11 +182,10 @@ def test_of_two_that_are_deployed_one_cannot_be_read(tmp_path: Path) -> None:
     place = {**PLACE, "objectKey": f"{key_of(two)}.zip"}
     manifest["files"]["two"] = {**known, "destinations": {"it": place}}
     (tmp_path / "a" / "x.assets.json").write_text(json.dumps(manifest), encoding="utf-8")
-    sides = {"base_side": Side(label="deployed"), "head_side": Side(label="head")}
     read = {keys[0]: {"index.py": b"0"}, keys[1]: {"index.py": b"1"}}
     for known_keys, files in (([0, 1], [("index.py changes",), ()]), ([0], [None, None]), ([], [None, None])):
         held = {f"{keys[each]}.zip": read[keys[each]] for each in known_keys}
-        report = review(base, head, stored=lambda _, key, held=held: held.get(key), **sides)  # type: ignore[misc]
+        report = looked(base, head, partial(given, held))
         assert [each.files for each in report.assets if "x / D" in each.used_by] == files
 
 

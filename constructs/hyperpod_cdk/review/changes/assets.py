@@ -21,8 +21,9 @@ _SAME: Final = "the same files, under another name or made with other options"
 Stored = Callable[[str, str], Files | None]
 """Reads an asset as it is deployed, by bucket and key; None where it cannot be read."""
 
-_KEY: Final = re.compile(r'"((?:[\w-]+/)*[0-9a-f]{64}\.\w+)"')
-"""How CDK names what it uploads: by a fingerprint, below a prefix of the bootstrap's where there is one."""
+_KEY: Final = re.compile(r'(?:"|s3://[^/"]+/)((?:[\w-]+/)*[0-9a-f]{64}\.\w+)"')
+"""How CDK names what it uploads: by a fingerprint, below a prefix of the bootstrap's where there is one; charts by
+their address."""
 
 
 def changed_assets(
