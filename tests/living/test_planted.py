@@ -213,7 +213,7 @@ def _of_network(account: Account) -> None:
     ec2.revoke_security_group_ingress(GroupId=group, SecurityGroupRuleIds=[inward[0]["SecurityGroupRuleId"]])
     lustre = account.id("AWS::EC2::SecurityGroup", "Lustrenear")
     rules = ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [lustre]}])["SecurityGroupRules"]
-    one = next(each for each in rules if not each["IsEgress"])
+    one = next(each for each in rules if not each["IsEgress"] and each.get("FromPort") == 988)
     # moto changes descriptions of blocks only, so the same rule comes anew
     pair = {"GroupId": one["ReferencedGroupInfo"]["GroupId"], "Description": "changed by hand"}
     ports = {name: one[name] for name in ("IpProtocol", "FromPort", "ToPort")}

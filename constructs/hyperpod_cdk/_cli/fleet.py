@@ -384,13 +384,15 @@ def drift(
 
     def ask(each: _Member, loaded: LoadedEnvironment) -> Look:
         from hyperpod_cdk.living.drift import drift as differing  # noqa: PLC0415 - as above
+        from hyperpod_cdk.living.drift import with_lines  # noqa: PLC0415 - as above
         from hyperpod_cdk.living.standing import read_living  # noqa: PLC0415 - as above
         from hyperpod_cdk.review.nouns import count  # noqa: PLC0415 - as above
 
         head = _head(heads, loaded.environment.name)
         with head_of(each.asked, looked.root, head=head, trusted=trusted) as new:
             aws = opened(context, new)()
-            found = differing(aws, read_living(aws, new.assembly))
+            living = read_living(aws, new.assembly)
+            found = with_lines(differing(aws, living), living, new.environment)
         return each.look(
             passed=found.passed,
             summary=count(len(found.differences), "difference"),
