@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from hyperpod_cdk.config import load_environment
+from hyperpod_cdk.living.model import Difference, Drift, Line, Next
+from hyperpod_cdk.living.pages import text
 from hyperpod_cdk.review.changes.causes import line_of_property
 from hyperpod_cdk.templates.assembly import Resource
 
@@ -103,3 +105,26 @@ def test_a_line(kind: str, name: str, path: str, field: str, line: int) -> None:
     found = line_of_property(resource, path, environment)
     assert ("", 0) if found is None else (found.path, found.line) == (field, line)
     assert (found is None) is (line == 0)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_the_line_stands_below_the_values(*, is_known: bool) -> None:
+    line = Line(file="environments/small.yaml", line=15, path=f"{GROUPS}[1].count") if is_known else None
+    one = Difference(
+        stack="small-hyperpod",
+        resource="Cluster",
+        type=CLUSTER,
+        id="arn",
+        path="InstanceGroups[far].InstanceCount",
+        deployed="3",
+        file="3",
+        actual="2",
+        next=Next(effect="nothing", sentence="Nothing."),
+        line=line,
+    )
+    found = Drift(environment="small", verdict="1 difference.", passed=False, differences=(one,))
+    assert text(found).splitlines()[6:] == [
+        "    AWS has   2",
+        *(["    line      environments/small.yaml:15 hyperpod.instance_groups[1].count"] if is_known else []),
+        "    next      Nothing.",
+    ]
