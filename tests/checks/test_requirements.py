@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,8 +24,7 @@ from hyperpod_cdk.quotas.needs import (
     per_node,
     required_quotas,
 )
-from hyperpod_cdk_stacks.app import build
-from tests.support.assembly import light_app
+from tests.support.assembly import shipped
 
 CaseOf = Callable[..., Case]
 FILES = (
@@ -78,31 +76,11 @@ def test_prod(case_of: CaseOf) -> None:
     }
 
 
-@pytest.fixture(scope="module")
-def templates(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Mapping[str, Any]]]:
-    """The resources of every stack of each real environment, by the environment's name."""
-    app = light_app(tmp_path_factory.mktemp("assembly"))
-    build(app, [load_environment(project / file) for file in FILES], root=tmp_path_factory.mktemp("root"))
-    assembly = app.synth()
-    return {
-        stage.stacks[0].stack_name.rpartition("-")[0]: [
-            resource for stack in stage.stacks for resource in stack.template["Resources"].values()
-        ]
-        for stage in (_stage(each) for each in assembly.nested_assemblies)
-    }
-
-
-def _stage(artifact: Any) -> cdk.cx_api.CloudAssembly:
-    nested: cdk.cx_api.CloudAssembly = artifact.nested_assembly
-    return nested
-
-
 @pytest.mark.parametrize("file", FILES)
-def test_counts_are_those_of_the_templates(
-    file: str, project: Path, templates: Mapping[str, list[Mapping[str, Any]]]
-) -> None:
+def test_counts_are_those_of_the_templates(file: str, project: Path, assemblies: Path) -> None:
     environment = load_environment(project / file).environment
-    resources = templates[environment.name]
+    templates = shipped(assemblies, environment.name).templates.values()
+    resources = [resource for template in templates for resource in template["Resources"].values()]
     made = Counter(each["Type"] for each in resources)
     found = {each.key: each.needed for each in required_quotas(environment)}
     endpoints = Counter(
@@ -136,12 +114,9 @@ def test_counts_are_those_of_the_templates(
     assert found["hyperpod_ebs_volume_gb"] == max(volumes)
 
 
-def test_own_stacks_are_those_of_the_stage(project: Path, tmp_path: Path) -> None:
-    app = light_app(tmp_path)
-    build(app, [load_environment(project / FILES[0])], root=tmp_path)
-    (stage,) = (_stage(each) for each in app.synth().nested_assemblies)
+def test_own_stacks_are_those_of_the_stage(project: Path, assemblies: Path) -> None:
     mine = own(load_environment(project / FILES[0]).environment)
-    assert {stack.stack_name for stack in stage.stacks} == set(mine.stacks)
+    assert shipped(assemblies, "prod").templates.keys() == set(mine.stacks)
     assert len(mine.stacks) == len(STACKS)
     assert (mine.hyperpod_cluster, mine.eks_cluster) == ("prod", "prod-eks")
 

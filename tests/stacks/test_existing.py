@@ -15,7 +15,7 @@ import yaml
 from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk.config import Environment, load_environment
 from hyperpod_cdk_stacks.app import build
-from tests.support.assembly import Synthesized, light_app, read_assembly, synthesize_unchecked
+from tests.support.assembly import Synthesized, light_app, read_assembly, shipped, synthesize_unchecked
 
 FILE = "examples/existing-vpc-and-eks.yaml"
 NETWORK_KINDS = (
@@ -38,9 +38,11 @@ Synthesize = Callable[[Change], Synthesized]
 
 
 @pytest.fixture(scope="module")
-def shared(project: Path, no_chart: Path, tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
+def shared(project: Path, assemblies: Path) -> Synthesized:
     """The example, with nag and the template checks."""
-    return checked((project / FILE).read_text(encoding="utf-8"), no_chart, tmp_path_factory.mktemp("existing"))
+    loaded = load_environment(project / FILE, today=kubernetes.AS_OF)
+    assert loaded.warnings == ()
+    return shipped(assemblies, loaded.environment.name)
 
 
 def checked(text: str, root: Path, outdir: Path) -> Synthesized:
