@@ -66,7 +66,7 @@ def test_asking_what_it_is_installs_nothing(
     assert not tools.cdk_is_there(tmp_path)
     done = CliRunner().invoke(app, ["cdk", *arguments])
     assert (done.exit_code, done.stderr) == (0, "")
-    assert "Run the CDK CLI of the version that this one is tested with" in done.stdout
+    assert "Run the CDK CLI in the version that this hyperpod-cdk is tested with" in done.stdout
     assert done.stdout.endswith("installs it, then this is its help.\n")
     assert not cache.exists()
 

@@ -28,6 +28,7 @@ _CLI_ONLY = {
     ("eks", "update-kubeconfig"): ({"name", "region", "alias", "role-arn"}, {"name"}),
     ("logs", "tail"): ({"since", "follow", "filter-pattern", "format", "log-stream-names"}, set()),
     ("ecr", "get-login-password"): (set(), set()),
+    ("s3", "rb"): ({"force"}, set()),
     ("s3", "cp"): ({"recursive", "exclude", "include", "sse", "dryrun"}, set()),
 }
 """What the AWS CLI has beside AWS's models (awscli/customizations): options, and those without which it ends."""
@@ -37,6 +38,7 @@ NEEDS: Mapping[str, str] = {
     "kubectl": "a Kubernetes cluster",
     "docker": "Docker, and a registry",
     "git": "a repository with a remote",
+    "glab": "a GitLab project",
     "systemctl": "a node",
     "lnetctl": "a node with Lustre",
     "install_rig_dependencies.sh": "AWS's repository of charts, and a cluster",
