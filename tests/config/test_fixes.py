@@ -17,12 +17,17 @@ Changed = Callable[[Mapping[str, str]], str]
 Load = Callable[[str], LoadedEnvironment]
 
 SET = re.compile(r"; (?:set|write|add) (?P<key>[A-Za-z0-9_.\[\]\"/-]+): (?P<value>\S.*)$")
-REMOVE = re.compile(r"; remove (?P<key>it|[a-z_]+)(?:$|, or |:| \(| or set )")
+REMOVE = re.compile(r"; remove (?P<key>it|[a-z_]+)(?:$|, or |:| \(| or )")
 OWNED = re.compile(r"[0-9]{12}|\b(?:fs|vpc|subnet|sg|ami|backup|ws)-[0-9a-f-]{6,}")
 """What belongs to somebody: an account, and the ID of a thing that stands in one."""
 
 CHOICES = re.compile(r" without quotes|,? or |, and | \(| in one|, which | where |, one of |,? unless | if | with its ")
 """What stands behind the value in a fix that offers more than one way."""
+
+
+def loaded(text: str) -> Any:
+    """Read a file as the product does: PyYAML's own parser refuses some that libyaml takes."""
+    return yaml.load(text, yaml.CSafeLoader)
 
 
 def test_no_fix_proposes_an_account_or_id_that_the_file_does_not_hold(changed: Changed, load: Load) -> None:
@@ -35,7 +40,7 @@ def test_no_fix_proposes_an_account_or_id_that_the_file_does_not_hold(changed: C
 
 def test_an_example_has_the_account_and_region_of_the_file(changed: Changed, load: Load) -> None:
     text = changed({})
-    data = yaml.safe_load(text.replace("111122223333", "222233334444"))
+    data = loaded(text.replace("111122223333", "222233334444"))
     data["eks"]["admin_role_arns"] = ["arn:aws:iam::222233334444:user/bob"]
     data["eks"]["image_registry"] = "https://222233334444.dkr.ecr.us-east-1.amazonaws.com/mirror"
     said = [finding.message.rpartition("; ")[2] for finding in findings(load, yaml.safe_dump(data, sort_keys=False))]
@@ -70,7 +75,7 @@ def without(text: str, finding: Finding) -> str | None:
     if match is None or not path:
         return None
     try:
-        data: Any = yaml.safe_load(text)
+        data: Any = loaded(text)
     except yaml.YAMLError:
         return None
     key = path[-1] if match["key"] == "it" else match["key"]
@@ -158,8 +163,8 @@ def fix_of(finding: Finding) -> Iterator[tuple[str, str]]:
 def written(text: str, finding: Finding, key: str, value: str) -> str | None:
     """Write a value where the finding says; None where the file cannot be read, or the key is none of its path."""
     try:
-        data: Any = yaml.safe_load(text)
-        parsed = yaml.safe_load(value)
+        data: Any = loaded(text)
+        parsed = loaded(value)
     except yaml.YAMLError:
         return None
     path = list(parse_path(finding.path) or ())
@@ -167,6 +172,9 @@ def written(text: str, finding: Finding, key: str, value: str) -> str | None:
     if not steps or not isinstance(data, dict):
         return None
     place = next((path[:n] for n in range(len(path), -1, -1) if path[n : n + len(steps)] == steps), None)
+    # what has to go with a section stands next to it, not in it
+    if place is None and len(steps) == 1 and "must go with" in finding.message:
+        place = path[:-1]
     if place is None and len(steps) == 1 and isinstance(value_at(data, path), dict):
         place = path
     if place is None:

@@ -395,12 +395,11 @@ def patching_is_by_schedule_or_strategy(path: DataPath, group: InstanceGroup) ->
     if patching is None:
         return
     at = (*path, "patching")
-    if (patching.schedule is None) == (patching.strategy is None):
-        got = "neither" if patching.schedule is None else "both"
-        yield Problem(
-            at,
-            f"must have schedule or strategy, got {got}; set schedule: {hyperpod.CRON.example} or strategy: when_idle",
-        )
+    if patching.schedule is None and patching.strategy is None:
+        fix = f"set schedule: {hyperpod.CRON.example} or strategy: when_idle"
+        yield Problem(at, f"must have schedule or strategy, got neither; {fix}")
+    if patching.schedule is not None and patching.strategy is not None:
+        yield Problem(at, "must have schedule or strategy, got both; remove schedule or strategy")
     if patching.schedule is None and patching.strategy is not None:
         for key in ("max_batch", "rollback_batch", "wait_seconds", "rollback_alarms"):
             if getattr(patching, key):
