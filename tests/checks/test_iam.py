@@ -547,3 +547,58 @@ def test_words_of_the_tables_are_known_and_used() -> None:
     used = {each.when for each in types} | {each.when for each in iam.SERVICE_LINKED_ROLES}
     assert used - set(WHEN) == set()
     assert set(WHEN) - used == set()
+
+
+ADMIN = "arn:aws:iam::111122223333:role/platform-admin"
+SSO = "AWSReservedSSO_Admin_1f9ff11932198c00"
+ACCESS = "roles_with_access_exist"
+
+
+def role(arn: str) -> RoleAnswer:
+    return RoleAnswer(name=arn.rpartition("/")[2], arn=arn, trusts=())
+
+
+@pytest.mark.check("roles_with_access_exist", "passes")
+def test_roles_with_access_that_exist(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.role = {"platform-admin": role(ADMIN)}
+    assert run(ACCESS).status is Status.PASSED
+
+
+def test_a_role_of_several_teams_is_asked_for_once(run: Run, fake_aws: FakeAws) -> None:
+    member = "arn:aws:iam::111122223333:role/member"
+    teams = [
+        {"name": name, "quota": [{"instance_type": "ml.p5.48xlarge", "count": 1}], "member_role_arns": [member]}
+        for name in ("research", "serving")
+    ]
+    fake_aws.answers.role = {"platform-admin": role(ADMIN), "member": None}
+    done = run(ACCESS, {"task_governance.teams": teams})
+    assert [each.path for each in done.findings] == ["task_governance.teams[0].member_role_arns[0]"]
+    assert sorted(question[1] for question in fake_aws.asked) == ["member", "platform-admin"]
+
+
+@pytest.mark.check("roles_with_access_exist", "fails")
+def test_roles_with_access_that_do_not_exist(run: Run, fake_aws: FakeAws) -> None:
+    whole = f"arn:aws:iam::111122223333:role/aws-reserved/sso.amazonaws.com/eu-west-1/{SSO}"
+    short = f"arn:aws:iam::111122223333:role/{SSO}"
+    fake_aws.answers.role = {"platform-admin": None, SSO: role(whole)}
+    done = run(ACCESS, {"eks.admin_role_arns": [ADMIN, short]})
+    assert said(done) == [
+        (
+            f"error: eks.admin_role_arns[0]: must be a role that exists, got {ADMIN}, which IAM does not have; correct"
+            " the ARN"
+        ),
+        f"error: eks.admin_role_arns[1]: must be the ARN that IAM has, got {short}; write {whole}",
+    ]
+    assert run(ACCESS, {"eks.admin_role_arns": [whole]}).status is Status.PASSED
+
+
+@pytest.mark.check("roles_with_access_exist", "skips")
+def test_roles_with_access_without_an_answer(run: Run, fake_aws: FakeAws) -> None:
+    theirs = "arn:aws:iam::444455556666:role/auditor"
+    fake_aws.answers.role = {"platform-admin": NotAnswered("not allowed to ask", action="iam:GetRole"), "gone": None}
+    done = run(ACCESS, {"eks.admin_role_arns": [ADMIN, theirs, "arn:aws:iam::111122223333:role/gone"]})
+    assert [each.path for each in done.findings] == ["eks.admin_role_arns[2]"]
+    assert {each.path: each.reason for each in done.skipped} == {
+        "eks.admin_role_arns[0]": "not allowed to ask",
+        "eks.admin_role_arns[1]": f"{theirs} belongs to account 444455556666, which is not asked",
+    }

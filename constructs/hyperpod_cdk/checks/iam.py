@@ -212,6 +212,52 @@ def service_linked_roles_exist_or_can_be_made(case: Case, aws: Aws) -> Iterator[
 
 @check(
     area="iam",
+    asks=("role",),
+    may_lack=("role",),
+    inputs="eks.admin_role_arns and task_governance.teams[].member_role_arns.",
+    passes="IAM has each role of the environment's account under this very ARN, its path included.",
+    fails="It has no role of the name, or one with another path: EKS refuses the access entry (invalid principal) once"
+    " the control plane is there, and CloudFormation rolls back.",
+    skips="IAM does not answer about a role, or the role belongs to another account; the others are compared all the"
+    " same.",
+    by_hand="aws iam get-role --role-name platform-admin --query Role.Arn",
+)
+def roles_with_access_exist(case: Case, aws: Aws) -> Iterator[Found]:
+    """EKS makes access entries for roles that exist, and for no others.
+
+    Roles of IAM Identity Center have the path aws-reserved/sso.amazonaws.com, which their names do not show
+    (https://github.com/terraform-aws-modules/terraform-aws-eks/issues/2969).
+    """
+    environment = case.environment
+    own: dict[str, str] = {}
+    for path, arn in _roles_with_access(environment):
+        if arn in own:
+            continue
+        account = arn.split(":")[4]
+        own[arn] = path
+        if account != environment.account:
+            yield Skipped(reason=f"{arn} belongs to account {account}, which is not asked", path=path)
+    asked = [arn for arn in own if arn.split(":")[4] == environment.account]
+    for arn, answer in zip(asked, together(lambda arn: aws.role(arn.rpartition("/")[2]), asked), strict=True):
+        if isinstance(answer, NotAnswered):
+            yield unanswered(answer, own[arn])
+        elif answer is None:
+            yield error(own[arn], f"must be a role that exists, got {arn}, which IAM does not have; correct the ARN")
+        elif answer.arn != arn:
+            yield error(own[arn], f"must be the ARN that IAM has, got {arn}; write {answer.arn}")
+
+
+def _roles_with_access(environment: Environment) -> Iterator[tuple[str, str]]:
+    for index, arn in enumerate(environment.eks.admin_role_arns):
+        yield f"eks.admin_role_arns[{index}]", arn
+    teams = environment.task_governance.teams if environment.task_governance else ()
+    for place, team in enumerate(teams):
+        for index, arn in enumerate(team.member_role_arns):
+            yield f"task_governance.teams[{place}].member_role_arns[{index}]", arn
+
+
+@check(
+    area="iam",
     asks=("caller", "simulate"),
     inputs="The caller and CDK's roles cdk-hnb659fds-deploy-role and -file-publishing-role in the environment's account"
     " and region.",

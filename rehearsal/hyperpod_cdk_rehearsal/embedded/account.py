@@ -125,6 +125,8 @@ class TrainingPlans(_Section):
 class Existing(_Section):
     """What stood in the account before: names of IAM roles and of S3 buckets (None: any bucket exists), and more.
 
+    A role's path stands before its name (`team/admin`).
+
     `networks`, `eks_clusters`, `roles`, `kms_keys` and `buckets` are made under the IDs and names that they state,
     before anybody asks.
     `workspaces` maps the ARNs of Prometheus and Grafana workspaces to their statuses.
@@ -220,9 +222,10 @@ def amend(context: Context, sections: Mapping[str, Any]) -> None:
         context.state.store(_Parsed).file = file
 
 
-def existing_role_names(context: Context) -> frozenset[str]:
-    """Roles that the account file says exist, though no stack of the rehearsal made them."""
-    return frozenset(account_of(context).existing.iam_roles)
+def existing_roles(context: Context) -> dict[str, str]:
+    """The paths, by name, of roles that the account file says exist, though no stack of the rehearsal made them."""
+    rows = [each.rpartition("/") for each in account_of(context).existing.iam_roles]
+    return {name: f"/{path}/" if path else "/" for path, _, name in rows}
 
 
 def read_account_file(path: Path) -> dict[str, Any]:
@@ -450,7 +453,7 @@ def _roles_of(environment: Environment) -> Iterable[str]:
     governance = environment.task_governance
     for team in governance.teams if governance else ():
         arns += getattr(team, "member_role_arns", None) or ()
-    return (arn.rsplit("/", 1)[-1] for arn in arns)
+    return (arn.partition(":role/")[2] for arn in arns)
 
 
 def _types_of(group: Any) -> Iterable[str]:

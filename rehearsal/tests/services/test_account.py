@@ -176,7 +176,7 @@ def test_roles_of_the_environment_exist() -> None:
     admins = ("arn:aws:iam::111122223333:role/teams/admin",)
     document = {"existing": {**FROM_ENVIRONMENT, "iam_roles": ["mine"], "s3_buckets": ["data"]}}
     assert resolved(document, environment(admins=admins))["existing"] == {
-        "iam_roles": ["admin", "mine"],
+        "iam_roles": ["mine", "teams/admin"],
         "s3_buckets": ["data"],
         "workspaces": {},
     }

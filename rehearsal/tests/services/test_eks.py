@@ -270,14 +270,24 @@ class TestAccessEntries:
             "arn:aws:iam::123456789012:role/nobody",
             "arn:aws:iam::123456789012:user/nobody",
             "arn:aws:sts::123456789012:assumed-role/nodes/x",
+            # https://github.com/terraform-aws-modules/terraform-aws-eks/issues/2969: the role has a path
+            "arn:aws:iam::123456789012:role/AWSReservedSSO_Admin_1f9ff11932198c00",
         ],
     )
     def test_the_principal_must_exist(self, world: Any, refusal: Any, principal: str) -> None:
+        path = "aws-reserved/sso.amazonaws.com"
+        world.account_file(existing={"iam_roles": [f"{path}/AWSReservedSSO_Admin_1f9ff11932198c00"]})
         world.make_eks()
         assert refusal(world.client("eks").create_access_entry, clusterName="prod-eks", principalArn=principal) == (
             "InvalidParameterException",
             "The specified principalArn is invalid: invalid principal.",
         )
+
+    def test_a_role_with_a_path_is_taken_by_its_whole_arn(self, world: Any) -> None:
+        world.account_file(existing={"iam_roles": ["team/admin"]})
+        world.make_eks()
+        principal = "arn:aws:iam::123456789012:role/team/admin"
+        world.client("eks").create_access_entry(clusterName="prod-eks", principalArn=principal)
 
     def test_a_principal_of_another_account_is_taken(self, world: Any) -> None:
         world.make_eks()

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk_rehearsal.embedded.account import account_of, existing_role_names
+from hyperpod_cdk_rehearsal.embedded.account import account_of, existing_roles
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import PassToMoto, ServiceError, operation
 from hyperpod_cdk_rehearsal.embedded.published.policies import is_action, like
@@ -37,8 +37,13 @@ def get_role(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     service = file.iam.service_linked_roles.get(name)
     if service is not None:
         return {"Role": _role(context, name, f"/aws-service-role/{service}/", {"Service": service})}
-    if name in existing_role_names(context) or name in _bootstrap_roles(context):
-        return {"Role": _role(context, name, "/", {"AWS": f"arn:{context.partition}:iam::{context.account}:root"})}
+    existing = existing_roles(context)
+    if name in existing or name in _bootstrap_roles(context):
+        return {
+            "Role": _role(
+                context, name, existing.get(name, "/"), {"AWS": f"arn:{context.partition}:iam::{context.account}:root"}
+            )
+        }
     raise PassToMoto
 
 

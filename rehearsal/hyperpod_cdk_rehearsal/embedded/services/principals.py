@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk_rehearsal.embedded.account import account_of, existing_role_names
+from hyperpod_cdk_rehearsal.embedded.account import account_of, existing_roles
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.published.policies import (
     is_action,
@@ -112,7 +112,11 @@ class Role:
 
 def role_exists(context: Context, role_arn: str) -> bool:
     """Whether a role of this account exists; a role of another account counts as existing."""
-    return not _is_ours(context, role_arn) or _get_role(context, role_arn) is not None or _is_listed(context, role_arn)
+    if not _is_ours(context, role_arn) or _is_listed(context, role_arn):
+        return True
+    found = _get_role(context, role_arn)
+    # IAM's ARN has the role's path, and no other ARN is the role's
+    return found is not None and found["Arn"] == role_arn
 
 
 def find_role(context: Context, role_arn: str) -> Role | None:
@@ -175,7 +179,8 @@ def _is_ours(context: Context, arn: str) -> bool:
 
 
 def _is_listed(context: Context, role_arn: str) -> bool:
-    return _is_ours(context, role_arn) and role_arn.rsplit("/", 1)[-1] in existing_role_names(context)
+    path, _, name = role_arn.partition(":role")[2].rpartition("/")
+    return _is_ours(context, role_arn) and existing_roles(context).get(name) == f"{path}/"
 
 
 def _get_role(context: Context, role_arn: str) -> dict[str, Any] | None:
