@@ -573,7 +573,7 @@ def test_a_role_of_several_teams_is_asked_for_once(run: Run, fake_aws: FakeAws) 
     fake_aws.answers.role = {"platform-admin": role(ADMIN), "member": None}
     done = run(ACCESS, {"task_governance.teams": teams})
     assert [each.path for each in done.findings] == ["task_governance.teams[0].member_role_arns[0]"]
-    assert sorted(question[1] for question in fake_aws.asked) == ["member", "platform-admin"]
+    assert sorted(str(question[1]) for question in fake_aws.asked) == ["member", "platform-admin"]
 
 
 @pytest.mark.check("roles_with_access_exist", "fails")

@@ -89,7 +89,7 @@ def kept() -> dict[str, dict[str, Any]]:
     return {PATHS["volume"]: volume, PATHS["secret"]: {**SECRET, "data": {"t": "eQ=="}}, PATHS["queue"]: queue}
 
 
-def look(server: Server | None = None, *, head: str = "", stated: Any = None) -> Drift:
+def look(server: Any = None, *, head: str = "", stated: Any = None) -> Drift:
     account = Account()
     text: Any = json.dumps([VOLUME, {"apiVersion": "v1", "kind": "List", "items": [SECRET, QUEUE]}])
     before, after = text.split("MOUNT")

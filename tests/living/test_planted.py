@@ -589,6 +589,7 @@ def _by_hyperpod(account: Account) -> None:
 
 
 def _running(account: Account, group: str, number: int) -> None:
+    rows: list[Any] = []
     for _ in range(600):
         rows = account.of("sagemaker").list_cluster_nodes(ClusterName="small")["ClusterNodeSummaries"]
         ours = [row for row in rows if row["InstanceGroupName"] == group]
