@@ -106,6 +106,7 @@ _SWITCHES: Final[dict[str, tuple[str, ...]]] = {
     "NewInstancesProtectedFromScaleIn": ("true",),
     "NodeRecovery": ("Automatic",),
     "PointInTimeRecoveryEnabled": ("true",),
+    "PreserveOnDelete": ("true",),
     "RecursiveLoop": ("Terminate",),
     "TerminationProtectionEnabled": ("true",),
 }
@@ -120,6 +121,7 @@ _LADDERS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("", "TransitEncryptionMode"): ("required", "preferred"),
     ("CodeSigningPolicies", "UntrustedArtifactOnDeployment"): ("Enforce", "Warn"),
     ("DefaultRetention", "Mode"): ("COMPLIANCE", "GOVERNANCE"),
+    ("DeleteMarkerReplication", "Status"): ("Disabled", "Enabled"),
     ("EncryptionAtRest", "CatalogEncryptionMode"): ("SSE-KMS-WITH-SERVICE-ROLE", "SSE-KMS", "DISABLED"),
     ("ExecuteCommandConfiguration", "Logging"): ("OVERRIDE", "DEFAULT", "NONE"),
     ("SnaplockConfiguration", "PrivilegedDelete"): ("PERMANENTLY_DISABLED", "DISABLED", "ENABLED"),
@@ -184,6 +186,8 @@ _GUARDS: Final[dict[tuple[str, str], str]] = {
     ("LoggingProperties", "BucketName"): "connections are no longer logged",
     ("DistributionConfig", "WebACLId"): "no web ACL looks at requests any more",
     ("", "AuthToken"): "clients need no token any more",
+    ("", "UserGroupId"): "clients need not be users of a group any more",
+    ("", "UserGroupIds"): "clients need not be users of a group any more",
 }
 """Properties, by the key above them, that guard by being there at all, and what no longer happens without."""
 
@@ -203,6 +207,7 @@ Of the workspace's: Amazon Managed Grafana API reference, CreateWorkspace, netwo
 
 _ENDS_BY: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ("OntapConfiguration", "SnapshotPolicy"): ("none", "no snapshots are taken any more"),
+    ("", "ACLName"): ("open-access", "clients need no password any more"),
 }
 """Properties, by the key above them, with the value by which something ends, and what."""
 
@@ -223,6 +228,7 @@ _DELETES: Final[dict[str, tuple[str, ...]]] = {
     "DeleteReports": ("true",),
     "EncryptionDisabled": ("true",),
     "InsecureSsl": ("true",),
+    "InstanceInitiatedShutdownBehavior": ("terminate",),
     "DeleteOnTermination": ("true",),
     "SkipFinalBackup": ("true",),
 }

@@ -300,7 +300,7 @@ def _judge(resource_type: str, path: create_only.Path, before: Any, after: Any, 
     if parts:
         # what comes or goes as a whole is judged by its parts: only those that are there count
         judged = [_judge(resource_type, (*path, key), old, new, also) for key, old, new in parts]
-        return min(judged, key=lambda each: _RANK[each.effect])
+        return min(judged, key=lambda each: (_RANK[each.effect], not each.interrupts))
     rule = create_only.update_rule(resource_type)
     if path[-1:] == (hyperpod.MIG_LABEL,):
         also |= {"MIG"}
