@@ -26,6 +26,7 @@ from hyperpod_cdk.review.policy import policy
 from hyperpod_cdk.review.review_file import NO_RULES, Decided
 from hyperpod_cdk.review.rights.access import access
 from hyperpod_cdk.review.standing import fingerprints
+from hyperpod_cdk.review.tags import retagged
 from hyperpod_cdk.review.verdict import verdict
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack
 from hyperpod_cdk.templates.difference import apart, compare
@@ -103,7 +104,7 @@ def review(
             fabric=of_fabric,
             policy=of_policy,
             protection=lifted_protection(base, head, changes, radius.resources),
-            settings=changed_settings(base, head),
+            settings=[*changed_settings(base, head), *retagged(base, head, changes, radius.resources)],
             rules=rules.rules,
             reasons=[
                 *reasons,

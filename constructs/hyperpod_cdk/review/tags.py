@@ -1,0 +1,184 @@
+"""Tags that change on what stands, and by which something else selects it: a tag alone is never only a mark.
+
+Sources: IAM user guide, "Define permissions based on attributes with ABAC authorization" (``aws:ResourceTag`` and
+``aws:PrincipalTag``); CloudFormation template reference, ``TargetTags`` of DLM policies, ``ListOfTags`` of backup
+selections, ``Targets`` (``tag:``) of Systems Manager associations; EKS user guide, "Route TCP and UDP traffic with
+Network Load Balancers" (``kubernetes.io/role/elb``); Karpenter's documentation, NodeClasses
+(``karpenter.sh/discovery``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Final, Literal
+
+from hyperpod_cdk.review.attention import Found
+from hyperpod_cdk.review.model import Attention, Effect, ReasonKind, ResourceEffect
+from hyperpod_cdk.review.nouns import joined, noun
+from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.difference import MISSING, ResourceChange
+from hyperpod_cdk.templates.values import plain, resolved_properties
+
+_IN_CONDITIONS: Final = re.compile(r"(?:ResourceTag|PrincipalTag)/([^}]+)", re.IGNORECASE)
+_FILTER: Final = "tag:"
+_KEY_OF_TAG: Final = ("Key", "TagKey", "ResourceTagKey", "ConditionKey")
+_MARKS: Final = frozenset({"Tags", "TagSpecifications", "TagsToAdd", "VariableTags"})
+"""Keys below which tags stand that a resource has, or gives to what it makes."""
+_SELECTS_AT_TOP: Final = ("AWS::RBin::Rule",)
+"""Types with tags at the top that are not their own."""
+_KEEPS_COPIES: Final = ("AWS::Backup::", "AWS::DLM::", "AWS::RBin::")
+_ABOUT: Final[dict[ReasonKind, Literal["access", "protection", "change"]]] = {
+    ReasonKind.ACCESS: "access",
+    ReasonKind.PROTECTION: "protection",
+    ReasonKind.INTERRUPTION: "change",
+}
+_OF_OBJECTS: Final = ("AWS::S3::Bucket",)
+"""Types of which the filters by tags select what they hold, and no resource."""
+_BY_CONTROLLERS: Final = re.compile(r"(?:[\w.-]+\.)?(?:karpenter\.sh|kubernetes\.io|k8s\.io|k8s\.aws)/.+")
+"""Tags by which controllers that run in a cluster find subnets, security groups, volumes and instances."""
+
+
+def retagged(
+    base: Assembly, head: Assembly, changes: Iterable[ResourceChange], resources: Sequence[ResourceEffect]
+) -> list[Found]:
+    """Find tags that come, go or change on what stands, and that something selects by.
+
+    ``resources`` are asked for the causes. What selects is looked for on both sides: a selection that comes or goes
+    together with the tag is told of its own change, and the tag's is told nevertheless.
+    """
+    changed = [
+        (each.before, each.after, tags)
+        for each in changes
+        if each.before is not None and each.after is not None and (tags := _changed(base, head, each))
+    ]
+    if not changed:
+        return []
+    selecting = _selecting(base, head)
+    effects = {(each.stack, each.logical_id): each for each in resources}
+    found = []
+    for before, after, tags in changed:
+        own = after.stack, after.logical_id
+        for (top, key), (old, new) in tags.items():
+            others = [each for each in selecting.get(key.casefold(), ()) if (each.stack, each.logical_id) != own]
+            for kind, said in _said(before, key, others):
+                item = Attention(
+                    effect=Effect.IN_PLACE if kind is ReasonKind.INTERRUPTION else None,
+                    about=_ABOUT[kind],
+                    resource=f"{after.stack} / {after.name}",
+                    property=f"{top}[{key}]",
+                    before=plain(old) if old is not MISSING else None,
+                    after=plain(new) if new is not MISSING else None,
+                    message=said,
+                    causes=_causes(effects.get(own), top, key),
+                )
+                found.append(Found(item=item, kind=kind))
+    return found
+
+
+def _said(tagged: Resource, key: str, others: Sequence[Resource]) -> Iterator[tuple[ReasonKind, str]]:
+    """Say what selects by a tag, and what follows, once for each kind of reason."""
+    of = f"The tag {key} of the {noun(tagged.type)} changes"
+    kept = [each for each in others if each.type.startswith(_KEEPS_COPIES)]
+    judged = [each for each in others if each not in kept and _is_condition(each, key)]
+    rest = [each for each in others if each not in kept and each not in judged]
+    if judged:
+        said = f"{of}, and conditions of {_names(judged)} decide by it who may do what."
+        yield ReasonKind.ACCESS, said
+    if kept:
+        yield ReasonKind.PROTECTION, f"{of}, by which {_names(kept)} selects what copies are kept of."
+    if rest:
+        yield ReasonKind.INTERRUPTION, f"{of}, by which {_names(rest)} selects what it acts on."
+    elif _BY_CONTROLLERS.fullmatch(key):
+        yield ReasonKind.INTERRUPTION, f"{of}, by which controllers in a cluster find it."
+
+
+def _names(resources: Sequence[Resource]) -> str:
+    return joined([f"{noun(each.type)} {each.name}" for each in resources])
+
+
+def _causes(effect: ResourceEffect | None, top: str, key: str) -> tuple[Any, ...]:
+    """Give the lines that caused the change of a tag: its own, or those of all tags where they change as a whole."""
+    told = [each for each in (effect.properties if effect else ()) if each.path.startswith(top)]
+    own = [each for each in told if each.path == top or key in each.path]
+    return tuple(dict.fromkeys(line for each in own for line in each.causes))
+
+
+def _changed(base: Assembly, head: Assembly, change: ResourceChange) -> dict[tuple[str, str], tuple[Any, Any]]:
+    """Give the tags at the top of a resource that differ, by property and key, with their values."""
+    if change.before is None or change.after is None:
+        return {}
+    tops = dict.fromkeys(each.steps[0] for each in change.properties if _is_own(change.after.type, each.steps[0]))
+    found: dict[tuple[str, str], tuple[Any, Any]] = {}
+    if not tops:
+        return found
+    sides = resolved_properties(base, change.before), resolved_properties(head, change.after)
+    for top in tops:
+        old, new = (_tags(side.get(top) if isinstance(side, dict) else None) for side in sides)
+        for key in dict.fromkeys((*old, *new)):
+            before, after = old.get(key, MISSING), new.get(key, MISSING)
+            if before != after:
+                found[top, key] = before, after
+    return found
+
+
+def _is_own(resource_type: str, top: str) -> bool:
+    return top == "Tags" or (top.endswith("Tags") and resource_type not in _SELECTS_AT_TOP)
+
+
+def _tags(value: Any) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return {key: each for key, each in value.items() if isinstance(key, str)}
+    if not isinstance(value, list):
+        return {}
+    return {
+        each["Key"]: each.get("Value") for each in value if isinstance(each, dict) and isinstance(each.get("Key"), str)
+    }
+
+
+def _selecting(base: Assembly, head: Assembly) -> dict[str, list[Resource]]:
+    """Give what selects by a tag, by the tag's key in small letters: IAM does not tell keys of conditions apart."""
+    found: dict[str, dict[tuple[str, str], Resource]] = {}
+    for side in (base, head):
+        for stack in side.stacks:
+            for resource in stack.resources.values():
+                for key in _keys(resource):
+                    found.setdefault(key.casefold(), {})[resource.stack, resource.logical_id] = resource
+    return {key: list(by_id.values()) for key, by_id in found.items()}
+
+
+def _is_condition(resource: Resource, key: str) -> bool:
+    stated = [each for steps, leaf in _leaves(resource) for text in (*steps, leaf) for each in _conditions(text)]
+    return key.casefold() in [each.casefold() for each in stated]
+
+
+def _keys(resource: Resource) -> Iterator[str]:
+    for steps, leaf in _leaves(resource):
+        for text in (*steps, leaf):
+            yield from _conditions(text)
+        if isinstance(leaf, str) and leaf.startswith(_FILTER):
+            yield leaf.removeprefix(_FILTER)
+        if resource.type in _OF_OBJECTS or _MARKS.intersection(steps) or _is_own(resource.type, steps[0]):
+            continue
+        if steps[-1] in _KEY_OF_TAG and isinstance(leaf, str) and any("Tag" in step for step in steps):
+            yield leaf
+        # a map of tags has their keys where a list of them says Key
+        yield from (step for above, step in pairwise(steps) if "Tag" in above)
+
+
+def _conditions(text: Any) -> list[str]:
+    return _IN_CONDITIONS.findall(text) if isinstance(text, str) and "Tag/" in text else []
+
+
+def _leaves(resource: Resource) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Give what stands in a resource's properties, with the keys above it; items of lists have none of their own."""
+    pending: list[tuple[tuple[str, ...], Any]] = [((name,), value) for name, value in resource.properties.items()]
+    while pending:
+        steps, value = pending.pop()
+        if isinstance(value, dict):
+            pending += [((*steps, str(key)), each) for key, each in value.items()]
+        elif isinstance(value, list):
+            pending += [(steps, each) for each in value]
+        else:
+            yield steps, value
