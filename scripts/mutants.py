@@ -34,7 +34,13 @@ ACCEPTED = ROOT / "mutants" / "accepted.yaml"
 
 HOMES: Mapping[Path, Sequence[str]] = {
     SOURCES / "catalog": ("tests/catalog", "tests/config/test_rules.py", "tests/templates"),
-    SOURCES / "templates": ("tests/templates", "tests/review/test_policy.py", "tests/review/test_foreign.py"),
+    SOURCES / "templates": (
+        "tests/templates",
+        "tests/review/test_policy.py",
+        "tests/review/test_foreign.py",
+        "tests/review/test_delivery.py",
+        "tests/constructs/test_template_checks.py",
+    ),
     SOURCES / "quotas": (
         "tests/checks/test_requirements.py",
         "tests/checks/test_quotas.py",

@@ -63,6 +63,26 @@ def test_task_governance_needs_no_role_and_names_its_kueue() -> None:
     assert dict(row.kueue) == {"1.3": "0.12.0", "1.4.0": "0.14.0", "1.5.0": "0.18.0", "1.6.0": "0.19.2"}
 
 
+def test_a_row_that_names_no_pods_brings_none() -> None:
+    # each pod of a node takes one of its addresses
+    assert {name for name in addons.names() if not addons.row(name).node_pods} == {
+        addons.TASK_GOVERNANCE,
+        addons.TRAINING_OPERATOR,
+        addons.INFERENCE,
+        addons.SPACES,
+        addons.CLOUDWATCH_OBSERVABILITY,
+        addons.CERT_MANAGER,
+        addons.METRICS_SERVER,
+        addons.COREDNS,
+    }
+    assert {name for name in addons.names() if not addons.row(name).cluster_pods} == {
+        addons.CLOUDWATCH_OBSERVABILITY,
+        addons.POD_IDENTITY_AGENT,
+        addons.VPC_CNI,
+        addons.KUBE_PROXY,
+    }
+
+
 def test_cert_manager_has_its_own_namespace() -> None:
     assert addons.row(addons.CERT_MANAGER).namespace == "cert-manager"
 

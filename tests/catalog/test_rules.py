@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperpod_cdk.catalog.rules import Bound, Pattern, bounds, patterns
+from hyperpod_cdk.catalog.rules import Bound, Pattern, bounds, patterns, repeated, repeated_problem
 
 WHOLE = Bound(minimum=1, maximum=10, warn_above=5, unsure="two sources differ")
 NAME = Pattern(
@@ -140,3 +140,21 @@ def test_rows_become_objects() -> None:
     }
     row = {"regex": "a+", "maximum": 3, "describes": "{minimum} to {maximum} a", "example": "a"}
     assert patterns({"letters": row}) == {"letters": Pattern(regex="a+", maximum=3, describes="1 to 3 a", example="a")}
+
+
+@pytest.mark.parametrize(
+    ("values", "places", "problem"),
+    [
+        ([], [], None),
+        (["a", "b"], [], None),
+        (["a", "a"], [(1, 0)], "keys[1]: must be named once, got a again after [0]; remove one of the two"),
+        (
+            ["a", "b", "c", "b", "b", "c"],
+            [(3, 1), (4, 1), (5, 2)],
+            "keys[3]: must be named once, got b again after [1]; remove one of the two",
+        ),
+    ],
+)
+def test_a_value_that_stands_twice(values: list[str], places: list[tuple[int, int]], problem: str | None) -> None:
+    assert list(repeated(values)) == places
+    assert repeated_problem(values, key="keys") == problem

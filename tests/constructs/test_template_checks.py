@@ -478,14 +478,15 @@ def test_a_resource_may_silence_a_rule(write: Write, metadata: dict[str, Any], f
 
 
 def test_the_plugin_keeps_stages_apart(tmp_path: Path) -> None:
-    stages = {"a": changed(NETWORK, lambda r: r.pop("Out")), "b": NETWORK}
+    stages = {"a": changed(NETWORK, lambda r: r.pop("Out")), "a-b": NETWORK}
     stacks = []
     for stage, network in stages.items():
         for name, template in (
             ("network", {"Resources": network, "Outputs": OUTPUTS}),
-            ("pod", {"Resources": CLUSTER}),
+            # of a construct within its stage, whose path the other stage's stands before
+            ("pods/pod", {"Resources": CLUSTER}),
         ):
-            path = tmp_path / stage / f"{name}.template.json"
+            path = tmp_path / stage / f"{Path(name).name}.template.json"
             path.parent.mkdir(exist_ok=True)
             path.write_text(json.dumps(template))
             stacks.append(

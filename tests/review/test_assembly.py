@@ -220,6 +220,25 @@ def test_a_half_written_manifest(tmp_path: Path, kept: int) -> None:
     assert said.endswith("; is the file half-written?")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", ": not a JSON object"),
+        ("3", ": not a JSON object"),
+        ('{"a": ' + "[" * 100_000, ": nested too deeply for a manifest"),
+        (
+            '{"a": 1, "b": {"c": 1, "c": 2}}',
+            ": has the key 'c' twice in one object; which of both counts is not certain",
+        ),
+    ],
+    ids=["list", "number", "deep", "twice"],
+)
+def test_a_manifest_that_is_none(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "manifest.json"
+    file.write_text(text, encoding="utf-8")
+    assert refusal(read_assembly, tmp_path) == f"{file}{said}"
+
+
 def test_a_half_written_template(tmp_path: Path) -> None:
     folder = written(tmp_path, {"a": stack_artifact()})
     (folder / "network.json").write_text('{"Resources": {"A": ', encoding="utf-8")
@@ -284,6 +303,9 @@ def test_yaml_with_short_forms() -> None:
             "t:1: not JSON: Expecting property name enclosed in double quotes; is the file half-written?",
         ),
         ("a: b\nc: d: e", "t:2: not YAML: mapping values are not allowed here"),
+        ("a: 1\nb: 2\na: 3", "t:3: has the key 'a' twice in one object; which of both counts is not certain"),
+        ('b: [{c: 1,\n\n"c": 2}]', "t:3: has the key 'c' twice in one object; which of both counts is not certain"),
+        ('{"a": 1,\n"a": 3}', "t: has the key 'a' twice in one object; which of both counts is not certain"),
         ("a: b\n---\nc: d", "t:2: not YAML: but found another document"),
         ("? [a]\n: b", "t:1: not YAML: found unhashable key"),
         ("a: \x01", "t: not YAML: special characters are not allowed"),
@@ -410,3 +432,6 @@ def test_what_is_printed_of_a_stack_holds_no_value_of_a_parameter() -> None:
     )
     assert "prod-lab" in shown
     assert not [each for each in ("hunter2", "Secret", "prod-lab-out") if each in shown]
+    body = {"Properties": {"Value": "hunter2"}}
+    resource = Resource(stack="lab", logical_id="Secret", type="AWS::SSM::Parameter", body=body, path="prod/lab/Secret")
+    assert repr(resource) == "Resource(stack='lab', logical_id='Secret', type='AWS::SSM::Parameter')"

@@ -122,23 +122,37 @@ def test_a_parameter_that_is_followed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "is_other"),
+    ("before", "after", "named"),
     [
-        (("1", "us-east-1"), ("1", "us-east-1"), False),
-        (("", ""), ("1", "us-east-1"), False),
-        (("1", ""), ("", "us-east-1"), False),
-        (("1", "us-east-1"), ("2", "us-east-1"), True),
-        (("1", "us-east-1"), ("1", "us-west-2"), True),
+        (("1", "us-east-1"), ("1", "us-east-1"), None),
+        (("", ""), ("1", "us-east-1"), None),
+        (("1", ""), ("", "us-east-1"), None),
+        (("1", "us-east-1"), ("2", "us-east-1"), "s in 1 us-east-1"),
+        (("1", "us-east-1"), ("1", "us-west-2"), "s in 1 us-east-1"),
+        (("1", ""), ("2", "us-east-1"), "s in 1"),
+        (("", "us-east-1"), ("1", "us-west-2"), "s in its account us-east-1"),
     ],
 )
-def test_a_stack_elsewhere_is_another_one(before: tuple[str, str], after: tuple[str, str], *, is_other: bool) -> None:
+def test_a_stack_elsewhere_is_another_one(before: tuple[str, str], after: tuple[str, str], named: str | None) -> None:
     template = {"Resources": {"A": {"Type": "T"}}}
     one, other = (
-        Assembly(environment="dev", stacks=(Stack(name="s", template=template, account=account, region=region),))
+        Assembly(
+            environment="dev",
+            stacks=(
+                Stack(name="s", template=template, account=account, region=region),
+                Stack(name="t", template=template, dependencies=("s",)),
+            ),
+        )
         for account, region in (before, after)
     )
-    found = compare(apart(one, other), other)
-    assert [(each.before is None, each.after is None) for each in found] == [(True, False), (False, True)] * is_other
+    renamed = apart(one, other)
+    assert [(stack.name, stack.dependencies) for stack in renamed.stacks] == [
+        (named or "s", ()),
+        ("t", (named or "s",)),
+    ]
+    found = [each for each in compare(renamed, other) if "t" not in (each.resource.stack, each.resource.logical_id)]
+    gone_and_come = [(True, False), (False, True)] if named else []
+    assert [(each.before is None, each.after is None) for each in found] == gone_and_come
 
 
 def test_from_nothing_and_to_nothing() -> None:

@@ -76,6 +76,16 @@ def test_a_group_as_it_is_written() -> None:
     )
 
 
+def test_groups_are_compared_and_shown_without_their_resources() -> None:
+    body = {"InstanceGroupName": "h100", "OverrideVpcConfig": {"Subnets": [{"Ref": "S"}]}}
+    before = one(body, {"S": subnet(CidrBlock="10.0.0.0/24")})
+    after = one(body, {"S": subnet(CidrBlock="10.0.0.0/24"), "C": cluster(body, NodeRecovery="Automatic")})
+    assert before.cluster != after.cluster
+    assert before == after
+    assert before != one({**body, "InstanceCount": 1}, {"S": subnet(CidrBlock="10.0.0.0/24")})
+    assert "Resource(" not in repr(before)
+
+
 @pytest.mark.parametrize(
     ("body", "types", "is_flexible", "capacity"),
     [

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hyperpod_cdk.catalog import updates
-from hyperpod_cdk.templates.assembly import AssemblyError, parse_template
+from hyperpod_cdk.templates.assembly import AssemblyError, parse_template, with_loops
 from hyperpod_cdk.templates.loops import UNTOLD, TooManyError, expanded
 
 
@@ -53,6 +54,17 @@ TOPIC = {"Type": "AWS::SNS::Topic", "Properties": {"TopicName": {"Fn::Join": [".
         ),
         ({"Fn::ForEach::A": ["X", [], {"R${X}": {"Type": "T"}}], "S": {"Type": "T"}}, {"S": {"Type": "T"}}),
         ({"R": {"Type": "T", "Properties": {"A": "${X}"}}}, {"R": {"Type": "T", "Properties": {"A": "${X}"}}}),
+        # what is no reference to an identifier stands as it is
+        (
+            {
+                "Fn::ForEach::A": [
+                    "X",
+                    ["1"],
+                    {"R${X}": {"A": {"Ref": ["X"]}, "B": {"Ref": "Y"}, "C": {"Ref": "X", "D": 1}}},
+                ]
+            },
+            {"R1": {"A": {"Ref": ["X"]}, "B": {"Ref": "Y"}, "C": {"Ref": "X", "D": 1}}},
+        ),
     ],
 )
 def test_what_a_loop_makes(resources: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -64,6 +76,12 @@ def test_what_a_loop_makes(resources: dict[str, Any], expected: dict[str, Any]) 
     [
         ["X", {"Ref": "Names"}, {"R${X}": {"Type": "T"}}],
         ["X", ["a", {"Ref": "Name"}], {"R${X}": {"Type": "T"}}],
+        ["X", ["a", {"Ref": ["Name"]}], {"R${X}": {"Type": "T"}}],
+        ["X", ["a", {"Fn::Sub": "b"}], {"R${X}": {"Type": "T"}}],
+        ["X", ["a", ["Ref"]], {"R${X}": {"Type": "T"}}],
+        [["X"], ["a"], {"R${X}": {"Type": "T"}}],
+        ["X", ["a"], "R${X}"],
+        ["X", ["a"], {"R${X}": {"Type": "T"}}, "more"],
         ["X", ["a"]],
         "nonsense",
     ],
@@ -94,6 +112,21 @@ def test_loops_that_make_more_than_a_template_holds() -> None:
         of(Resources=body)
     with pytest.raises(AssemblyError, match=r"^x: has 1000 resources; CloudFormation takes at most 500$"):
         parse_template(json.dumps({"Resources": body}), "x")
+
+
+def test_what_no_template_is_in_its_loops_is_one_line() -> None:
+    body = {f"P{at}": 0 for at in range(1000)}
+    with pytest.raises(AssemblyError) as refused:
+        with_loops({"Fn::ForEach::A": ["X", [str(at) for at in range(1000)], {"R": body}]}, "x")
+    assert str(refused.value) == (
+        "x: its loops make more than 1,000,000 values; CloudFormation takes no template with so many"
+    )
+    deep: Any = "a"
+    for _ in range(sys.getrecursionlimit()):
+        deep = [deep]
+    with pytest.raises(AssemblyError) as refused:
+        with_loops({"Fn::ForEach::A": ["X", ["a"], {"R": deep}]}, "x")
+    assert str(refused.value) == "x: nested too deeply for a template"
 
 
 def test_a_template_file_with_loops_is_read(tmp_path: Path) -> None:

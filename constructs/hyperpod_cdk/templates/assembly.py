@@ -330,8 +330,10 @@ def with_loops(template: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Give a template with its ``Fn::ForEach`` written out (``templates.loops``). Raises AssemblyError."""
     try:
         return expanded(template, most=MOST_VALUES)
-    except (TooManyError, RecursionError) as error:
+    except TooManyError as error:
         raise AssemblyError(f"{where}: {error}; CloudFormation takes no template with so many") from None
+    except RecursionError:
+        raise AssemblyError(f"{where}: nested too deeply for a template") from None
 
 
 def _inside(folder: Path, name: object) -> Path:

@@ -63,7 +63,7 @@ class _Expansion:
             return [self.of(each, names) for each in value]
         if not isinstance(value, dict):
             return value
-        if set(value) == {"Ref"} and value["Ref"] in names:
+        if _is_name(value, names):
             return names[value["Ref"]]
         found: dict[str, Any] = {}
         for key, item in value.items():
@@ -92,7 +92,8 @@ def _read(item: Any, names: Mapping[str, str]) -> tuple[str, list[str], dict[str
 
 
 def _is_name(value: Any, names: Mapping[str, str]) -> bool:
-    return isinstance(value, dict) and set(value) == {"Ref"} and value["Ref"] in names
+    # what somebody wrote after Ref may be a list, in which no name can be looked up
+    return isinstance(value, dict) and set(value) == {"Ref"} and isinstance(value["Ref"], str) and value["Ref"] in names
 
 
 def _filled(text: str, names: Mapping[str, str]) -> str:

@@ -46,3 +46,11 @@ def test_a_template_that_the_engine_cannot_be_given() -> None:
     stack = Stack(name="prod", template={"Resources": {"It": {"Type": "AWS::SNS::Topic", "Properties": {"A": {1, 2}}}}})
     with pytest.raises(EngineError, match=r"^the template holds what JSON cannot: "):
         problems_apart(stack)
+
+
+def test_a_process_that_fails_says_its_last_line(tmp_path: Path) -> None:
+    for gone in (tmp_path / "gone.yaml", tmp_path / ("a" * 200) / ("b" * 200)):
+        stack = Stack(name="prod", template={"Resources": {"It": {"Type": "AWS::SNS::Topic"}}}, file=gone)
+        with pytest.raises(EngineError) as failed:
+            problems_apart(stack)
+        assert str(failed.value) == f"FileNotFoundError: [Errno 2] No such file or directory: '{gone}'"[:300]

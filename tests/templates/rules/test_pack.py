@@ -426,6 +426,25 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             id="two zones",
         ),
         pytest.param(
+            lambda r: [over_both(r), group(r).update(InstanceCount=2)],
+            "group-in-one-zone",
+            "Pod",
+            "Properties.InstanceGroups.0.OverrideVpcConfig.Subnets",
+            "instance group gpu must be in one availability zone, since EFA does not cross zones, got subnets in "
+            "use1-az4, use1-az5; set OverrideVpcConfig with the subnets of one zone",
+            id="two nodes in two zones",
+        ),
+        pytest.param(
+            lambda r: [unchecked(r), group(r).update(InstanceCount=2)],
+            "deep-health-checks",
+            "Pod",
+            "Properties.InstanceGroups.0",
+            "instance group gpu must check its nodes before they take work, got 2 nodes of ml.p5.48xlarge without "
+            "OnStartDeepHealthChecks, of which one bad accelerator stops a job over all of them; set "
+            "OnStartDeepHealthChecks: [InstanceStress, InstanceConnectivity]",
+            id="two unchecked nodes",
+        ),
+        pytest.param(
             setting("Files", SubnetIds=[{"Ref": "Far"}]),
             "lustre-zone",
             "Files",
@@ -585,7 +604,12 @@ def test_a_shortage_of_documented_addresses_is_an_error(
     "changes",
     [
         pytest.param((unchecked, of_group(InstanceCount=1)), id="one node"),
+        pytest.param((over_both, of_group(InstanceCount=1)), id="one node, which is in one zone"),
         pytest.param((unchecked, of_group(InstanceType="ml.g5.12xlarge")), id="no type for training"),
+        pytest.param(
+            (setting("Files", FileSystemType="OPENZFS", SubnetIds=[{"Ref": "Far"}]),),
+            id="files of another kind far away",
+        ),
         pytest.param((unchecked, of_group(KubernetesConfig={"Taints": [{"Key": "a"}]})), id="taints"),
         pytest.param((over_both, of_group(InstanceType="ml.m5.xlarge", InstanceCount=2)), id="no EFA"),
         pytest.param((over_both, setting("Far", AvailabilityZoneId={"Ref": "Zone"})), id="a zone unknown"),
