@@ -219,6 +219,23 @@ def test_a_value_of_many_levels_is_resolved_to_the_end() -> None:
     assert resolve(DEV, "dev-network", value) == expected
 
 
+@pytest.mark.parametrize(
+    ("levels", "told"),
+    [(40, True), (3000, False)],
+)
+def test_conditions_of_many_levels_are_told_or_not(levels: int, *, told: bool) -> None:
+    holds = {"Fn::Equals": [{"Ref": "Stage"}, "dev"]}
+    inside: dict[str, Any] = holds
+    for _ in range(levels):
+        inside = {"Fn::And": [inside, holds]}
+    steps = {f"Step{level}": {"Condition": f"Step{level + 1}"} for level in range(levels)}
+    conditions = {"Inside": inside, **steps, f"Step{levels}": holds}
+    dev = Assembly(environment="", stacks=(replace(NETWORK, template={**NETWORK.template, "Conditions": conditions}),))
+    for name in ("Inside", "Step0"):
+        expected = 1 if told else Unknown(f"{{if {name}: 1, else 2}}")
+        assert resolve(dev, "dev-network", {"Fn::If": [name, 1, 2]}) == expected
+
+
 def test_exports_that_need_each_other_twice_end_soon() -> None:
     def outputs(name: str, other: str) -> dict[str, Any]:
         twice = {"Fn::Join": ["", [{"Fn::ImportValue": other}, {"Fn::ImportValue": other}]]}

@@ -189,6 +189,10 @@ def of_group(**properties: Any) -> Change:
     return lambda resources: group(resources).update(properties)
 
 
+def in_turn(*changes: Change) -> Change:
+    return lambda resources: [change(resources) for change in changes]
+
+
 def with_entry(**properties: Any) -> Change:
     """A cluster whose maker does not get in, and an access entry."""
 
@@ -426,7 +430,7 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             id="two zones",
         ),
         pytest.param(
-            lambda r: [over_both(r), group(r).update(InstanceCount=2)],
+            in_turn(over_both, of_group(InstanceCount=2)),
             "group-in-one-zone",
             "Pod",
             "Properties.InstanceGroups.0.OverrideVpcConfig.Subnets",
@@ -435,7 +439,7 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             id="two nodes in two zones",
         ),
         pytest.param(
-            lambda r: [unchecked(r), group(r).update(InstanceCount=2)],
+            in_turn(unchecked, of_group(InstanceCount=2)),
             "deep-health-checks",
             "Pod",
             "Properties.InstanceGroups.0",
