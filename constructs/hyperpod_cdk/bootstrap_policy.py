@@ -260,7 +260,7 @@ class _Writer:
                 actions=DATA_REPOSITORY_ACTIONS,
                 resources=tuple(sorted(places)),
                 condition={},
-                why="FSx looks into the linked buckets with the rights of whoever links them",
+                why="FSx looks into the linked buckets with the rights of the identity that links them",
             )
 
     def _service_linked_roles(self) -> Iterator[Statement]:
@@ -282,7 +282,10 @@ class _Writer:
                     actions=_WRITE_ROLE_OF_DATA,
                     resources=(arn,),
                     condition={},
-                    why=f"{role.needed_for}: FSx lets its role reach the bucket with the rights of whoever links it",
+                    why=(
+                        f"{role.needed_for}: FSx lets its role reach the bucket with the rights of the"
+                        " identity that links it"
+                    ),
                 )
 
     def _parameters(self) -> Iterator[Statement]:

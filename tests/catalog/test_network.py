@@ -149,7 +149,7 @@ def test_the_docker_range_warns() -> None:
 )
 def test_blocks_of_the_internet_are_doubtful(block: str, *, is_public: bool) -> None:
     said = (
-        f"{block} is a block of the internet: nodes would not reach whoever has it there; choose a block of 10.0.0.0/8,"
+        f"{block} is a block of the internet: nodes would not reach its owner there; choose a block of 10.0.0.0/8,"
         " 172.16.0.0/12, 192.168.0.0/16 or 100.64.0.0/10"
     )
     assert network.cidr_warning(block) == (said if is_public else None)

@@ -189,8 +189,8 @@ def test_a_file_is_read() -> None:
         ),
         (document({**ROW, "source": "me"}), 'prices.json: prices[0].source: must be one of sources, got "me"'),
         (document({**ROW, "unsure": 1}), "prices.json: prices[0].unsure: must be text, got 1"),
-        (document(ROW, ROW), "prices.json: prices[1]: nat_gateway of us-east-1 stands there twice"),
-        ('{"format": 1, "format": 1}', "prices.json: is not JSON: the key 'format' stands there twice"),
+        (document(ROW, ROW), "prices.json: prices[1]: nat_gateway of us-east-1 is there twice"),
+        ('{"format": 1, "format": 1}', "prices.json: is not JSON: the key 'format' is there twice"),
     ],
 )
 def test_a_file_that_cannot_be_used(text: str, problem: str) -> None:

@@ -65,7 +65,7 @@ Aa h100                 ml.p5.48xlarge in use1-az5  (2 + 1 spare) x 81  243
 Bb system               ml.m5.2xlarge in use1-az4   (2 + 1 spare) x 15   45
 ◆  file system scratch  in use1-az5                 3 servers             3
 ▲ EKS control plane, 6 each   ▸ kubectl function, 1 each   ● NAT gateway, 1 each
-▪ kept by AWS, 5 each   ░ free   VPC: where its subnets stand in it"""
+▪ kept by AWS, 5 each   ░ free   VPC: where its subnets are in it"""
     )
 
 

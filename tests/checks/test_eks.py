@@ -107,7 +107,7 @@ def test_a_version_without_dates_passes(case_of: CaseOf, run_check: RunCheck, ac
     assert run_check(VERSION, case_of(), account).status is Status.PASSED
 
 
-STEPS = ' for a new cluster; one that stands takes one minor at a time, "1.33" first'
+STEPS = ' for a new cluster; an existing one takes one minor at a time, "1.33" first'
 
 
 @pytest.mark.check("kubernetes_version_is_supported_for_long", "fails")
@@ -125,7 +125,7 @@ def test_a_version_that_eks_does_not_offer(
             (
                 "eks.kubernetes_version: must be a version that EKS offers in us-east-1 (1.33, 1.34, 1.35, 1.36), got"
                 ' "1.31"; set kubernetes_version: "1.35"'
-                ' for a new cluster; one that stands takes one minor at a time, "1.32" first'
+                ' for a new cluster; an existing one takes one minor at a time, "1.32" first'
             )
         ],
     )

@@ -359,7 +359,7 @@ def test_a_kueue_of_somebody_else(run: Run, cluster: Answers) -> None:
     assert everything(run) == [
         (
             "error: task_governance: needs platform without a Kueue of its own, got the API group kueue.x-k8s.io;"
-            " leave out task_governance, or name another cluster: whoever uses that Kueue would lose its queues and"
+            " leave out task_governance, or name another cluster: the users of that Kueue would lose their queues and"
             " workloads with it"
         )
     ]

@@ -546,7 +546,7 @@ def test_a_way_out_that_the_file_denies(run: Run, network: Answers) -> None:
             "warning: network.existing.node_subnet_ids.use1-az6: should have no route to the internet with "
             "network.egress: closed,"
             f" got {NODES6}, {NODES4}, whose route table rtb-nodes leads everywhere through {NAT}; set egress: nat"
-            " where that is meant, or ask whoever owns the VPC to take the route out; without it there is no interface"
+            " where that is meant, or ask the owner of the VPC to take the route out; without it there is no interface"
             " endpoint with private names for ssm"
         )
     ]

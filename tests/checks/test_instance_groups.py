@@ -99,7 +99,7 @@ class TestImages:
     ) -> None:
         fake_aws.answers.images = {AMI: replace(OWN, **change)}
         result = run_check(IMAGES, case_of(WITH_IMAGE), fake_aws)
-        fix = "; build the AMI anew on the public HyperPod AMI, or name another"
+        fix = "; build the AMI again on the public HyperPod AMI, or name another"
         assert messages(result) == [f"{H100}.image.ami_id: {message}{fix}"]
 
     def test_missing(self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:

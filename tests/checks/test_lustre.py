@@ -228,7 +228,7 @@ def test_own_file_systems_that_are_not_available(
     fake_aws.answers.stack = dict(STACK_STANDS)
     fake_aws.answers.lustre_file_systems = (replace(file_system(4800), lifecycle=lifecycle),)
     said = (
-        f"storage.lustre[0].name: needs fs-0a1b2c3d4e5f67890, which stands, to be AVAILABLE, got {lifecycle}; see 'aws"
+        f"storage.lustre[0].name: needs fs-0a1b2c3d4e5f67890, which exists, to be AVAILABLE, got {lifecycle}; see 'aws"
         " fsx describe-file-systems --file-system-ids fs-0a1b2c3d4e5f67890' and deploy when it is"
     )
     result = run_check(GROWTH, case_of(), fake_aws)
@@ -623,7 +623,7 @@ def test_a_backup_to_restore(
         (
             replace(BACKUP, capacity_gib=2400),
             (
-                f"{SYSTEM}.capacity_gib: must be that of backup-01234567, 2400, until the file system stands, got 4800;"
+                f"{SYSTEM}.capacity_gib: must be that of backup-01234567, 2400, until the file system exists, got 4800;"
                 " set capacity_gib: 2400"
             ),
         ),

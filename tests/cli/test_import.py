@@ -122,7 +122,7 @@ def test_what_the_source_does_not_tell_is_missing(run: Run, workspace: Path) -> 
     assert missing == SAYS["nothing known"]
     assert "refused" not in done.stdout
     text = (workspace / "environments" / "lab.yaml").read_text(encoding="utf-8")
-    # nothing stands in its place but a comment
+    # nothing is in its place but a comment
     assert "use1" not in text
     assert "# network.existing.vpc_id: the VPC of the subnets" in text
     # what validate refuses is what was said to be missing
@@ -268,8 +268,8 @@ def test_an_answer_of_describe_cluster(run: Run, workspace: Path) -> None:
         "weight": "unsafe",
         "source": "",
         "path": "hyperpod.cluster_name",
-        "message": "the cluster stands already, and names are unique in an account: a deployment of this file does not"
-        " take it over, it fails at that name; write another one to have a cluster made beside it",
+        "message": "the cluster exists already, and names are unique in an account: a deployment of this file does not"
+        " take it over, it fails at that name; write another one to have a second cluster made",
     }
     (found,) = load_environment(workspace / "environments" / "lab.yaml").environment.hyperpod.instance_groups
     assert (found.count, found.image.release_version) == (4, None)

@@ -108,8 +108,8 @@ def test_of_a_key_that_stands_nothing_is_made(stack: cdk.Stack) -> None:
 def test_a_key_that_stands_has_its_own_words(stack: cdk.Stack, words: dict[str, str]) -> None:
     with pytest.raises(
         ValueError,
-        match="alias and description are for a key that is made, got one beside arn; leave them out: nothing of a key"
-        " that stands is changed",
+        match="alias and description are for a key that is made, got one together with arn; leave them out: nothing"
+        " of an existing key is changed",
     ):
         EncryptionKey(stack, "Key", arn=ARN, alias=words.get("alias"), description=words.get("description"))
 

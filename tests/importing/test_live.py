@@ -238,8 +238,8 @@ def test_what_was_imported_already_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--name", "lab"), "give either SOURCE, a file, or --cluster, the name of a cluster that stands\n"),
-        ((*NAMED, "cluster.json"), "give either SOURCE, a file, or --cluster, the name of a cluster that stands\n"),
+        (("--name", "lab"), "give either SOURCE, a file, or --cluster, the name of a cluster that exists\n"),
+        ((*NAMED, "cluster.json"), "give either SOURCE, a file, or --cluster, the name of a cluster that exists\n"),
         ((*NAMED, "--from", "setup"), "--from says what a file is; leave it out with --cluster\n"),
     ],
 )

@@ -95,7 +95,7 @@ def test_nodes_that_stand_are_not_promised(run: Run) -> None:
         "dev: h100-may fits h100.\n"
         "h100 is paid by on_demand, has 4 nodes and wants 4.\n"
         f"The plan's nodes leave at {leave:%Y-%m-%d %H:%M} UTC.\n"
-        "UpdateCluster takes another plan for a group that stands; what becomes of the 4\n"
+        "UpdateCluster takes another plan for an existing group; what becomes of the 4\n"
         "  nodes that it has now AWS does not document. Count on losing them with what\n"
         "  they run and their volumes.\n"
         "To keep them until the new ones run: add a group of another name with this plan,\n"

@@ -150,7 +150,7 @@ def test_what_bootstrap_makes_is_as_it_should_be(tmp_path: Path) -> None:
         ("assumeRoleArn", role("deploy", "444455556666"), False),
         ("assumeRoleArn", role("deploy") + "x", False),
         ("assets", f"{BUCKET} in {REGION} as {role('file-publishing')}", True),
-        ("assets", f"{BUCKET} in {REGION} as whoever deploys", False),
+        ("assets", f"{BUCKET} in {REGION} as the identity that deploys", False),
         ("assets", f"mine in {REGION} as {role('file-publishing')}", False),
         ("bootstrapStackVersionSsmParameter", "/other/version", False),
         ("notificationArns", "", False),

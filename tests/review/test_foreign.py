@@ -168,7 +168,7 @@ def test_the_official_template_spreads_a_group_over_two_zones() -> None:
     (message,) = messages("official-setup", "kubernetes-version")
     assert message == (
         "Version: EKS bills extended support for Kubernetes 1.31 since 2025-11-26, until 2026-11-26 (dates as of "
-        '2026-11-20); set Version: "1.35" for a new cluster; one that stands takes one minor at a time, "1.32" first'
+        '2026-11-20); set Version: "1.35" for a new cluster; an existing one takes one minor at a time, "1.32" first'
     )
 
 
@@ -222,7 +222,7 @@ def test_the_workshop_gives_its_nodes_whole_services_and_loses_its_files() -> No
         broad.format(2, "AmazonFSxFullAccess"),
     ]
     assert (
-        "DeletionPolicy: must stay when its stack goes or makes it anew, which takes its files with it, got "
+        "DeletionPolicy: must stay when its stack goes or replaces it, which takes its files with it, got "
         "DeletionPolicy Delete, UpdateReplacePolicy Delete; set DeletionPolicy: Retain and UpdateReplacePolicy: Retain"
     ) in messages("cdk-stack", "kept-on-delete")
 

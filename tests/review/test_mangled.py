@@ -49,6 +49,9 @@ def test_mangled(value: Any, told: Any) -> None:
         ),
         ([{"Key": "c?", "Value": "?"}], [{"Key": "cü", "Value": "x"}], [{"Key": "cü", "Value": "?"}], 1),
         (["?", "b", "c"], ["b", "ü"], ["ü", "b", "c"], 1),
+        # alike without their letters: each in its place
+        (["?", "?"], ["ß", "?"], ["ß", "?"], 1),
+        (["?", "?", "b"], ["ß", "?", "c"], ["ß", "?", "b"], 1),
     ],
 )
 def test_restored(deployed: Any, head: Any, expected: Any, number: int) -> None:

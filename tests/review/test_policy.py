@@ -292,7 +292,7 @@ def test_a_report_without_a_word_of_cdk_nag(tmp_path: Path) -> None:
     assert found.skipped == ("whether cdk-nag was run on the head is unknown: its report names no finding of it",)
 
 
-# what ships names no callers: only whoever deploys it knows them, and is warned until they are named
+# what ships names no callers: only who deploys it knows them, and is warned until they are named
 WITHOUT_CALLERS = {"prod": ["eks-public-endpoint"], "closed": []}
 
 
@@ -347,7 +347,7 @@ def test_cdk_nag_reads_what_others_write(tmp_path: Path) -> None:
     assert of(found, "AwsSolutions-S1") == [("new", "The S3 Bucket has server access logs disabled.", None)]
     assert found.skipped == (
         "odd / Nested: a nested stack, whose template is not looked into",
-        "odd / Role: AwsSolutions-IAM4 cannot judge it, since an expression stands where it wants a value",
+        "odd / Role: AwsSolutions-IAM4 cannot judge it, since an expression is where it wants a value",
     )
 
 

@@ -65,7 +65,8 @@ def test_claims_go_before_what_they_use_is_replaced() -> None:
     first, last = found.steps
     (between,) = first.between
     assert between == (
-        "In this step dev-platform is deployed as it stands without Claim: what they use changes, and CloudFormation "
+        "In this step dev-platform is deployed in its present form without Claim: what they use changes,"
+        " and CloudFormation "
         "changes no export that is in use. A later step makes them again, as the file says."
     )
     assert first.commands == ("hyperpod-cdk deploy dev",)
@@ -169,7 +170,8 @@ def test_a_claim_that_leads_elsewhere_under_its_name_goes_before_it_comes(
     last = ("deploy", "dev-platform")
     assert steps(found) == ([(*last, "exclusively"), last] if is_moved else [last])
     says = (
-        "In this step dev-platform is deployed as it stands without Claim: what they lead to changes, and Kubernetes "
+        "In this step dev-platform is deployed in its present form without Claim: what they lead to"
+        " changes, and Kubernetes "
         "never changes that of a volume or a claim. A later step makes them again, as the file says."
     )
     assert [each.between for each in found.steps if each.between] == is_moved * [(says,)]
@@ -219,7 +221,8 @@ def test_a_group_goes_before_one_of_its_name_comes() -> None:
     first, last = found.steps
     (between,) = first.between
     assert between == (
-        "In this step dev-hyperpod is deployed as it stands without instance group gpu, of which HyperPod cannot "
+        "In this step dev-hyperpod is deployed in its present form without instance group gpu, of which"
+        " HyperPod cannot "
         "change Subnets: its nodes go before a later step makes the new ones. Under another name the new group would "
         "stand beside the old one until its jobs have moved."
     )

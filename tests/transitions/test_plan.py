@@ -183,7 +183,7 @@ def test_an_export_that_changes_in_use_is_refused() -> None:
     refusal = _refused(side("subnet-1"), side("subnet-2"))
     assert refusal.why == (
         "dev-storage would change Scratch while dev-platform uses it, before and afterwards, and CloudFormation "
-        "changes no export that is in use. What is made anew: Scratch by its SubnetIds."
+        "changes no export that is in use. What is replaced: Scratch by its SubnetIds."
     )
     assert refusal.what_works.startswith("Two deployments: first a file in which nothing of dev-platform uses Scratch")
     # CloudFormation gives a template without the construct's path where its metadata was left out
@@ -191,7 +191,7 @@ def test_an_export_that_changes_in_use_is_refused() -> None:
     named.by_name["dev-storage"].template["Resources"]["Scratch"]["Metadata"] = {
         "aws:cdk:path": "dev/storage/Files/Resource"
     }
-    assert _refused(side("subnet-1"), named).why.endswith("What is made anew: Scratch by its SubnetIds.")
+    assert _refused(side("subnet-1"), named).why.endswith("What is replaced: Scratch by its SubnetIds.")
 
 
 def test_a_network_that_changes_in_use_is_not_worth_two_deployments() -> None:
@@ -203,7 +203,7 @@ def test_a_network_that_changes_in_use_is_not_worth_two_deployments() -> None:
         return assembly(replace(exported, template=template), stack("platform", imports=["vpc"]))
 
     assert _refused(side("10.0.0.0/16"), side("10.1.0.0/16")).what_works == (
-        "Leave in the file what makes Vpc anew as it is deployed; or make a new environment beside this one, move what "
+        "Leave in the file what makes Vpc anew as it is deployed; or make a second environment, move what "
         "runs here over, and destroy this one."
     )
 
@@ -279,7 +279,7 @@ def test_what_the_service_refuses_is_refused() -> None:
     assert refusal.why.startswith("dev-platform / Role: RoleName:")
     assert refusal.what_works == (
         "Leave it in the file as it is deployed, or give it another name, so that a new one is made; where it cannot "
-        "have another name, make a new environment beside this one."
+        "have another name, make a second environment."
     )
 
 
@@ -287,7 +287,7 @@ def test_somebody_else_who_imports_is_named() -> None:
     refusal = _refused(ALL, assembly(stack("network"), stack("storage"), stack("platform")), importers={"vpc": ["x"]})
     assert refusal == Refusal(
         why="dev-network would change or drop its export vpc, which x imports.",
-        what_works="Let x import it no more, or leave in the file what it stands for.",
+        what_works="Let x import it no more, or leave in the file what it refers to.",
     )
 
 

@@ -75,7 +75,8 @@ def test_jobs_move_between_the_steps() -> None:
     assert last.first == (MOVE,)
     assert last.needs_a_person
     says = (
-        "In this step dev-hyperpod is deployed as it stands with instance group new beside old, so that jobs can move "
+        "In this step dev-hyperpod is deployed in its present form with instance group new beside old, so"
+        " that jobs can move "
         "before a later step takes old away; there is room for both: the quota 'ml.p5.48xlarge for cluster usage' is "
         "4, and both take 4 in this cluster; the quota 'Total number of instances allowed across SageMaker HyperPod "
         "clusters' is 99, and both take 6 in this cluster; the quota 'Maximum number instances allowed per SageMaker "
@@ -87,7 +88,8 @@ def test_jobs_move_between_the_steps() -> None:
 def test_the_other_order_is_said() -> None:
     first, last = planned(OLD, NEW, room=known(3)).steps
     says = (
-        "In this step dev-hyperpod is deployed as it stands without instance group old, and new comes in a later "
+        "In this step dev-hyperpod is deployed in its present form without instance group old, and new"
+        " comes in a later "
         "step: there is no room for both, since the quota 'ml.p5.48xlarge for cluster usage' is 3, and both take 4 in "
         "this cluster. Jobs cannot move from one to the other; they start again."
     )

@@ -182,7 +182,7 @@ def test_an_address_block_that_the_vpc_has_still(taken: str, *, is_refused: bool
         "10.3.0.0/16 beside that. The block of a zone that was taken out stays with the file systems in its subnet."
     )
     works = (
-        f"Give the zone another node_cidr; or see to the file systems that stand in {taken}, and delete them, the "
+        f"Give the zone another node_cidr; or see to the file systems in {taken}, and delete them, the "
         "subnet and the block if they are not needed, then plan again."
     )
     assert [(each.why, each.what_works) for each in found.refusals] == is_refused * [(why, works)]

@@ -127,7 +127,7 @@ def test_a_takeover(builder: Builder, tmp_path: Path, monkeypatch: pytest.Monkey
 
     # what is imported already is said to be
     code, text = run("--plan")
-    assert (code, text.count("stands there already")) == (0, 2)
+    assert (code, text.count("is there already")) == (0, 2)
     assert done(planned(reading(), head, "ml-cluster")) == (True, [])
 
     goes_on(builder, tmp_path, head, running)
@@ -326,20 +326,20 @@ UNFIT: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "while it changes": (
         with_cluster(ClusterStatus="Updating"),
-        "ml-cluster is Updating, not InService: wait, or mend it first",
+        "ml-cluster is Updating, not InService: wait, or fix it first",
     ),
     "restricted groups": (
         with_cluster(RestrictedInstanceGroups=[{"InstanceGroupName": "nova"}]),
         (
-            "ml-cluster has restricted instance groups, whose roles and file systems are not taken over; deploy beside"
-            " it: another hyperpod.cluster_name and EKS cluster, then move the work"
+            "ml-cluster has restricted instance groups, whose roles and file systems are not taken over; deploy"
+            " a second one: another hyperpod.cluster_name and EKS cluster, then move the work"
         ),
     ),
     "Karpenter": (
         with_cluster(AutoScaling={"Mode": "Enable", "Status": "InService"}),
         (
-            "Karpenter scales it with a role of its own, and its node pools stand in Kubernetes: neither is taken in;"
-            " deploy beside it: another hyperpod.cluster_name and EKS cluster, then move the work"
+            "Karpenter scales it with a role of its own, and its node pools are in Kubernetes: neither is taken in;"
+            " deploy a second one: another hyperpod.cluster_name and EKS cluster, then move the work"
         ),
     ),
     "two roles": (

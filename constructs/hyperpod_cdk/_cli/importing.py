@@ -148,7 +148,7 @@ def import_(
     for is_wrong, said in (
         (
             (source is None) is (cluster is None),
-            "give either SOURCE, a file, or --cluster, the name of a cluster that stands",
+            "give either SOURCE, a file, or --cluster, the name of a cluster that exists",
         ),
         (takeover and cluster is None, "--takeover is for --cluster"),
         ((only_plan or bool(head)) and not takeover, "--plan and --head are for --takeover"),

@@ -27,7 +27,7 @@ def key_reach_problem(arn: str, *, partition: str, region: str) -> str | None:
         if rest.startswith("key/mrk-") and of_partition == partition
         else f"name a key of {region}"
     )
-    return f"must be a key of {region}, where what it encrypts stands, got {arn}; {fix}"
+    return f"must be a key of {region}, the region of what it encrypts, got {arn}; {fix}"
 
 
 def bucket_key_problem(arn: str, *, region: str) -> str | None:

@@ -218,7 +218,7 @@ def step_to(better: str, version: str, *, key: str) -> str:
     if here is None or there is None or there[1] - here[1] <= 1:
         return f'set {key}: "{better}"'
     return (
-        f'set {key}: "{better}" for a new cluster; one that stands takes one minor at a time, "{here[0]}.{here[1] + 1}"'
+        f'set {key}: "{better}" for a new cluster; an existing one takes one minor at a time, "{here[0]}.{here[1] + 1}"'
         " first"
     )
 

@@ -172,7 +172,7 @@ def vpc_size_problem(cidr: str, *, key: str) -> str | None:
 
 def same_subnet_problem(subnet_id: str, first_zone: str) -> str:
     """Say that one subnet is named for a second zone, after ``first_zone``."""
-    return f"must be a subnet of its own, got {subnet_id} as in {first_zone}; a subnet stands in one zone, name another"
+    return f"must be a subnet of its own, got {subnet_id} as in {first_zone}; a subnet is in one zone, name another"
 
 
 def smallest_vpc_prefix_for(addresses: int) -> int:
@@ -227,7 +227,7 @@ def cidr_warning(cidr: str) -> str | None:
     network = IPv4Network(cidr)
     if network.is_global:
         return (
-            f"{cidr} is a block of the internet: nodes would not reach whoever has it there; choose a block of"
+            f"{cidr} is a block of the internet: nodes would not reach its owner there; choose a block of"
             " 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 or 100.64.0.0/10"
         )
     for block, why in _DATA["doubtful"].items():

@@ -248,7 +248,7 @@ def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"the key {key!r} stands there twice")
+            raise ValueError(f"the key {key!r} is there twice")
         found[key] = value
     return found
 
@@ -272,7 +272,7 @@ def _read(document: Any, where: str) -> Prices:
     for index, raw in enumerate(listed):
         price = _price(raw, sources, where, f"prices[{index}]")
         if (price.region, price.sku) in rows:
-            _refuse(where, f"prices[{index}]: {price.sku} of {price.region} stands there twice")
+            _refuse(where, f"prices[{index}]: {price.sku} of {price.region} is there twice")
         rows[price.region, price.sku] = price
     return Prices(as_of=as_of, sources=sources, rows=rows, where=where)
 

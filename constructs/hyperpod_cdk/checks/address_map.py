@@ -306,7 +306,7 @@ def _legend(subnets: Sequence[Subnet], letters: Mapping[str, str], glyphs: _Glyp
     if any(need.is_estimate for subnet in subnets for need in subnet.budget.needs):
         words.append("~ an estimate")
     if has_vpc:
-        words.append("VPC: where its subnets stand in it")
+        words.append("VPC: where its subnets are in it")
     return [*lines, *_wrapped(words)]
 
 

@@ -210,7 +210,7 @@ def existing_cluster_has_no_kueue_of_its_own(case: Case, aws: Aws) -> Iterator[F
         yield error(
             "task_governance",
             f"needs {cluster.name} without a Kueue of its own, got the API group {KUEUE_GROUP}; leave out"
-            " task_governance, or name another cluster: whoever uses that Kueue would lose its queues and workloads"
+            " task_governance, or name another cluster: the users of that Kueue would lose their queues and workloads"
             " with it",
         )
 

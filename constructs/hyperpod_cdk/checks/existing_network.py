@@ -614,8 +614,8 @@ def _open(environment: Environment, routed: _Routed, seen: _Seen) -> Iterator[Fo
         routed.path,
         f"should have no route to the internet with network.egress: closed, got {routed.ids}, whose route "
         f"table {routed.name} leads"
-        f" everywhere through {routed.way_elsewhere}; set egress: nat where that is meant, or ask whoever"
-        f" owns the VPC to take the route out{without if missing else ''}",
+        f" everywhere through {routed.way_elsewhere}; set egress: nat where that is meant, or ask the owner"
+        f" of the VPC to take the route out{without if missing else ''}",
     )
 
 

@@ -342,7 +342,8 @@ def deployer_may_make_the_stacks(case: Case, aws: Aws) -> Iterator[Found]:
     area="iam",
     asks=("bootstrap_version", "simulate"),
     inputs="s3_uri of every data repository of every file system; CDK's role cdk-hnb659fds-cfn-exec-role. FSx looks"
-    " into a linked bucket with the rights of whoever links it: s3:Get*, s3:List* and s3:PutObject on bucket and prefix"
+    " into a linked bucket with the rights of the identity that links it: s3:Get*, s3:List* and"
+    " s3:PutObject on bucket and prefix"
     " (FSx for Lustre user guide, Unable to validate access to an S3 bucket when creating a DRA), of which"
     " s3:GetBucketPolicy, s3:ListBucket, s3:GetObject and s3:PutObject are asked for.",
     passes="The policy simulator lets the execution role do all four on each bucket and prefix.",

@@ -46,7 +46,7 @@ def images_can_be_booted(case: Case, aws: Aws) -> Iterator[Found]:
             )
             continue
         for problem in _image_problems(case, image, case.environment.hyperpod.instance_groups[index]):
-            yield error(path, f"{problem}; build the AMI anew on the public HyperPod AMI, or name another")
+            yield error(path, f"{problem}; build the AMI again on the public HyperPod AMI, or name another")
 
 
 def _image_problems(case: Case, image: ImageAnswer, group: InstanceGroup) -> Iterator[str]:
@@ -103,7 +103,7 @@ def rollback_alarms_exist(case: Case, aws: Aws) -> Iterator[Found]:
 @check(
     area=AREA,
     asks=("hyperpod_clusters",),
-    inputs="autoscaling; count of every instance group; the counts of the cluster that stands.",
+    inputs="autoscaling; count of every instance group; the counts of the existing cluster.",
     passes="There is no such cluster yet, or the deployment takes no nodes that Karpenter made, and leaves none to it"
     " that it would remove.",
     fails="Never; what the deployment would do to nodes is a warning: autoscaling goes off and groups fall back to the"
@@ -131,7 +131,7 @@ def autoscaled_nodes_are_kept(case: Case, aws: Aws) -> Iterator[Found]:
 @check(
     area=AREA,
     asks=("hyperpod_clusters",),
-    inputs="autoscaling and tiered_checkpointing; those of the cluster that stands.",
+    inputs="autoscaling and tiered_checkpointing; those of the existing cluster.",
     passes="There is no such cluster yet, or what it has switched on the file keeps on or turns off by name.",
     fails="Never; a warning where the file only leaves out what the cluster has switched on: UpdateCluster changes what"
     " it is told, so AWS may leave it on.",

@@ -69,7 +69,7 @@ def data_repositories_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]
     may_lack=("stack",),
     inputs="capacity_gib, throughput_capacity_mbps, metadata_iops and name of every file system that the environment"
     " makes; the stack <name>-storage and what it has made already.",
-    passes="Every file system that stands is AVAILABLE, and none has more than the file says. One that was retained"
+    passes="Every existing file system is AVAILABLE, and none has more than the file says. One that was retained"
     " when an earlier environment of the name was destroyed does not count: the stack makes another.",
     fails="The file says less than a file system has: FSx only lets it grow, and the update would be rolled back. Or"
     " one is still being made, or is being deleted; one that FAILED or is MISCONFIGURED is a warning.",
@@ -90,7 +90,7 @@ def file_systems_only_grow(case: Case, aws: Aws) -> Iterator[Found]:
             say = error if present.lifecycle in _CHANGING else warning
             yield say(
                 f"storage.lustre[{index}].name",
-                f"needs {present.file_system_id}, which stands, to be AVAILABLE, got {present.lifecycle}; see 'aws fsx"
+                f"needs {present.file_system_id}, which exists, to be AVAILABLE, got {present.lifecycle}; see 'aws fsx"
                 f" describe-file-systems --file-system-ids {present.file_system_id}' and deploy when it is",
             )
         for key, what, wanted, has in (
@@ -182,9 +182,9 @@ def existing_file_systems_serve_the_nodes(case: Case, aws: Aws) -> Iterator[Foun
     may_lack=("stack",),
     inputs="from_backup and capacity_gib of every file system; the stack <name>-storage and what it has made already.",
     passes="Each backup exists in the account and region, is AVAILABLE, is one of a Lustre file system, and has the"
-    " capacity that the file says. One whose file system stands is not looked at: nothing needs it any more.",
+    " capacity that the file says. One whose file system exists is not looked at: nothing needs it any more.",
     fails="One of these is otherwise, and FSx would not make the file system.",
-    skips="AWS gives no answer about a backup (the others are compared all the same), or about what stands.",
+    skips="AWS gives no answer about a backup (the others are compared all the same), or about what exists.",
     by_hand="aws fsx describe-backups --backup-ids backup-0a1b2c3d4e5f67890",
 )
 def backups_can_be_restored(case: Case, aws: Aws) -> Iterator[Found]:
@@ -219,7 +219,7 @@ def backups_can_be_restored(case: Case, aws: Aws) -> Iterator[Found]:
         elif system.capacity_gib is not None and system.capacity_gib != answer.capacity_gib:
             yield error(
                 f"{path}.capacity_gib",
-                f"must be that of {system.from_backup}, {answer.capacity_gib}, until the file system stands, got"
+                f"must be that of {system.from_backup}, {answer.capacity_gib}, until the file system exists, got"
                 f" {system.capacity_gib}; set capacity_gib: {answer.capacity_gib}",
             )
 

@@ -19,7 +19,7 @@ _PIN = f"eks.addon_versions.{_ADDON}"
     area=AREA,
     asks=("eks_cluster", "installed_addons"),
     may_lack=("eks_cluster",),
-    inputs=f"{_PIN}; the version of the add-on on the EKS cluster, if both stand already.",
+    inputs=f"{_PIN}; the version of the add-on on the EKS cluster, if both exist already.",
     passes="No version is pinned, or the add-on is not installed yet, or AWS documents the step from the installed"
     " version to the pinned one.",
     fails="The step needs Kueue's custom resource definitions to be migrated, which EKS's update of the add-on does not"

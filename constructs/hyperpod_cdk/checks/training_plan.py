@@ -179,7 +179,7 @@ def training_plan_has_time_left(case: Case, aws: Aws) -> Iterator[Found]:
     asks=("training_plan", "hyperpod_clusters"),
     inputs="count of all groups on one plan; the plan's counters; what the account's HyperPod clusters take from it.",
     passes="Every instance that the plan pays for is used by these groups or by another cluster.",
-    fails="Never; instances that are paid for and that nobody uses are a warning.",
+    fails="Never; instances that are paid for and not used are a warning.",
     skips=f"{_SKIPS} Also when the account's HyperPod clusters are not known and the answer depends on them.",
     by_hand=f"{_BY_HAND} --query '[TotalInstanceCount, InUseInstanceCount]'",
 )

@@ -65,8 +65,8 @@ class EncryptionKey(Construct):
         super().__init__(scope, construct_id)
         if arn is not None and (alias or description):
             raise ValueError(
-                "alias and description are for a key that is made, got one beside arn; leave them out: nothing of a key"
-                " that stands is changed"
+                "alias and description are for a key that is made, got one together with arn; leave them"
+                " out: nothing of an existing key is changed"
             )
         self.key: kms.IKey
         if arn is not None and not Token.is_unresolved(arn):

@@ -74,7 +74,7 @@ class CheckpointAccount(Section):
     )
     buckets: Annotated[tuple[Place, ...], Strict(strict=False), filled("bucket or prefix")] = Field(
         description=(
-            "Buckets, or prefixes of buckets, for checkpoints. Checkpoints are pickle files: whoever can"
+            "Buckets, or prefixes of buckets, for checkpoints. Checkpoints are pickle files: anyone who can"
             " write to these buckets can run code in the training pods. If a bucket is in another account,"
             " its bucket policy must allow the role too."
         ),

@@ -36,7 +36,7 @@ _SYNTAX_HINTS = (
     ("did not find expected node content", "close the brackets that open before"),
     ("unexpected end of stream", "close the quote that opens in this line"),
     ("cannot start any token", "put the value in quotes"),
-    ("expected <document start>", "remove what stands after the end of the mapping"),
+    ("expected <document start>", "remove what is after the end of the mapping"),
 )
 
 

@@ -68,7 +68,7 @@ class TaskGovernance(Construct):
     - ``ordering="priority"`` is the console's task ranking: ``PriorityClasses`` decide which queued task is next.
       ``"first_come_first_served"`` sends an empty list of classes, so that classes set before are taken away.
     - ``idle_compute="fair_share"`` is ``FairShare: Enabled``: teams borrow idle compute by their fair-share weights.
-      ``"first_come_first_served"`` is ``Disabled``: whoever asks first may take all that lies idle.
+      ``"first_come_first_served"`` is ``Disabled``: anyone who asks first may take all that lies idle.
     - ``share_unallocated`` is ``IdleResourceSharing``: whether compute that no team's quota covers may be borrowed too.
       It is a switch of its own (unsure: the console shows no such choice in the guide) and left out unless set, which
       AWS takes as ``Disabled``.

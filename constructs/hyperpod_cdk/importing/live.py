@@ -117,7 +117,7 @@ def read_living_cluster(aws: Api, name: str, known: Known, log: Log) -> Draft:
     if "autoscaling" in draft.hyperpod and draft.hyperpod["autoscaling"] == "karpenter":
         log.note(
             "lost",
-            "Karpenter's node pools stand in Kubernetes, which was not read, and AWS does not tell which groups they"
+            "Karpenter's node pools are in Kubernetes, which was not read, and AWS does not tell which groups they"
             " choose among: a group above 0 keeps its count here, those of 0 are one pool",
             path="hyperpod.karpenter_pools",
         )
@@ -153,7 +153,7 @@ def _as_it_stands(draft: Draft, cluster: Mapping[str, Any], eks: EksClusterAnswe
     draft.log.drop("missing", "storage.")
     draft.log.note(
         "unsafe",
-        f"{cluster.get('ClusterName')} stands already: do not deploy this file before the takeover, which the same"
+        f"{cluster.get('ClusterName')} exists already: do not deploy this file before the takeover, which the same"
         " command does once the file is there",
         path="hyperpod.cluster_name",
     )
@@ -253,7 +253,7 @@ def _read_eks(asking: Asking, draft: Draft, eks: EksClusterAnswer) -> None:
         draft.eks["existing"]["installed_addons"] = installed
     versions = sorted(f"{each['addonName']} {each.get('addonVersion', '')}".strip() for each in described)
     if versions:
-        log.note("lost", f"add-ons that stand stay as they are, the file has no version of them: {', '.join(versions)}")
+        log.note("lost", f"existing add-ons stay as they are, the file has no version of them: {', '.join(versions)}")
     operators = {
         section: {"enabled": True, **({"elastic": False} if section == "training" and _is_unsure(draft) else {})}
         for addon, section in _OPERATORS.items()
@@ -265,7 +265,7 @@ def _read_eks(asking: Asking, draft: Draft, eks: EksClusterAnswer) -> None:
     _read_entries(asking, eks)
     log.note(
         "lost",
-        f"what stands in Kubernetes on {eks.name} was not read: HyperPod's chart, claims, queues, jobs and RBAC",
+        f"what is in Kubernetes on {eks.name} was not read: HyperPod's chart, claims, queues, jobs and RBAC",
         path="eks.existing",
     )
 
@@ -348,7 +348,7 @@ def _read_lustre(asking: Asking, draft: Draft, vpc_id: str, subnets: Sequence[Su
         entries.append({"name": _name(each, taken), "availability_zone_id": zone, "existing": existing})
         asking.log.note(
             "missing",
-            f"which namespaces mount {each.file_system_id} stands in Kubernetes, which was not read; write claim:"
+            f"which namespaces mount {each.file_system_id} is in Kubernetes, which was not read; write claim:"
             " {namespaces: [...]}, or remove the file system, which stays as it is",
             path=f"storage.lustre[{len(entries) - 1}].claim",
         )
@@ -382,7 +382,7 @@ def _read_pins(asking: Asking, draft: Draft, cluster: Mapping[str, Any], tags: I
         if name in free and index is not None:
             asking.log.note(
                 "unsafe",
-                f"{name} was to stand in {zone}, and that template dropped the pin without a word: its nodes may be in"
+                f"{name} was meant for {zone}, and that template dropped the pin without a word: its nodes may be in"
                 " any zone of the cluster's subnets",
                 at=draft.groups[index].at,
                 path=f"hyperpod.instance_groups[{index}].availability_zone_id",
@@ -440,7 +440,7 @@ def _read_nodes(asking: Asking, draft: Draft, cluster: str) -> None:
         group.zone = first
         asking.log.note(
             "changed",
-            f"{group.name} is pinned to no zone; its {len(nodes)} nodes stand in {first}, to which the file pins it",
+            f"{group.name} is pinned to no zone; its {len(nodes)} nodes are in {first}, to which the file pins it",
             at=group.at,
             path=path,
         )
@@ -509,9 +509,9 @@ def _say_what_a_deployment_does(draft: Draft, cluster: Mapping[str, Any], eks: E
     orchestrator = eks.name if eks else (draft.eks.get("existing") or {}).get("cluster_name", "its EKS cluster")
     draft.log.note(
         "unsafe",
-        f"{name} stands already: a deployment of this file makes a second HyperPod cluster and does not take over the"
+        f"{name} exists already: a deployment of this file makes a second HyperPod cluster and does not take over the"
         f" one that is there. It fails at the name {name}, which is taken, and {orchestrator} orchestrates one HyperPod"
-        " cluster at a time: for one beside it write another cluster_name, and another EKS cluster or remove"
+        " cluster at a time: for a second one write another cluster_name, and another EKS cluster or remove"
         " eks.existing",
         path="hyperpod.cluster_name",
     )

@@ -58,7 +58,7 @@ def read_teams(asking: Asking, draft: Draft, cluster_arn: str) -> None:
         section["teams"] = sorted((each for each in found if each), key=lambda team: str(team["name"]))
         draft.log.note(
             "lost",
-            "roles of the teams' members: their access entries stand on the EKS cluster and stay there",
+            "roles of the teams' members: their access entries are on the EKS cluster and stay there",
             path=f"{path}.teams",
         )
     if policies or quotas:

@@ -17,8 +17,8 @@ Weight = Literal["missing", "skipped", "refused", "unsafe", "changed", "lost"]
 """How a note weighs; see ``WEIGHTS``."""
 
 WEIGHTS: Final[dict[Weight, str]] = {
-    "missing": "the file needs it and the source does not tell; nothing stands in its place",
-    "skipped": "AWS did not answer, so that the file may lack something; nothing stands in its place",
+    "missing": "the file needs it and the source does not say it; nothing is in its place",
+    "skipped": "AWS did not answer, so that the file may lack something; nothing is in its place",
     "refused": "'validate' refuses the file for it",
     "unsafe": "taken over as it is, and worth a change",
     "changed": "the environment does it otherwise",

@@ -96,8 +96,8 @@ def _written(draft: Draft, *, source: str, kind: Kind, to: Place) -> tuple[Impor
     if kind == "describe-cluster":
         log.note(
             "unsafe",
-            "the cluster stands already, and names are unique in an account: a deployment of this file does not take it"
-            " over, it fails at that name; write another one to have a cluster made beside it",
+            "the cluster exists already, and names are unique in an account: a deployment of this file does not take it"
+            " over, it fails at that name; write another one to have a second cluster made",
             path="hyperpod.cluster_name",
         )
     text = file_text(data, source=source, kind=kind, schema=to.schema, notes=log.notes)

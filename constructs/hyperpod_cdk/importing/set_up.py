@@ -288,7 +288,7 @@ def _read_lustre(said: _Parameters, draft: Draft, zones: list[str]) -> None:
     else:
         draft.log.note(
             "missing",
-            "where the file system stands, which the source does not tell",
+            "where the file system is, which the source does not say",
             at=node.place("FsxAvailabilityZoneId"),
             path="storage.lustre[0].availability_zone_id",
         )

@@ -300,7 +300,7 @@ def _read_lustre(node: Node, draft: Draft) -> None:
     else:
         draft.log.note(
             "missing",
-            "where the file system stands, which the source does not tell",
+            "where the file system is, which the source does not say",
             at=node.place("create_new_fsx_filesystem"),
             path="storage.lustre[0].availability_zone_id",
         )
@@ -339,7 +339,7 @@ def _drop_beside_restricted(node: Node, draft: Draft) -> None:
     if not all(each.is_restricted for each in draft.groups):
         draft.log.note(
             "changed",
-            "beside restricted groups that module makes no other groups, without a word; here they are made",
+            "with restricted groups that module makes no other groups, without a word; here they are made",
             at=node.place("instance_groups"),
             path="hyperpod.instance_groups",
         )
@@ -347,7 +347,7 @@ def _drop_beside_restricted(node: Node, draft: Draft) -> None:
         if node.truth(key):
             draft.log.note(
                 "changed",
-                "beside restricted groups that module leaves it out, without a word; so does the file",
+                "with restricted groups that module leaves it out, without a word; so does the file",
                 at=node.place(key),
             )
         draft.sections.pop(section, None)

@@ -52,7 +52,7 @@ def read_state(node: Node, draft: Draft) -> None:
     _read_lustre(node, draft)
     draft.log.note(
         "unsafe",
-        "Terraform keeps this cluster and what stands around it: a deployment of this file takes nothing over, and"
+        "Terraform keeps this cluster and what is around it: a deployment of this file takes nothing over, and"
         " fails at the name of the cluster; write another one. What both describe, the next 'terraform apply' changes"
         " back",
         path="hyperpod.cluster_name",
@@ -181,9 +181,7 @@ def _read_lustre(node: Node, draft: Draft) -> None:
         entry: dict[str, Any] = {"name": name.replace("_", "-"), "availability_zone_id": zone, "existing": existing}
         entries.append({key: value for key, value in entry.items() if value})
         if zone is None:
-            draft.log.note(
-                "missing", "where it stands, which the state does not tell", path=f"{path}.availability_zone_id"
-            )
+            draft.log.note("missing", "where it is, which the state does not say", path=f"{path}.availability_zone_id")
         draft.log.note(
             "missing",
             f"which namespaces mount {existing['file_system_id']}; write claim: {{namespaces: [...]}}, or remove the"

@@ -26,7 +26,7 @@ _WORKS: Final = ("Active", "Scheduled")
 _TARGET: Final = "hyperpod-cluster"
 
 _UNDOCUMENTED: Final = (
-    "UpdateCluster takes another plan for a group that stands; what becomes of the {nodes} that it has now AWS does not"
+    "UpdateCluster takes another plan for an existing group; what becomes of the {nodes} that it has now AWS does not"
     " document. Count on losing them with what they run and their volumes"
 )
 _SAFE: Final = (
@@ -89,7 +89,7 @@ def _attachment(  # noqa: PLR0917 - what was read of each
     nodes = "nodes" if standing is None else count(standing, "node")
     told: list[str] = []
     if is_there:
-        told = [f"{group.name} stands on this plan already."]
+        told = [f"{group.name} is on this plan already."]
     elif problems:
         # nobody is told how to do what does not work
         pass

@@ -160,7 +160,8 @@ KINDS: Final[Mapping[str, Kind]] = {
         read=_uploaded,
         made_by_hand=re.compile(r"Objects\[.+\]"),
         left=(
-            "Nothing: CloudFormation uploads again only what the template names anew; what starts meanwhile takes what"
+            "Nothing: CloudFormation uploads again only what the template names for the first time; what"
+            " starts meanwhile takes what"
             " lies there."
         ),
     ),

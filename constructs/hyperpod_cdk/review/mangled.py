@@ -61,9 +61,11 @@ class _Restoring:
         return found
 
     def _items(self, deployed: list[Any], head: list[Any]) -> list[Any]:
-        """Restore items each from its own: the same one, the one of the same name, else the one of the same place."""
-        left = dict(enumerate(head))
-        own: dict[int, Any] = {}
+        """Restore items each from its own: one that reads the same, in its place if it is there, else of its name."""
+        # letters that were lost make items alike, of which those in their places are meant
+        pairs = zip(deployed, head, strict=False)
+        own = {place: each for place, (item, each) in enumerate(pairs) if item == mangled(each)}
+        left = {place: each for place, each in enumerate(head) if place not in own}
         for is_same in _SAME:
             for place, item in enumerate(deployed):
                 found = next((other for other, each in left.items() if is_same(item, each)), None)

@@ -198,7 +198,7 @@ def _run_nag(assembly: Assembly, name: str, side: _Side, suppressions: Suppressi
         resource = stack.resources.get(violation.logical_id)
         if violation.is_undecided:
             side.skipped.append(
-                f"{_label(stack.name, resource)}: {violation.rule} cannot judge it, since an expression stands where it"
+                f"{_label(stack.name, resource)}: {violation.rule} cannot judge it, since an expression is where it"
                 " wants a value"
             )
             continue

@@ -161,8 +161,8 @@ _LIMITS: Final[dict[tuple[str, str], str]] = {
     (
         "",
         "MaxSessionDuration",
-    ): "seconds for which whoever assumes the role keeps its rights, once it is taken away too:",
-    ("", "SessionDuration"): "time for which whoever signs in keeps the rights of the permission set:",
+    ): "seconds for which anyone who assumes the role keeps its rights, also after it is taken away:",
+    ("", "SessionDuration"): "time for which anyone who signs in keeps the rights of the permission set:",
 }
 _LIMIT_WITHOUT: Final = {
     "MaxSessionDuration": 3600.0,

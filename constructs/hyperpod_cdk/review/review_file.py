@@ -118,9 +118,9 @@ class Exception_(_Section):  # noqa: N801 - "Exception" is Python's
     kind: Kind
     """The kind of the reason, as the report says it. A change of what reviews are judged by cannot be."""
     resource: Text
-    """The resource as the report says it (``prod-hyperpod / Cluster``); ``*`` stands for any text."""
+    """The resource as the report says it (``prod-hyperpod / Cluster``); ``*`` is any text."""
     sentence: Text
-    """The sentence as the report says it; ``*`` stands for any text."""
+    """The sentence as the report says it; ``*`` is any text."""
     reason: Text
     """Why nobody need be asked."""
     owner: Label
@@ -269,7 +269,8 @@ def decided(
         ]
         if any((stated or {}).get(name) != now.get(name) for name in names if stated or known[name]):
             said = (
-                "The templates state other files by which reviews are judged than the project holds: whoever deploys "
+                "The templates state other files by which reviews are judged than the project holds: the"
+                " identity that deploys "
                 "them lets those count from then on."
             )
             planted.append(Reason(kind=ReasonKind.REVIEW_FILE, resource=judged_by.OUTPUT, sentence=said))

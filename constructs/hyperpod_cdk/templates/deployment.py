@@ -193,7 +193,7 @@ def _destinations(manifest: Mapping[str, Any]) -> Iterator[str]:
             for each in map(_mapped, _mapped(_mapped(asset).get("destinations")).values()):
                 where = each.get("bucketName") or each.get("repositoryName")
                 more = {k: v for k, v in each.items() if k in ("assumeRoleExternalId", "assumeRoleAdditionalOptions")}
-                by = f"{each.get('assumeRoleArn', 'whoever deploys')}{f' with {_text(more)}' if more else ''}"
+                by = f"{each.get('assumeRoleArn', 'the identity that deploys')}{f' with {_text(more)}' if more else ''}"
                 yield f"{where} in {each.get('region', 'its region')} as {by}"
 
 

@@ -68,7 +68,8 @@ def without_claims(base: Assembly, head: Assembly, going: Mapping[str, str], sta
         reasons = [_HELD] * (name in held) + [_MOVED] * (name in moved)
         names = joined([each.name for key, each in stack.resources.items() if key in gone])
         says = (
-            f"In this step {name} is deployed as it stands without {names}: {'; '.join(reasons)}. A later step makes "
+            f"In this step {name} is deployed in its present form without {names}: {'; '.join(reasons)}. A"
+            " later step makes "
             "them again, as the file says."
         )
         found.append(Between(stack=_as_of(head.by_name[name], stack, template), says=says))
@@ -134,7 +135,8 @@ def without_groups(base: Assembly, head: Assembly, radius: BlastRadius) -> list[
         names = joined(sorted(groups))
         what = joined(sorted({change.path.rpartition(".")[2] for change in refused}))
         says = (
-            f"In this step {each.stack} is deployed as it stands without instance group {names}, of which HyperPod "
+            f"In this step {each.stack} is deployed in its present form without instance group {names}, of"
+            " which HyperPod "
             f"cannot change {what}: its nodes go before a later step makes the new ones. Under another name the new "
             "group would stand beside the old one until its jobs have moved."
         )
@@ -159,7 +161,8 @@ def with_or_without_swapped(base: Assembly, head: Assembly, room: Room) -> list[
         if told.has_room is False:
             template = _alone(base, stack, swap)
             says = (
-                f"In this step {swap.stack} is deployed as it stands without instance group {swap.old_names}, and "
+                f"In this step {swap.stack} is deployed in its present form without instance group"
+                f" {swap.old_names}, and "
                 f"{swap.new_names} comes in a later step: there is no room for both, since {told.says}. Jobs cannot "
                 "move from one to the other; they start again."
             )
@@ -174,7 +177,8 @@ def with_or_without_swapped(base: Assembly, head: Assembly, room: Room) -> list[
                 )
             )
             says = (
-                f"In this step {swap.stack} is deployed as it stands with instance group {swap.new_names} beside "
+                f"In this step {swap.stack} is deployed in its present form with instance group"
+                f" {swap.new_names} beside "
                 f"{swap.old_names}, so that jobs can move before a later step takes {swap.old_names} away; {doubt}"
             )
         if template is not None:

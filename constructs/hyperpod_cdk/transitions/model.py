@@ -145,7 +145,7 @@ class Recovery(Model):
 
     environment: str
     verdict: str
-    """One sentence: how many ways there are to go, that nothing stands in the way, or that it is refused."""
+    """One sentence: how many ways there are to go, that nothing is in the way, or that it is refused."""
     stacks: tuple[Stuck, ...] = ()
     change_sets: tuple[OpenChangeSet, ...] = ()
     kept: tuple[Kept, ...] = ()

@@ -61,7 +61,7 @@ _OTHER_BLOCK: Final = (
 )
 _LEAVE_IT: Final = (
     "Leave it in the file as it is deployed, or give it another name, so that a new one is made; where it cannot have "
-    "another name, make a new environment beside this one."
+    "another name, make a second environment."
 )
 
 
@@ -532,18 +532,18 @@ def _held_by(each: Held, causes: Mapping[tuple[str, str], str]) -> Refusal:
     if each.types <= {_FILE_SYSTEM}:
         works = (
             f"Two deployments: first a file in which nothing of {each.importer} uses {given} (claim: null), then "
-            "this one; or a new one under another name beside it, and the old one out later."
+            "this one; or add a new one under another name, and remove the old one later."
         )
     else:
         works = (
-            f"Leave in the file what makes {given} anew as it is deployed; or make a new environment beside this "
-            "one, move what runs here over, and destroy this one."
+            f"Leave in the file what makes {given} anew as it is deployed; or make a second environment, "
+            "move what runs here over, and destroy this one."
         )
     return Refusal(
         why=(
             f"{each.exporter} would change {given} while {each.importer} uses it, before and afterwards, and "
             "CloudFormation changes no export that is in use."
-            + (f" What is made anew: {'; '.join(anew)}." if anew else "")
+            + (f" What is replaced: {'; '.join(anew)}." if anew else "")
         ),
         what_works=works,
     )
@@ -553,7 +553,7 @@ def _circle(circle: CircleError) -> Refusal:
     return Refusal(
         why=f"No order of stacks works: {'; '.join(order.why for order in circle.orders)}.",
         what_works=(
-            "Two deployments: first a file that has the new beside the old, or neither of both, then this one; "
+            "Two deployments: first a file that has both the new and the old, or neither, then this one; "
             "'hyperpod-cdk plan' tells of each whether it works."
         ),
     )
@@ -572,7 +572,7 @@ def _outsiders(found: Needs, importers: Mapping[str, Sequence[str]]) -> Iterator
         if names := importers.get(name):
             yield Refusal(
                 why=f"{exporter} would change or drop its export {name}, which {joined(names)} imports.",
-                what_works=f"Let {joined(names)} import it no more, or leave in the file what it stands for.",
+                what_works=f"Let {joined(names)} import it no more, or leave in the file what it refers to.",
             )
 
 

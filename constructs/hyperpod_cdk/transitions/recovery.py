@@ -331,7 +331,7 @@ def _path_of(stated: Resource | None) -> str:
 
 def _holds(kind: str) -> str:
     found = updates.STATEFUL.get(kind)
-    return f"it holds {found.holds}" if found else "nobody judged what it holds"
+    return f"it holds {found.holds}" if found else "what it holds is not known"
 
 
 def _let_go(stack: str, events: Sequence[Event]) -> Iterator[Kept]:

@@ -202,7 +202,7 @@ def _block_refusal(stack: str, name: str, wanted: str, vpc: str, taken: str) -> 
             f"{wanted} beside that. The block of a zone that was taken out stays with the file systems in its subnet."
         ),
         what_works=(
-            f"Give the zone another node_cidr; or see to the file systems that stand in {taken}, and delete them, the "
+            f"Give the zone another node_cidr; or see to the file systems in {taken}, and delete them, the "
             "subnet and the block if they are not needed, then plan again."
         ),
     )

@@ -111,9 +111,11 @@ def _unfit(answer: Mapping[str, Any], head: Assembly, cluster: str) -> Iterator[
         yield f"{cluster} is on Slurm; this library is for HyperPod on EKS"
         return
     if answer.get("ClusterStatus") != "InService":
-        yield f"{cluster} is {answer.get('ClusterStatus')}, not InService: wait, or mend it first"
+        yield f"{cluster} is {answer.get('ClusterStatus')}, not InService: wait, or fix it first"
     if answer.get("RestrictedInstanceGroups"):
-        yield (f"{cluster} has restricted instance groups, whose roles and file systems are not taken over; {_BESIDE}")
+        yield (
+            f"{cluster} has restricted instance groups, whose roles and file systems are not taken over; {_A_SECOND}"
+        )
     groups = answer.get("InstanceGroups") or ()
     by_role: dict[str, list[str]] = {}
     for row in groups:
@@ -126,8 +128,8 @@ def _unfit(answer: Mapping[str, Any], head: Assembly, cluster: str) -> Iterator[
         )
     if (answer.get("AutoScaling") or {}).get("Mode") == "Enable":
         yield (
-            "Karpenter scales it with a role of its own, and its node pools stand in Kubernetes: neither is taken in;"
-            f" {_BESIDE}"
+            "Karpenter scales it with a role of its own, and its node pools are in Kubernetes: neither is taken in;"
+            f" {_A_SECOND}"
         )
     stated = list(head.of_type(_CLUSTER))
     name = stated[0].properties.get("ClusterName") if stated else answer.get("ClusterName")
@@ -145,7 +147,7 @@ def _of_no_zone(answer: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-_BESIDE: Final = "deploy beside it: another hyperpod.cluster_name and EKS cluster, then move the work"
+_A_SECOND: Final = "deploy a second one: another hyperpod.cluster_name and EKS cluster, then move the work"
 _ANOTHER: Final = (
     "HyperPod never changes {what}: add a group like each of them {like}, move the work, delete the old group, and"
     " import again"
@@ -418,7 +420,7 @@ def lines(takeover: Takeover) -> Iterator[str]:
         yield from (f"  {each}" for each in takeover.refusals)
         return
     for each in takeover.taken:
-        state = "stands there already" if each.is_there else "comes under it by IMPORT, as it is"
+        state = "is there already" if each.is_there else "comes under it by IMPORT, as it is"
         yield f"{each.stack.name}: {each.type} {each.id} {state}"
     yield "The VPC, its subnets, the EKS cluster, its add-ons and file systems stay references: no stack owns them."
     if takeover.later:

@@ -651,7 +651,7 @@ ON_PLAN = stack(
     }
 )
 RUN = "run 'hyperpod-cdk plans record dev'"
-PAID = "paid once, whether the nodes stand or not; the nodes leave an hour before the end"
+PAID = "paid once, whether the nodes run or not; the nodes leave an hour before the end"
 
 
 def test_a_plan_s_fee_is_counted_once_and_not_by_the_hour(prod: LoadedEnvironment) -> None:

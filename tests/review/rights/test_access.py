@@ -360,9 +360,9 @@ def test_users_groups_and_instance_profiles() -> None:
         "Theirs": resource("IAM::UserPolicy", UserName="carl", PolicyDocument={"Statement": allow("sns:Publish")}),
     }
     assert grants({"Role": role()}, after) == [
+        "anyone who has managed policy Loose (prod-hyperpod) may sqs:SendMessage on any resource (*)",
         "new group Team (prod-hyperpod) may s3:GetObject on any resource (*)",
         "user carl may sns:Publish on any resource (*)",
-        "whoever has managed policy Loose (prod-hyperpod) may sqs:SendMessage on any resource (*)",
         "new user Ann (prod-hyperpod) is in group Team (prod-hyperpod)",
         "new user Bob (prod-hyperpod) is in group Team (prod-hyperpod)",
         "user carl is in group Team (prod-hyperpod)",
@@ -433,7 +433,8 @@ EXTERNAL = "account 444455556666 (another account)"
                 ),
             ),
             (
-                "service events.amazonaws.com may logs:PutLogEvents on any resource (*), for whoever asks the service:"
+                "service events.amazonaws.com may logs:PutLogEvents on any resource (*), for anyone who"
+                " asks the service:"
                 " no aws:SourceArn or aws:SourceAccount limits it"
             ),
         ),

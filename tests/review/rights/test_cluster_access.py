@@ -141,16 +141,19 @@ def test_pod_identities_and_addons() -> None:
             QUIET,
             {**QUIET, "AuthenticationMode": "API_AND_CONFIG_MAP"},
             [
-                "EKS cluster eks lets in whoever the aws-auth ConfigMap lists (authentication mode API_AND_CONFIG_MAP)",
+                (
+                    "EKS cluster eks lets in everyone whom the aws-auth ConfigMap lists"
+                    " (authentication mode API_AND_CONFIG_MAP)"
+                )
             ],
         ),
         (
             {**QUIET, "AuthenticationMode": "CONFIG_MAP"},
             QUIET,
             [
-                "EKS cluster eks lets in whoever has an access entry (authentication mode API)",
+                "EKS cluster eks lets in everyone who has an access entry (authentication mode API)",
                 (
-                    "EKS cluster eks no longer lets in whoever the aws-auth ConfigMap lists"
+                    "EKS cluster eks no longer lets in everyone whom the aws-auth ConfigMap lists"
                     " (authentication mode was CONFIG_MAP)"
                 ),
             ],
@@ -158,7 +161,7 @@ def test_pod_identities_and_addons() -> None:
         (
             QUIET,
             {"AuthenticationMode": "API"},
-            ["whoever creates EKS cluster eks administers it"],
+            ["the identity that creates EKS cluster eks administers it"],
         ),
         (QUIET, {**QUIET, "BootstrapClusterCreatorAdminPermissions": "false"}, []),
     ],
@@ -259,7 +262,7 @@ def test_aggregated_role() -> None:
     metadata = {"name": "jobs", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}}
     role = {"kind": "ClusterRole", "metadata": metadata, "rules": [RULES[2]]}
     assert grants({}, {"Jobs": manifest(role)}) == [
-        "whoever is bound to ClusterRole view may get path /metrics in what the binding covers of EKS cluster eks"
+        "anyone who is bound to ClusterRole view may get path /metrics in what the binding covers of EKS cluster eks"
     ]
 
 
@@ -303,7 +306,7 @@ def test_an_identity_provider_lets_in_whom_it_signs_in() -> None:
     }
     found = judged({}, {"Oidc": {"Type": "AWS::EKS::IdentityProviderConfig", "Properties": properties}})
     assert [(grant.sentence, grant.is_grave) for grant in found.grants] == [
-        ("whoever https://id.example.com signs in for kubernetes may enter EKS cluster eks", True)
+        ("everyone whom https://id.example.com signs in for kubernetes may enter EKS cluster eks", True)
     ]
 
 

@@ -48,20 +48,20 @@ CASES: list[tuple[str, dict[str, Any], list[tuple[str, bool | str]]]] = [
     (
         "SSO::PermissionSet",
         {"ManagedPolicies": [ADMINISTRATOR]},
-        [("whoever is assigned permission set It (s) has policy AdministratorAccess", True)],
+        [("anyone who is assigned permission set It (s) has policy AdministratorAccess", True)],
     ),
     (
         "SSO::PermissionSet",
         {"ManagedPolicies": ["arn:aws:iam::aws:policy/job-function/ViewOnlyAccess"]},
         [
-            ("whoever is assigned permission set It (s) has policy ViewOnlyAccess", False),
+            ("anyone who is assigned permission set It (s) has policy ViewOnlyAccess", False),
         ],
     ),
     (
         "SSO::PermissionSet",
         {"CustomerManagedPolicyReferences": [{"Name": "ours"}]},
         [
-            ("whoever is assigned permission set It (s) has policy ours, which the templates do not hold", True),
+            ("anyone who is assigned permission set It (s) has policy ours, which the templates do not hold", True),
         ],
     ),
     (
@@ -82,7 +82,7 @@ CASES: list[tuple[str, dict[str, Any], list[tuple[str, bool | str]]]] = [
         "RolesAnywhere::Profile",
         {"RoleArns": ["arn:aws:iam::111122223333:role/r"]},
         [
-            ("whoever signs in through profile It (s) acts as role r", "arn:aws:iam::111122223333:role/r"),
+            ("anyone who signs in through profile It (s) acts as role r", "arn:aws:iam::111122223333:role/r"),
         ],
     ),
     ("RolesAnywhere::Profile", {"RoleArns": []}, []),
@@ -102,7 +102,7 @@ CASES: list[tuple[str, dict[str, Any], list[tuple[str, bool | str]]]] = [
         {"Roles": {"authenticated": "arn:aws:iam::111122223333:role/r"}},
         [
             (
-                "whoever signs in through identity pool role attachment It (s) acts as role r",
+                "anyone who signs in through identity pool role attachment It (s) acts as role r",
                 "arn:aws:iam::111122223333:role/r",
             ),
         ],

@@ -113,7 +113,7 @@ SOUND: Resources = {
         },
     },
 }
-STAYS = "must stay when its stack goes or makes it anew, which takes {} with it, got {}; set {}"
+STAYS = "must stay when its stack goes or replaces it, which takes {} with it, got {}; set {}"
 NARROW = (
     "must give the nodes what they use and no more, since every pod on the host network has this role's rights, got {};"
     " name actions and resources"
@@ -351,7 +351,7 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "lifecycle-bucket",
             "Bucket",
             "Properties.PublicAccessBlockConfiguration",
-            "must block public access, since whoever writes its scripts runs as root on every node, got "
+            "must block public access, since anyone who writes its scripts runs as root on every node, got "
             "BlockPublicAcls: false, BlockPublicPolicy: false; set them to true",
             id="public bucket",
         ),

@@ -913,7 +913,7 @@ def _plan_note(plan: RecordedPlan | None, environment: str) -> str:
         return f"the record does not tell the plan's fee; {record}"
     if fee_of(plan) is None:
         return f"the fee is {plan.upfront_fee} {plan.currency}, which is not counted in US dollars".replace("  ", " ")
-    return "paid once, whether the nodes stand or not; the nodes leave an hour before the end"
+    return "paid once, whether the nodes run or not; the nodes leave an hour before the end"
 
 
 def fee_of(plan: RecordedPlan | None) -> Decimal | None:

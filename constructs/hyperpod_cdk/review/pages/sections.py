@@ -497,7 +497,8 @@ def _assets(assets: Sequence[AssetChange]) -> Iterator[Section]:
         for each in assets
     ]
     lead = (
-        f"{counted(len(assets), 'asset')} that resources get anew. Which rights the code has, the part on access says."
+        f"{counted(len(assets), 'asset')} that resources get in addition. Which rights the code has, the"
+        " part on access says."
     )
     table = _table("Files", ("what", "which resources get it", "what differs"), rows)
     yield Section("assets", "Code and files", _say(lead), (table,), len(assets))

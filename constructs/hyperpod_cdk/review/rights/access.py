@@ -128,7 +128,7 @@ class _Sentences:
         attached = old.attached | new.attached
         for heading in dict.fromkeys((*new.blocks, *old.blocks)):
             if heading.who[0] == "holders" and heading.who[1] in attached:
-                # whoever has it now, or had it, is told by name
+                # anyone who has it now, or had it, is told by name
                 continue
             was, will = old.blocks.get(heading, {}), new.blocks.get(heading, {})
             # an endpoint that comes or goes is told as reach: what its policy does not hold back is no right
@@ -549,7 +549,7 @@ class _Sentences:
         elif (
             change == "added" and heading.kind != "trust" and not is_covered and self._is_for_strangers(heading, block)
         ):
-            sentence = f"{sentence}, for whoever asks the service: no aws:SourceArn or aws:SourceAccount limits it"
+            sentence = f"{sentence}, for anyone who asks the service: no aws:SourceArn or aws:SourceAccount limits it"
         if is_covered:
             does = ("allowed", "allows") if heading.effect == "Allow" else ("denied", "denies")
             sentence = (

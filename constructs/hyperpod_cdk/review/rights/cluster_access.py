@@ -145,7 +145,7 @@ class _Reader:
         cluster = self._cluster_of(properties)
         name, issuer = self._cluster_name(cluster), words.shown(self.view, text(oidc.get("IssuerUrl")))
         audience = words.shown(self.view, text(oidc.get("ClientId")))
-        who = f"whoever {issuer} signs in for {audience}"
+        who = f"everyone whom {issuer} signs in for {audience}"
         self.found.facts["identity provider", cluster, issuer, audience] = Fact(
             kind="cluster access",
             who=who,
@@ -212,23 +212,23 @@ class _Reader:
         if text(config.get("BootstrapClusterCreatorAdminPermissions", True)) != "false":
             self.found.facts["creator", token] = Fact(
                 kind="cluster access",
-                who=f"whoever creates {name}",
+                who=f"the identity that creates {name}",
                 what=("AmazonEKSClusterAdminPolicy",),
                 which=(name,),
-                gained=f"whoever creates {name} administers it",
-                lost=f"whoever creates {name} no longer administers it",
+                gained=f"the identity that creates {name} administers it",
+                lost=f"the identity that creates {name} no longer administers it",
                 place=place_of(resource),
                 properties=("BootstrapClusterCreatorAdminPermissions",),
             )
-        for accepted, who in (("CONFIG_MAP", "the aws-auth ConfigMap lists"), ("API", "has an access entry")):
+        for accepted, who in (("CONFIG_MAP", "whom the aws-auth ConfigMap lists"), ("API", "who has an access entry")):
             if accepted in mode.split("_AND_"):
                 self.found.facts["mode", token, accepted] = Fact(
                     kind="cluster access",
-                    who=f"whoever {who}",
+                    who=f"everyone {who}",
                     what=(f"authentication mode {mode}",),
                     which=(name,),
-                    gained=f"{name} lets in whoever {who} (authentication mode {mode})",
-                    lost=f"{name} no longer lets in whoever {who} (authentication mode was {mode})",
+                    gained=f"{name} lets in everyone {who} (authentication mode {mode})",
+                    lost=f"{name} no longer lets in everyone {who} (authentication mode was {mode})",
                     place=place_of(resource),
                     needs=token if accepted == "API" else "",
                     properties=("AuthenticationMode",),
@@ -242,7 +242,7 @@ class _Reader:
         if (type_ := text(properties.get("Type", "STANDARD"))) != "STANDARD":
             rights.setdefault(("type", type_, ""), place)
         if name := properties.get("Username"):
-            # whoever is bound by that name, in the templates or not, is who signs in
+            # anyone who is bound by that name, in the templates or not, is who signs in
             rights.setdefault(("user", text(name), ""), place)
         for group in items(properties.get("KubernetesGroups")):
             rights.setdefault(("group", text(group), ""), place)
@@ -309,7 +309,7 @@ class _Reader:
             if kind in _ROLES and (kind, cluster, _name(each)) not in bound and not any(_aggregates(each)):
                 # somebody may be bound to it whom no template names
                 where = f"what the binding covers of {self._cluster_name(cluster)}"
-                self._grant(resource, (f"whoever is bound to {kind}", _name(each)), where, list(_rules(each)))
+                self._grant(resource, (f"anyone who is bound to {kind}", _name(each)), where, list(_rules(each)))
             if kind in ("RoleBinding", "ClusterRoleBinding"):
                 self._binding(resource, cluster, each, rules)
             elif kind == "ClusterRole":
@@ -423,7 +423,7 @@ class _Reader:
     def _aggregated(self, resource: Resource, cluster: str, role: dict[str, Any]) -> None:
         for name in _aggregates(role):
             where = f"what the binding covers of {self._cluster_name(cluster)}"
-            self._grant(resource, ("whoever is bound to ClusterRole", name), where, list(_rules(role)))
+            self._grant(resource, ("anyone who is bound to ClusterRole", name), where, list(_rules(role)))
 
     def _grant(self, resource: Resource, who: Principal, scope: str, granted: list[Block]) -> None:
         for block in granted:

@@ -45,13 +45,13 @@ _WAYS_IN: Final[dict[str, str]] = {
     "AWS::CloudFormation::HookTypeConfig": "says what hooks look at, and whether they stop what they find",
     "AWS::CloudFormation::Stack": "makes what a template says that was not read",
     "AWS::CloudFormation::StackSet": "makes in other accounts or regions what a template says that was not read",
-    "AWS::CodeStarConnections::Connection": "lets in whoever pushes to what it is connected with",
+    "AWS::CodeStarConnections::Connection": "lets in anyone who pushes to what it is connected with",
     "AWS::Config::RemediationConfiguration": "runs a document of Systems Manager by itself where a rule fails",
     "AWS::DMS::ReplicationTask": "copies data to its target",
     "AWS::EC2::ClientVpnAuthorizationRule": "lets clients of a VPN reach a network",
     "AWS::EC2::ClientVpnEndpoint": "lets clients from the internet into a VPC",
     "AWS::EC2::EIPAssociation": "gives what it is associated with a public address",
-    "AWS::EC2::InstanceConnectEndpoint": "lets whoever IAM permits connect to private addresses from the internet",
+    "AWS::EC2::InstanceConnectEndpoint": "lets anyone whom IAM permits connect to private addresses from the internet",
     "AWS::EC2::TrafficMirrorSession": "copies a network interface's traffic to its target",
     "AWS::EC2::TransitGatewayPeeringAttachment": "connects a transit gateway with another one",
     "AWS::EC2::TransitGatewayRoute": "opens a way between networks of a transit gateway",
@@ -75,9 +75,9 @@ _WAYS_IN: Final[dict[str, str]] = {
     "AWS::Route53Resolver::ResolverRule": "sends questions for names elsewhere",
     "AWS::Route53Resolver::ResolverRuleAssociation": "sends questions for names elsewhere",
     "AWS::S3::AccessGrant": "gives rights to objects that no policy states",
-    "AWS::ServiceCatalog::LaunchRoleConstraint": "lets whoever launches the product use a role",
+    "AWS::ServiceCatalog::LaunchRoleConstraint": "lets anyone who launches the product use a role",
     "AWS::ServiceCatalog::PortfolioPrincipalAssociation": "lets somebody launch the products of a portfolio",
-    "AWS::Transfer::User": "lets whoever has its keys read and write through its role",
+    "AWS::Transfer::User": "lets anyone who has its keys read and write through its role",
 }
 """Types that let somebody or something in, or out, by being there, with what they then do; no policy says so.
 
@@ -261,7 +261,7 @@ def _way_in(before: View, after: View, change: ResourceChange) -> str:
     name, properties = after.name(resource), after.properties(resource)
     was = before.properties(old) if old is not None and old.type == resource.type else None
     if resource.type == _ALIAS and was is not None and was.get("TargetKeyId") != properties.get("TargetKeyId"):
-        return f"{name} stands for another key: whoever may use that one encrypts and decrypts"
+        return f"{name} is an alias of another key: anyone who may use that key encrypts and decrypts"
     does = _WAYS_IN.get(resource.type)
     if does is None or was == properties:
         return ""
@@ -316,7 +316,7 @@ def _leading(name: str, type_: str, path: tuple[str, ...], value: str, account: 
     if path[-1] == "DataRepositoryPath" and _BUCKET_URL.fullmatch(value):
         return f"{name} exchanges files with {value}, which no template holds"
     if path[-1] in _KEYS_OF_LOGINS and type_ not in _NOT_LOGINS:
-        return f"whoever has the key of {'.'.join(path)} logs in to {name}"
+        return f"anyone who has the key of {'.'.join(path)} logs in to {name}"
     is_sink = path[-1] in _SINKS or (type_, path[-1]) in _SINKS_OF or (type_, path) in _SINKS_AT
     if is_sink and not TOKEN.search(value) and not _is_own(account, value):
         return f"{name} sends data to {value}, which no template holds"

@@ -124,7 +124,7 @@ def _is_crowd_of_aws(who: Principal) -> bool:
 
 
 def escalates(block: Block, condition: str = "") -> bool:
-    """Whether an action of it is one by which whoever has it can come to have more, blind the record or delete data.
+    """Whether an action of it is one by which anyone who has it can come to have more, blind the record or delete data.
 
     ``condition`` is the statement's, as canonical JSON.
     """
@@ -193,7 +193,7 @@ def lets_strangers_in(view: View, heading: Heading) -> bool:
 
 
 def acts_for_strangers(view: View, heading: Heading, block: Block) -> bool:
-    """Whether a service of AWS may do it for whoever asks the service: no condition says whose resource it acts for.
+    """Whether a service of AWS may do it for anyone who asks the service: no condition says whose resource it acts for.
 
     AWS's name for it is the confused deputy: its guides ask for ``aws:SourceArn`` or ``aws:SourceAccount`` in every
     policy of a resource that names a service. A resource whose name holds the own account is one that the service

@@ -112,12 +112,12 @@ def _permission_set(view: View, resource: Resource) -> Iterator[SignIn]:
     properties, token, name = view.properties(resource), view.token(resource), view.name(resource)
     for arn in items(properties.get("ManagedPolicies")):
         policy = text(arn)
-        said = f"whoever is assigned {name} has policy {words.shown(view, policy.rpartition('/')[2])}"
+        said = f"anyone who is assigned {name} has policy {words.shown(view, policy.rpartition('/')[2])}"
         is_grave = managed_policies.is_grave(policy)
         yield SignIn(("set", token, policy), name, policy, said, resource, is_grave=is_grave)
     for reference in items(properties.get("CustomerManagedPolicyReferences")):
         policy = text(reference.get("Name")) if isinstance(reference, dict) else text(reference)
-        said = f"whoever is assigned {name} has policy {policy}, which the templates do not hold"
+        said = f"anyone who is assigned {name} has policy {policy}, which the templates do not hold"
         yield SignIn(("set", token, policy), name, policy, said, resource, is_grave=True)
 
 
@@ -146,7 +146,7 @@ def _of_roles(view: View, resource: Resource, stated: Any) -> Iterator[SignIn]:
         found = TOKEN.fullmatch(arn)
         role: Principal = ("resource", f"${{{found[1]}/{found[2]}}}") if found else ("AWS", arn)
         shown = words.principal(view, role)
-        said = f"whoever signs in through {name} acts as {shown}"
+        said = f"anyone who signs in through {name} acts as {shown}"
         yield SignIn(("through", view.token(resource), arn), name, shown, said, resource, identities=(role,))
 
 

@@ -123,7 +123,7 @@ def level(each: Mapping[str, Any]) -> int | None:
 
 
 def powers(each: Mapping[str, Any], account: str = "") -> Iterator[Power]:
-    """Give what an object newly gives to whoever runs in it, reaches it or may use it.
+    """Give what an object newly gives to anyone who runs in it, reaches it or may use it.
 
     ``account`` is the own one, whose ECR holds images of nobody else.
     """

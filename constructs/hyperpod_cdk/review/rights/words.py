@@ -131,7 +131,7 @@ def _identity(view: View, value: str) -> str:
 _PRINCIPALS: Final[dict[str, Callable[[View, str], str]]] = {
     "but": _others,
     "resource": _labelled,
-    "holders": lambda view, value: f"whoever has {_labelled(view, value)}",
+    "holders": lambda view, value: f"anyone who has {_labelled(view, value)}",
     "account": lambda view, value: f"account {value} ({_whose(view, value)})",
     "Service": _service,
     "Federated": _federated,

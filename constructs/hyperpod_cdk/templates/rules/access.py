@@ -285,6 +285,6 @@ def _public(context: Context, bucket: Resource) -> Iterator[Spot]:
         yield Spot(
             resource=bucket,
             place="Properties.PublicAccessBlockConfiguration",
-            message="must block public access, since whoever writes its scripts runs as root on every node, got "
+            message="must block public access, since anyone who writes its scripts runs as root on every node, got "
             f"{', '.join(f'{name}: false' for name in lifted)}; set them to true",
         )

@@ -35,7 +35,7 @@ def kept_on_delete(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=resource,
                 place=missing[0],
-                message=f"must stay when its stack goes or makes it anew, which takes {_LOST[resource.type]} with it, "
+                message=f"must stay when its stack goes or replaces it, which takes {_LOST[resource.type]} with it, "
                 f"got {got}; set {' and '.join(f'{name}: Retain' for name in missing)}",
             )
 

@@ -39,7 +39,8 @@ def elastic_training_is_possible(context: Context) -> Found:
     elif checkpoints is None:
         yield warning(
             ("checkpoints",),
-            "elastic training resumes from a checkpoint at each change of size, and without one begins anew; add"
+            "elastic training resumes from a checkpoint at each change of size, and without one starts"
+            " again from the beginning; add"
             " checkpoints",
         )
 

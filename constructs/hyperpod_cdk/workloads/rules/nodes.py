@@ -330,7 +330,7 @@ def spot_nodes_come_and_go(context: Context) -> Found:
             yield warning(
                 ("checkpoints",),
                 f"group {context.group.name} is Spot capacity, which may be taken back at two minutes' notice, and"
-                " training without checkpoints begins anew each time; add checkpoints",
+                " training without checkpoints starts from the beginning each time; add checkpoints",
             )
     elif context.kind == "dcgm" and context.job.measure.diagnostic_level == _HOURS:
         yield warning(

@@ -183,7 +183,7 @@ def _on_a_bucket(path: str, bucket: S3Volume) -> Iterator[Problem]:
     elif not bucket.allow_overwrite:
         yield Problem(
             at,
-            f"must be on a volume where files can be replaced, since a job that begins anew writes the checkpoint of a"
+            f"must be on a volume where files can be replaced, since a job that starts again writes the checkpoint of a"
             f" step again, got {path} on storage.s3 {bucket.name}; set allow_overwrite: true there, or use s3_uri or a"
             " file system",
         )
