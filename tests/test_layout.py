@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import hyperpod_cdk
+import hyperpod_cdk.config
 
 
 def test_constructs_is_no_package(project: Path) -> None:
@@ -33,8 +36,27 @@ def test_all_is_exactly_what_can_be_imported() -> None:
         assert value.__doc__
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
-    assert not hasattr(hyperpod_cdk, "HyperPad")
+def test_every_name_of_the_configuration_can_be_imported() -> None:
+    assert list(hyperpod_cdk.config.__all__) == sorted(hyperpod_cdk.config._HOME) == dir(hyperpod_cdk.config)
+    for name in hyperpod_cdk.config.__all__:
+        home = import_module(f"hyperpod_cdk.config.{hyperpod_cdk.config._HOME[name]}")
+        assert getattr(hyperpod_cdk.config, name) is getattr(home, name)
+
+
+@pytest.mark.parametrize(("module", "name"), [(hyperpod_cdk, "HyperPad"), (hyperpod_cdk.config, "Enviroment")])
+def test_an_unknown_name_is_an_attribute_error(module: ModuleType, name: str) -> None:
+    with pytest.raises(AttributeError, match=f"^module '{module.__name__}' has no attribute '{name}'$"):
+        getattr(module, name)
+
+
+def test_comparing_two_assemblies_builds_no_model_of_the_environment_file() -> None:
+    """What a review, and a plan before it starts the app, need to load: half of it would be the file's models."""
+    code = (
+        "import sys, hyperpod_cdk.review.run, hyperpod_cdk.review.sources, hyperpod_cdk.review.pages.html;"
+        "print([m for m in ('environment', 'extensions', 'rules') if f'hyperpod_cdk.config.{m}' in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_reading_an_environment_starts_neither_cdk_nor_boto3() -> None:

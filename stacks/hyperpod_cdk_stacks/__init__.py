@@ -10,7 +10,7 @@ from typing import NoReturn
 
 __all__ = ["synthesize"]
 
-_BESIDE_NODE = ("hyperpod_cdk.config", "hyperpod_cdk_stacks.environment")
+_BESIDE_NODE = ("hyperpod_cdk.config.extensions", "hyperpod_cdk.config.rules", "hyperpod_cdk_stacks.environment")
 """What is imported while Node.js starts; importing them calls nothing of it (tests/stacks/test_warm_up.py)."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,6 +91,8 @@ def upgrade(
     path = environment_file(environment, root)
     loaded = loaded_environment(path, output=output)
     stated = loaded.environment
+    from importlib import metadata  # noqa: PLC0415 - brings the parser of mail along, which 'upgrade' alone needs
+
     text = decoded(read_bytes(path, most=1_000_000), str(path))
     ages = Ages() if offline else _read(context, stated)
     if offline:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
-from importlib import metadata
 from typing import Any
 
 from hyperpod_cdk.catalog import _data
@@ -120,6 +119,8 @@ def kubectl_problem(version: str, *, key: str = "kubernetes_version") -> str | N
 
 
 def _has_layer(minor: int) -> bool:
+    from importlib import metadata  # noqa: PLC0415 - brings the parser of mail along, which few need
+
     try:
         # reads the package's metadata: importing a layer would load the whole of aws_cdk
         metadata.distribution(f"aws-cdk.lambda-layer-kubectl-v{minor}")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from hyperpod_cdk.catalog import lustre, regions
 from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.config.endpoints import interface_endpoints
-from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.instance_group import InstanceGroup
-from hyperpod_cdk.config.network import FEWEST_ZONES
-from hyperpod_cdk.config.restricted_group import AnyGroup
 from hyperpod_cdk.config.source import render_path
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.config.environment import Environment
+    from hyperpod_cdk.config.restricted_group import AnyGroup
 
 Kind = Literal["nodes", "spare", "file system", "EKS", "kubectl", "NAT gateway", "endpoint"]
 
@@ -232,6 +232,8 @@ def free_block(environment: Environment, az_id: str, *, cidr: str, prefix: int) 
 
 
 def _control_plane(environment: Environment) -> Iterator[AddressBudget]:
+    from hyperpod_cdk.config.network import FEWEST_ZONES  # noqa: PLC0415 - a review counts without the file's models
+
     network = environment.network
     slots = catalog.slots(network.vpc_cidr)
     for index, az_id in enumerate(list(network.availability_zones)[:FEWEST_ZONES]):
@@ -246,6 +248,8 @@ def _control_plane(environment: Environment) -> Iterator[AddressBudget]:
 
 
 def _endpoints(environment: Environment) -> Iterator[AddressBudget]:
+    from hyperpod_cdk.config.network import FEWEST_ZONES  # noqa: PLC0415 - as above
+
     """Give the subnets for endpoints in zones without control plane; elsewhere they stand beside it."""
     network = environment.network
     slots = catalog.slots(network.vpc_cidr)
@@ -328,6 +332,8 @@ def _kubectl_need() -> AddressNeed:
 
 
 def _group_need(environment: Environment, group: AnyGroup, *, path: str) -> AddressNeed | None:
+    from hyperpod_cdk.config.instance_group import InstanceGroup  # noqa: PLC0415 - as above
+
     rows = [row for name in group.all_instance_types if (row := environment.instance_type(name)) is not None]
     efa_only = isinstance(group, InstanceGroup) and group.network_interface == "efa_only"
     counted = [(row.addresses_per_node(efa_only=efa_only), row) for row in rows]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hyperpod_cdk.catalog import network as catalog
-from hyperpod_cdk.config.environment import Environment
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.config.environment import Environment
 
 
 def interface_endpoints(environment: Environment) -> tuple[str, ...]:

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hyperpod_cdk.catalog import regions
-from hyperpod_cdk.config import documents, rules
+from hyperpod_cdk.config import documents
 from hyperpod_cdk.config.documents import DocumentError, Said, shown
-from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.extensions import environment_model
 from hyperpod_cdk.config.source import ENVIRONMENT, DataPath, Source, parse_path
 from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.findings import Finding, Severity
 
 if TYPE_CHECKING:
+    from hyperpod_cdk.config.environment import Environment
     from hyperpod_cdk.config.recorded_plans import RecordedPlans
     from hyperpod_cdk.config.recorded_quotas import RecordedQuotas
 
@@ -82,6 +81,9 @@ def load_environment(
     Raises EnvironmentFileError with every error of the file, of single values and of values together, and where the
     record beside it cannot be used or contradicts it.
     """
+    from hyperpod_cdk.config import rules  # noqa: PLC0415 - who only looks for files need not build the models
+    from hyperpod_cdk.config.extensions import environment_model  # noqa: PLC0415 - as above
+
     try:
         source = documents.open_source(path, ENVIRONMENT, text=text)
     except DocumentError as error:

@@ -16,14 +16,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hyperpod_cdk.handlers.quota_gate.reading import NotAnswered
 from hyperpod_cdk.review.changes.blast_radius import is_stateful
 from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST, rank
-from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.review.model import BlastRadius, Effect, PropertyEffect, Reason, ReasonKind, ResourceEffect
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Resource, Stack
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.review.deployed import Api
 
 MOST_BODY_BYTES: Final = 51_200
 """A template that is given with the call may be no larger; larger ones are read from S3 (CloudFormation quotas)."""

@@ -7,12 +7,14 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hyperpod_cdk.config.extensions import Extension, ExtensionError, active
 from hyperpod_cdk.file_reading import read_text
 from hyperpod_cdk.templates.assembly import Assembly, read_assembly
-from hyperpod_cdk.templates.rules import Context
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.config.extensions import Extension
+    from hyperpod_cdk.templates.rules import Context
 
 FILE = "hyperpod-cdk.review.json"
 """Beside manifest.json: environment -> extension -> what its section shows."""
@@ -30,6 +32,9 @@ def write_sections(folder: Path, environments: list[str]) -> None:
 
     Raises ExtensionError where one raises, or gives something else than texts.
     """
+    from hyperpod_cdk.config.extensions import active  # noqa: PLC0415 - reading sections needs no extension
+    from hyperpod_cdk.templates.rules import Context  # noqa: PLC0415 - as above
+
     asked = [extension for extension in active() if extension.review is not None]
     if not asked:
         return
@@ -64,6 +69,8 @@ def read_sections(assembly: Assembly) -> Mapping[str, tuple[str, Mapping[str, st
 
 
 def _section(extension: Extension, context: Context) -> dict[str, Any]:
+    from hyperpod_cdk.config.extensions import ExtensionError  # noqa: PLC0415 - as above
+
     assert extension.review is not None  # noqa: S101 - asked for those alone
     with extension.blamed():
         rows = dict(extension.review(context))
