@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import venv
 from pathlib import Path
 
@@ -661,3 +662,44 @@ def test_tags_of_the_project_that_cloudformation_refuses(project: Path, wrong: o
     write(project / "cdk.json", json.dumps({"app": "python -IS app.py", "tags": [wrong]}))
     said = refusal(project, None)
     assert said == f'tags in cdk.json: want {{"Key": "...", "Value": "..."}}, got {json.dumps(wrong)}'
+
+
+def test_what_the_caller_loads_is_loaded_while_the_apps_run(project: Path) -> None:
+    """The app waits for what is written meanwhile: called after its end, this would meet the limit of time."""
+    wait = "import time\nwhile not os.path.exists('meanwhile.txt'): time.sleep(0.01)\n"
+    write(project / "app.py", APP.replace("context = json", f"{wait}context = json", 1))
+    limits = Limits(seconds=60)
+    with sources(
+        project, "dev", base=None, head=None, limits=limits, meanwhile=(project / "meanwhile.txt").touch
+    ) as found:
+        assert found[0] is None
+        assert [stack.name for stack in found[1].assembly.stacks] == ["dev-x"]
+
+
+IMPORTS_OF_OTHER_THREADS = """
+import sys
+from importlib.abc import MetaPathFinder
+from importlib import import_module
+from pathlib import Path
+from threading import current_thread, main_thread
+
+from hyperpod_cdk.review.sources import sources
+
+
+class Finder(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.startswith("hyperpod_cdk"):
+            print(name if current_thread() is not main_thread() else "main thread")
+
+
+sys.meta_path.insert(0, Finder())
+with sources(Path(sys.argv[1]), "dev", base="HEAD", head=None, meanwhile=lambda: import_module(sys.argv[2])):
+    pass
+"""
+
+
+def test_only_one_thread_imports(project: Path) -> None:
+    """Two threads that import what imports each other end in a traceback, now and then."""
+    command = [sys.executable, "-c", IMPORTS_OF_OTHER_THREADS, str(project), "hyperpod_cdk.transitions.plan"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert set(done.stdout.splitlines()) == {"main thread"}

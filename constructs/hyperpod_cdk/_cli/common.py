@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeVar
 
@@ -271,12 +272,23 @@ def synthesized(
     head_revision: str | None = None,
     context: Mapping[str, str] | None = None,
     limits: Limits,
+    meanwhile: Sequence[str] = (),
 ) -> Iterator[tuple[Source | None, Source]]:
-    """Give what ``review.sources.sources`` gives, and say on standard error what an app could reach of the user's."""
+    """Give what ``review.sources.sources`` gives, and say on standard error what an app could reach of the user's.
+
+    ``meanwhile`` are modules that the comparison needs: they are imported while the apps run.
+    """
     from hyperpod_cdk.review.sources import sources  # noqa: PLC0415 - as above
 
     with sources(
-        root, environment, base=base, head=head, head_revision=head_revision, context=context, limits=limits
+        root,
+        environment,
+        base=base,
+        head=head,
+        head_revision=head_revision,
+        context=context,
+        limits=limits,
+        meanwhile=lambda: [import_module(module) for module in meanwhile],
     ) as found:
         for side in found:
             for exposed in side.exposed if side else ():

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 
 PAGES = (".md", ".json")
 
+_COMPARING = ("hyperpod_cdk.transitions.plan", "hyperpod_cdk.transitions.pages")
+_READING = ("hyperpod_cdk.transitions.standing",)
+"""What a plan is made by, and what reads the deployed stacks."""
+
 
 def plan(
     context: typer.Context,
@@ -75,7 +79,14 @@ def plan(
     root = root_of(project, runs_extensions=False)
     with (
         assembly_errors(),
-        synthesized(root, environment, base=base, head=head, limits=Limits(is_trusted=trusted)) as found,
+        synthesized(
+            root,
+            environment,
+            base=base,
+            head=head,
+            limits=Limits(is_trusted=trusted),
+            meanwhile=(*_COMPARING, *(_READING if base is None else ())),
+        ) as found,
     ):
         old, new = found
         planned = _planned(context, old, new)

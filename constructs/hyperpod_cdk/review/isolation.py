@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -104,11 +104,12 @@ def run_isolated(
     readable: Sequence[Path],
     masked: Sequence[Path],
     limits: Limits,
+    begun: Callable[[], object] | None = None,
 ) -> Ran:
     """Run ``command`` in ``folder``, a text as a line for a shell; what it prints comes back, at most a MiB of it.
 
     It may write to ``scratch`` and read ``readable`` and the interpreter, less what is ``masked``. Of this process's
-    variables it gets those that are ``ALLOWED``, and ``variables``.
+    variables it gets those that are ``ALLOWED``, and ``variables``. ``begun`` is called as soon as it runs.
     """
     for name in ("home", "tmp", "system"):
         (scratch / name).mkdir(parents=True, exist_ok=True)
@@ -147,6 +148,8 @@ def run_isolated(
         )
         os.close(status)
         try:
+            if begun is not None:
+                begun()
             stopped = _watch(running, limits)
         finally:
             _stop(running)

@@ -16,11 +16,12 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
+from threading import Event
 from typing import Any
 
 from hyperpod_cdk.catalog import kubernetes
@@ -103,6 +104,7 @@ def sources(
     head_revision: str | None = None,
     context: Mapping[str, str] | None = None,
     limits: Limits | None = None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Iterator[tuple[Source | None, Source]]:
     """Give both sides, base first, for as long as the context lasts; their files are gone after it.
 
@@ -110,7 +112,8 @@ def sources(
     synthesizes the project as it lies there. No head is the project as it lies there, no base gives None for it.
     ``environment`` is a name or a file; only between assemblies of one environment each can it be left out.
     ``head_revision`` is what the assembly ``head`` was made from: its environment file explains changes, and its app is
-    not run. ``context`` is given to the apps beside their own, ``limits`` are theirs. An environment
+    not run. ``context`` is given to the apps beside their own, ``limits`` are theirs. ``meanwhile`` is called while the
+    apps run, so that what the caller loads for the comparison takes no time of its own. An environment
     that is new at the head has a base without stacks, and the other way round. Raises AssemblyError, SynthesisError
     where an app fails, UsageError where no side has the environment.
     """
@@ -134,11 +137,23 @@ def sources(
             list(pool.map(lambda tree: tree.check_out(), trees))
             file = _file(project, environment, trees) if environment and trees else ""
             _pair(trees, file)
+            ran = [pool.submit(side.run) if isinstance(side, _Tree) else None for side in sides]
+            for side in sides:
+                if isinstance(side, _Tree):
+                    # from here on other processes work: before, two threads would only wait for each other
+                    side.begun.wait()
             for tree in trees:
                 tree.load(tree.file)
+            if meanwhile is not None:
+                meanwhile()
             names = [tree.loaded.environment.name for tree in trees if tree.loaded]
             name = names[-1] if names else environment and Path(environment).stem
-            found = list(pool.map(lambda side: side.read(side.file if isinstance(side, _Tree) else file, name), sides))
+            found = [
+                side.read(side.file, name, exposed.result() if exposed else None)
+                if isinstance(side, _Tree)
+                else side.read(file, name)
+                for side, exposed in zip(sides, ran, strict=True)
+            ]
         if not _are_two(sides, [source.assembly for source in found]):
             _refuse_two_environments([source.assembly for source in found])
         yield (found[0] if base is not None else None), found[-1]
@@ -197,6 +212,8 @@ class _Tree:
     notes: list[str] = field(default_factory=list)
     file: str = ""
     """The environment's file on this side, relative to the project; a renamed one has another on the other side."""
+    begun: Event = field(default_factory=Event)
+    """Set when the app runs, or is not going to."""
 
     def identity(self, file: str) -> Identity | None:
         """Give what CloudFormation knows the environment of a file by, None where the file does not tell."""
@@ -249,13 +266,19 @@ class _Tree:
         except EnvironmentFileError:
             self.notes.append(f"{self.label}: this version refuses {file}, so no line of it is named as a cause.")
 
-    def read(self, file: str, name: str | None) -> Source:
-        """Run the app and read what it wrote; where there is no such file there are no stacks."""
-        if not file or not (self.root / file).is_file():
+    def run(self) -> tuple[str, ...] | None:
+        """Run the app and give what it was exposed to, None where there is no such file; raises SynthesisError."""
+        try:
+            return self._synthesize(self.file) if self.file and (self.root / self.file).is_file() else None
+        finally:
+            self.begun.set()
+
+    def read(self, file: str, name: str | None, exposed: tuple[str, ...] | None) -> Source:
+        """Read what the app wrote, ``exposed`` being what ``run`` gave; without such a file there are no stacks."""
+        if exposed is None:
             note = f"{self.label} has no {file or 'file of it'}: the environment does not exist there."
             return Source(assembly=EMPTY, side=Side(label=NOTHING, commit=self.commit), notes=(note,))
-        target = self.out / "cdk.out"
-        exposed = self._synthesize(file, target)
+        target = self._target
         _refuse_links(target, self.label)
         try:
             assembly = read_assembly(target)
@@ -272,8 +295,13 @@ class _Tree:
             exposed=exposed,
         )
 
-    def _synthesize(self, file: str, target: Path) -> tuple[str, ...]:
+    @property
+    def _target(self) -> Path:
+        return self.out / "cdk.out"
+
+    def _synthesize(self, file: str) -> tuple[str, ...]:
         """Run the app as the CDK CLI does, without it; give what it was exposed to. Raises SynthesisError."""
+        target = self._target
         settings = _settings(self.root / _SETTINGS_FILE, self.label)
         command: Any = settings.get("app")
         if not isinstance(command, str):
@@ -303,6 +331,7 @@ class _Tree:
             # tokens that a checkout keeps stand in its configuration, and hooks beside it
             masked=[each / ".git" for each in readable],
             limits=self.limits,
+            begun=self.begun.set,
         )
         if ran.stopped:
             raise SynthesisError(f"{self.label}: the app was stopped: {ran.stopped}; nothing was compared", ran.output)
@@ -526,14 +555,16 @@ def _pair(trees: Sequence[_Tree], file: str) -> None:
     """
     for tree in trees:
         tree.file = file
+    if len(trees) == 1:
+        return
     newest = next((tree for tree in reversed(trees) if (tree.root / file).is_file()), None)
     identity = newest.identity(file) if newest and file else None
     if newest is None or identity is None:
         return
     folder = PurePosixPath(file).parent.as_posix()
     for tree in trees:
-        own = tree.identity(file)
-        if tree is newest or own == identity:
+        own = identity if tree is newest else tree.identity(file)
+        if own == identity:
             continue
         moved = tree.find(identity, folder)
         if moved is not None:
