@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -210,19 +211,32 @@ class FoundationStack(cdk.Stack):
         )
 
     def _node_role(self) -> NodeExecutionRole:
-        network = self.network.network
+        network, environment = self.network.network, self._environment
+        existing, groups = environment.network.existing, environment.hyperpod.instance_groups
+        # nodes of a group without a network of its own come up in any of these, whose zones may have several of them
+        anywhere = (
+            existing.cluster_subnet_ids if existing and any(each.is_in_cluster_network for each in groups) else ()
+        )
+        others = list(dict.fromkeys(each.execution_role_arn for each in groups if each.execution_role_arn))
         role = NodeExecutionRole(
             self,
             "ExecutionRole",
             bucket=self.lifecycle.bucket,
             eks_cluster_arn=self.eks_cluster_arn,
             vpc=network.vpc,
-            subnets=[network.node_subnets[zone] for zone in self._environment.network.zone_ids()],
+            subnets=[
+                *(network.node_subnets[zone] for zone in environment.network.zone_ids()),
+                *(
+                    ec2.Subnet.from_subnet_id(self, f"ClusterSubnet{number}", subnet)
+                    for number, subnet in enumerate(anywhere, 1)
+                ),
+            ],
             security_groups=self.network.node_security_groups,
             volume_key=self.volume_key.key if self.volume_key else None,
+            others=others,
         )
         if self.volume_key is not None:
-            self.volume_key.allow_node_volumes(role.role.role_arn)
+            self.volume_key.allow_node_volumes(role.role.role_arn, *others)
         return role
 
     @property

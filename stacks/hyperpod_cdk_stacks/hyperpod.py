@@ -88,6 +88,8 @@ class HyperPodStack(cdk.Stack):
                     network_interface=group.network_interface,
                     on_create=group.on_create,
                     on_init_complete=group.on_init_complete,
+                    execution_role_arn=group.execution_role_arn,
+                    cluster_network=group.is_in_cluster_network,
                     stated_types=stated,
                 )
                 for group in hyperpod.instance_groups

@@ -37,7 +37,7 @@ NO_COUNTERPART: Mapping[str, str] = {
         " MountPath"
     ),
     "made by the stacks, which need no choice": (
-        "ExecutionRole ClusterRole Mode ClientRequestToken roleArn nodeRole nodeRoleArn serviceAccountRoleArn"
+        "ClusterRole Mode ClientRequestToken roleArn nodeRole nodeRoleArn serviceAccountRoleArn"
         " clientRequestToken authenticationMode bootstrapSelfManagedAddons Destination resources resolveConflicts"
     ),
     "not offered: nodes are drained as HyperPod does by itself": (

@@ -53,6 +53,7 @@ ONLY_THE_FILE: Mapping[str, str] = {
     "notifications_key_has_a_topic": _TWO,
     "model_buckets_are_distinct": "the driver takes a bucket for each of its users, and may be given one twice",
     "group_stands_in_a_listed_zone": _TWO,
+    "adopted_groups_are_of_this_cluster": _TWO,
     "somebody_is_notified": "programs may subscribe to the topic that Notifications makes",
     "thresholds_are_of_events_that_are_told": "an argument left at its default says nothing",
     "pools_go_with_autoscaling": _TWO,

@@ -101,7 +101,12 @@ class Shape:
 Choice = Callable[[Shape], st.SearchStrategy[Any]]
 
 
-_KINDS = {"network.endpoints": "closed", "network.existing": "existing", "eks.existing": "existing with eks"}
+_KINDS = {
+    "hyperpod.instance_groups[].existing": "existing with eks",
+    "network.endpoints": "closed",
+    "network.existing": "existing",
+    "eks.existing": "existing with eks",
+}
 """Of which kind a file has to be for a field to stand in it."""
 
 
@@ -152,6 +157,7 @@ _BY_KEY: dict[str, Choice] = {
     "availability_zone_id": lambda shape: st.sampled_from(shape.zones),
     "instance_type": lambda _: st.sampled_from([*_TYPES, *_STATED]),
     "instance_types[]": lambda _: st.sampled_from([*_TYPES, *_STATED]),
+    "execution_role_arn": lambda _: _role_arn("nodes/"),
     "training_plan_arn": lambda shape: st.just(shape.arn("sagemaker", "training-plan/p")),
     "kms_key_arn": _key_arn,
     "kms_key_arns[]": _key_arn,
@@ -486,6 +492,9 @@ class _Pen:
     def _existing(self) -> File:
         part = schema()["$defs"]["ExistingNetwork"]
         drawn = self.section(part, "network.existing")
+        if _leads_to("hyperpod.instance_groups[].existing", self.shape.focus):
+            # a group of a cluster that exists may stand where that cluster does
+            drawn["cluster_subnet_ids"] = [_SUBNETS[0]]
         return {
             **drawn,
             "node_subnet_ids": dict(zip(self.shape.zones, _SUBNETS, strict=False)),

@@ -88,6 +88,13 @@ class HyperPod(Section):
         ),
         examples=[[{"name": "gpu", "instance_groups": ["gpu-spot", "gpu-on-demand"]}]],
     )
+    existing_karpenter_pools: bool = Field(
+        default=False,
+        description=(
+            "true: the NodePools and HyperpodNodeClasses of an adopted cluster remain yours, and none is created."
+            " Only with autoscaling: karpenter, and without karpenter_pools."
+        ),
+    )
     tiered_checkpointing: TieredCheckpointing | None = Field(
         default=None,
         description="Checkpoints in the memory of the nodes. Default: disabled.",
@@ -176,7 +183,9 @@ class HyperPod(Section):
 
     @property
     def resolved_karpenter_pools(self) -> tuple[KarpenterPool, ...]:
-        """The pools of the file, or the one pool of all autoscaled groups; none without autoscaling."""
+        """The pools of the file, or the one pool of all autoscaled groups; none without autoscaling, or of its own."""
+        if self.existing_karpenter_pools:
+            return ()
         names = tuple(group.name for group in self.autoscaled_groups)
         if self.karpenter_pools or not names:
             return self.karpenter_pools if names else ()

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import hyperpod, instance_types
+from hyperpod_cdk.config.eks import RoleArn
 from hyperpod_cdk.config.section import Check, Section, counted, entries, like, within
 
 DEFAULT_VOLUME_GIB = 500
@@ -121,6 +122,27 @@ class Patching(Section):
     ] = Field(default=(), description="Names of the CloudWatch alarms that roll the update back.")
     strategy: Literal["when_idle", "when_all_idle"] | None = Field(
         default=None, description="Update each node when it is idle, or all nodes when the whole group is idle."
+    )
+
+
+class ExistingGroup(Section):
+    """What a group of an adopted cluster has, and HyperPod does not allow to change."""
+
+    execution_role_arn: RoleArn | None = Field(
+        default=None,
+        description=(
+            "Execution role of the group, which remains yours; the policy for nodes is attached to it. Default:"
+            " the execution role of the environment."
+        ),
+        examples=["arn:aws:iam::111122223333:role/training-nodes"],
+    )
+    cluster_network: bool = Field(
+        default=False,
+        description=(
+            "true: the group has no subnet and no security group of its own, and HyperPod puts its nodes into any"
+            " of network.existing.cluster_subnet_ids, which is required then. availability_zone_id is only where"
+            " addresses and quotas are counted, and new nodes can be in another zone."
+        ),
     )
 
 
@@ -244,6 +266,14 @@ class InstanceGroup(Section):
         ),
         examples=["on_init_complete.sh"],
     )
+    existing: ExistingGroup | None = Field(
+        default=None,
+        description=(
+            "What the group of an adopted cluster has that differs from a group that is created here; 'hyperpod-cdk"
+            " import --takeover' writes it. Default: nothing."
+        ),
+        examples=[{"cluster_network": True}],
+    )
 
     @property
     def script(self) -> tuple[Literal["on_create", "on_init_complete"], str]:
@@ -251,6 +281,16 @@ class InstanceGroup(Section):
         if self.on_init_complete is not None:
             return "on_init_complete", self.on_init_complete
         return "on_create", self.on_create or DEFAULT_SCRIPT
+
+    @property
+    def is_in_cluster_network(self) -> bool:
+        """Whether it has no network of its own."""
+        return self.existing is not None and self.existing.cluster_network
+
+    @property
+    def execution_role_arn(self) -> str | None:
+        """The role that it brings along; None for that of the environment."""
+        return None if self.existing is None else self.existing.execution_role_arn
 
     @property
     def all_instance_types(self) -> tuple[str, ...]:

@@ -71,6 +71,9 @@ class NodeExecutionRole(Construct):
 
     ``encryption_keys``: further KMS keys that nodes may decrypt with. Default: none.
 
+    ``others``: ARNs of roles that some groups run under in its place, in the stack's account: they get the policy too,
+    and nothing else of them is touched. Default: none.
+
     ``volume_key``: the KMS key of the nodes' volumes, on which HyperPod makes grants as this role. Default: none.
 
     Role and policy are deleted with their stack, as the ``HyperPodCluster`` is, and kept where an update replaces them.
@@ -88,6 +91,7 @@ class NodeExecutionRole(Construct):
         security_groups: Sequence[ec2.ISecurityGroup],
         encryption_keys: Sequence[kms.IKey] = (),
         volume_key: kms.IKey | None = None,
+        others: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
         for argument, given in (("subnets", subnets), ("security_groups", security_groups)):
@@ -120,7 +124,7 @@ class NodeExecutionRole(Construct):
                     volume_key_arn=None if volume_key is None else volume_key.key_arn,
                 ),
             },
-            roles=[self._role.role_name],
+            roles=[self._role.role_name, *(arn.rpartition("/")[2] for arn in others)],
         )
         goes_with_its_stack(cast("iam.CfnRole", self._role.node.default_child), self._policy)
         acknowledge(self, _reasons(bucket, self))

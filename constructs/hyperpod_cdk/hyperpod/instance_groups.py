@@ -9,12 +9,13 @@ from typing import Literal, Protocol, get_args
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sagemaker as sagemaker
 
-from hyperpod_cdk.catalog import hyperpod, kubernetes, regions
+from hyperpod_cdk.catalog import arns, hyperpod, kubernetes, regions
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config import instance_group as fields
 from hyperpod_cdk.config.arguments import is_token, problems
+from hyperpod_cdk.config.eks import ROLE_ARN
 
 Capacity = Literal["on_demand", "spot", "training_plan"]
 DeepHealthCheck = Literal["instance_stress", "instance_connectivity"]
@@ -154,6 +155,11 @@ class InstanceGroup:
     ``on_init_complete``: the script that runs after HyperPod itself has set up the node, without ``on_create``.
     Default: none.
 
+    ``execution_role_arn``: a role of one's own, of the stack's account. Default: the cluster's.
+
+    ``cluster_network``: the group has no subnets and security groups of its own but the cluster's, as a group that was
+    made without ``OverrideVpcConfig``, which HyperPod never changes; ``subnet`` is then where nodes are counted.
+
     ``stated_types``: rows of one's own, by name, for types that the catalog does not know or whose row is wrong.
     Default: none.
 
@@ -186,6 +192,8 @@ class InstanceGroup:
     patching: PatchingLike | None = None
     on_create: str | None = None
     on_init_complete: str | None = None
+    execution_role_arn: str | None = None
+    cluster_network: bool = False
     stated_types: Mapping[str, catalog.InstanceType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -234,15 +242,17 @@ class InstanceGroup:
             else None,
             instance_count=self.count if count is None else count,
             min_instance_count=self.min_count,
-            execution_role=execution_role_arn,
+            execution_role=self.execution_role_arn or execution_role_arn,
             life_cycle_config=cfn.ClusterLifeCycleConfigProperty(
                 source_s3_uri=lifecycle_source_s3_uri,
                 on_create=self.script if self.on_init_complete is None else None,
                 on_init_complete=self.on_init_complete,
             ),
             threads_per_core=self.resolved_threads_per_core,
-            # always, though the cluster has a network of its own: that one can never change, this goes with the group
-            override_vpc_config=cfn.VpcConfigProperty(
+            # though the cluster has a network of its own: that one can never change, this goes with the group
+            override_vpc_config=None
+            if self.cluster_network
+            else cfn.VpcConfigProperty(
                 security_group_ids=[group.security_group_id for group in self.security_groups],
                 subnets=[self.subnet.subnet_id],
             ),
@@ -297,6 +307,12 @@ class InstanceGroup:
         for name in self.types if here["region"] else ():
             if problem := rules.ultraserver_region_problem(name, region=region):
                 return f"{'instance_type' if self.instance_type else 'instance_types'} {problem}"
+        role = self.execution_role_arn
+        if role is not None and not is_token(role) and here["account"] and here["region"]:
+            of_region = regions.partition_of(region) or role.split(":")[1]
+            key = "execution_role_arn"
+            if problem := arns.home_problem("a role", role, partition=of_region, account=account, key=key):
+                return f"{key} {problem}"
         if self.training_plan_arn is None or is_token(self.training_plan_arn):
             return None
         partition = (regions.partition_of(region) if here["region"] else None) or self.training_plan_arn.split(":")[1]
@@ -314,6 +330,8 @@ class InstanceGroup:
         words = {"capacity": self.capacity, "network_interface": self.network_interface, "count": self.count}
         yield from (each.replace(":", "", 1) for each in problems(fields.InstanceGroup, words))
         yield from _pattern_problem("name", self.name, hyperpod.INSTANCE_GROUP_NAME)
+        if self.execution_role_arn is not None:
+            yield from _pattern_problem("execution_role_arn", self.execution_role_arn, ROLE_ARN)
         yield from self._type_problems()
         yield from self._count_problems()
         yield from self._network_problems()

@@ -116,7 +116,7 @@ def _read_settings(node: Node, draft: Draft) -> None:
         section["autoscaling"] = "karpenter" if scaling.text("Mode") == "Enable" else "disabled"
         scaling.asked.update(("AutoScalerType", "Status", "FailureMessage"))
         scaling.rest()
-    if node.has("ClusterRole"):
+    if node.has("ClusterRole") and not draft.known.is_takeover:
         log.note(
             "changed",
             f"{node.text('ClusterRole')} is not used: the environment makes a role for Karpenter",
@@ -404,6 +404,8 @@ def _read_roles(draft: Draft, node: Node) -> None:
                 roles.setdefault(arn, row.place("ExecutionRole"))
     for arn, at in roles.items():
         draft.home(arn, at)
+        if draft.known.is_takeover:
+            continue
         draft.log.note(
             "changed",
             f"{arn} is not used: the environment makes the execution role of its nodes; what else its policies allow"

@@ -66,6 +66,7 @@ class Group:
     lustre: dict[str, int] | None = None
     more: dict[str, Any] = field(default_factory=dict)
     is_restricted: bool = False
+    existing: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -337,7 +338,7 @@ class Draft:
         entry |= group.more
         entry |= {"labels": group.labels, "taints": group.taints, "image": group.image, "patching": group.patching}
         entry |= {"on_create": None if group.on_create == DEFAULT_SCRIPT else group.on_create}
-        entry["on_init_complete"] = group.on_init_complete
+        entry |= {"on_init_complete": group.on_init_complete, "existing": group.existing}
         entry = {key: value for key, value in entry.items() if value not in (None, {}, [])}
         if group.volume_gib != DEFAULT_VOLUME_GIB:
             entry["volume_gib"] = group.volume_gib

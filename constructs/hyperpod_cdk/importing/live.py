@@ -111,10 +111,10 @@ def read_living_cluster(aws: Api, name: str, known: Known, log: Log) -> Draft:
     create_cluster.read_cluster(node, draft)
     log.raise_errors()
     _read_pins(asking, draft, cluster, tags or ())
-    _read_nodes(asking, draft, str(cluster.get("ClusterName", name)))
+    _read_nodes(asking, draft, cluster)
     _read_plans(asking, draft)
     _read_scripts(asking, cluster)
-    if "autoscaling" in draft.hyperpod and draft.hyperpod["autoscaling"] == "karpenter":
+    if draft.hyperpod.get("autoscaling") == "karpenter" and not known.is_takeover:
         log.note(
             "lost",
             "Karpenter's node pools are in Kubernetes, which was not read, and AWS does not tell which groups they"
@@ -136,6 +136,17 @@ def read_living_cluster(aws: Api, name: str, known: Known, log: Log) -> Draft:
 def _as_it_stands(draft: Draft, cluster: Mapping[str, Any], eks: EksClusterAnswer | None) -> None:
     """Say of the cluster what HyperPod never lets change, and leave out what no stack can own."""
     vpc = cluster.get("VpcConfig") or {}
+    _say_networks(draft, cluster)
+    _say_roles(draft, cluster)
+    if draft.hyperpod.get("autoscaling") == "karpenter":
+        draft.hyperpod["existing_karpenter_pools"] = True
+        draft.log.note(
+            "unsafe",
+            "which groups Karpenter scales is in Kubernetes, which was not read: write count: 0 for each that a"
+            " HyperpodNodeClass names ('kubectl get hyperpodnodeclasses -o yaml'); its nodes stay. With another count"
+            " every later deployment brings the group back to it",
+            path="hyperpod.instance_groups",
+        )
     draft.network["existing"]["cluster_subnet_ids"] = list(vpc.get("Subnets", ()))
     groups = list(vpc.get("SecurityGroupIds", ()))
     if eks is not None and len(groups) == 1 and groups[0] in eks.security_group_ids:
@@ -157,6 +168,45 @@ def _as_it_stands(draft: Draft, cluster: Mapping[str, Any], eks: EksClusterAnswe
         " command does once the file is there",
         path="hyperpod.cluster_name",
     )
+
+
+def _say_networks(draft: Draft, cluster: Mapping[str, Any]) -> None:
+    free = free_groups(cluster)
+    for index, group in enumerate(draft.groups):
+        if group.is_restricted or group.name not in free:
+            continue
+        group.existing["cluster_network"] = True
+        zones = [zone for each in group.subnets if (zone := draft.known.subnet_zones.get(each))]
+        group.zone = group.zone or next(iter(zones), None)
+        if len(set(zones)) > 1:
+            draft.log.note(
+                "unsafe",
+                f"{group.name} has no subnets of its own, which HyperPod never changes: new nodes can come up in any of"
+                f" {', '.join(dict.fromkeys(zones))}. EFA traffic and volumes do not cross zones",
+                at=group.at,
+                path=f"hyperpod.instance_groups[{index}].existing.cluster_network",
+            )
+
+
+def _say_roles(draft: Draft, cluster: Mapping[str, Any]) -> None:
+    """Leave the role of most groups to the environment, and name that of each other group."""
+    of_group = {str(row["InstanceGroupName"]): str(row["ExecutionRole"]) for row in cluster.get("InstanceGroups") or ()}
+    count = Counter(of_group.values())
+    for place, arn in enumerate(sorted(count, key=lambda arn: (-count[arn], arn))):
+        names = [name for name, role in of_group.items() if role == arn]
+        if place == 0:
+            said = f"{arn} comes under the environment: a deployment replaces its policies by those of its nodes"
+            draft.log.note("changed", f"{said}; what else they allow is lost", path="hyperpod.instance_groups")
+            continue
+        for group in draft.groups:
+            if group.name in names and not group.is_restricted:
+                group.existing["execution_role_arn"] = arn
+        draft.log.note(
+            "changed",
+            f"{arn} of {', '.join(names)} stays yours, and no stack owns it: a deployment attaches the policy of nodes"
+            " to it, and changes nothing else of it",
+            path="hyperpod.instance_groups",
+        )
 
 
 def _refuse(label: str, message: str) -> NoReturn:
@@ -366,7 +416,7 @@ def _name(system: LustreAnswer, taken: Sequence[str]) -> str:
 
 def _read_pins(asking: Asking, draft: Draft, cluster: Mapping[str, Any], tags: Iterable[Mapping[str, Any]]) -> None:
     """Name the zones that parameters of AWS's set-up stack asked for and its template did not give to the group."""
-    free = {str(row["InstanceGroupName"]) for row in cluster.get("InstanceGroups") or () if not is_pinned(row)}
+    free = free_groups(cluster)
     stack = next((str(each.get("Value")) for each in tags if each.get("Key") == "aws:cloudformation:stack-id"), None)
     if not free or stack is None:
         return
@@ -389,9 +439,10 @@ def _read_pins(asking: Asking, draft: Draft, cluster: Mapping[str, Any], tags: I
             )
 
 
-def is_pinned(row: Mapping[str, Any]) -> bool:
-    """Say whether a group of a cluster has subnets of its own."""
-    return bool((row.get("OverrideVpcConfig") or {}).get("Subnets"))
+def free_groups(cluster: Mapping[str, Any]) -> set[str]:
+    """Give the names of the groups of a cluster that have no subnets of their own."""
+    rows = cluster.get("InstanceGroups") or ()
+    return {str(row["InstanceGroupName"]) for row in rows if not (row.get("OverrideVpcConfig") or {}).get("Subnets")}
 
 
 def _pins(parameters: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -408,8 +459,10 @@ def _pins(parameters: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
                 yield str(row.get("InstanceGroupName")), str(row["TargetAvailabilityZoneId"])
 
 
-def _read_nodes(asking: Asking, draft: Draft, cluster: str) -> None:
+def _read_nodes(asking: Asking, draft: Draft, found: Mapping[str, Any]) -> None:
     """Give a group that may stand in several zones the one in which all of its nodes stand."""
+    cluster = str(found["ClusterName"])
+    free = free_groups(found)
     for index, group in enumerate(draft.groups):
         zones = {draft.known.subnet_zones.get(each) for each in group.subnets}
         if group.zone or len(zones) < 2:
@@ -432,10 +485,16 @@ def _read_nodes(asking: Asking, draft: Draft, cluster: str) -> None:
         stand = Counter(asking.each("node", lambda node: _zone_of(asking, cluster, node), nodes or (), path=path))
         if not nodes or sum(stand.values()) < len(nodes):
             continue
-        (first, *others) = stand
+        # the zone of most, where the file pins nothing
+        (first, *others) = [zone for zone, _ in stand.most_common()]
+        is_free = draft.known.is_takeover and group.name in free
+        if is_free:
+            group.zone = first
         if others:
             counts = ", ".join(f"{number} in {zone}" for zone, number in sorted(stand.items()))
             asking.log.note("unsafe", f"{group.name} is spread over zones: {counts}", at=group.at, path=path)
+            continue
+        if is_free:
             continue
         group.zone = first
         asking.log.note(

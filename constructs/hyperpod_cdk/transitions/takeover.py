@@ -1,6 +1,6 @@
-"""Takes over a HyperPod cluster that stands: CloudFormation imports it, and its execution role, as they are.
+"""Takes over a HyperPod cluster that stands: CloudFormation imports it and its roles as they are.
 
-Two IMPORT change sets, one for each stack that is to hold something, with templates that say what AWS has. An import
+An IMPORT change set for each stack that is to hold something, with templates that say what AWS has. An import
 changes nothing of what it takes in; what the environment's own templates say otherwise the next deployment changes,
 and a takeover is refused where that would replace anything, lose a node, or is not known. CloudFormation user guide,
 "Import AWS resources into a CloudFormation stack manually". 'cdk import' is of no use here: it takes a stack of the app
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
-from hyperpod_cdk.importing.live import is_pinned
+from hyperpod_cdk.importing.live import free_groups
 from hyperpod_cdk.living.facts import canonical
 from hyperpod_cdk.living.hyperpod import described_in_template
 from hyperpod_cdk.living.look import reading
@@ -64,6 +64,8 @@ class Takeover:
     taken: tuple[Taken, ...] = ()
     refusals: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
+    counted: tuple[str, ...] = ()
+    """Groups of a cluster with Karpenter to which the file gives a count."""
 
     @property
     def open(self) -> tuple[Taken, ...]:
@@ -87,15 +89,19 @@ def _planned(aws: Api, head: Assembly, cluster: str) -> Takeover:
     if refusals or len(resources) != 1:
         return Takeover(cluster=cluster, refusals=tuple(refusals) or ("the stacks make no HyperPod cluster",))
     (resource,) = resources
-    role = _role_of(head, resource)
-    if role is None:
-        return Takeover(cluster=cluster, refusals=("the stacks give the cluster no execution role of their own",))
-    (role_arn,) = {str(row["ExecutionRole"]) for row in answer["InstanceGroups"]}
+    role, refusal = _role_to_take(answer, head, resource)
+    refusals = [*refusal, *_of_no_zone(answer, resource), *_of_karpenter(answer, head, resource)]
+    if refusals:
+        return Takeover(cluster=cluster, refusals=tuple(refusals))
+    karpenter = target(head, resource.stack, resource.properties.get("ClusterRole"))
+    roles = [(role[0], role[1])] if role else []
+    if karpenter is not None and answer.get("ClusterRole"):
+        roles.append((karpenter, str(answer["ClusterRole"])))
     taken = (
-        _take_role(aws, head, role, role_arn.rpartition("/")[2]),
+        *(_take_role(aws, head, made, arn.rpartition("/")[2]) for made, arn in roles),
         _take_cluster(aws, head, resource, answer),
     )
-    standing = tuple(_as_it_stands(aws, each) for each in _worded(head, taken))
+    standing = tuple(_as_it_stands(aws, each, taken) for each in _worded(head, taken))
     refused, later = _judged(head, standing)
     owned = [
         f"{each.id} belongs to the CloudFormation stack {owner} already, which has to confirm first: give it"
@@ -103,7 +109,9 @@ def _planned(aws: Api, head: Assembly, cluster: str) -> Takeover:
         for each in standing
         if not each.is_there and (owner := _owner(aws, each)) is not None
     ]
-    return Takeover(cluster=cluster, taken=standing, refusals=(*owned, *_of_no_zone(answer), *refused), later=later)
+    return Takeover(
+        cluster=cluster, taken=standing, refusals=(*owned, *refused), later=later, counted=_counted(answer, resource)
+    )
 
 
 def _unfit(answer: Mapping[str, Any], head: Assembly, cluster: str) -> Iterator[str]:
@@ -116,50 +124,88 @@ def _unfit(answer: Mapping[str, Any], head: Assembly, cluster: str) -> Iterator[
         yield (
             f"{cluster} has restricted instance groups, whose roles and file systems are not taken over; {_A_SECOND}"
         )
-    groups = answer.get("InstanceGroups") or ()
-    by_role: dict[str, list[str]] = {}
-    for row in groups:
-        by_role.setdefault(str(row["ExecutionRole"]), []).append(str(row["InstanceGroupName"]))
-    if len(by_role) > 1:
-        told = "; ".join(f"{role}: {', '.join(sorted(by_role[role]))}" for role in sorted(by_role))
-        yield (
-            f"its groups run under {len(by_role)} execution roles ({told}), and the stacks have one for all."
-            f" {_ANOTHER.format(what='the role of a group', like='under the role that is to stay')}"
-        )
-    if (answer.get("AutoScaling") or {}).get("Mode") == "Enable":
-        yield (
-            "Karpenter scales it with a role of its own, and its node pools are in Kubernetes: neither is taken in;"
-            f" {_A_SECOND}"
-        )
     stated = list(head.of_type(_CLUSTER))
     name = stated[0].properties.get("ClusterName") if stated else answer.get("ClusterName")
     if name != answer.get("ClusterName"):
         yield f"the file says hyperpod.cluster_name: {name}, the cluster is {answer.get('ClusterName')}"
 
 
-def _of_no_zone(answer: Mapping[str, Any]) -> Iterator[str]:
-    """Say which groups may stand anywhere, which the stacks would change."""
-    if free := sorted(str(row["InstanceGroupName"]) for row in answer["InstanceGroups"] if not is_pinned(row)):
+_A_SECOND: Final = "deploy a second one: another hyperpod.cluster_name and EKS cluster, then move the work"
+_NAME: Final = "InstanceGroupName"
+
+
+def _groups_of(cluster: Resource) -> list[Mapping[str, Any]]:
+    groups = cluster.properties.get("InstanceGroups")
+    return [each for each in groups if isinstance(each, dict)] if isinstance(groups, list) else []
+
+
+def _role_to_take(
+    answer: Mapping[str, Any], head: Assembly, cluster: Resource
+) -> tuple[tuple[Resource, str] | None, list[str]]:
+    """Give the execution role of the stacks with that of the groups that they put under it, or why there is no one."""
+    made: Resource | None = None
+    ours = set()
+    for each in _groups_of(cluster):
+        found = target(head, cluster.stack, each.get("ExecutionRole"))
+        if found is not None and found.type == _ROLE:
+            made = found
+            ours.add(each.get(_NAME))
+    by_role: dict[str, list[str]] = {}
+    for row in answer.get("InstanceGroups") or ():
+        if row[_NAME] in ours:
+            by_role.setdefault(str(row["ExecutionRole"]), []).append(str(row[_NAME]))
+    if made is None or not by_role:
+        # every group brings its own along, which stays whose it is
+        return None, []
+    if len(by_role) == 1:
+        return (made, next(iter(by_role))), []
+    told = "; ".join(f"{role}: {', '.join(sorted(by_role[role]))}" for role in sorted(by_role))
+    refusal = (
+        f"its groups run under {len(by_role)} execution roles ({told}), and the file puts them under one. HyperPod"
+        " never changes the role of a group: write existing.execution_role_arn into the groups of all roles but one"
+    )
+    return None, [refusal]
+
+
+def _of_no_zone(answer: Mapping[str, Any], cluster: Resource) -> Iterator[str]:
+    """Say which groups may stand anywhere and are pinned to a zone by the stacks."""
+    pinned = {each.get(_NAME) for each in _groups_of(cluster) if each.get("OverrideVpcConfig")}
+    if free := sorted(free_groups(answer) & pinned):
         yield (
             f"{', '.join(free)}: no subnets of {'its' if len(free) == 1 else 'their'} own (OverrideVpcConfig), and the"
-            " stacks pin every group to one zone."
-            f" {_ANOTHER.format(what='that', like='in the subnet of one zone')}"
+            " file puts every group into the subnet of its zone, which HyperPod never changes: write existing:"
+            f" {{cluster_network: true}} into {'the group' if len(free) == 1 else 'each of them'}"
         )
 
 
-_A_SECOND: Final = "deploy a second one: another hyperpod.cluster_name and EKS cluster, then move the work"
-_ANOTHER: Final = (
-    "HyperPod never changes {what}: add a group like each of them {like}, move the work, delete the old group, and"
-    " import again"
-)
-"""SageMaker API reference, UpdateCluster: what of a group that exists cannot change."""
+def _of_karpenter(answer: Mapping[str, Any], head: Assembly, cluster: Resource) -> Iterator[str]:
+    """Say where the stacks would take Karpenter away, or write a second set of its objects."""
+    if not _is_scaled(answer):
+        return
+    if not _is_scaled(resolve(head, cluster.stack, dict(cluster.properties))):
+        yield "Karpenter scales it, and the file does not say so: write hyperpod.autoscaling: karpenter"
+        return
+    if not answer.get("ClusterRole"):
+        yield f"Karpenter scales it, and DescribeCluster tells no ClusterRole of it; {_A_SECOND}"
+    manifests = (json.dumps(dict(each.properties), default=str) for each in head.of_type(_MANIFEST))
+    if any("HyperpodNodeClass" in each for each in manifests):
+        yield (
+            "Karpenter's node pools are in Kubernetes, and the file makes others for the same groups, or changes"
+            " them, for which Karpenter replaces their nodes: write hyperpod.existing_karpenter_pools: true, and remove"
+            " karpenter_pools"
+        )
 
 
-def _role_of(head: Assembly, cluster: Resource) -> Resource | None:
-    groups = cluster.properties.get("InstanceGroups")
-    first = groups[0] if isinstance(groups, list) and groups else {}
-    found = target(head, cluster.stack, first.get("ExecutionRole"))
-    return found if found is not None and found.type == _ROLE else None
+def _counted(answer: Mapping[str, Any], cluster: Resource) -> tuple[str, ...]:
+    numbers = {each.get(_NAME): each.get("InstanceCount") for each in _groups_of(cluster)} if _is_scaled(answer) else {}
+    return tuple(str(name) for name, count in numbers.items() if isinstance(count, int | float) and count > 0)
+
+
+def _is_scaled(cluster: Mapping[str, Any]) -> bool:
+    return (cluster.get("AutoScaling") or {}).get("Mode") == "Enable"
+
+
+_MANIFEST: Final = "Custom::AWSCDK-EKS-KubernetesResource"
 
 
 def _take_cluster(aws: Api, head: Assembly, resource: Resource, answer: Mapping[str, Any]) -> Taken:
@@ -218,15 +264,16 @@ def _body(kind: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"Type": kind, "DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain", "Properties": dict(properties)}
 
 
-def _as_it_stands(aws: Api, each: Taken) -> Taken:
-    """Say whether its stack has it; raises NotTaken where the stack holds something else."""
+def _as_it_stands(aws: Api, each: Taken, taken: Sequence[Taken]) -> Taken:
+    """Say whether its stack has it; raises NotAnswered where the stack holds something that no takeover began with."""
     rows = _rows(aws, each.stack.name)
+    ours = {other.logical_id: other.id for other in taken if other.stack.name == each.stack.name}
     mine = [row for row in rows if row["LogicalResourceId"] == each.logical_id]
     if mine and mine[0].get("PhysicalResourceId") == each.id:
         (stack,) = aws.send("cloudformation", "describe_stacks", StackName=each.stack.name)["Stacks"]
         given = {row["OutputKey"] for row in stack.get("Outputs", ())}
         return replace(each, is_there=True, is_given=set(each.outputs) <= given)
-    if rows:
+    if any(row.get("PhysicalResourceId") != ours.get(row["LogicalResourceId"]) for row in rows):
         raise NotAnswered(
             f"the stack {each.stack.name} stands already, and without {each.id}: a takeover begins before the first"
             " deployment of the environment"
@@ -295,9 +342,6 @@ def _worded(head: Assembly, taken: Sequence[Taken]) -> Iterator[Taken]:
         yield replace(each, body={**each.body, "Properties": worded(each.body["Properties"], dict(stated), dict(told))})
 
 
-_NAME: Final = "InstanceGroupName"
-
-
 def _are_groups(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, Mapping) and _NAME in each for each in value)
 
@@ -305,11 +349,20 @@ def _are_groups(value: Any) -> bool:
 def _judged(head: Assembly, taken: Sequence[Taken]) -> tuple[list[str], tuple[str, ...]]:
     """Give why the next deployment must not follow, and what it changes of what was taken over."""
     ids = {(each.stack.name, each.logical_id): each.id for each in taken}
+    names = dict.fromkeys(each.stack.name for each in taken)
     base = Assembly(
         environment=head.environment,
         stacks=tuple(
-            replace(each.stack, template={"Resources": {each.logical_id: each.body}, "Outputs": each.outputs})
-            for each in taken
+            replace(
+                head.by_name[name],
+                template={
+                    "Resources": {each.logical_id: each.body for each in taken if each.stack.name == name},
+                    "Outputs": {
+                        key: output for each in taken if each.stack.name == name for key, output in each.outputs.items()
+                    },
+                },
+            )
+            for name in names
         ),
     )
     before, after = grounded(base, ids), grounded(head, ids)
@@ -334,10 +387,14 @@ class Import:
 
     def run(self, takeover: Takeover) -> bool:
         """Import what is still open; False where CloudFormation refuses or fails. Raises NotAnswered."""
-        return all(self._one(each) for each in takeover.open)
+        return all(self._one(each, takeover) for each in takeover.open)
 
-    def _one(self, each: Taken) -> bool:
-        name, template = each.stack.name, {"Resources": {each.logical_id: each.body}}
+    def _one(self, each: Taken, takeover: Takeover) -> bool:
+        # one after another: what the next one of the same stack refers to is in it by then
+        name = each.stack.name
+        mine = [other for other in takeover.taken if other.stack.name == name]
+        so_far = mine[: mine.index(each) + 1]
+        template = {"Resources": {other.logical_id: other.body for other in so_far}}
         if not each.is_there:
             self.say(f"{name}: imports {each.type} {each.id}")
             wanted = {
@@ -346,16 +403,16 @@ class Import:
                 "ResourceIdentifier": dict(each.identifier),
             }
             more = {"ChangeSetType": "IMPORT", "ResourcesToImport": [wanted]}
-            if not self._change(each, template, "IMPORT_COMPLETE", **more):
+            if not self._change(name, template, "IMPORT_COMPLETE", **more):
                 return False
         if each.outputs:
             self.say(f"{name}: gives {each.id} to the other stack")
-            return self._change(each, {**template, "Outputs": each.outputs}, "UPDATE_COMPLETE", ChangeSetType="UPDATE")
+            return self._change(name, {**template, "Outputs": each.outputs}, "UPDATE_COMPLETE", ChangeSetType="UPDATE")
         return True
 
-    def _change(self, each: Taken, template: Mapping[str, Any], wanted: str, **more: Any) -> bool:
+    def _change(self, name: str, template: Mapping[str, Any], wanted: str, **more: Any) -> bool:
         """Make a change set and execute it; False where CloudFormation refuses, or it does not end as wanted."""
-        name, aws = each.stack.name, self.aws
+        aws = self.aws
         self._drop_old(name)
         named = {"StackName": name, "ChangeSetName": CHANGE_SET}
         body = json.dumps(template, default=str)
@@ -381,7 +438,7 @@ class Import:
         status = str(self._until(lambda: self._stack(name), "StackStatus", "_IN_PROGRESS")["StackStatus"])
         self.say(f"{name}: {status}")
         if status != wanted:
-            self.say(f"{name}: {self._reason(each)}; nothing of {each.id} was changed")
+            self.say(f"{name}: {self._reason(name)}; nothing was changed of what it was to hold")
         return status == wanted
 
     def _drop_old(self, stack: str) -> None:
@@ -407,10 +464,14 @@ class Import:
             self.pause(2)
         raise NotAnswered("CloudFormation did not come to an end; the same command goes on from what it has")
 
-    def _reason(self, each: Taken) -> str:
-        events = self.aws.send("cloudformation", "describe_stack_events", StackName=each.stack.name)["StackEvents"]
-        failed = (row for row in events if str(row["ResourceStatus"]).endswith("_FAILED"))
-        return next((str(row.get("ResourceStatusReason", "")) for row in failed), "CloudFormation does not say why")
+    def _reason(self, name: str) -> str:
+        events = self.aws.send("cloudformation", "describe_stack_events", StackName=name)["StackEvents"]
+        # of a resource that fails, else of the stack that goes back; the newest event comes first
+        for ending in ("_FAILED", "ROLLBACK_IN_PROGRESS"):
+            for row in events:
+                if str(row["ResourceStatus"]).endswith(ending) and (reason := row.get("ResourceStatusReason")):
+                    return str(reason)
+        return "CloudFormation does not say why"
 
 
 def lines(takeover: Takeover) -> Iterator[str]:
@@ -422,12 +483,18 @@ def lines(takeover: Takeover) -> Iterator[str]:
     for each in takeover.taken:
         state = "is there already" if each.is_there else "comes under it by IMPORT, as it is"
         yield f"{each.stack.name}: {each.type} {each.id} {state}"
+    if counted := takeover.counted:
+        yield (
+            f"Karpenter: {', '.join(counted)} keep the count that the file says. If a HyperpodNodeClass names one of"
+            " them, write count: 0 before you deploy; its nodes stay."
+        )
     yield "The VPC, its subnets, the EKS cluster, its add-ons and file systems stay references: no stack owns them."
     if takeover.later:
         yield "The next 'hyperpod-cdk deploy' then changes of them, in place:"
         yield from (f"  {each}" for each in takeover.later)
-        yield "  Policies of the role that are not the environment's go with that, seconds before its own are there."
-    stacks = [each.stack.name for each in reversed(takeover.taken)]
+        if any(each.type == _ROLE for each in takeover.taken):
+            yield "  Policies of a role that are not the environment's go with that, seconds before its own are there."
+    stacks = dict.fromkeys(each.stack.name for each in reversed(takeover.taken))
     yield "The way back, until that deployment: delete the stacks; DeletionPolicy: Retain keeps what they hold:"
     yield from (f"  aws cloudformation delete-stack --stack-name {each}" for each in stacks)
-    yield "After it the environment owns both: 'hyperpod-cdk destroy' then deletes the cluster with its role."
+    yield "After it the environment owns them: 'hyperpod-cdk destroy' then deletes the cluster and each role above."

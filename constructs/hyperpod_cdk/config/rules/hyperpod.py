@@ -125,7 +125,7 @@ def autoscaled_groups_can_scale(environment: Environment, path: DataPath, group:
 
 @BOOK.whole
 def pools_go_with_autoscaling(environment: Environment) -> Iterator[Problem]:
-    """Refuse pools of an autoscaler that is off, and one pool too large that nobody wrote."""
+    """Refuse pools of an autoscaler that is off, those of two makers, and one pool too large that nobody wrote."""
     section = environment.hyperpod
     if section.karpenter_pools and section.autoscaling != "karpenter":
         yield Problem(
@@ -134,7 +134,20 @@ def pools_go_with_autoscaling(environment: Environment) -> Iterator[Problem]:
             " or remove karpenter_pools",
         )
     count, most = len(section.autoscaled_groups), hyperpod.KARPENTER_POOL_GROUPS.maximum or 0
-    if not section.karpenter_pools and count > most:
+    at = ("hyperpod", "existing_karpenter_pools")
+    if section.existing_karpenter_pools and section.autoscaling != "karpenter":
+        yield Problem(
+            at,
+            f"must go with autoscaling: karpenter, got autoscaling: {section.autoscaling}; set autoscaling: karpenter,"
+            " or remove existing_karpenter_pools",
+        )
+    if section.existing_karpenter_pools and section.karpenter_pools:
+        yield Problem(
+            at,
+            "cannot be set together with karpenter_pools, which are created; remove karpenter_pools, or remove"
+            " existing_karpenter_pools",
+        )
+    if not section.karpenter_pools and not section.existing_karpenter_pools and count > most:
         yield Problem(
             _AT,
             f"needs karpenter_pools for more than {most} groups with count: 0, which one pool cannot hold, got {count};"

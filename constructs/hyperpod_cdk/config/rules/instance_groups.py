@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hyperpod_cdk.catalog import hyperpod, images, instance_types, kubernetes, regions
+from hyperpod_cdk.catalog import arns, hyperpod, images, instance_types, kubernetes, regions
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config.environment import Environment
@@ -110,6 +110,27 @@ def unlisted_zone(environment: Environment, path: DataPath, az_id: str) -> Itera
         )
     if problem:
         yield Problem(path, problem)
+
+
+@BOOK.each(groups)
+def adopted_groups_are_of_this_cluster(
+    environment: Environment, path: DataPath, group: InstanceGroup
+) -> Iterator[Problem]:
+    """Refuse roles of other accounts, and nodes in the cluster's own subnets where these are not named."""
+    key = "execution_role_arn"
+    if (role := group.execution_role_arn) and (
+        problem := arns.home_problem(
+            "a role", role, partition=environment.partition, account=environment.account, key=key
+        )
+    ):
+        yield Problem((*path, "existing", key), problem)
+    network = environment.network.existing
+    if group.is_in_cluster_network and not (network and network.cluster_subnet_ids):
+        yield Problem(
+            (*path, "existing", "cluster_network"),
+            "needs network.existing.cluster_subnet_ids, the subnets of the cluster that exists, got none; name them, or"
+            " remove cluster_network",
+        )
 
 
 @BOOK.each(groups)

@@ -28,6 +28,7 @@ _ACTIONS: Final = (("AlarmActions",), ("InsufficientDataActions",), ("OKActions"
 _ADDRESS: Final = "AWS::EC2::EIP"
 _FILE_SYSTEM: Final = "AWS::FSx::FileSystem"
 _DEPLOYMENT: Final = "Custom::CDKBucketDeployment"
+_NODE_COUNTS: Final = "Custom::HyperPodNodeCounts"
 _MANIFEST: Final = "Custom::AWSCDK-EKS-KubernetesResource"
 RESTRICTED: Final = "RestrictedInstanceGroups"
 GROUPS: Final = ("InstanceGroups", RESTRICTED)
@@ -226,7 +227,13 @@ def _of_count(base: Assembly, head: Assembly, change: PropertyChange) -> Iterato
     elif before or str(change.before) == "0":
         yield "counted"
     elif not isinstance(change.before, Reference | Unknown):
-        yield "handed over"
+        yield "counted" if _is_imported_with_karpenter(base) else "handed over"
+
+
+def _is_imported_with_karpenter(base: Assembly) -> bool:
+    """Whether Karpenter scales the cluster and no resource has read its counts yet, as after 'import --takeover'."""
+    scaled = any(_below(each.properties, "AutoScaling", "Mode") == "Enable" for each in base.of_type(CLUSTER))
+    return scaled and next(iter(base.of_type(_NODE_COUNTS)), None) is None
 
 
 def _tells_more(head: Assembly, change: PropertyChange) -> bool:

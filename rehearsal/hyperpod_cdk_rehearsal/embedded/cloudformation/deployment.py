@@ -162,6 +162,10 @@ class Deployment:
     def _properties(self, definition: ResourceDefinition) -> dict[str, Any]:
         return self.prepared(definition, self.settings.tags)
 
+    def refers_to_what_stands(self) -> None:
+        """Let properties name what the stack has by now, as those of an import do, which deploys nothing."""
+        self._waits_for = {name: frozenset() for name, each in self.stack.resources.items() if each.exists}
+
     def prepared(self, definition: ResourceDefinition, tags: Mapping[str, str]) -> dict[str, Any]:
         """The properties as the resource gets them with tags of the stack; raises TemplateError."""
         resolved = self._resolver.properties(definition.properties)

@@ -115,6 +115,7 @@ def run_import(workspace: Workspace, settings: Settings, found: Sequence[Wanted]
     deployment = Deployment(workspace, settings, creating=False)
     try:
         for each in found:
+            deployment.refers_to_what_stands()
             _import(workspace, settings, deployment, each)
     except (WorkFailedError, TemplateError) as error:
         reason = error.message if isinstance(error, TemplateError) else f"Resource import failed: [{error}]"
