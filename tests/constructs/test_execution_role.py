@@ -220,6 +220,13 @@ def test_may_hand_on_the_key_of_its_volumes_and_no_other(stack: cdk.Stack) -> No
     }
 
 
+def test_other_roles_get_the_policy_and_nothing_else(stack: cdk.Stack) -> None:
+    make(stack, others=["arn:aws:iam::111122223333:role/ml/training", "arn:aws:iam::111122223333:role/plain"])
+    (policy,) = of_type(template_of(stack), "AWS::IAM::ManagedPolicy").values()
+    assert policy["Properties"]["Roles"] == [{"Ref": ROLE}, "training", "plain"]
+    assert list(of_type(template_of(stack), "AWS::IAM::Role")) == [ROLE]
+
+
 def test_names_what_is_given_twice_once(stack: cdk.Stack) -> None:
     subnet = ec2.Subnet.from_subnet_id(stack, "Twice", "subnet-0123456789abcdef0")
     NodeExecutionRole(

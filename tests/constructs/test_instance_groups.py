@@ -76,6 +76,17 @@ PLAIN = {
 }
 
 
+class TestAdopted:
+    def test_keeps_its_role_and_has_no_network(self, make: Make) -> None:
+        own = "arn:aws:iam::111122223333:role/ml/own"
+        plain = {key: value for key, value in PLAIN.items() if key != "OverrideVpcConfig"}
+        assert emitted(make(execution_role_arn=own, cluster_network=True)) == {**plain, "ExecutionRole": own}
+
+    def test_a_role_is_named_by_its_arn(self, make: Make) -> None:
+        with pytest.raises(ValueError, match='execution_role_arn must be the ARN of an IAM role, got "own"'):
+            make(execution_role_arn="own")
+
+
 class TestCloudFormation:
     def test_a_plain_group(self, make: Make) -> None:
         assert emitted(make()) == PLAIN
@@ -612,8 +623,30 @@ class TestRegion:
         assert problem is not None
         assert problem.startswith("availability_zone_id must be an availability zone ID ")
 
+    @pytest.mark.parametrize(
+        ("role", "problem"),
+        [
+            ("arn:aws:iam::111122223333:role/ml/own", None),
+            (
+                "arn:aws:iam::444455556666:role/own",
+                (
+                    "execution_role_arn must be a role of account 111122223333 in the partition aws, got"
+                    " arn:aws:iam::444455556666:role/own; set execution_role_arn: arn:aws:iam::111122223333:role/own"
+                ),
+            ),
+        ],
+    )
+    def test_a_role_of_its_own_must_be_the_accounts(self, make: Make, role: str, problem: str | None) -> None:
+        group = make(execution_role_arn=role)
+        assert group.region_problem(region="us-east-1", account="111122223333") == problem
+
     def test_nothing_is_compared_with_a_token(self, make: Make) -> None:
-        group = make(availability_zone_id="usw2-az1", capacity="training_plan", training_plan_arn=PLAN)
+        group = make(
+            availability_zone_id="usw2-az1",
+            capacity="training_plan",
+            training_plan_arn=PLAN,
+            execution_role_arn="arn:aws:iam::444455556666:role/own",
+        )
 
         assert group.region_problem(region=cdk.Aws.REGION, account=cdk.Aws.ACCOUNT_ID) is None
 

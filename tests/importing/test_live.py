@@ -266,3 +266,53 @@ def test_nowhere_to_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         2,
         "--cluster needs a region; give --region, or set AWS_REGION or one in the AWS profile\n",
     )
+
+
+def taken_over(tmp_path: Path, cluster: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Give the groups of the file of a takeover by name, and what is said of them."""
+    aws, _ = there.asked(sagemaker_DescribeCluster=cluster)
+    to = Place(target=tmp_path / "lab.yaml", root=PROJECT, schema=None)
+    found, text = imported_living(aws, "ml-cluster", Known(name="lab", is_takeover=True), to=to)
+    notes = [each.message for each in found.notes if each.path.startswith("hyperpod.")]
+    hyperpod = yaml.safe_load(text)["hyperpod"]
+    return {**hyperpod, "groups": {each["name"]: each for each in hyperpod["instance_groups"]}}, notes
+
+
+def test_a_takeover_keeps_what_never_changes_of_a_group(tmp_path: Path) -> None:
+    """The role of most groups becomes the environment's; a tie is decided by name."""
+    cluster = group(0, ExecutionRole="arn:aws:iam::111122223333:role/zeta")
+    hyperpod, notes = taken_over(tmp_path, cluster)
+    assert hyperpod["groups"]["h100"]["existing"] == {"execution_role_arn": "arn:aws:iam::111122223333:role/zeta"}
+    assert hyperpod["groups"]["system"]["existing"] == {"cluster_network": True}
+    assert hyperpod["groups"]["system"]["availability_zone_id"] == "use1-az4"
+    assert "existing_karpenter_pools" not in hyperpod
+    assert [each for each in notes if "no subnets" in each or "stays yours" in each or "comes under" in each] == [
+        (
+            "system has no subnets of its own, which HyperPod never changes: new nodes can come up in any of use1-az5,"
+            " use1-az4. EFA traffic and volumes do not cross zones"
+        ),
+        (
+            f"{there.ROLE_ARN} comes under the environment: a deployment replaces its policies by those of its nodes;"
+            " what else they allow is lost"
+        ),
+        (
+            "arn:aws:iam::111122223333:role/zeta of h100 stays yours, and no stack owns it: a deployment attaches the"
+            " policy of nodes to it, and changes nothing else of it"
+        ),
+    ]
+    assert not any("is not used" in each or "pinned to no zone" in each for each in notes)
+
+
+def test_a_takeover_of_a_group_without_nodes_counts_it_in_the_first_zone(tmp_path: Path) -> None:
+    hyperpod, _ = taken_over(tmp_path, group(1, TargetCount=0, CurrentCount=0, InstanceGroupName="empty"))
+    assert hyperpod["groups"]["empty"]["existing"] == {"cluster_network": True}
+    assert hyperpod["groups"]["empty"]["availability_zone_id"] in there.SUBNETS.values()
+
+
+def test_a_takeover_with_karpenter_leaves_its_pools(tmp_path: Path) -> None:
+    scaling = {"Mode": "Enable", "AutoScalerType": "Karpenter", "Status": "InService"}
+    cluster = described(AutoScaling=scaling, ClusterRole="arn:aws:iam::111122223333:role/karpenter")
+    hyperpod, notes = taken_over(tmp_path, cluster)
+    assert (hyperpod["autoscaling"], hyperpod["existing_karpenter_pools"]) == ("karpenter", True)
+    assert any(each.startswith("which groups Karpenter scales stands in Kubernetes") for each in notes)
+    assert not any("is not used" in each for each in notes)

@@ -278,14 +278,28 @@ def test_takeovers_of_other_clusters(build: Callable[[Builder], None], builder: 
     assert planned(reading(), head, "ml-cluster").open == ()
 
 
+def edited(text: str, edit: Callable[[Any], Any]) -> str:
+    """Change a file as its data."""
+    data = yaml.safe_load(text)
+    edit(data)
+    changed: str = yaml.safe_dump(data, sort_keys=False)
+    return changed
+
+
+def group(name: str, **more: Any) -> Callable[[Any], None]:
+    """Write something into a group."""
+
+    def edit(data: Any) -> None:
+        for each in data["hyperpod"]["instance_groups"]:
+            if each["name"] == name:
+                each.update(more)
+
+    return edit
+
+
 def scaled_by_karpenter(text: str) -> str:
     """Do what the import says about the groups that Karpenter scales."""
-    data = yaml.safe_load(text)
-    for group in data["hyperpod"]["instance_groups"]:
-        if group["name"] == "scaled":
-            group["count"] = 0
-    edited: str = yaml.safe_dump(data, sort_keys=False)
-    return edited
+    return edited(text, group("scaled", count=0))
 
 
 def groups_of(told: Any) -> dict[str, Any]:
@@ -306,11 +320,17 @@ def test_what_would_be_replaced_is_refused(builder: Builder, tmp_path: Path) -> 
         assert done(Takeover(cluster="ml-cluster"))[0]
         return "\n".join(lines(found))
 
-    as_it_is = refused(str)
-    assert as_it_is.startswith("ml-cluster cannot be taken over:")
-    assert "free: no subnets of its own (OverrideVpcConfig)" in as_it_is
-    other = refused(lambda text: text.replace(f"cluster_subnet_ids: [{', '.join(SUBNETS.values())}]", ""))
+    pinned_now = refused(lambda text: edited(text, group("free", existing=None)))
+    assert pinned_now.startswith("ml-cluster cannot be taken over:")
+    assert "free: no subnets of its own (OverrideVpcConfig)" in pinned_now
+    subnet = SUBNETS["use1-az4"]
+    other = refused(
+        lambda text: edited(text, lambda data: data["network"]["existing"].update(cluster_subnet_ids=[subnet]))
+    )
     assert "replace" in other
+    role = {"execution_role_arn": f"arn:aws:iam::{ACCOUNT}:role/other"}
+    assert "ExecutionRole" in refused(lambda text: edited(text, group("far", existing=role)))
+    assert "OverrideVpcConfig" in refused(lambda text: edited(text, group("far", existing={"cluster_network": True})))
     smaller = refused(lambda text: text.replace("threads_per_core: 1", "threads_per_core: 2"))
     assert "ThreadsPerCore" in smaller
     assert stacks(builder) == {}
