@@ -314,5 +314,5 @@ def test_a_takeover_with_karpenter_leaves_its_pools(tmp_path: Path) -> None:
     cluster = described(AutoScaling=scaling, ClusterRole="arn:aws:iam::111122223333:role/karpenter")
     hyperpod, notes = taken_over(tmp_path, cluster)
     assert (hyperpod["autoscaling"], hyperpod["existing_karpenter_pools"]) == ("karpenter", True)
-    assert any(each.startswith("which groups Karpenter scales stands in Kubernetes") for each in notes)
+    assert any(each.startswith("which groups Karpenter scales is in Kubernetes") for each in notes)
     assert not any("is not used" in each for each in notes)

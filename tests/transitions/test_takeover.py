@@ -482,7 +482,7 @@ def test_karpenter_without_a_role_of_its_own() -> None:
     aws, _ = scripted.asked(**{**ANSWERS, **with_cluster(**SCALED)})
     assert planned(aws, head_with(AutoScaling={"Mode": "Enable"}), "ml-cluster").refusals == (
         (
-            "Karpenter scales it, and DescribeCluster tells no ClusterRole of it; deploy beside it: another"
+            "Karpenter scales it, and DescribeCluster tells no ClusterRole of it; deploy a second one: another"
             " hyperpod.cluster_name and EKS cluster, then move the work"
         ),
     )
@@ -494,7 +494,7 @@ def test_a_second_set_of_node_pools_is_refused() -> None:
     head = head_with(manifests=objects, AutoScaling={"Mode": "Enable"})
     assert planned(aws, head, "ml-cluster").refusals == (
         (
-            "Karpenter's node pools stand in Kubernetes, and the file makes others for the same groups, or changes"
+            "Karpenter's node pools are in Kubernetes, and the file makes others for the same groups, or changes"
             " them, for which Karpenter replaces their nodes: write hyperpod.existing_karpenter_pools: true, and remove"
             " karpenter_pools"
         ),
