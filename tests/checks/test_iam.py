@@ -592,6 +592,18 @@ def test_roles_with_access_that_do_not_exist(run: Run, fake_aws: FakeAws) -> Non
     assert run(ACCESS, {"eks.admin_role_arns": [whole]}).status is Status.PASSED
 
 
+def test_an_execution_role_that_a_group_keeps_has_to_exist(run: Run, fake_aws: FakeAws) -> None:
+    kept = "arn:aws:iam::111122223333:role/ml/training-nodes"
+    fake_aws.answers.role = {"platform-admin": role(ADMIN), "training-nodes": role(kept.replace("ml/", ""))}
+    done = run(ACCESS, {"hyperpod.instance_groups[0].existing": {"execution_role_arn": kept}})
+    assert said(done) == [
+        (
+            "error: hyperpod.instance_groups[0].existing.execution_role_arn: must be the ARN that IAM has, got"
+            f" {kept}; write {kept.replace('ml/', '')}"
+        )
+    ]
+
+
 @pytest.mark.check("roles_with_access_exist", "skips")
 def test_roles_with_access_without_an_answer(run: Run, fake_aws: FakeAws) -> None:
     theirs = "arn:aws:iam::444455556666:role/auditor"

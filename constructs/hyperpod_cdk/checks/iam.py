@@ -214,10 +214,11 @@ def service_linked_roles_exist_or_can_be_made(case: Case, aws: Aws) -> Iterator[
     area="iam",
     asks=("role",),
     may_lack=("role",),
-    inputs="eks.admin_role_arns and task_governance.teams[].member_role_arns.",
+    inputs="eks.admin_role_arns, task_governance.teams[].member_role_arns and"
+    " hyperpod.instance_groups[].existing.execution_role_arn.",
     passes="IAM has each role of the environment's account under this very ARN, its path included.",
     fails="It has no role of the name, or one with another path: EKS refuses the access entry (invalid principal) once"
-    " the control plane is there, and CloudFormation rolls back.",
+    " the control plane is there, IAM attaches no policy to an execution role, and CloudFormation rolls back.",
     skips="IAM does not answer about a role, or the role belongs to another account; the others are compared all the"
     " same.",
     by_hand="aws iam get-role --role-name platform-admin --query Role.Arn",
@@ -250,6 +251,9 @@ def roles_with_access_exist(case: Case, aws: Aws) -> Iterator[Found]:
 def _roles_with_access(environment: Environment) -> Iterator[tuple[str, str]]:
     for index, arn in enumerate(environment.eks.admin_role_arns):
         yield f"eks.admin_role_arns[{index}]", arn
+    for index, group in enumerate(environment.hyperpod.instance_groups):
+        if group.execution_role_arn is not None:
+            yield f"hyperpod.instance_groups[{index}].existing.execution_role_arn", group.execution_role_arn
     teams = environment.task_governance.teams if environment.task_governance else ()
     for place, team in enumerate(teams):
         for index, arn in enumerate(team.member_role_arns):
