@@ -95,7 +95,9 @@ class Request:
     def _zone_of(self, subnet_id: str) -> str:
         existing = self.made.environment.network.existing
         assert existing is not None
-        return next(zone for zone, each in existing.node_subnet_ids.items() if each == subnet_id)
+        # the cluster may have subnets in which no group is, of whose zones the file says nothing
+        zones = {each: zone for zone, each in existing.node_subnet_ids.items()}
+        return zones.get(subnet_id, next(iter(existing.node_subnet_ids)))
 
 
 def says(environment: Environment, group: AnyGroup) -> dict[str, Any]:

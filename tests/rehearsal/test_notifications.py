@@ -90,7 +90,8 @@ def replaced(cluster: str) -> dict[str, Any]:
 @pytest.mark.examples
 def test_planted_events_arrive_in_a_subscribed_queue(assemblies: Path, tmp_path: Path) -> None:
     synthesized = shipped(assemblies, NAME)
-    with living(synthesized, satisfying_both(NAME, synthesized.environment), tmp_path) as life:
+    account = satisfying_both(NAME, synthesized.environment)
+    with living(synthesized, account, tmp_path) as life:
         life.deploy(assemblies / NAME)
         sagemaker = life.aws.client("sagemaker")
         cluster = sagemaker.describe_cluster(ClusterName=NAME)["ClusterArn"]
@@ -123,10 +124,13 @@ def test_planted_events_arrive_in_a_subscribed_queue(assemblies: Path, tmp_path:
         groups = {each["Dimensions"][0]["Value"] for each in measured["Metrics"]}
         assert groups == {"system", "h100"}
 
-        # the embedded account's quotas are just what the file needs
         used = life.aws.client("cloudwatch").list_metrics(Namespace=f"HyperPod/{NAME}", MetricName="QuotaUsedPercent")
         told = {each["Dimensions"][0]["Value"] for each in used["Metrics"]}
-        assert told == {"ml.m5.2xlarge for cluster usage", "ml.p5.48xlarge for cluster usage"}
+        nodes = {
+            f"{each.instance_type} for cluster usage": each.count
+            for each in synthesized.environment.hyperpod.instance_groups
+        }
+        assert told == set(nodes) == {"ml.m5.2xlarge for cluster usage", "ml.p5.48xlarge for cluster usage"}
         for quota in sorted(told):
             alarm = f"{NAME}-hyperpod-quota-{quota.partition(' ')[0]}"
             (stood,) = life.aws.client("cloudwatch").describe_alarms(AlarmNames=[alarm])["MetricAlarms"]
@@ -141,4 +145,6 @@ def test_planted_events_arrive_in_a_subscribed_queue(assemblies: Path, tmp_path:
                 Period=300,
                 Statistics=["Maximum"],
             )["Datapoints"]
-            assert [each["Maximum"] for each in data] == [100.0]
+            share = 100 * nodes[quota] / account["quotas"]["sagemaker"][quota]
+            assert 0 < share < 100
+            assert [each["Maximum"] for each in data] == [pytest.approx(share)]

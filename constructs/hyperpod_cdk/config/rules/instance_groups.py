@@ -187,15 +187,21 @@ def plan_belongs_to_the_environment(environment: Environment, path: DataPath, gr
 
 @BOOK.whole
 def a_plan_is_of_one_type(environment: Environment) -> Iterator[Problem]:
-    """Warn of groups of several types, or in several zones, with one plan: offers are for one type and one zone.
+    """Warn of one plan for several types, of one group or of several, or for several zones.
 
-    CreateTrainingPlan speaks of reserved capacities "each defined by a specific instance type", and offers of several
+    Offers are for one type and one zone. CreateTrainingPlan speaks of reserved capacities "each defined by a specific instance type", and offers of several
     types cannot be searched for: whether such a plan can be had, no source says.
     """
     first: dict[str, AnyGroup] = {}
     for path, group in environment.hyperpod.placed_groups:
         if group.training_plan_arn is None:
             continue
+        if len(group.all_instance_types) > 1:
+            yield warning(
+                (*path, "training_plan_arn"),
+                f"is the plan of a group of {', '.join(group.all_instance_types)}, and a plan is offered for one"
+                " instance type in one zone; keep in instance_types only the one that the plan was bought for",
+            )
         other = first.setdefault(group.training_plan_arn, group)
         theirs = (other.all_instance_types, other.availability_zone_id)
         if (group.all_instance_types, group.availability_zone_id) != theirs:
