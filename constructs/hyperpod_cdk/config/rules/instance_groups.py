@@ -189,8 +189,8 @@ def plan_belongs_to_the_environment(environment: Environment, path: DataPath, gr
 def a_plan_is_of_one_type(environment: Environment) -> Iterator[Problem]:
     """Warn of one plan for several types, of one group or of several, or for several zones.
 
-    Offers are for one type and one zone. CreateTrainingPlan speaks of reserved capacities "each defined by a specific instance type", and offers of several
-    types cannot be searched for: whether such a plan can be had, no source says.
+    Offers are for one type and one zone. CreateTrainingPlan speaks of reserved capacities "each defined by a specific
+    instance type", and offers of several types cannot be searched for: whether such a plan exists, no source says.
     """
     first: dict[str, AnyGroup] = {}
     for path, group in environment.hyperpod.placed_groups:
