@@ -62,10 +62,20 @@ def main() -> int:
     if done.returncode:
         return done.returncode
     site = ROOT / "build" / "site"
-    for page in site.rglob("*.html"):
-        page.write_text(closed(page.read_text(encoding="utf-8"), page.relative_to(site)), encoding="utf-8")
+    finish(site)
     print(f"wrote {site.relative_to(ROOT)}: {len(texts)} pages; begin with index.html")
     return 0
+
+
+def finish(site: Path) -> None:
+    """Let the pages of a built site load nothing from elsewhere, and leave out the one that knows where they stand.
+
+    Material's 404.html looks for its styles and pages at the root of a server; these pages stand below any path, or are
+    opened as files. A server has a page of its own for what is not there.
+    """
+    (site / "404.html").unlink(missing_ok=True)
+    for page in site.rglob("*.html"):
+        page.write_text(closed(page.read_text(encoding="utf-8"), page.relative_to(site)), encoding="utf-8")
 
 
 def closed(html: str, page: Path) -> str:

@@ -9,7 +9,21 @@ import pytest
 from constructs import Construct
 
 import hyperpod_cdk
-from scripts.build_site import OWN, PAGES, TEMPLATE, TOP, USES, api_page, closed, pages, pictures, settings, shown, uses
+from scripts.build_site import (
+    OWN,
+    PAGES,
+    TEMPLATE,
+    TOP,
+    USES,
+    api_page,
+    closed,
+    finish,
+    pages,
+    pictures,
+    settings,
+    shown,
+    uses,
+)
 from tests.support.assembly import PROJECT
 
 DOCUMENTS = [*(PROJECT / name for name in TOP), *sorted((PROJECT / "docs").rglob("*.md"))]
@@ -82,6 +96,17 @@ def test_pages_of_files_are_searched_with_a_script_of_ours() -> None:
     assert closed(theirs, Path("index.html")) == '<script src="assets/worker.js"></script>'
     assert closed(theirs, Path("docs/more/a.html")) == '<script src="../../assets/worker.js"></script>'
     assert (OWN / "assets" / "worker.js").is_file()
+
+
+def test_no_page_looks_for_the_root_of_a_server(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "404.html").write_text('<link rel="stylesheet" href="/assets/main.css">', encoding="utf-8")
+    for name in ("index.html", "docs/cli.html"):
+        (tmp_path / name).write_text(f"<p>{name}</p>", encoding="utf-8")
+    finish(tmp_path)
+    left = {each.relative_to(tmp_path).as_posix() for each in tmp_path.rglob("*.html")}
+    assert left == {"index.html", "docs/cli.html"}
+    finish(tmp_path)
 
 
 def test_links_may_lead_elsewhere() -> None:

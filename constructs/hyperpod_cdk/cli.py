@@ -9,6 +9,7 @@ import io
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -550,6 +551,9 @@ def cdk(
             "The CDK CLI is not installed yet: the first command that it runs installs it, then this is its help."
         )
         return
+    problem = no_app(arguments or (), root)
+    if problem:
+        usage(problem)
     try:
         command = cdk_command(root, say=lambda text: print(text, file=sys.stderr))
     except ToolMissingError as error:
@@ -557,6 +561,32 @@ def cdk(
     sys.stdout.flush()
     # in this process's place, so that Ctrl-C and the exit code are the CLI's own
     os.execve(command[0], [*command, *(arguments or ())], {**os.environ, **node_variables()})  # noqa: S606 - no shell
+
+
+_OF_AN_APP = frozenset(
+    {"synth", "synthesize", "deploy", "diff", "list", "ls", "destroy", "watch", "import", "metadata", "rollback"}
+)
+"""Commands of the CDK CLI 2.1148.1 that do nothing without an app."""
+
+
+def no_app(arguments: Sequence[str], root: Path) -> str:
+    """Say where the CDK CLI finds an app, if it would find none: it looks for cdk.json in the current folder alone."""
+    is_told = any(each in {"-a", "--app"} or each.startswith(("-a=", "--app=")) for each in arguments)
+    verb = next((each for each in arguments if each in _OF_AN_APP), None)
+    try:
+        places = [Path.cwd() / "cdk.json", Path.home() / ".cdk.json"]
+        is_there = any(each.exists() for each in places)
+    except (OSError, RuntimeError):
+        # nobody knows a home; the CDK CLI says the rest
+        return ""
+    if is_told or verb is None or is_there or "CDK_APP" in os.environ:
+        return ""
+    if (root / "cdk.json").exists():
+        return f"'cdk {verb}' reads cdk.json of the current folder, and the project's is in {root}: run it there"
+    return (
+        f"'cdk {verb}' needs an app, and {Path.cwd()} has no cdk.json: run it in the folder of a project, or make one"
+        " with 'hyperpod-cdk new'"
+    )
 
 
 @app.command()

@@ -11,7 +11,7 @@ import yaml
 
 from hyperpod_cdk.bootstrap_policy import statements
 from hyperpod_cdk.catalog import deployer_actions, iam
-from hyperpod_cdk.checks.answers import Among, Caller, Decision, NotAnswered, RoleAnswer
+from hyperpod_cdk.checks.answers import Among, BucketAnswer, Caller, Decision, NotAnswered, RoleAnswer
 from hyperpod_cdk.checks.iam import WHEN, needed_types, qualifier
 from hyperpod_cdk.checks.model import Result, Status
 from hyperpod_cdk.config import load_environment
@@ -94,6 +94,34 @@ def test_a_new_enough_bootstrap_stack(run: Run, fake_aws: FakeAws, version: int)
 def test_an_old_bootstrap_stack(run: Run, fake_aws: FakeAws, version: int | None, message: str) -> None:
     fake_aws.answers.bootstrap_version = {"hnb659fds": version}
     assert said(run(BOOTSTRAP)) == [f"error: region: {message}"]
+
+
+@pytest.mark.check("cdk_bootstrap_is_new_enough", "fails")
+@pytest.mark.parametrize(
+    ("bucket", "told"),
+    [
+        (
+            BucketAnswer(name="cdk-hnb659fds-assets-111122223333-us-east-1", region="us-east-1"),
+            (
+                ", and 'cdk bootstrap' fails while cdk-hnb659fds-assets-111122223333-us-east-1 is there, the bucket of a"
+                " bootstrap that failed or was deleted; see with 'aws s3 ls"
+                " s3://cdk-hnb659fds-assets-111122223333-us-east-1 --recursive' whether it may go, then run"
+            ),
+        ),
+        (None, "; run"),
+        (NotAnswered("no", action="s3:ListBucket"), "; run"),
+    ],
+)
+def test_what_a_failed_bootstrap_left(
+    run: Run, fake_aws: FakeAws, bucket: BucketAnswer | NotAnswered | None, told: str
+) -> None:
+    fake_aws.answers.bootstrap_version = {"hnb659fds": None}
+    fake_aws.answers.bucket = {"cdk-hnb659fds-assets-111122223333-us-east-1": bucket}
+    (message,) = said(run(BOOTSTRAP))
+    assert message == (
+        f"error: region: needs CDK's bootstrap stack in us-east-1, got none{told} 'hyperpod-cdk bootstrap-policy prod"
+        " --out policy.json', then the commands that it prints"
+    )
 
 
 @pytest.mark.check("cdk_bootstrap_is_new_enough", "skips")

@@ -187,11 +187,12 @@ def test_status_of_both(run: Run) -> None:
     assert done.exit_code == 1, done.output
     assert cells(done) == [
         ["environment", "account", "region", "result"],
-        ["prod", "111122223333", "us-west-2", "ok", "2 of 2 nodes run"],
-        ["staging", "111122223333", "us-west-2", "failed", "1 of 2 nodes run"],
+        ["prod", "111122223333", "us-west-2", "ok", "2 of 2 nodes run, group a10g missing"],
+        ["staging", "111122223333", "us-west-2", "failed", "1 of 2 nodes run, group a10g missing"],
     ]
     assert done.stdout.endswith(
-        "\n\nstaging: 1 of 2 nodes run; system: 1 node failing.\n\n2 environments: 1 failed, 1 ok.\n"
+        "\n\nstaging: 1 of 2 nodes run; system: 1 node failing; of the file, group a10g is\n  not in AWS.\n\n"
+        "2 environments: 1 failed, 1 ok.\n"
     )
 
 
@@ -201,7 +202,10 @@ def test_status_of_one_that_cannot_be_asked(run: Run, fleet: Path) -> None:
     done = run("status", obj=answering())
     # what fails of the other is told all the same, and not having looked is worse
     assert done.exit_code == 2
-    assert [row[-2:] for row in cells(done)[1:]] == [["not looked at", "not looked at"], ["failed", "1 of 2 nodes run"]]
+    assert [row[-2:] for row in cells(done)[1:]] == [
+        ["not looked at", "not looked at"],
+        ["failed", "1 of 2 nodes run, group a10g missing"],
+    ]
     found = json.loads(run("status", "--format", "json", obj=answering()).stdout)
     jsonschema.validate(found, json.loads(report_schema_text()))
     assert (found["passed"], found["exit_code"]) == (False, 2)
@@ -215,7 +219,7 @@ def test_status_of_one_that_cannot_be_asked(run: Run, fleet: Path) -> None:
 def test_status_that_is_half_read_is_no_ok(run: Run, strict: tuple[str, ...], code: int) -> None:
     done = run("status", "prod", *strict, obj=answering({"prod": Fails("AccessDeniedException", "no", 403)}))
     assert done.exit_code == code
-    assert cells(done)[1][-2:] == ["skipped", "? of 2 nodes run"]
+    assert cells(done)[1][-2:] == ["skipped", "? of 2 nodes run, group a10g missing"]
     assert "skipped nodes: no permission for sagemaker:ListClusterNodes" in done.stdout
 
 
@@ -226,7 +230,9 @@ def test_status_that_is_half_read_is_no_ok(run: Run, strict: tuple[str, ...], co
 def one_drifts(fleet: Path, project: Path) -> tuple[Path, Access]:
     """An environment dev that is deployed beside prod, of which there is no assembly, and a count by hand."""
     text = with_callers((project / "examples" / "two-teams.yaml").read_text(encoding="utf-8"))
-    (fleet / "environments" / "dev.yaml").write_text(text.replace("two-teams", "dev"), encoding="utf-8")
+    (fleet / "environments" / "dev.yaml").write_text(
+        text.replace("two-teams", "dev").replace("a10g", "h100"), encoding="utf-8"
+    )
     account = Account()
     account.group("h100")["TargetCount"] = 6
     templates = {name.removeprefix("dev-"): each for name, each in account.head.items()}
@@ -262,8 +268,24 @@ def test_review_of_two_assemblies(run: Run, one_drifts: tuple[Path, Access], fle
     assert "has no cloud assembly prod" in page
 
 
+def nodes_of(*groups: str) -> dict[str, Any]:
+    """Give nodes that run, one for each name of a group."""
+    return {
+        "ClusterNodeSummaries": [
+            {
+                "InstanceGroupName": group,
+                "InstanceId": f"i-{index:017x}",
+                "InstanceType": "ml.p5.48xlarge",
+                "LaunchTime": "2026-11-23T00:00:00Z",
+                "InstanceStatus": {"Status": "Running"},
+            }
+            for index, group in enumerate(groups)
+        ]
+    }
+
+
 HELD: dict[str, Any] = {
-    "sagemaker:ListClusterNodes": {"ClusterNodeSummaries": []},
+    "sagemaker:ListClusterNodes": nodes_of("system", "system", "h100", "h100"),
     "sagemaker:ListClusterEvents": {"Events": []},
 }
 
@@ -292,6 +314,8 @@ DENIED = Fails("AccessDeniedException", "no", 403)
         # what no check looks at holds nobody
         ("[status]", {}, 6, 0, "ok"),
         ("[drift]", {}, 6, 1, "failed"),
+        # nothing fails where nothing runs, and nothing was soaked
+        ("[status]", {"sagemaker:ListClusterNodes": nodes_of()}, 2, 1, "failed"),
         # what could not be looked at holds
         ("[status]", {"sagemaker:ListClusterNodes": DENIED}, 2, 1, "skipped"),
         ("[drift]", {"sagemaker:DescribeCluster": DENIED}, 2, 1, "skipped"),
@@ -325,6 +349,30 @@ def test_something_else_that_is_deployed_holds(
     done = run("hold", "dev", "--heads", heads, obj=access)
     assert (done.exit_code, cells(done)[1][4:]) == (1, ["failed", "not what stands"])
     assert "a deployment waits, failed, or came in between" in " ".join(done.stdout.split())
+
+
+def test_a_group_that_has_gone_since_the_deployment_holds(
+    run: Run,
+    fleet: Path,
+    project: Path,
+    one_drifts: tuple[Path, Access],  # noqa: ARG001 - makes the environment dev
+) -> None:
+    text = with_callers((project / "examples" / "two-teams.yaml").read_text(encoding="utf-8"))
+    (fleet / "environments" / "dev.yaml").write_text(text.replace("two-teams", "dev"), encoding="utf-8")
+    heads, access = _standing(fleet, "[status]")
+    done = run("hold", "dev", "--heads", heads, obj=access)
+    assert (done.exit_code, cells(done)[1][4]) == (1, "failed")
+    assert "4 of 4 nodes run; of the file, group a10g is not in AWS." in " ".join(done.stdout.split())
+
+
+def test_what_is_not_deployed_has_no_number_of_differences(run: Run, one_drifts: tuple[Path, Access]) -> None:
+    heads, _ = one_drifts
+    account = Account()
+    account.deployed.clear()
+    access = Access(open=lambda region, of: account.aws())  # noqa: ARG005 - one account
+    done = run("drift", "dev", "--heads", heads, obj=access)
+    assert (done.exit_code, cells(done)[1][-2:]) == (0, ["skipped", "unknown"])
+    assert run("drift", "dev", "--heads", heads, "--strict", obj=access).exit_code == 1
 
 
 def test_a_wrong_fleet_file_holds(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,66 @@ class Denied(Stuck):
         if operation == "list_stacks":
             raise NotAnswered("no permission for cloudformation:ListStacks")
         return super().pages(service, operation, key, **more)
+
+
+CHART: dict[str, Any] = {
+    "LogicalResourceId": "Chart",
+    "PhysicalResourceId": "hyperpod-dependencies",
+    "ResourceType": "Custom::AWSCDK-EKS-HelmChart",
+    "ResourceStatus": "DELETE_SKIPPED",
+}
+BUCKET: dict[str, Any] = {
+    **CHART,
+    "LogicalResourceId": "Logs",
+    "PhysicalResourceId": "dev-logs",
+    "ResourceType": "AWS::S3::Bucket",
+}
+CLUSTER: dict[str, Any] = {
+    **CHART,
+    "LogicalResourceId": "Cluster",
+    "PhysicalResourceId": "dev-eks",
+    "ResourceType": "AWS::EKS::Cluster",
+}
+GONE = {"ResourceStatus": "DELETE_COMPLETE"}
+
+
+class Left(Stuck):
+    """Nothing stands; stacks were deleted in an order, each with resources."""
+
+    def __init__(self, *deleted: tuple[str, list[dict[str, Any]]]) -> None:
+        super().__init__("DELETE_COMPLETE")
+        self.deleted = deleted
+
+    def pages(self, service: str, operation: str, key: str, **more: Any) -> list[Any]:
+        if operation == "list_stacks":
+            ends = datetime(2026, 11, 1, tzinfo=UTC)
+            return [
+                {"StackName": name, "StackId": str(number), "DeletionTime": ends + timedelta(days=number)}
+                for number, (name, _) in enumerate(self.deleted)
+            ]
+        if operation == "list_stack_resources":
+            return self.deleted[int(more["StackName"])][1]
+        return super().pages(service, operation, key, **more)
+
+
+@pytest.mark.parametrize(
+    ("deleted", "stays"),
+    [
+        # a chart goes with its cluster, whatever its stack could not delete; a bucket does not
+        ([("dev-foundation", [CHART, BUCKET, {**CLUSTER, **GONE}])], ["Logs"]),
+        ([("dev-platform", [CHART]), ("dev-foundation", [{**CLUSTER, **GONE}])], []),
+        # the cluster was left behind too, or is somebody else's
+        ([("dev-foundation", [CHART, CLUSTER])], ["Chart", "Cluster"]),
+        ([("dev-platform", [CHART])], ["Chart"]),
+        # of a life after the cluster that is gone
+        ([("dev-foundation", [{**CLUSTER, **GONE}]), ("dev-platform", [CHART])], ["Chart"]),
+    ],
+)
+def test_what_stood_in_a_deleted_cluster_does_not_remain(
+    head: Path, deleted: list[tuple[str, list[dict[str, Any]]]], stays: list[str]
+) -> None:
+    told = json.loads(_run(head, "--plan", "--format", "json", aws=Left(*deleted)).stdout)
+    assert [each["logical_id"] for each in told["kept"]] == stays
 
 
 @pytest.fixture

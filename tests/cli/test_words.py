@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import typer.main
 
+from hyperpod_cdk import cli
 from hyperpod_cdk._cli import words
 from hyperpod_cdk.checks.model import REGISTER
 from hyperpod_cdk.cli import app
@@ -126,3 +127,49 @@ def test_completion_waits_for_neither_models_nor_checks(workspace: Path) -> None
 
 def test_completed_checks_are_those_there_are() -> None:
     assert words.checks("") == sorted({name for check in REGISTER for name in (check.area, check.name)})
+
+
+PLACES = [
+    # in the folder itself, above it, nowhere
+    ({"cdk.json": "{}"}, ["synth"], ""),
+    (
+        {"../cdk.json": "{}"},
+        ["synth"],
+        "'cdk synth' reads cdk.json of the current folder, and the project's is in {up}",
+    ),
+    ({}, ["synth"], "'cdk synth' needs an app, and {here} has no cdk.json: run it in the folder of a project"),
+    ({}, ["-c", "env=prod", "deploy", "prod/*"], "'cdk deploy' needs an app"),
+    # what needs none, or is told where it is
+    ({}, ["bootstrap", "aws://111122223333/us-east-1"], ""),
+    ({}, ["--version"], ""),
+    ({}, ["synth", "--app", "cdk.out"], ""),
+    ({}, ["synth", "--app=cdk.out"], ""),
+    ({}, ["synth", "-a", "cdk.out"], ""),
+    ({"../home/.cdk.json": "{}"}, ["synth"], ""),
+]
+
+
+@pytest.mark.parametrize(("files", "arguments", "said"), PLACES)
+def test_a_cdk_cli_without_an_app_is_told_where_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], arguments: list[str], said: str
+) -> None:
+    here = tmp_path / "here"
+    for folder in (here, tmp_path / "home"):
+        folder.mkdir()
+    for name, text in files.items():
+        (here / name).write_text(text, encoding="utf-8")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("CDK_APP", raising=False)
+    monkeypatch.chdir(here)
+    found = cli.no_app(arguments, tmp_path if "../cdk.json" in files else here)
+    wanted = said.format(here=here, up=tmp_path)
+    assert found.startswith(wanted) if wanted else not found
+
+
+def test_without_an_app_nothing_runs(run_process: Run, tmp_path: Path) -> None:
+    done = run_process("cdk", "synth", cwd=tmp_path, HOME=str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"'cdk synth' needs an app, and {tmp_path} has no cdk.json: run it in the folder of a project, or make one with"
+        " 'hyperpod-cdk new'\n"
+    )

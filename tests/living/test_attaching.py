@@ -139,6 +139,27 @@ def test_one_that_is_over(run: Run) -> None:
     assert (done.exit_code, "which is over" in done.stdout) == (1, True)
 
 
+@pytest.mark.parametrize(
+    ("plan", "untold"),
+    [
+        ({"TargetResources": []}, ["what the plan is for"]),
+        ({"TargetResources": None}, ["what the plan is for"]),
+        ({"EndTime": None}, ["the end of the plan"]),
+        ({"block": {"AvailabilityZoneId": None}}, ["the zone of the plan"]),
+        ({"ReservedCapacitySummaries": []}, ["the instance type of the plan", "the zone of the plan"]),
+        ({"TotalInstanceCount": None}, ["the number of instances of the plan"]),
+    ],
+)
+def test_what_aws_leaves_out_fits_nothing(run: Run, plan: dict[str, Any], untold: list[str]) -> None:
+    answers = script(dict(plan))
+    found = json.loads(run("h100", "h100-may", "--format", "json", aws=answers).stdout)
+    assert (found["passed"], [each["what"] for each in found["skipped"]]) == (None, untold)
+    assert found["verdict"] == "h100-may fits h100, as far as AWS tells."
+    done = run("h100", "h100-may", "--strict", aws=answers)
+    assert done.exit_code == 1
+    assert f"skipped {untold[0]}" in done.output
+
+
 @pytest.mark.parametrize(("strict", "code"), [((), 0), (("--strict",), 1)])
 def test_nodes_that_cannot_be_read_are_unknown(run: Run, strict: tuple[str, ...], code: int) -> None:
     done = run("h100", "h100-may", "--format", "json", *strict, aws=script(DescribeCluster=DENIED))

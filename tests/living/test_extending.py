@@ -361,6 +361,14 @@ def test_what_is_not_answered_is_skipped(run: Runs, call: str, what: str) -> Non
     assert run("--days", "1", "--strict", aws=script(**{call: DENIED})).exit_code == 1
 
 
+def test_an_answer_without_what_is_needed_is_skipped(run: Runs) -> None:
+    done = run("--days", "1", "--format", "json", aws=script(DescribeTrainingPlan={"Status": "Active"}))
+    found = json.loads(done.stdout)
+    assert (done.exit_code, found["passed"], found["plans"]) == (0, None, [])
+    assert found["skipped"][-1]["what"] == "plan h100-april"
+    assert "'TrainingPlanName' is missing" in found["skipped"][-1]["reason"]
+
+
 def test_no_plan_at_all(run: Runs) -> None:
     run.file = FILE.replace("capacity: training_plan\n", "capacity: on_demand\n").replace(
         f"      training_plan_arn: {PLAN}\n", ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,7 +29,14 @@ from tests.support.scripted_aws import WHO, Fails, ScriptedSession
 NOW = datetime(2026, 11, 23, 3, 0, tzinfo=UTC)
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdefabcdef"
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
-WANTED = Wanted(environment="dev", cluster="dev", counts={"h100": 4, "system": 2, "spot": None})
+JOINED = "fs-0123456789abcdef9"
+WANTED = Wanted(
+    environment="dev",
+    cluster="dev",
+    counts={"h100": 4, "system": 2},
+    made=frozenset({"dev-scratch"}),
+    joined=frozenset(),
+)
 SCRIPT = "Lifecycle scripts did not run successfully"
 
 
@@ -85,7 +93,8 @@ def answers() -> dict[str, Any]:
         "fsx:DescribeFileSystems": {
             "FileSystems": [
                 _file_system("dev-scratch", "fs-0123456789abcdef0"),
-                _file_system("other-scratch", "fs-0123456789abcdef1"),
+                # of the environment dev-eu, whose name begins as that of this one
+                _file_system("dev-eu-scratch", "fs-0123456789abcdef1", stack="dev-eu-storage"),
             ]
         },
     }
@@ -105,8 +114,8 @@ def _event(level: str, text: str) -> dict[str, Any]:
     }
 
 
-def _file_system(name: str, physical: str) -> dict[str, Any]:
-    tags = [{"Key": "Name", "Value": name}]
+def _file_system(name: str, physical: str, *, stack: str = "dev-storage") -> dict[str, Any]:
+    tags = [{"Key": "Name", "Value": name}, {"Key": "aws:cloudformation:stack-name", "Value": stack}]
     return {"FileSystemId": physical, "Lifecycle": "AVAILABLE", "StorageCapacity": 4800, "Tags": tags}
 
 
@@ -198,14 +207,100 @@ def test_all_is_well() -> None:
             lambda script: script["fsx:DescribeFileSystems"]["FileSystems"][0].update(Lifecycle="MISCONFIGURED"),
             "file system dev-scratch is MISCONFIGURED",
         ),
+        # no node of it is listed as failing
+        (lambda script: _first_group(script).update(Status="Degraded"), "h100 is Degraded"),
+        (lambda script: _first_group(script).update(Status="Failed"), "h100 is Failed"),
+        (
+            lambda script: _first_group(script).update(SoftwareUpdateStatus="Failed"),
+            "the software update of h100 failed",
+        ),
+        (lambda script: script["sagemaker:ListClusterNodes"].update(ClusterNodeSummaries=[]), "no node runs"),
+        (
+            lambda script: script["sagemaker:DescribeCluster"].update(InstanceGroups=[]),
+            "it has no instance group; of the file, group h100 and group system are not in AWS",
+        ),
+        # the plan is Active for one more hour, and its nodes are gone
+        (
+            lambda script: script["sagemaker:DescribeTrainingPlan"].update(EndTime=NOW + timedelta(hours=1)),
+            "the nodes of plan h100-april left at 2026-11-23 03:00 UTC",
+        ),
     ],
 )
 def test_what_is_wrong_is_in_the_verdict(edit: Callable[[dict[str, Any]], object], said: str) -> None:
     script = answers()
+    script["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"].pop(2)
     edit(script)
     found = look(script)
     assert said in found.verdict
     assert found.passed is False
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda script: _first_group(script).update(Status="Updating", SoftwareUpdateStatus="InProgress"),
+        lambda script: script["fsx:DescribeFileSystems"]["FileSystems"][0].update(Lifecycle="UPDATING"),
+        lambda script: script["fsx:DescribeFileSystems"]["FileSystems"][1].update(Lifecycle="FAILED"),
+        lambda script: script["sagemaker:DescribeTrainingPlan"].update(EndTime=NOW + timedelta(hours=1, minutes=6)),
+    ],
+)
+def test_what_is_no_failure_of_this_environment(edit: Callable[[dict[str, Any]], object]) -> None:
+    script = answers()
+    script["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"].pop(2)
+    edit(script)
+    assert look(script).passed is True
+
+
+@pytest.mark.parametrize(
+    ("wanted", "missing"),
+    [
+        ({"counts": {"h100": 4, "system": 2, "gone": 1}}, ("group gone",)),
+        # Karpenter sets its count, and the group is there all the same
+        ({"counts": {"h100": 4, "system": 2, "spot": None}}, ("group spot",)),
+        ({"made": frozenset({"dev-scratch", "dev-home"})}, ("file system dev-home",)),
+        ({"joined": frozenset({JOINED})}, (f"file system {JOINED}",)),
+    ],
+)
+def test_what_of_the_file_is_not_there_is_named(wanted: dict[str, Any], missing: tuple[str, ...]) -> None:
+    script = answers()
+    script["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"].pop(2)
+    found = status(opened(script), dataclasses.replace(WANTED, **wanted), now=NOW)
+    assert (found.missing, found.passed) == (missing, True)
+    assert found.verdict == f"3 of 6 nodes run; of the file, {missing[0]} is not in AWS."
+
+
+def test_a_file_system_that_is_joined_is_told_by_its_id() -> None:
+    script = answers()
+    script["fsx:DescribeFileSystems"]["FileSystems"].append(
+        {"FileSystemId": JOINED, "Lifecycle": "AVAILABLE", "StorageCapacity": 1200, "Tags": []}
+    )
+    found = status(opened(script), dataclasses.replace(WANTED, joined=frozenset({JOINED})), now=NOW)
+    assert found.file_systems[-1] == FileSystem(id=JOINED, name=JOINED, lifecycle="AVAILABLE", capacity_gib=1200)
+    assert found.missing == ()
+
+
+@pytest.mark.parametrize(("pages", "told"), [(19, ["Instance creation failed"]), (20, [])])
+def test_a_warning_behind_pages_of_what_is_none(pages: int, told: list[str]) -> None:
+    """HyperPod lists the newest events whatever their level; what lies behind the last page read is skipped."""
+    script = answers()
+
+    def page(params: Mapping[str, Any]) -> dict[str, Any]:
+        number = int(params.get("NextToken", 0))
+        more = {"NextToken": str(number + 1)} if number < pages else {}
+        level, text = ("Info", "provisioned") if number < pages else ("Error", "Instance creation failed")
+        return {"Events": [_event(level, text)], **more}
+
+    script["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"].pop(2)
+    script["sagemaker:ListClusterEvents"] = page
+    found = look(script)
+    assert [each.text for each in found.events] == told
+    assert [each.what for each in found.skipped] == ([] if told else ["older events"])
+    assert found.passed is (True if told else None)
+
+
+def _first_group(script: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = script["sagemaker:DescribeCluster"]["InstanceGroups"][0]
+    return found
 
 
 @pytest.mark.parametrize(

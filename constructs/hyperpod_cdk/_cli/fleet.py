@@ -354,7 +354,7 @@ def status(
         nodes = f"{'?' if None in running else known} of {target} nodes run" if found.groups else found.status
         return each.look(
             passed=found.passed,
-            summary=nodes,
+            summary=", ".join([nodes, *(f"{name} missing" for name in found.missing)]),
             verdict=found.verdict,
             skipped=found.skipped,
             status=found,
@@ -395,7 +395,8 @@ def drift(
             found = with_lines(differing(aws, living), living, new.environment)
         return each.look(
             passed=found.passed,
-            summary=count(len(found.differences), "difference"),
+            # of what was not looked at no number is told
+            summary=count(len(found.differences), "difference") if found.compared or found.differences else "unknown",
             verdict=found.verdict,
             skipped=found.skipped,
             drift=found,
@@ -510,7 +511,8 @@ def hold(
         answers = [answer for answer in (stands, drifted) if answer is not None]
         return each.look(
             passed=passed_of(
-                refuses=any(answer.passed is False for answer in answers),
+                # what stands is what the file says, so that what is missing has gone since
+                refuses=any(answer.passed is False for answer in answers) or bool(stands and stands.missing),
                 is_whole=all(answer.passed is not None for answer in answers),
             ),
             summary=", ".join(wanted) or "no checks",

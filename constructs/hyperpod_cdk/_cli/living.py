@@ -208,6 +208,8 @@ def wanted_of(stated: Environment) -> Wanted:
         environment=stated.name,
         cluster=stated.hyperpod_cluster_name,
         counts={each.name: None if is_scaled and not each.count else each.count for each in stated.hyperpod.all_groups},
+        made=frozenset(f"{stated.name}-{each.name}" for each in stated.storage.made_lustre),
+        joined=frozenset(each.existing.file_system_id for each in stated.storage.lustre if each.existing),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -128,12 +129,14 @@ def qualifier(project: Path) -> str:
 
 @check(
     area="iam",
-    asks=("bootstrap_version",),
+    asks=("bootstrap_version", "bucket"),
     inputs="account, region; the SSM parameter /cdk-bootstrap/hnb659fds/version, or that of the qualifier which"
     " cdk.json sets in @aws-cdk/core:bootstrapQualifier. The templates ask for version"
     f" {iam.MINIMUM_BOOTSTRAP_VERSION} (table of {iam.AS_OF}).",
     passes="The region is bootstrapped with this version or a newer one.",
-    fails="It is not bootstrapped, or older: CloudFormation then refuses every template.",
+    fails="It is not bootstrapped, or older: CloudFormation then refuses every template. Where the bucket of the"
+    " bootstrap stack is there without it, because 'cdk bootstrap' retains it, the finding names it: 'cdk bootstrap'"
+    " fails until it is gone.",
     skips="AWS does not answer about the parameter. A qualifier that is given elsewhere than in cdk.json is not seen.",
     by_hand="aws ssm get-parameter --name /cdk-bootstrap/hnb659fds/version",
 )
@@ -146,7 +149,16 @@ def cdk_bootstrap_is_new_enough(case: Case, aws: Aws) -> Iterator[Found]:
         f"run 'hyperpod-cdk bootstrap-policy {environment.name} --out policy.json', then the commands that it prints"
     )
     if version is None:
-        yield error("region", f"needs CDK's bootstrap stack in {environment.region}, got none; {command}")
+        bucket = _asset_bucket(case)
+        first = ""
+        # of a bucket that AWS does not tell of nothing is said: it may be missing, as it should be
+        with suppress(NotAnswered):
+            if aws.bucket(bucket) is not None:
+                first = (
+                    f", and 'cdk bootstrap' fails while {bucket} is there, the bucket of a bootstrap that failed or was"
+                    f" deleted; see with 'aws s3 ls s3://{bucket} --recursive' whether it may go, then"
+                )
+        yield error("region", f"needs CDK's bootstrap stack in {environment.region}, got none{first or ';'} {command}")
     elif version < iam.MINIMUM_BOOTSTRAP_VERSION:
         yield error(
             "region",
@@ -608,8 +620,11 @@ def _stack_arn(environment: Environment) -> str:
 
 
 def _asset_arn(case: Case) -> str:
+    return f"arn:{case.environment.partition}:s3:::{_asset_bucket(case)}/*"
+
+
+def _asset_bucket(case: Case) -> str:
     environment = case.environment
-    bucket = iam.bootstrap_bucket(
+    return iam.bootstrap_bucket(
         account=environment.account, region=environment.region, qualifier=qualifier(case.project)
     )
-    return f"arn:{environment.partition}:s3:::{bucket}/*"

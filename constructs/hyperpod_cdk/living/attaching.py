@@ -85,6 +85,7 @@ def _attachment(  # noqa: PLR0917 - what was read of each
 ) -> Attachment:
     arn, end = str(plan["TrainingPlanArn"]), plan.get("EndTime")
     problems = list(_problems(environment, group, plan, now))
+    skipped = [*skipped, *(Unread(what=each, reason="DescribeTrainingPlan does not tell it") for each in _untold(plan))]
     is_there = group.training_plan_arn == arn
     nodes = "nodes" if standing is None else count(standing, "node")
     told: list[str] = []
@@ -98,7 +99,8 @@ def _attachment(  # noqa: PLR0917 - what was read of each
     else:
         told = [f"{_UNDOCUMENTED.format(nodes=nodes)}.", _SAFE.format(group=group.name, environment=environment.name)]
     told += [] if is_there or problems else [_WRITE.format(arn=arn, path=render_path(path))]
-    verdict = "; ".join(problems) if problems else f"{plan['TrainingPlanName']} fits {group.name}"
+    fits = f"{plan['TrainingPlanName']} fits {group.name}{', as far as AWS tells' * bool(skipped)}"
+    verdict = "; ".join(problems) if problems else fits
     return Attachment(
         environment=environment.name,
         group=group.name,
@@ -116,6 +118,21 @@ def _attachment(  # noqa: PLR0917 - what was read of each
     )
 
 
+def _untold(plan: Mapping[str, Any]) -> Iterator[str]:
+    """Name what of a plan a group would have to fit and AWS leaves out: what is not told fits nothing."""
+    blocks = plan.get("ReservedCapacitySummaries") or ()
+    if not isinstance(plan.get("EndTime"), datetime):
+        yield "the end of the plan"
+    if not plan.get("TargetResources"):
+        yield "what the plan is for"
+    if not blocks:
+        yield "the instance type of the plan"
+    if not blocks or not all(block.get("AvailabilityZoneId") for block in blocks):
+        yield "the zone of the plan"
+    if not isinstance(plan.get("TotalInstanceCount"), int):
+        yield "the number of instances of the plan"
+
+
 def _problems(environment: Environment, group: AnyGroup, plan: Mapping[str, Any], now: datetime) -> Iterator[str]:
     name, blocks = str(plan["TrainingPlanName"]), plan.get("ReservedCapacitySummaries") or ()
     if plan["Status"] not in _WORKS:
@@ -124,7 +141,7 @@ def _problems(environment: Environment, group: AnyGroup, plan: Mapping[str, Any]
     if isinstance(end, datetime) and end - RECLAIM <= now:
         yield f"its nodes leave at {moment(end - RECLAIM)}, which is over"
     targets = plan.get("TargetResources")
-    if targets is not None and _TARGET not in targets:
+    if targets and _TARGET not in targets:
         yield f"plan {name} is for {', '.join(targets)}, not for {_TARGET}"
     types = {str(block["InstanceType"]) for block in blocks}
     if types and not types & set(group.all_instance_types):

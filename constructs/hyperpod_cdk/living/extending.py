@@ -80,8 +80,13 @@ def extensions(aws: Api, environment: Environment, *, days: Sequence[int], now: 
                 skipped.append(_unread(f"extensions of {name} by {count(number // 24, 'day')}", answer))
             else:
                 rows |= {str(row["TrainingPlanExtensionOfferingId"]): row for row in answer}
-        with reading("sagemaker:DescribeTrainingPlan"):
-            plan_found = _plan(environment, arn, found, list(rows.values()), now)
+        try:
+            with reading("sagemaker:DescribeTrainingPlan"):
+                plan_found = _plan(environment, arn, found, list(rows.values()), now)
+        except NotAnswered as missing:
+            unseen += 1
+            skipped.append(_unread(f"plan {name}", missing))
+            continue
         known = None if isinstance(history, NotAnswered) else history
         plans.append(plan_found.model_copy(update={"history": known}))
     number = sum(len(each.extensions) for each in plans)

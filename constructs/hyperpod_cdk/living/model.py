@@ -117,6 +117,8 @@ class Group(Model):
     reasons: tuple[Reason, ...] = ()
     software: str = ""
     software_status: str = ""
+    update_status: str = ""
+    """Of its last software update, in HyperPod's words; empty where there was none."""
     plan: str = ""
     """ARN of its training plan."""
 
@@ -168,6 +170,8 @@ class Status(Model):
     status: str = "unknown"
     failure: str = ""
     groups: tuple[Group, ...] = ()
+    missing: tuple[str, ...] = ()
+    """Groups and file systems of the file that AWS does not have: gone, or not deployed yet."""
     events: tuple[Event, ...] = ()
     plans: tuple[Plan, ...] = ()
     file_systems: tuple[FileSystem, ...] = ()

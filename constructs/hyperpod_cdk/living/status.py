@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -18,7 +18,7 @@ from hyperpod_cdk.living.look import reading
 from hyperpod_cdk.living.model import Event, FileSystem, Group, Plan, Reason, Status, Unread
 from hyperpod_cdk.living.nodes import FAILING, RECENT, RUNNING, event_of, groups_of, moment, rows_of_nodes
 from hyperpod_cdk.review.deployed import Api
-from hyperpod_cdk.review.nouns import count
+from hyperpod_cdk.review.nouns import count, joined
 
 MOST_EVENTS: Final = 10
 _MOST_REASONS: Final = 5
@@ -27,17 +27,34 @@ _TOLD: Final = ("Warn", "Error")
 """Levels of events that are told (botocore 1.44.5, ClusterEventLevel)."""
 
 _HEALTHY: Final = "InService"
-_OF_FILE_SYSTEM: Final = "AVAILABLE"
+_BROKEN: Final = ("Failed", "Degraded")
+"""Statuses of a group that say that nodes of it failed to provision or are no longer healthy (botocore 1.44.5,
+ClusterInstanceGroupDetails); its nodes need not be listed then."""
+
+_NOT_UPDATED: Final = "Failed"
+"""How a group's last software update ends that went wrong and could not be taken back (as above)."""
+
+_SERVES: Final = ("AVAILABLE", "UPDATING")
+"""A file system answers while it grows (botocore 1.44.5, FileSystemLifecycle)."""
+
 _PLAN_WORKS: Final = ("Active", "Scheduled")
+_MOST_EVENT_PAGES: Final = 20
+_STACK_TAG: Final = "aws:cloudformation:stack-name"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What the file says of a cluster: names by which AWS has it. A count is None where Karpenter sets it."""
+    """What the file says of a cluster: names by which AWS has it. A count is None where Karpenter sets it.
+
+    ``made`` are the names in FSx of the file systems that the storage stack makes, ``joined`` the IDs of those that
+    stood before.
+    """
 
     environment: str
     cluster: str
     counts: Mapping[str, int | None]
+    made: frozenset[str] = frozenset()
+    joined: frozenset[str] = frozenset()
 
 
 def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
@@ -54,7 +71,7 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         lambda: describe_cluster(aws, wanted.cluster) or {},
         lambda: rows_of_nodes(aws, wanted.cluster),
         lambda: _events(aws, wanted.cluster, now),
-        lambda: _file_systems(aws, wanted.environment),
+        lambda: _file_systems(aws, wanted),
     )
     described, nodes, events, file_systems = together(lambda ask: ask(), questions)
     cluster = told("the cluster", described)
@@ -81,38 +98,70 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         plans += [found] if found is not None else []
     state = str(cluster.get("ClusterStatus", "unknown"))
     volumes = told("file systems", file_systems)
-    recent = told("events", events)
+    recent, unread = told("events", events) or ((), None)
+    if unread is not None:
+        skipped.append(unread)
+    is_told = bool(cluster) and not any(each.what == "groups" for each in skipped)
+    missing_groups = [each for each in wanted.counts if is_told and each not in {group.name for group in groups}]
+    missing_volumes = [] if volumes is None else _missing(volumes, wanted)
     wrong = [
         *([f"the cluster is {state}"] if cluster and state != _HEALTHY else []),
-        *(f"{each.name}: {count(each.failing, 'node')} failing" for each in groups if each.failing),
+        *(["it has no instance group"] if is_told and not groups else []),
+        *(each for group in groups for each in _wrong_of(group)),
+        *(["no node runs"] if _stands_still(groups) else []),
         *(f"plan {each.name} is {each.status}" for each in plans if each.status not in _PLAN_WORKS),
-        *(
-            f"file system {each.name} is {each.lifecycle}"
-            for each in volumes or ()
-            if each.lifecycle != _OF_FILE_SYSTEM
-        ),
+        *(f"the nodes of plan {each.name} left at {each.nodes_leave}" for each in plans if _is_over(each)),
+        *(f"file system {each.name} is {each.lifecycle}" for each in volumes or () if each.lifecycle not in _SERVES),
     ]
+    missing = [*(f"group {name}" for name in missing_groups), *(f"file system {name}" for name in missing_volumes)]
     return Status(
         environment=wanted.environment,
         cluster=wanted.cluster,
-        verdict=_verdict(wrong, groups, skipped),
+        verdict=_verdict(wrong, missing, groups, skipped),
         passed=passed(refuses=bool(wrong), is_whole=not skipped),
         status=state,
         failure=str(cluster.get("FailureMessage", "")),
         groups=groups,
-        events=recent or (),
+        missing=tuple(missing),
+        events=recent,
         plans=tuple(plans),
         file_systems=volumes or (),
         skipped=tuple(skipped),
     )
 
 
-def _verdict(wrong: Sequence[str], groups: Sequence[Group], skipped: Sequence[Unread]) -> str:
-    end = f"; {count(len(skipped), 'thing')} could not be looked at" if skipped else ""
+def _wrong_of(group: Group) -> Iterator[str]:
+    if group.failing:
+        yield f"{group.name}: {count(group.failing, 'node')} failing"
+    if group.status in _BROKEN:
+        yield f"{group.name} is {group.status}"
+    if group.update_status == _NOT_UPDATED:
+        yield f"the software update of {group.name} failed"
+
+
+def _stands_still(groups: Sequence[Group]) -> bool:
+    """Whether nodes are wanted and none of any group works: a cluster of which nothing is failing may be empty."""
+    at_work = [None if each.running is None else each.running + (each.checking or 0) for each in groups]
+    return sum(each.target for each in groups) > 0 and all(number == 0 for number in at_work)
+
+
+def _is_over(plan: Plan) -> bool:
+    return plan.status in _PLAN_WORKS and plan.hours_left is not None and plan.hours_left <= 0
+
+
+def _missing(volumes: Sequence[FileSystem], wanted: Wanted) -> list[str]:
+    """Give what the file names and FSx does not have, by name or ID."""
+    there = {each.name for each in volumes} | {each.id for each in volumes}
+    return sorted((wanted.made | wanted.joined) - there)
+
+
+def _verdict(wrong: Sequence[str], missing: Sequence[str], groups: Sequence[Group], skipped: Sequence[Unread]) -> str:
+    end = f"; of the file, {joined(missing)} {'is' if len(missing) == 1 else 'are'} not in AWS" if missing else ""
+    end += f"; {count(len(skipped), 'thing')} could not be looked at" if skipped else ""
     running = sum(each.running or 0 for each in groups)
     if not groups and not wrong:
         return f"Nothing is known of its nodes{end}."
-    if any(each.running is None for each in groups):
+    if not groups or any(each.running is None for each in groups):
         return f"{'; '.join(wrong) or 'nothing is known to be wrong'}{end}."
     at_work = f"{running} of {sum(each.target for each in groups)} nodes run"
     return f"{'; '.join([at_work, *wrong])}{end}."
@@ -143,19 +192,31 @@ def _group(row: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]] | None, wa
         reasons=tuple(Reason(text=text, nodes=number) for text, number in reasons.most_common(_MOST_REASONS)),
         software=str(row.get("CurrentImageReleaseVersion", "")),
         software_status=str(row.get("ImageVersionStatus", "")),
+        update_status=str(row.get("SoftwareUpdateStatus", "")),
         plan=str(row.get("TrainingPlanArn", "")),
     )
 
 
-def _events(aws: Api, cluster: str, now: datetime) -> tuple[Event, ...]:
-    """Give the newest warnings and errors; one page of the newest is asked for, and no more."""
+def _events(aws: Api, cluster: str, now: datetime) -> tuple[tuple[Event, ...], Unread | None]:
+    """Give the newest warnings and errors, and what was not read before there were enough of them.
+
+    AWS takes no level: a cluster that makes many nodes has pages of what is no warning before the first that is one.
+    """
     asked = {"SortBy": "EventTime", "SortOrder": "Descending", "MaxResults": 100, "EventTimeAfter": now - RECENT}
-    try:
-        found = aws.call("sagemaker", "list_cluster_events", ClusterName=cluster, **asked)
-    except NotFound:
-        return ()
-    with reading("sagemaker:ListClusterEvents"):
-        return tuple(event_of(each) for each in found["Events"] if each.get("EventLevel") in _TOLD)[:MOST_EVENTS]
+    found: list[Event] = []
+    token: dict[str, Any] = {}
+    for _ in range(_MOST_EVENT_PAGES):
+        try:
+            page = aws.call("sagemaker", "list_cluster_events", ClusterName=cluster, **asked, **token)
+        except NotFound:
+            return (), None
+        with reading("sagemaker:ListClusterEvents"):
+            found += [event_of(each) for each in page["Events"] if each.get("EventLevel") in _TOLD]
+        if len(found) >= MOST_EVENTS or not page.get("NextToken"):
+            return tuple(found[:MOST_EVENTS]), None
+        token = {"NextToken": page["NextToken"]}
+    reason = f"the last day has more than {_MOST_EVENT_PAGES} pages of events, of which the newest were read"
+    return tuple(found), Unread(what="older events", reason=reason)
 
 
 def _plan(aws: Api, arn: str, now: datetime) -> Plan:
@@ -178,19 +239,20 @@ def _plan(aws: Api, arn: str, now: datetime) -> Plan:
         )
 
 
-def _file_systems(aws: Api, environment: str) -> tuple[FileSystem, ...]:
-    """Give the file systems that carry a name of this environment, as its stacks give them."""
+def _file_systems(aws: Api, wanted: Wanted) -> tuple[FileSystem, ...]:
+    """Give the file systems that the environment's storage stack made, also in an earlier life, and those it joins."""
+    stack = f"{wanted.environment}-storage"
     rows = aws.pages("fsx", "describe_file_systems", "FileSystems")
     with reading("fsx:DescribeFileSystems"):
-        named = [({tag["Key"]: tag["Value"] for tag in row.get("Tags", ())}.get("Name", ""), row) for row in rows]
+        found = [({tag["Key"]: tag["Value"] for tag in row.get("Tags", ())}, row) for row in rows]
         return tuple(
             FileSystem(
                 id=str(row["FileSystemId"]),
-                name=name,
+                name=tags.get("Name") or str(row["FileSystemId"]),
                 lifecycle=str(row["Lifecycle"]),
                 capacity_gib=int(row.get("StorageCapacity") or 0),
                 reason=str(row.get("FailureDetails", {}).get("Message", "")),
             )
-            for name, row in named
-            if name.startswith(f"{environment}-")
+            for tags, row in found
+            if tags.get(_STACK_TAG) == stack or row["FileSystemId"] in wanted.joined
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -41,6 +41,13 @@ _ROLLED_BACK: Final = re.compile(r"\.? ?Rollback requested by user\.?$")
 _VERBS: Final = {"CREATE": "made", "UPDATE": "changed", "DELETE": "deleted", "IMPORT": "imported"}
 
 
+_CLUSTER: Final = "AWS::EKS::Cluster"
+_INSIDE: Final = re.compile(
+    r"Custom::AWSCDK-EKS-(HelmChart|KubernetesResource)|AWS::EKS::(AccessEntry|Addon|PodIdentityAssociation)"
+)
+"""What stands in an EKS cluster alone. EKS deletes it with the cluster (DeleteCluster), whatever a stack retained."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Failure:
     """One resource that failed, or the stack itself where CloudFormation names no resource: then without a type."""
@@ -54,6 +61,16 @@ class Failure:
     def is_of_stack(self) -> bool:
         """Whether the stack itself failed."""
         return not self.type
+
+
+def is_inside_a_cluster(resource_type: str) -> bool:
+    """Whether a type is of what goes with its EKS cluster, even where its stack could not delete it."""
+    return _INSIDE.fullmatch(resource_type) is not None
+
+
+def deletes_a_cluster(rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether events or summaries of a stack's resources tell that its EKS cluster is gone."""
+    return any(each["ResourceType"] == _CLUSTER and each["ResourceStatus"] == "DELETE_COMPLETE" for each in rows)
 
 
 def first_failure(events: Sequence[Event], status: str) -> Failure | None:

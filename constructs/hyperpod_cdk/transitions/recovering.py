@@ -13,7 +13,7 @@ from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.templates.assembly import AssemblyError
-from hyperpod_cdk.transitions.failures import Event, Failure, held_back
+from hyperpod_cdk.transitions.failures import Event, Failure, deletes_a_cluster, held_back, is_inside_a_cluster
 from hyperpod_cdk.transitions.model import OpenChangeSet, Recovery, Stuck, Way
 from hyperpod_cdk.transitions.recovery import read_recovery
 from hyperpod_cdk.transitions.run import LOOKS, Person, lift, put_back
@@ -148,15 +148,19 @@ class Recovering:
     def _delete(self, name: str, stack_id: str) -> bool:
         """Delete a stack; leave of what fails once more only behind what a person says."""
         left: list[str] = []
+        inside: set[str] = set()
         while True:
             status, events = self._called(stack_id, "delete_stack", **({"RetainResources": left} if left else {}))
             if status == "DELETE_COMPLETE":
-                self.person.say(f"{name}: deleted{f'; {joined(left)} remains in the account' if left else ''}")
+                gone = inside if deletes_a_cluster(events) else set()
+                stays = [each for each in left if each not in gone]
+                self.person.say(f"{name}: deleted{f'; {joined(stays)} remains in the account' if stays else ''}")
                 return True
             failed = self._failed(name, status, events)
             if status != "DELETE_FAILED" or not failed or {each.logical_id for each in failed} <= set(left):
                 return False
             names = [*left, *(each.logical_id for each in failed if each.logical_id not in left)]
+            inside |= {each.logical_id for each in failed if is_inside_a_cluster(each.type)}
             self.person.say(
                 f"  left behind, {joined(names)} remains in the account with its cost, and belongs to no stack."
             )

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import updates
@@ -23,8 +23,10 @@ from hyperpod_cdk.transitions.failures import (
     Event,
     Failure,
     began,
+    deletes_a_cluster,
     first_failure,
     held_back,
+    is_inside_a_cluster,
     last_of_resource,
     made_in_update,
 )
@@ -302,6 +304,18 @@ class _Reading:
         deleted = self.aws.pages(
             "cloudformation", "list_stacks", "StackSummaries", StackStatusFilter=["DELETE_COMPLETE"]
         )
+        resources = [
+            (
+                stack,
+                self.aws.pages(
+                    "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack["StackId"]
+                ),
+            )
+            for stack in deleted
+            if stack["StackName"] in names
+        ]
+        # of several lives the last that ended with its cluster
+        gone = max((_deleted(stack) for stack, rows in resources if deletes_a_cluster(rows)), default=_NEVER)
         return [
             Kept(
                 stack=str(stack["StackName"]),
@@ -309,13 +323,21 @@ class _Reading:
                 type=str(each["ResourceType"]),
                 physical_id=str(each["PhysicalResourceId"]),
             )
-            for stack in deleted
-            if stack["StackName"] in names
-            for each in self.aws.pages(
-                "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack["StackId"]
-            )
-            if each["ResourceStatus"] == "DELETE_SKIPPED" and each.get("PhysicalResourceId")
+            for stack, rows in resources
+            for each in rows
+            if each["ResourceStatus"] == "DELETE_SKIPPED"
+            and each.get("PhysicalResourceId")
+            and not (is_inside_a_cluster(str(each["ResourceType"])) and _deleted(stack) <= gone)
         ]
+
+
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
+
+
+def _deleted(stack: Mapping[str, Any]) -> datetime:
+    """Give when a stack was deleted; one of which that is not told counts as deleted last."""
+    found = stack.get("DeletionTime")
+    return found if isinstance(found, datetime) else datetime.max.replace(tzinfo=UTC)
 
 
 def _parsed(name: str, body: Any) -> Stack:
