@@ -103,8 +103,8 @@ def test_an_old_bootstrap_stack(run: Run, fake_aws: FakeAws, version: int | None
         (
             BucketAnswer(name="cdk-hnb659fds-assets-111122223333-us-east-1", region="us-east-1"),
             (
-                ", and 'cdk bootstrap' fails while cdk-hnb659fds-assets-111122223333-us-east-1 is there, the bucket of a"
-                " bootstrap that failed or was deleted; see with 'aws s3 ls"
+                ", and 'cdk bootstrap' fails while cdk-hnb659fds-assets-111122223333-us-east-1 is there, the bucket of"
+                " a bootstrap that failed or was deleted; see with 'aws s3 ls"
                 " s3://cdk-hnb659fds-assets-111122223333-us-east-1 --recursive' whether it may go, then run"
             ),
         ),
