@@ -113,16 +113,16 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         *(f"the nodes of plan {each.name} left at {each.nodes_leave}" for each in plans if _is_over(each)),
         *(f"file system {each.name} is {each.lifecycle}" for each in volumes or () if each.lifecycle not in _SERVES),
     ]
-    missing = [*(f"group {name}" for name in missing_groups), *(f"file system {name}" for name in missing_volumes)]
+    absent = [*(f"group {name}" for name in missing_groups), *(f"file system {name}" for name in missing_volumes)]
     return Status(
         environment=wanted.environment,
         cluster=wanted.cluster,
-        verdict=_verdict(wrong, missing, groups, skipped),
+        verdict=_verdict(wrong, absent, groups, skipped),
         passed=passed(refuses=bool(wrong), is_whole=not skipped),
         status=state,
         failure=str(cluster.get("FailureMessage", "")),
         groups=groups,
-        missing=tuple(missing),
+        missing=tuple(absent),
         events=recent,
         plans=tuple(plans),
         file_systems=volumes or (),
