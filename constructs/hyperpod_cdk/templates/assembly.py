@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -209,6 +210,10 @@ class Assembly:
     def read(self) -> dict[object, Any]:
         """What was read of it once and is asked for often, by whoever read it; nobody changes what stands here."""
         return {}
+
+    def is_made_of(self, stacks: Sequence[Stack]) -> bool:
+        """Whether these very stacks are its own, in this order: what was read of them holds for it."""
+        return len(self.stacks) == len(stacks) and all(map(operator.is_, self.stacks, stacks))
 
     @property
     def region(self) -> str:

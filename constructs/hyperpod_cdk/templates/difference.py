@@ -123,7 +123,7 @@ def apart(base: Assembly, head: Assembly) -> Assembly:
 def compare(base: Assembly, head: Assembly) -> list[ResourceChange]:
     """Give every resource that differs, in the order of deployment; those that are gone come last."""
     against, found = head.read.get("changes", (None, []))
-    if against is not base:
+    if against is None or not against.is_made_of(base.stacks):
         found = _compared(base, head)
         head.read["changes"] = (base, found)
     return list(found)

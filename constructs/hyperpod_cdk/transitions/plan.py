@@ -264,7 +264,8 @@ def _assembly(base: Assembly, head: Assembly, state: Mapping[str, Stack]) -> Ass
         *(each.name for each in base.stacks if each.name not in head.by_name),
         *(each.name for each in head.stacks),
     ]
-    return replace(head, stacks=tuple(state[name] for name in names if name in state))
+    stacks = tuple(state[name] for name in names if name in state)
+    return head if head.is_made_of(stacks) else replace(head, stacks=stacks)
 
 
 def _emptied(state: Mapping[str, Stack], batch: Batch, name: str) -> Stack:

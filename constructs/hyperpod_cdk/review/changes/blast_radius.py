@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -71,7 +72,8 @@ def blast_radius(base: Assembly, head: Assembly, changes: Sequence[ResourceChang
     replaced. Nothing is ever called safe: what neither the CloudFormation schemas nor the catalog's table tell is
     ``unknown``.
     """
-    return _Review(base, head).of(changes)
+    known: _Known | None = head.read.get(_Known)
+    return known.radius if known and known.is_of(base, changes) else _Review(base, head).of(changes)
 
 
 def changed_exports(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> dict[str, str]:
@@ -81,13 +83,30 @@ def changed_exports(base: Assembly, head: Assembly, changes: Sequence[ResourceCh
     ``blast_radius``.
     """
     review = _Review(base, head)
-    review.of(changes)
+    # whoever plans the way from one to the other asks for this, too
+    head.read[_Known] = _Known(base=base, changes=tuple(changes), radius=review.of(changes))
     found = {
         name: review.export_change(name, stack.name, value)
         for name, (stack, value) in base.exports.items()
         if stack.name in head.by_name
     }
     return {name: word for name, word in found.items() if word is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """What was found out of a head before, and from where."""
+
+    base: Assembly
+    changes: tuple[ResourceChange, ...]
+    radius: BlastRadius
+
+    def is_of(self, base: Assembly, changes: Sequence[ResourceChange]) -> bool:
+        return (
+            self.base.is_made_of(base.stacks)
+            and len(self.changes) == len(changes)
+            and all(map(operator.is_, self.changes, changes))
+        )
 
 
 @dataclass(frozen=True)
