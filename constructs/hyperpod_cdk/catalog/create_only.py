@@ -43,7 +43,7 @@ class UpdateRule:
 
 def overlap(one: Path, other: Path) -> bool:
     """Whether one path is the other, or a part of it."""
-    return all(a == b for a, b in zip(one, other, strict=False))
+    return one[: len(other)] == other[: len(one)]
 
 
 @cache

@@ -123,6 +123,7 @@ def kind_of(resource_type: str) -> Kind | None:
     return _KINDS.get(resource_type) or _KINDS.get(f"{service}::*")
 
 
+@cache
 def gives_another(resource_type: str, attribute: str, changed: Path) -> bool:
     """Whether an attribute (``LatestVersionNumber``) is another one once the property at ``changed`` is updated.
 

@@ -178,7 +178,7 @@ class _Review:
         self.head = head
         self.entries: dict[Key, _Entry] = {}
         self.excerpts = Excerpts(base, head)
-        self.uses = Uses(head)
+        self.uses: Uses = head.read.setdefault(Uses, Uses(head))
         self.order = {stack.name: place for place, stack in enumerate(head.stacks)}
 
     def of(self, changes: Sequence[ResourceChange]) -> BlastRadius:
