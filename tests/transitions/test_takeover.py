@@ -478,6 +478,31 @@ def head_with(*, manifests: Sequence[str] = (), **more: Any) -> Assembly:
     return replace(HEAD, stacks=(replace(stack, template={"Resources": resources}),))
 
 
+KARPENTER = "arn:aws:iam::111122223333:role/karpenter"
+
+
+def test_one_role_for_nodes_and_karpenter() -> None:
+    aws, _ = scripted.asked(**{**ANSWERS, **with_cluster(**SCALED, ClusterRole=scripted.ROLE_ARN)})
+    assert planned(aws, head_with(AutoScaling={"Mode": "Enable"}), "ml-cluster").refusals == (
+        (
+            f"{scripted.ROLE_ARN} is the role of Karpenter and of the nodes of h100, system, and the environment has"
+            " two, of which each trusts one service. HyperPod changes the role of Karpenter only while autoscaling is"
+            " off: disable it, give it another role, enable it, and import again"
+        ),
+    )
+
+
+def test_a_role_is_imported_or_kept() -> None:
+    groups = [GROUPS[0], {**GROUPS[1], "ExecutionRole": scripted.ROLE_ARN}]
+    aws, _ = scripted.asked(**ANSWERS)
+    assert planned(aws, head_with(InstanceGroups=groups), "ml-cluster").refusals == (
+        (
+            f"{scripted.ROLE_ARN} comes under the environment, and the file says that system keeps it: remove"
+            " existing.execution_role_arn there, or write it into every group"
+        ),
+    )
+
+
 def test_karpenter_without_a_role_of_its_own() -> None:
     aws, _ = scripted.asked(**{**ANSWERS, **with_cluster(**SCALED)})
     assert planned(aws, head_with(AutoScaling={"Mode": "Enable"}), "ml-cluster").refusals == (
@@ -489,7 +514,7 @@ def test_karpenter_without_a_role_of_its_own() -> None:
 
 
 def test_a_second_set_of_node_pools_is_refused() -> None:
-    aws, _ = scripted.asked(**{**ANSWERS, **with_cluster(**SCALED, ClusterRole=scripted.ROLE_ARN)})
+    aws, _ = scripted.asked(**{**ANSWERS, **with_cluster(**SCALED, ClusterRole=KARPENTER)})
     objects = ['[{"kind":"Namespace"}]', '[{"kind":"HyperpodNodeClass"},{"kind":"NodePool"}]']
     head = head_with(manifests=objects, AutoScaling={"Mode": "Enable"})
     assert planned(aws, head, "ml-cluster").refusals == (
@@ -504,7 +529,7 @@ def test_a_second_set_of_node_pools_is_refused() -> None:
 def test_counts_beside_karpenter_are_named() -> None:
     groups = [{**each, "InstanceCount": count} for each, count in zip(GROUPS, (0, 2), strict=True)]
     head = head_with(AutoScaling={"Mode": "Enable"}, InstanceGroups=groups)
-    aws, _ = scripted.asked(**{**ANSWERS, **with_cluster(**SCALED, ClusterRole=scripted.ROLE_ARN)})
+    aws, _ = scripted.asked(**{**ANSWERS, **with_cluster(**SCALED, ClusterRole=KARPENTER)})
     found = planned(aws, head, "ml-cluster")
     assert found.counted == ("system",)
     assert (

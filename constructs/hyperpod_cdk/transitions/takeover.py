@@ -158,7 +158,12 @@ def _role_to_take(
         # every group brings its own along, which stays whose it is
         return None, []
     if len(by_role) == 1:
-        return (made, next(iter(by_role))), []
+        arn = next(iter(by_role))
+        again = sorted(str(each.get(_NAME)) for each in _groups_of(cluster) if each.get("ExecutionRole") == arn)
+        if again:
+            twice = f"{arn} comes under the environment, and the file says that {', '.join(again)} keeps it"
+            return None, [f"{twice}: remove existing.execution_role_arn there, or write it into every group"]
+        return (made, arn), []
     told = "; ".join(f"{role}: {', '.join(sorted(by_role[role]))}" for role in sorted(by_role))
     refusal = (
         f"its groups run under {len(by_role)} execution roles ({told}), and the file puts them under one. HyperPod"
@@ -187,6 +192,14 @@ def _of_karpenter(answer: Mapping[str, Any], head: Assembly, cluster: Resource) 
         return
     if not answer.get("ClusterRole"):
         yield f"Karpenter scales it, and DescribeCluster tells no ClusterRole of it; {_A_SECOND}"
+    elif shared := sorted(
+        str(row[_NAME]) for row in answer["InstanceGroups"] if row.get("ExecutionRole") == answer["ClusterRole"]
+    ):
+        yield (
+            f"{answer['ClusterRole']} is the role of Karpenter and of the nodes of {', '.join(shared)}, and the"
+            " environment has two, of which each trusts one service. HyperPod changes the role of Karpenter only while"
+            " autoscaling is off: disable it, give it another role, enable it, and import again"
+        )
     manifests = (json.dumps(dict(each.properties), default=str) for each in head.of_type(_MANIFEST))
     if any("HyperpodNodeClass" in each for each in manifests):
         yield (
