@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from hyperpod_cdk.catalog import iam, regions
@@ -57,6 +58,7 @@ _ROLE = "AWS::IAM::Role"
 _STACK_NAME = "aws:ResourceTag/aws:cloudformation:stack-name"
 _BOUNDARY = "iam:PermissionsBoundary"
 _CREATE_ROLE_OF_SERVICE = "iam:CreateServiceLinkedRole"
+_ATTACH_TO_KEPT = ("iam:AttachRolePolicy", "iam:DetachRolePolicy")
 _WRITE_ROLE_OF_DATA = ("iam:AttachRolePolicy", "iam:PutRolePolicy")
 _READ_PARAMETERS = "ssm:GetParameters"
 _SSM_PARAMETER = "AWS::SSM::Parameter::Value<"
@@ -194,6 +196,7 @@ class _Writer:
                 yield self._on_resources(service, key, actions)
             else:
                 yield self._anywhere(key, actions)
+        yield from self._kept_roles()
         yield from self._data_repositories()
         yield from self._service_linked_roles()
         yield from self._parameters()
@@ -219,7 +222,7 @@ class _Writer:
         return Statement(
             sid="IamPassRole",
             actions=tuple(actions),
-            resources=self._arns("iam", ("role",)),
+            resources=tuple(sorted({*self._arns("iam", ("role",)), *self._kept})),
             condition={"StringEquals": {"iam:PassedToService": sorted(self._trusted_services())}},
             why=_why("PassRole"),
         )
@@ -324,7 +327,31 @@ class _Writer:
     def _arns(self, service: str, types: Iterable[str]) -> tuple[str, ...]:
         wanted = set(types)
         rows = [each for each in LIMITABLE if each.service == service and each.type in wanted]
-        return tuple(sorted({arn for row in rows for arn in self._arns_of(row)}))
+        found = {arn for row in rows for arn in self._arns_of(row)}
+        # a policy is attached to a role by its name, which does not show the role's path
+        kept = {arn.rpartition("/")[2] for arn in self._kept} if service == "iam" else set()
+        return tuple(sorted(arn for arn in found if ":role/" not in arn or arn.rpartition("/")[2] not in kept))
+
+    @cached_property
+    def _kept(self) -> frozenset[str]:
+        """The roles that instance groups keep, which no stack owns."""
+        return frozenset(
+            text
+            for cluster in self._assembly.of_type("AWS::SageMaker::Cluster")
+            for role in _at(cluster.properties, "InstanceGroups.ExecutionRole")
+            if (text := self._pattern(cluster, role)).startswith("arn:")
+        )
+
+    def _kept_roles(self) -> Iterator[Statement]:
+        if self._kept:
+            own = {each for each in self._arns("iam", ("policy",)) if self._own in each}
+            yield Statement(
+                sid="KeptRoles",
+                actions=_ATTACH_TO_KEPT,
+                resources=tuple(sorted(self._kept)),
+                condition={"ArnLike": {"iam:PolicyARN": sorted(own)}},
+                why="roles that instance groups keep get the environment's policy for nodes; nothing else changes",
+            )
 
     def _arns_of(self, row: Limitable) -> Iterator[str]:
         arn = self._filled(row.arn)

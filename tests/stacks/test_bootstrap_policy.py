@@ -174,6 +174,31 @@ def test_a_role_that_stood_before_is_passed_by_its_arn(dev: Environment) -> None
     assert made({"Function": function}, dev)["IamPassRole"].resources == (arn,)
 
 
+def test_a_role_that_a_group_keeps_is_passed_and_gets_the_policy_of_nodes_only(dev: Environment) -> None:
+    """It has no boundary of the environment's, and a deployment has no business to change or delete it."""
+    kept = "arn:aws-us-gov:iam::444455556666:role/ml/training"
+    role = {"AssumeRolePolicyDocument": {"Statement": [{"Principal": {"Service": "sagemaker.amazonaws.com"}}]}}
+    groups = [{"ExecutionRole": {"Fn::GetAtt": ["Role", "Arn"]}}, {"ExecutionRole": kept}]
+    found = made(
+        {
+            "Role": {"Type": "AWS::IAM::Role", "Properties": role},
+            "Policy": {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"Roles": [{"Ref": "Role"}, "training"]}},
+            "Cluster": {"Type": "AWS::SageMaker::Cluster", "Properties": {"InstanceGroups": groups}},
+        },
+        dev,
+    )
+    assert kept in found["IamPassRole"].resources
+    assert found["KeptRoles"].document() == {
+        "Sid": "KeptRoles",
+        "Effect": "Allow",
+        "Action": ["iam:AttachRolePolicy", "iam:DetachRolePolicy"],
+        "Resource": [kept],
+        "Condition": {"ArnLike": {"iam:PolicyARN": ["arn:aws-us-gov:iam::444455556666:policy/dev-*"]}},
+    }
+    others = [each for name, each in found.items() if name not in ("IamPassRole", "KeptRoles")]
+    assert [each.sid for each in others if any("role/" in arn and "training" in arn for arn in each.resources)] == []
+
+
 def test_a_custom_resource_has_its_function_invoked(dev: Environment) -> None:
     function = {"Type": "AWS::Lambda::Function", "Properties": {"Code": {"S3Bucket": "assets", "S3Key": "a.zip"}}}
     custom = {"Type": "Custom::Something", "Properties": {"ServiceToken": {"Fn::GetAtt": ["Function", "Arn"]}}}

@@ -159,6 +159,7 @@ class InstanceGroup:
 
     ``cluster_network``: the group has no subnets and security groups of its own but the cluster's, as a group that was
     made without ``OverrideVpcConfig``, which HyperPod never changes; ``subnet`` is then where nodes are counted.
+    Default: it has its own.
 
     ``stated_types``: rows of one's own, by name, for types that the catalog does not know or whose row is wrong.
     Default: none.
