@@ -73,6 +73,10 @@ RegionOption = Annotated[
 ]
 
 
+_COMPARING = ("hyperpod_cdk.review.review_file", "hyperpod_cdk.review.run")
+"""What a report is made by."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Access:
     """How ``--deployed`` reaches AWS, by region and account; tests hand another one over as the context's object."""
@@ -185,6 +189,7 @@ def review(
             region=region,
             limits=limits,
             head_revision=head_revision,
+            meanwhile=_COMPARING,
         ) as found,
     ):
         old, new = found
@@ -313,12 +318,21 @@ def _sides(
     region: str | None,
     limits: Limits,
     head_revision: str | None = None,
+    meanwhile: Sequence[str] = (),
 ) -> Iterator[tuple[Source | None, Source]]:
     if template is not None:
         yield _templates(template, base, region or "")
         return
     root = root_of(project, runs_extensions=False)
-    with synthesized(root, environment, base=base, head=head, head_revision=head_revision, limits=limits) as found:
+    with synthesized(
+        root,
+        environment,
+        base=base,
+        head=head,
+        head_revision=head_revision,
+        limits=limits,
+        meanwhile=meanwhile,
+    ) as found:
         yield found
 
 

@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -137,7 +137,7 @@ def sources(
             list(pool.map(lambda tree: tree.check_out(), trees))
             file = _file(project, environment, trees) if environment and trees else ""
             _pair(trees, file)
-            ran = [pool.submit(side.run) if isinstance(side, _Tree) else None for side in sides]
+            running: list[Future[Any]] = [pool.submit(side.run) for side in sides]
             for side in sides:
                 if isinstance(side, _Tree):
                     # from here on other processes work: before, two threads would only wait for each other
@@ -149,10 +149,8 @@ def sources(
             names = [tree.loaded.environment.name for tree in trees if tree.loaded]
             name = names[-1] if names else environment and Path(environment).stem
             found = [
-                side.read(side.file, name, exposed.result() if exposed else None)
-                if isinstance(side, _Tree)
-                else side.read(file, name)
-                for side, exposed in zip(sides, ran, strict=True)
+                side.read(side.file if isinstance(side, _Tree) else file, name, each.result())
+                for side, each in zip(sides, running, strict=True)
             ]
         if not _are_two(sides, [source.assembly for source in found]):
             _refuse_two_environments([source.assembly for source in found])
@@ -177,9 +175,13 @@ class _Folder:
     label: str
     of: _Tree | None = None
 
-    def read(self, file: str, name: str | None) -> Source:
-        """Read the environment of this name, or the only one."""
+    def run(self) -> str:
+        """Give the folder's digest; raises AssemblyError where a link leads out of it."""
         _refuse_links(self.folder, self.label)
+        return digest_of(self.folder)
+
+    def read(self, file: str, name: str | None, digest: str) -> Source:
+        """Read the environment of this name, or the only one."""
         assembly = _tagged(read_assembly(self.folder, name), self.project)
         if self.of:
             return Source(
@@ -188,13 +190,13 @@ class _Folder:
                     label=self.of.label,
                     commit=self.of.commit,
                     environment_file=file,
-                    assembly=digest_of(self.folder),
+                    assembly=digest,
                 ),
                 environment=self.of.loaded,
                 notes=tuple(self.of.notes),
             )
         note = f"{self.label} is a cloud assembly: the environment file that it was made from is not known."
-        side = Side(label=self.label, assembly=digest_of(self.folder))
+        side = Side(label=self.label, assembly=digest)
         return Source(assembly=assembly, side=side, notes=(note,))
 
 
