@@ -155,10 +155,14 @@ def _is_condition(resource: Resource, key: str) -> bool:
 
 def _keys(resource: Resource) -> Iterator[str]:
     for steps, leaf in _leaves(resource):
-        for text in (*steps, leaf):
+        # most stand below no key that says anything of tags
+        is_of_tags = "Tag" in " ".join(map(str, steps))
+        for text in (*steps, leaf) if is_of_tags else (leaf,):
             yield from _conditions(text)
         if isinstance(leaf, str) and leaf.startswith(_FILTER):
             yield leaf.removeprefix(_FILTER)
+        if not is_of_tags:
+            continue
         if resource.type in _OF_OBJECTS or _MARKS.intersection(steps) or _is_own(resource.type, steps[0]):
             continue
         if steps[-1] in _KEY_OF_TAG and isinstance(leaf, str) and any("Tag" in step for step in steps):

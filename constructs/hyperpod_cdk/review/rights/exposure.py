@@ -238,7 +238,7 @@ def exposures(before: View, after: View, changes: Sequence[ResourceChange]) -> I
             continue
         if said := _way_in(before, after, change):
             yield Exposure(said, place_of(change.after), is_world=False, is_grave=True)
-        was = list(_leaves(before.properties(change.before))) if change.before is not None else []
+        was = _leaves(before.properties(change.before)) if change.before is not None else []
         if said := _open_without(before, after, change):
             place, by = place_of(change.after), _OPEN_WITHOUT[change.after.type][-1:]
             yield Exposure(said, place, is_world=True, is_grave=True, properties=by)
@@ -356,20 +356,26 @@ def _opened(type_: str, name: str, value: str, was: Sequence[tuple[tuple[str, ..
     return "" if not values and any(path[-1] == name for path, _ in was) else said
 
 
-def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+def _leaves(value: Any) -> list[tuple[tuple[str, ...], str]]:
     """Give every plain value with the keys that lead to it, but for policies, which are read by what they permit."""
+    found: list[tuple[tuple[str, ...], str]] = []
+    _gather(value, (), found)
+    return found
+
+
+def _gather(value: Any, path: tuple[str, ...], found: list[tuple[tuple[str, ...], str]]) -> None:
     if isinstance(value, str) and value[:1] in ("{", "[") and path and path[-1] not in _KUBERNETES_TEXTS:
         value = _within_text(value)
     if isinstance(value, dict):
         if looks_like_policy(value):
             return
         for key, item in value.items():
-            yield from _leaves(item, (*path, str(key)))
+            _gather(item, (*path, str(key)), found)
     elif isinstance(value, list):
         for item in value:
-            yield from _leaves(item, path)
+            _gather(item, path, found)
     elif path:
-        yield path, text(value)
+        found.append((path, text(value)))
 
 
 def _within_text(value: str) -> Any:
