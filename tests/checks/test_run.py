@@ -248,3 +248,26 @@ class TestSelect:
         assert str(caught.value) == (
             f'must be an area or the name of a check, got "xyzzy"; the areas are {", ".join(REGISTER.areas())}'
         )
+
+
+def test_nothing_that_asks_aws_passes_where_nothing_is_answered(loaded: LoadedEnvironment, project: Path) -> None:
+    """A check that asks nothing, of a boundary or links that the file does not have, has not passed either."""
+    report = run.preflight(loaded, run.offline(), project=project)
+    hollow = [
+        each.check.name
+        for each in report.results
+        if each.status is Status.PASSED and each.check.asks and not each.details
+    ]
+    assert hollow == []
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [("", Status.NOT_NEEDED), ("\npermissions_boundary: arn:aws:iam::111122223333:policy/limit\n", Status.SKIPPED)],
+)
+def test_a_boundary_is_looked_at_where_there_is_one(project: Path, line: str, status: Status) -> None:
+    file = project / "environments" / "prod.yaml"
+    loaded = load_environment(file, text=file.read_text(encoding="utf-8") + line)
+    for aws in (run.offline(), cast("Aws", FakeAws())):
+        (result,) = run.preflight(loaded, aws, project=project, only=["permissions_boundary_exists"]).results
+        assert result.status is status

@@ -44,30 +44,34 @@ class Offline:
 class _Asking:
     """The view of AWS that one check has: the questions on its card.
 
-    ``missing`` says of what AWS answered that it is not there, apart from what the check takes for an answer.
+    ``missing`` says of what AWS answered that it is not there, apart from what the check takes for an answer;
+    ``has_asked``, whether it has asked anything.
     """
 
     def __init__(self, aws: Aws, check: Check) -> None:
         self._aws = aws
         self._check = check
         self.missing: list[str] = []
+        self.has_asked = False
 
     def __getattr__(self, name: str) -> Any:
         self._must_be_listed(name)
         ask = getattr(self._aws, name)
         question = QUESTIONS[name]
-        if not question.thing or name in self._check.may_lack:
-            return ask
+        may_lack = not question.thing or name in self._check.may_lack
 
         def asked(*arguments: object, **named: object) -> Any:
+            self.has_asked = True
             answer = ask(*arguments, **named)
-            self.missing.extend(question.missing(arguments, answer))
+            if not may_lack:
+                self.missing.extend(question.missing(arguments, answer))
             return answer
 
         return asked
 
     def usage(self, kind: str) -> Usage:
         self._must_be_listed(f"usage:{kind.partition(':')[0]}")
+        self.has_asked = True
         return self._aws.usage(kind)
 
     def _must_be_listed(self, ask: str) -> None:
@@ -98,10 +102,14 @@ def preflight(
     chosen = select(only, skip)
     # a thread is worth its start only where AWS is waited for
     asking = [check for check in chosen if _asks(check, case.environment) and not isinstance(aws, Offline)]
-    answered = dict(zip(asking, together(lambda check: run_check(check, case, aws), asking), strict=True))
+    answered = dict(zip(asking, together(lambda check: _of_something(check, case, aws), asking), strict=True))
     results = (
         answered.get(check)
-        or (run_check(check, case, aws) if is_needed(check, case.environment) else Result(check=check, is_needed=False))
+        or (
+            _of_something(check, case, aws)
+            if is_needed(check, case.environment)
+            else Result(check=check, is_needed=False)
+        )
         for check in chosen
     )
     return Report(loaded=loaded, results=tuple(_placed(cast("Result", result), loaded) for result in results))
@@ -136,6 +144,11 @@ def run_check(check: Check, case: Case, aws: Aws) -> Result:
 
     So does a thing that is not there, where the check found nothing wrong: it did not look at it.
     """
+    return _judged(check, case, aws)[0]
+
+
+def _judged(check: Check, case: Case, aws: Aws) -> tuple[Result, bool]:
+    """Run one check; give its result, and whether it had anything to look at: it asked AWS, or said something."""
     found: list[Found] = []
     asking = _Asking(aws, check)
     try:
@@ -144,12 +157,19 @@ def run_check(check: Check, case: Case, aws: Aws) -> Result:
         found.append(unanswered(missing))
     if not any(isinstance(each, Skipped) or _is_error(each) for each in found):
         found.extend(Skipped(reason=reason) for reason in asking.missing)
-    return Result(
+    result = Result(
         check=check,
         findings=tuple(replace(each, rule=check.name) for each in found if isinstance(each, Finding)),
         skipped=tuple(dict.fromkeys(each for each in found if isinstance(each, Skipped))),
         details=tuple(each for each in found if isinstance(each, Detail)),
     )
+    return result, asking.has_asked or bool(found)
+
+
+def _of_something(check: Check, case: Case, aws: Aws) -> Result:
+    """Run one check. One that is there to ask AWS, and asks and says nothing, had nothing to look at: no pass."""
+    result, has_looked = _judged(check, case, aws)
+    return result if has_looked or not check.asks else replace(result, is_needed=False)
 
 
 def _is_error(found: Found) -> bool:
@@ -171,6 +191,7 @@ _HAS: Mapping[str, Callable[[Environment], bool]] = {
     "rollback_alarms_exist": lambda environment: any(
         group.patching and group.patching.rollback_alarms for group in environment.hyperpod.instance_groups
     ),
+    "new_subnets_hold_their_addresses": lambda environment: not environment.network.is_existing,
     "existing_subnets_have_enough_free_addresses": lambda environment: environment.network.is_existing,
     "task-governance": lambda environment: environment.task_governance is not None,
     "lustre": lambda environment: bool(environment.storage.lustre or environment.storage.s3),
