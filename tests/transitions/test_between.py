@@ -234,6 +234,25 @@ def test_a_group_goes_before_one_of_its_name_comes() -> None:
     assert [each["InstanceGroupName"] for each in properties["InstanceGroups"]] == ["system"]
 
 
+def test_a_group_that_comes_anew_comes_beside_one_that_goes() -> None:
+    """Each deployment looks from where the last one ended, and must find the steps that were shown."""
+    system = _group("system", "subnet-1")
+    base = _cluster(system, _group("gpu", "subnet-1", 2), _group("old", "subnet-1", 2))
+    head = _cluster(copy.deepcopy(system), _group("gpu", "subnet-2", 2))
+    shown = planned(base, head)
+    assert steps(shown) == [*[("deploy", "dev-hyperpod", "exclusively")] * 2, ("deploy", "dev-hyperpod")]
+    for names, rest in ((["system", "old"], shown.steps[1:]), (["system", "old", "gpu"], shown.steps[2:])):
+        (form,) = betweens(base, head)
+        base = with_stacks(base, [form.stack])
+        groups = base.by_name["dev-hyperpod"].resources["Cluster"].properties["InstanceGroups"]
+        assert [each["InstanceGroupName"] for each in groups] == names
+        again = planned(base, head)
+        assert [(each.between, each.first, each.loses) for each in again.steps] == [
+            (each.between, each.first, each.loses) for each in rest
+        ]
+    assert betweens(base, head) == []
+
+
 @pytest.mark.parametrize(
     ("others", "more"),
     [

@@ -124,6 +124,10 @@ def plan(
     )
 
 
+_FORMS: Final = 3
+"""Forms in which stacks are deployed one after the other: without claims, without groups, with groups beside others."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Leg:
     """A part of the way, from one state of all stacks to another; ``between`` are the stacks that no app has so."""
@@ -151,19 +155,20 @@ def _leg(base: Assembly, head: Assembly, found: Needs, between: Sequence[Between
     return _Leg(base=base, head=head, found=found, ordered=ordered, between=between)
 
 
-def _legs(base: Assembly, head: Assembly, found: Needs, room: Room) -> list[_Leg] | CircleError:
+def _legs(base: Assembly, head: Assembly, found: Needs, room: Room, *, forms: int = _FORMS) -> list[_Leg] | CircleError:
     """Give the parts of the way, more than one where stacks have to be deployed in another form first.
 
     The circle, or what would be one, where not even that helps.
     """
     alone = _leg(base, head, found)
-    between = _betweens(base, head, alone, found, room)
+    between = _betweens(base, head, alone, found, room) if forms else []
     if between:
         middle = with_stacks(base, [each.stack for each in between])
-        legs = [_leg(base, middle, _needs(base, middle), between), _leg(middle, head, _needs(middle, head))]
-        done = [each for each in legs if isinstance(each, _Leg) and not each.found.held]
-        if len(done) == len(legs):
-            return done
+        first = _leg(base, middle, _needs(base, middle), between)
+        # as the next deployment sees it, which looks from there: it may need another form
+        rest = _legs(middle, head, _needs(middle, head), room, forms=forms - 1)
+        if isinstance(first, _Leg) and not first.found.held and isinstance(rest, list):
+            return [first, *rest]
     return [alone] if isinstance(alone, _Leg) and not alone.found.held else _no_way(alone)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from hyperpod_cdk.catalog import instance_types, quotas
@@ -70,16 +70,21 @@ class Verdict:
     says: str
 
 
-def swaps(base: Assembly, head: Assembly) -> list[Swap]:
+def swaps(base: Assembly, head: Assembly, *, with_changed: bool = False) -> list[Swap]:
     """Give the groups with nodes that leave clusters which stay, with those that come for the same kind of job.
 
-    Jobs for accelerators move to accelerators only. Restricted groups have no place beside them.
+    Jobs for accelerators move to accelerators only. Restricted groups have no place beside them. ``with_changed``: also
+    with those that change, which come anew where HyperPod refuses the change and they are taken out first.
     """
     found: list[Swap] = []
     for cluster in dict.fromkeys((each.cluster.stack, each.cluster.logical_id) for each in instance_groups(base)):
         before, after = _of(base, cluster), _of(head, cluster)
         gone = [each for name, each in before.items() if name not in after]
-        come = [each for name, each in after.items() if name not in before]
+        come = [
+            each
+            for name, each in after.items()
+            if name not in before or (with_changed and replace(each, index=before[name].index) != before[name])
+        ]
         old = tuple(each for each in gone if any(_is_alike(each, other) for other in come))
         new = tuple(each for each in come if any(_is_alike(each, other) for other in gone))
         if old:
@@ -101,7 +106,8 @@ def moves(before: Assembly, after: Assembly) -> Iterator[tuple[str, tuple[str, .
 
 def room_for(aws: Api, base: Assembly, head: Assembly) -> Room:
     """Read quotas, their use and training plans for groups that come in the place of others; else asks nothing."""
-    found = swaps(base, head)
+    # asked once for the whole way: what comes anew in a later step is compared with the same answers
+    found = swaps(base, head, with_changed=True)
     if not found:
         return Room()
     limits: dict[str, float] = {}
