@@ -45,9 +45,11 @@ HOMES: Mapping[Path, Sequence[str]] = {
         "tests/checks/test_requirements.py",
         "tests/checks/test_quotas.py",
         "tests/handlers/test_quota_comparison.py",
+        "tests/constructs/test_quota_gate.py",
     ),
+    SOURCES / "config" / "group_rules.py": ("tests/config/test_rules.py", "tests/stacks/test_both_doors.py"),
 }
-"""Where rules stand, each room with the tests that are to see what it says: its own, and those that only adapt it."""
+"""Where rules stand, a room or a module, with the tests that are to see what it says: its own, and what adapts it."""
 
 SECONDS = 600
 """After so long a mutant counts as seen: it does not come to an end."""
@@ -140,7 +142,7 @@ def _copied(tree: Path) -> Path:
 def _seen_by(mutant: Mutant, tree: Path) -> str | None:
     """Give the test that fails with the mutant in place, None where none does."""
     (tree / mutant.file).write_text(mutant.after, encoding="utf-8")
-    rooms = next(tests for home, tests in HOMES.items() if home in mutant.file.parents)
+    rooms = next(tests for home, tests in HOMES.items() if home in (mutant.file, *mutant.file.parents))
     own = [str(path.relative_to(tree)) for path in (tree / "tests").rglob(f"test_{mutant.file.stem.strip('_')}*.py")]
     for tests in filter(None, (own, rooms)):
         found = _failing(tests, tree)

@@ -287,6 +287,38 @@ def test_stacks_that_would_be_deployed_unread_are_refused(tmp_path: Path) -> Non
         read_assembly(write(other=stage), "dev")
 
 
+@pytest.mark.parametrize("order", [("other", "again"), ("again", "other")])
+def test_a_stack_of_a_stage_within_another_stage_is_refused(tmp_path: Path, order: tuple[str, str]) -> None:
+    top = tmp_path / "top"
+    deep = top / "assembly-other" / "assembly-deep"
+    deep.mkdir(parents=True)
+    inner = assembly(top / "assembly-dev")
+
+    def stage(folder: str) -> dict[str, Any]:
+        return {"type": "cdk:cloud-assembly", "properties": {"directoryName": folder, "displayName": folder}}
+
+    def write(shown: str) -> None:
+        evil = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "t.json"}, "displayName": shown}
+        (deep / "manifest.json").write_text(json.dumps({"artifacts": {"evil": evil}}), encoding="utf-8")
+
+    (deep / "t.json").write_text(TEXT, encoding="utf-8")
+    within = {"artifacts": {"deep": stage(deep.name)}}
+    (deep.parent / "manifest.json").write_text(json.dumps(within), encoding="utf-8")
+    # a stage may name a folder that has been read
+    stages = {"other": stage(deep.parent.name), "again": stage(".")}
+    named = {"type": "cdk:cloud-assembly", "properties": {"directoryName": inner.name, "displayName": "dev"}}
+    artifacts = {"dev": named, **{name: stages[name] for name in order}}
+    (top / "manifest.json").write_text(json.dumps({"artifacts": artifacts}), encoding="utf-8")
+    write("other/deep/y")
+    assert [stack.name for stack in read_assembly(top, "dev").stacks] == ["dev-x"]
+    write("dev/y")
+    with pytest.raises(AssemblyError) as refused:
+        read_assembly(top, "dev")
+    assert str(refused.value) == (
+        f"{deep / 'manifest.json'}: dev/y would be deployed with dev, and is none of its stacks"
+    )
+
+
 BAIT = {"type": "cdk:asset-manifest", "properties": {}}
 ELSEWHERE = "Elsewhere would be deployed with dev since {} depends on {}, and is none of its stacks"
 
