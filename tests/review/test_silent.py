@@ -251,3 +251,80 @@ def test_a_snapshot_that_cloudformation_takes_by_default_is_protection(
     gone = reviewed(silent, side(Resources={"Topic": {"Type": "AWS::SNS::Topic"}}))
     summaries = [each.summary for each in gone.blast_radius.resources if each.type == type_]
     assert ["CloudFormation's default for it is Snapshot" in each for each in summaries] == [is_kept]
+
+
+# exports under a condition
+
+IMPORTS: Body = {"U": {"Type": "AWS::SSM::Parameter", "Properties": {"Value": {"Fn::ImportValue": "x"}}}}
+ON_BY_CONSTANT: Body = {"On": {"Fn::Equals": ["a", "a"]}}
+OFF_BY_CONSTANT: Body = {"On": {"Fn::Equals": ["a", "b"]}}
+BY_DEPLOYMENT: Body = {"On": {"Fn::Equals": [{"Ref": "P"}, "b"]}}
+
+
+def exporting(conditions: Body, **output: Any) -> Assembly:
+    """Give a stack with one export, and another one that imports it.
+
+    Source of what follows: CloudFormation user guide, "Outputs" (Condition) and "Get exported outputs": an export that
+    another stack imports can be neither changed nor deleted.
+    """
+    outputs = {"O": {"Value": "1", "Export": {"Name": "x"}, **output}}
+    parameters = {"P": {"Type": "String"}}
+    kept = one("AWS::SNS::Topic")
+    template = {"Resources": kept, "Parameters": parameters, "Conditions": conditions, "Outputs": outputs}
+    of = {"account": "111122223333", "region": "us-east-1"}
+    stacks = (
+        Stack(name="from", template=template, **of),
+        Stack(name="to", template={"Resources": IMPORTS}, dependencies=("from",), **of),
+    )
+    return Assembly(environment="", stacks=stacks)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind", "said"),
+    [
+        (exporting({}), exporting(ON_BY_CONSTANT, Condition="On"), None, ""),
+        (exporting(BY_DEPLOYMENT, Condition="On"), exporting(BY_DEPLOYMENT, Condition="On"), None, ""),
+        (exporting({}), exporting(OFF_BY_CONSTANT, Condition="On"), ReasonKind.REFUSAL, "The export goes while to"),
+        (
+            exporting(ON_BY_CONSTANT, Condition="On"),
+            exporting(OFF_BY_CONSTANT, Condition="On"),
+            ReasonKind.REFUSAL,
+            "The export goes while to",
+        ),
+        (exporting({}), exporting(BY_DEPLOYMENT, Condition="On"), ReasonKind.UNKNOWN, "The export may go while to"),
+        (
+            exporting(ON_BY_CONSTANT, Condition="On"),
+            exporting(BY_DEPLOYMENT, Condition="On"),
+            ReasonKind.UNKNOWN,
+            "The export may go while to",
+        ),
+    ],
+)
+def test_an_export_under_a_condition(before: Assembly, after: Assembly, kind: ReasonKind | None, said: str) -> None:
+    found = [(each.kind, each.sentence) for each in reviewed(before, after).verdict.needs_approval]
+    assert [each for each, _ in found] == ([kind] if kind else [])
+    assert all(sentence.startswith(f"{said} imports it; ") for _, sentence in found)
+
+
+# sections that say how a template is deployed, or whether
+
+NO: Body = {"Assertions": [{"Assert": {"Fn::Equals": ["a", "b"]}}]}
+RULES_SAID = "The rules of the template change: whether CloudFormation refuses the stack's parameters is unknown."
+HOOKS_SAID = "The hooks of the template change: which deployments CodeDeploy makes by them, and how, is unknown."
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ({}, {"Rules": {"R": NO}}, RULES_SAID),
+        ({"Rules": {"R": NO}}, {}, RULES_SAID),
+        ({}, {"Hooks": {"H": {"Type": "AWS::CodeDeploy::BlueGreen"}}}, HOOKS_SAID),
+        ({"Rules": {"R": NO}}, {"Rules": {"R": NO}}, None),
+        ({}, {"Rules": {}}, None),
+        # CDK asks by it for a newer bootstrap stack
+        ({}, {"Rules": {"CheckBootstrapVersion": NO}}, None),
+    ],
+)
+def test_sections_that_say_how_it_is_deployed(before: Body, after: Body, said: str | None) -> None:
+    old, new = (side(Resources=one("AWS::SNS::Topic"), **each) for each in (before, after))
+    assert [sentence for _, _, sentence in asked(reviewed(old, new))] == ([said] if said else [])

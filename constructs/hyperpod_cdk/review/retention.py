@@ -74,6 +74,10 @@ _SWITCHES: Final[dict[str, tuple[str, ...]]] = {
     "ReplicationOverwriteProtection": ("ENABLED",),
     "MutationProtection": ("ENABLED",),
     "ActionsEnabled": ("true",),
+    "CloudWatchMetricsEnabled": ("true",),
+    "SampledRequestsEnabled": ("true",),
+    "EnablePerformanceInsights": ("true",),
+    "PerformanceInsightsEnabled": ("true",),
     "AtRestEncryptionEnabled": ("true",),
     "AutomaticFailoverEnabled": ("true",),
     "EnableIAMDatabaseAuthentication": ("true",),
@@ -119,6 +123,11 @@ _LADDERS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("", "RetentionLockType"): ("COMPLIANCE", "GOVERNANCE", "NONE"),
     ("", "State"): ("block-all-sharing", "block-new-sharing", "unblocked"),
     ("", "TransitEncryptionMode"): ("required", "preferred"),
+    **{
+        ("AuditLogConfiguration", name): ("SUCCESS_AND_FAILURE", "FAILURE_ONLY", "SUCCESS_ONLY", "DISABLED")
+        for name in ("FileAccessAuditLogLevel", "FileShareAccessAuditLogLevel")
+    },
+    ("LogConfiguration", "Level"): ("WARN_ERROR", "ERROR_ONLY", "WARN_ONLY", "DISABLED"),
     ("CodeSigningPolicies", "UntrustedArtifactOnDeployment"): ("Enforce", "Warn"),
     ("DefaultRetention", "Mode"): ("COMPLIANCE", "GOVERNANCE"),
     ("DeleteMarkerReplication", "Status"): ("Disabled", "Enabled"),
@@ -142,16 +151,23 @@ _STATES: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ("BackupPolicy", "Status"): ("ENABLED",),
     ("NodeRepairConfig", "Enabled"): ("true",),
     ("VersioningConfiguration", "Status"): ("Enabled",),
+    **{
+        ("LogPublishingOptions", name, "Enabled"): ("true",)
+        for name in ("AUDIT_LOGS", "ES_APPLICATION_LOGS", "INDEX_SLOW_LOGS", "SEARCH_SLOW_LOGS")
+    },
 }
-_KEYS: Final = frozenset(
-    {
-        *("KMSKeyArn", "KMSKeyId", "KMSMasterKeyID", "KmsKey", "KmsKeyArn", "KmsKeyId", "KmsMasterKeyId"),
-        *("SseKMSKeyId", "VolumeKmsKeyId", "EncryptionKey", "EncryptionKeyArn", "KeyArn"),
-    }
+_KEY: Final = re.compile(
+    r"(?!Rotate)\w*?(?:KMS|Kms|Cmk)(?:Master|Encryption)?(?:Key)?(?:Arn|ARN|Id|ID|Identifier)?"
+    r"|(?!Rotate)\w*EncryptionKey(?:Arn)?|KeyArn"
 )
 """Properties, of whatever type, that name the customer's key: without one a key of AWS encrypts, without a policy."""
 
-_LOGS: Final = frozenset({"EnableCloudwatchLogsExports", "EnabledTypes", "LogExports", "EnabledCloudwatchLogsExports"})
+_LOGS: Final = frozenset(
+    {
+        *("EnableCloudwatchLogsExports", "EnabledCloudwatchLogsExports", "EnabledTypes", "LogDeliveryConfigurations"),
+        "LogExports",
+    }
+)
 """Lists, of whatever type, of what is logged; one that is shorter records less."""
 
 _LIMITS: Final[dict[tuple[str, str], str]] = {
@@ -207,6 +223,7 @@ Of the workspace's: Amazon Managed Grafana API reference, CreateWorkspace, netwo
 
 _ENDS_BY: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ("OntapConfiguration", "SnapshotPolicy"): ("none", "no snapshots are taken any more"),
+    ("", "MonitoringInterval"): ("0", "nothing is recorded of its operating system any more"),
     ("", "ACLName"): ("open-access", "clients need no password any more"),
 }
 """Properties, by the key above them, with the value by which something ends, and what."""
@@ -255,7 +272,7 @@ def lifted(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
 def _said(steps: tuple[str, ...], before: Any, after: Any) -> str:
     names = [step for step in steps if not step.startswith("[")]
     name, above = names[-1], names[-2] if len(names) > 1 else ""
-    if name in _KEYS or (above, name) in _LIMITS:
+    if _KEY.fullmatch(name) or (above, name) in _LIMITS:
         return _loosened(above, name, before, after)
     if (above, name) in _GUARDS or (above, name) in _ENDS_BY or (above, name) in _LADDERS:
         return _weakened(above, name, before, after)
@@ -274,7 +291,7 @@ def _weakened(above: str, name: str, before: Any, after: Any) -> str:
     if guard := _GUARDS.get((above, name)):
         return guard if after is MISSING else ""
     if ends := _ENDS_BY.get((above, name)):
-        return ends[1] if after == ends[0] != before else ""
+        return ends[1] if _text(after) == ends[0] != _text(before) else ""
     ladder = _LADDERS[above, name]
     was, will = (ladder.index(_text(each)) if _text(each) in ladder else len(ladder) for each in (before, after))
     return f"{name} is no longer {plain(before)}" if was < will else ""
@@ -368,7 +385,7 @@ def _leaves(steps: tuple[str, ...], before: Any, after: Any) -> Iterator[tuple[t
 
 
 def _loosened(above: str, name: str, before: Any, after: Any) -> str:
-    if name in _KEYS:
+    if _KEY.fullmatch(name):
         return f"{name} is no longer stated: a key of AWS encrypts it" if after is MISSING else ""
     least = _LIMIT_WITHOUT.get(name)
     was, will = (least if each is MISSING else _amount(each) for each in (before, after))
@@ -423,7 +440,9 @@ def _logged_no_more(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str
         left = {plain(each) for each in after} if isinstance(after, list) else set()
         gone = [each for each in before if plain(each) not in left]
         if gone:
-            types = [str(each.get("Type")) if isinstance(each, dict) else plain(each) for each in gone]
+            types = [
+                str(each.get("Type", each.get("LogType"))) if isinstance(each, dict) else plain(each) for each in gone
+            ]
             yield ".".join(steps).replace(".[", "["), before, MISSING, f"no longer logged: {', '.join(types)}"
 
 

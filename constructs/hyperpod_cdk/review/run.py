@@ -153,7 +153,31 @@ def opaque(base: Assembly, head: Assembly) -> list[Reason]:
                 f"The macro {joined(macros)} changes the template during the deployment: what becomes of it is unknown."
             )
             found.append(Reason(kind=ReasonKind.UNKNOWN, resource=stack.name, sentence=said))
+        found += [
+            Reason(kind=ReasonKind.UNKNOWN, resource=stack.name, property=section, sentence=said)
+            for section, said in _SECTIONS.items()
+            if old is not None and _section(old, section) != _section(stack, section)
+        ]
     return found
+
+
+_SECTIONS: Final = {
+    "Hooks": "The hooks of the template change: which deployments CodeDeploy makes by them, and how, is unknown.",
+    "Rules": "The rules of the template change: whether CloudFormation refuses the stack's parameters is unknown.",
+}
+"""Sections of a template that say how it is deployed, or whether, and what is not known once they change.
+
+Source: CloudFormation template reference, Hooks (AWS::CodeDeploy::BlueGreen) and Rules.
+"""
+
+
+def _section(stack: Stack, name: str) -> dict[str, Any]:
+    """Give a section without the rule by which CDK asks for a newer bootstrap stack."""
+    section = stack.template.get(name)
+    return {key: each for key, each in section.items() if key != _BY_CDK} if isinstance(section, dict) else {}
+
+
+_BY_CDK: Final = "CheckBootstrapVersion"
 
 
 def _macros_within(value: Any) -> Iterator[Any]:

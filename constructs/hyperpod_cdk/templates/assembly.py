@@ -17,7 +17,7 @@ import yaml
 from hyperpod_cdk.file_reading import NoFileError, TooLargeError, read_bytes
 from hyperpod_cdk.templates import deployment
 from hyperpod_cdk.templates.loops import TooManyError, expanded
-from hyperpod_cdk.templates.values import export_name, imported
+from hyperpod_cdk.templates.values import export_name, holds, imported
 from hyperpod_cdk.yaml_reading import ShallowLoader, values_with_aliases
 
 STACK = "aws:cloudformation:stack"
@@ -131,11 +131,16 @@ class Stack:
 
     @cached_property
     def export_names(self) -> dict[str, str | None]:
-        """The names of its exports by output, None where only the deployment knows one."""
+        """The names of its exports by output, None where only the deployment knows one.
+
+        An output whose condition does not hold exports nothing; one of which only the deployment knows is there.
+        """
         return {
             key: self.exported.get(key) or export_name(self, export.get("Name"))
             for key, output in self.outputs.items()
-            if isinstance(output, dict) and isinstance(export := output.get("Export"), dict)
+            if isinstance(output, dict)
+            and isinstance(export := output.get("Export"), dict)
+            and holds(self, output.get("Condition")) is not False
         }
 
     @cached_property

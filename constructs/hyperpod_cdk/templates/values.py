@@ -116,6 +116,12 @@ def export_name(stack: Stack, stated: Any) -> str | None:
     return name if isinstance(name, str) and _is_told(name) else None
 
 
+def holds(stack: Stack, condition: Any) -> bool | None:
+    """Whether a condition of a stack holds, by its name; None where only the deployment knows, or there is none."""
+    stated = stack.conditions.get(condition) if isinstance(condition, str) else None
+    return _Resolver(None).holds(stack, stated, 0)
+
+
 def imported(stack: Stack) -> tuple[str | None, ...]:
     """Give what ``Stack.imported`` keeps: the name of each import of a template, None where it is unknown."""
     return tuple(_imported(stack, dict(stack.template)))
@@ -269,24 +275,24 @@ class _Resolver:
     def _if(self, stack: Stack, argument: Any, depth: int) -> Any:
         if not isinstance(argument, list) or len(argument) != 3 or not isinstance(argument[0], str):
             return _untold("Fn::If", self.resolve(stack, argument, depth))
-        holds = self._holds(stack, stack.conditions.get(argument[0]), depth)
+        holds = self.holds(stack, stack.conditions.get(argument[0]), depth)
         if holds is None:
             one, other = (_shown(self.resolve(stack, each, depth)) for each in argument[1:])
             return Unknown(f"{{if {argument[0]}: {one}, else {other}}}")
         return self.resolve(stack, argument[1 if holds else 2], depth)
 
-    def _holds(self, stack: Stack, condition: Any, depth: int) -> bool | None:
+    def holds(self, stack: Stack, condition: Any, depth: int) -> bool | None:
         if depth > _DEPTH or not isinstance(condition, dict) or len(condition) != 1:
             return None
         ((key, argument),) = condition.items()
         if key == "Condition" and isinstance(argument, str):
-            return self._holds(stack, stack.conditions.get(argument), depth + 1)
+            return self.holds(stack, stack.conditions.get(argument), depth + 1)
         arguments = argument if isinstance(argument, list) else []
         if key == "Fn::Equals":
             values = [self.resolve(stack, each, depth + 1) for each in arguments]
             told = bool(values) and all(_is_told(each) for each in values)
             return bool(values[0] == values[-1]) if told else None
-        return _combined(key, [self._holds(stack, each, depth + 1) for each in arguments])
+        return _combined(key, [self.holds(stack, each, depth + 1) for each in arguments])
 
     _FUNCTIONS = {  # noqa: RUF012 - a table of this class's own functions
         "Ref": _ref,

@@ -27,8 +27,18 @@ from hyperpod_cdk.review.changes.uses import Key, Uses
 from hyperpod_cdk.review.model import BlastRadius, Effect, LeftBehind, PropertyEffect, ResourceEffect
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.templates.difference import METADATA, MISSING, PropertyChange, ResourceChange
-from hyperpod_cdk.templates.values import STORED, Reference, Unknown, imports, plain, resolve, resolved_properties
+from hyperpod_cdk.templates.values import (
+    STORED,
+    Reference,
+    Unknown,
+    holds,
+    imports,
+    plain,
+    resolve,
+    resolved_properties,
+)
 
+_MAY_GO: Final = "may go"
 IN_SUMMARY: Final = 3
 """Changed properties that a summary names."""
 IN_SUMMARY_CHARACTERS: Final = 60
@@ -90,7 +100,7 @@ def changed_exports(base: Assembly, head: Assembly, changes: Sequence[ResourceCh
         for name, (stack, value) in base.exports.items()
         if stack.name in head.by_name
     }
-    return {name: word for name, word in found.items() if word is not None}
+    return {name: "goes" if word == _MAY_GO else word for name, word in found.items() if word is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -605,7 +615,9 @@ class _Review:
             word = self.export_change(name, stack.name, value)
             if word is not None and users:
                 verb = "imports" if len(users) == 1 else "import"
-                self._judge_export(name, stack.name, value, f"{word} while {' and '.join(users)} {verb} it")
+                self._judge_export(
+                    name, stack.name, value, f"{word} while {' and '.join(users)} {verb} it", is_used=word != _MAY_GO
+                )
             elif word is not None and name not in importers:
                 self._judge_export(name, stack.name, value, f"{word}, and no template here imports it", is_used=False)
 
@@ -618,6 +630,8 @@ class _Review:
         found = self.head.exports.get(name)
         if found is None or found[0].name != stack:
             return "goes"
+        if self._may_go(name, stack):
+            return _MAY_GO
         before, after = resolve(self.base, stack, value), resolve(self.head, stack, found[1])
         if before != after:
             return None if after == self._name_given_by(before) else "changes"
@@ -625,6 +639,17 @@ class _Review:
         if entry is None or not entry.is_update or entry.effect is not Effect.REPLACED:
             return None
         return None if self._is_steady(entry, before.attribute) else "changes"
+
+    def _may_go(self, name: str, stack: str) -> bool:
+        """Whether an export comes under a condition of which only the deployment knows, and is not the base's."""
+        stated = []
+        for side in (self.base, self.head):
+            owner = side.by_name[stack]
+            outputs = [owner.outputs[key] for key, each in owner.export_names.items() if each == name]
+            condition = outputs[-1].get("Condition") if outputs else None
+            stated.append((condition, plain(owner.conditions.get(condition)) if isinstance(condition, str) else None))
+        (_, old), (condition, new) = stated
+        return condition is not None and old != new and holds(self.head.by_name[stack], condition) is None
 
     def _name_given_by(self, value: Any) -> str | None:
         """What a reference to a bucket gives where the template names the bucket: its name, or the ARN made of it."""

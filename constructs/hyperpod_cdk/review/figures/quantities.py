@@ -25,13 +25,15 @@ _NUMBER: Final = re.compile(
     r"(Initial|Desired|Total|On|Max)?(InstanceCount|NumberOf\w*Nodes|NumCacheClusters|NumCacheNodes|NodeCount"
     r"|NumberOfWorkers|DesiredCount|TotalTargetCapacity|ReplicationFactor|NumberOfInstances|Size)"
 )
+_BESIDE: Final[Mapping[str, str]] = {"DedicatedMasterType": "DedicatedMasterCount", "WarmType": "WarmCount"}
+"""Machines of a second kind beside those of a domain, with the property that says how many there are."""
 _SIZE: Final = re.compile(
     r"StorageCapacity|AllocatedStorage|DiskSize|MaxAllocatedStorage|VolumeSize|VolumeSizeInGB|EBSVolumeSizeGB"
-    r"|SizeInGiBs?|ThroughputCapacity(PerHAPair)?|ProvisionedThroughputInMibps|Iops|StorageThroughput|VolumeThroughput"
+    r"|SizeInGiBs?|ThroughputCapacity(PerHAPair)?|ProvisionedThroughputInMibps|Iops|(Storage|Volume)?Throughput"
     r"|ReadCapacityUnits|WriteCapacityUnits|MaxReadRequestUnits|MaxWriteRequestUnits|ShardCount|ModelUnits"
     r"|ProvisionedConcurrentExecutions|NumNodeGroups|NumShards|ReplicasPerNodeGroup|NumReplicasPerShard|HAPairs"
     r"|MinvCpus|MaxvCpus|DesiredvCpus|MaxCapacity|MinCapacity|DPUs?|MinACU|MaxACU|BaseCapacity|MaxCapacityUnits"
-    r"|MaxSize|MaxConcurrency|ProvisionedMemory|ProvisionedCapacity|CapacityUnits|MaxClusterCount|MaxInstances"
+    r"|PerformanceInsightsRetentionPeriod|MaxSize|MaxConcurrency|ProvisionedMemory|ProvisionedCapacity|CapacityUnits|MaxClusterCount|MaxInstances"
 )
 _WITH_STORAGE: Final = re.compile(r"StorageCapacity|AllocatedStorage|Volume|EBS|SizeInGiB|Iops|Throughput")
 _COUNTED_ELSEWHERE: Final = frozenset({"AWS::SageMaker::Cluster"})
@@ -44,12 +46,25 @@ _MACHINES_ELSEWHERE: Final = frozenset(
 )
 _DEARER: Final[Mapping[tuple[str, ...], tuple[str, ...]]] = {
     ("AWS::EKS::Cluster", "UpgradePolicy", "SupportType"): ("STANDARD", "EXTENDED"),
+    ("AWS::EC2::Instance", "CreditSpecification", "CPUCredits"): ("standard", "unlimited"),
+    ("AWS::RDS::DBCluster", "DatabaseInsightsMode"): ("standard", "advanced"),
+    ("AWS::RDS::DBCluster", "StorageType"): ("aurora", "aurora-iopt1"),
+    ("AWS::RDS::DBInstance", "DatabaseInsightsMode"): ("standard", "advanced"),
+    ("AWS::RDS::DBInstance", "LicenseModel"): ("bring-your-own-license", "license-included"),
     ("AWS::RDS::DBInstance", "MultiAZ"): ("false", "true"),
+    ("AWS::DMS::ReplicationInstance", "MultiAZ"): ("false", "true"),
+    ("AWS::AmazonMQ::Broker", "DeploymentMode"): ("SINGLE_INSTANCE", "ACTIVE_STANDBY_MULTI_AZ", "CLUSTER_MULTI_AZ"),
     ("AWS::EC2::Instance", "Tenancy"): ("default", "dedicated", "host"),
     ("AWS::DynamoDB::Table", "BillingMode"): ("PAY_PER_REQUEST", "PROVISIONED"),
     ("AWS::Shield::ProactiveEngagement", "ProactiveEngagementStatus"): ("DISABLED", "ENABLED"),
 }
 """Modes, the more expensive last; a default is the mode that is not stated, and counts as none."""
+
+_FREE_UP_TO: Final[Mapping[str, int]] = {"Throughput": 125, "PerformanceInsightsRetentionPeriod": 7}
+"""Up to which number something costs nothing beside what it belongs to.
+
+Source: EBS pricing, gp3: 125 MB/s are included; RDS Performance Insights pricing: 7 days are free.
+"""
 
 
 class Quantity(NamedTuple):
@@ -78,9 +93,12 @@ def of(type_: str, properties: Any) -> Iterator[Quantity]:
             yield from _machines(path, item)
         for key, value in item.items():
             is_size = _SIZE.fullmatch(str(key)) and not isinstance(value, (dict, list))
+            number = _number(value) if is_size else None
+            if number is not None and number <= _FREE_UP_TO.get(str(key), -1):
+                continue
             if is_size and (not is_free or "Provisioned" in str(key)):
                 kind: Kind = "storage" if _WITH_STORAGE.match(str(key)) else "other"
-                yield Quantity(".".join((*path, str(key))), str(key), _number(value), kind)
+                yield Quantity(".".join((*path, str(key))), str(key), number, kind)
 
 
 def _modes(type_: str, properties: Mapping[str, Any]) -> Iterator[Quantity]:
@@ -105,6 +123,10 @@ def _objects(properties: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], M
 
 
 def _machines(path: tuple[str, ...], item: Mapping[str, Any]) -> Iterator[Quantity]:
+    for named, counted in _BESIDE.items():
+        if named in item:
+            shown = item[named] if isinstance(item[named], str) else named
+            yield Quantity(".".join((*path, named)), shown, _number(item.get(counted, 1)), "nodes")
     names = [value for key, value in item.items() if _MACHINE.fullmatch(str(key))]
     if not names:
         return
