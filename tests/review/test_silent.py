@@ -271,10 +271,10 @@ def exporting(conditions: Body, **output: Any) -> Assembly:
     parameters = {"P": {"Type": "String"}}
     kept = one("AWS::SNS::Topic")
     template = {"Resources": kept, "Parameters": parameters, "Conditions": conditions, "Outputs": outputs}
-    of = {"account": "111122223333", "region": "us-east-1"}
+    account, region = "111122223333", "us-east-1"
     stacks = (
-        Stack(name="from", template=template, **of),
-        Stack(name="to", template={"Resources": IMPORTS}, dependencies=("from",), **of),
+        Stack(name="from", template=template, account=account, region=region),
+        Stack(name="to", template={"Resources": IMPORTS}, dependencies=("from",), account=account, region=region),
     )
     return Assembly(environment="", stacks=stacks)
 

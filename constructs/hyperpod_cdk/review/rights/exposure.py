@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from hyperpod_cdk.review.rights import images
 from hyperpod_cdk.review.rights.reach import is_internet
 from hyperpod_cdk.review.rights.statements import READ, looks_like_policy, text
-from hyperpod_cdk.review.rights.views import TOKEN, Place, View, place_of
+from hyperpod_cdk.review.rights.views import PARAMETER, TOKEN, Place, View, place_of
 from hyperpod_cdk.templates.assembly import Resource
 from hyperpod_cdk.templates.difference import ResourceChange
 
@@ -297,7 +297,11 @@ def _opening(
     """Say what a value newly opens, wherever else it stood before."""
     name, place, type_ = view.name(resource), place_of(resource), resource.type
     said = ""
-    if path[-1] in _OPENS and value in _OPENS[path[-1]] and type_ not in _READ_AS_OPENINGS:
+    if (
+        path[-1] in _OPENS
+        and (value in _OPENS[path[-1]] or PARAMETER.fullmatch(value))
+        and type_ not in _READ_AS_OPENINGS
+    ):
         said = f"{name} is opened: {'.'.join(path)} is {value}"
     elif opened := _opened(type_, path[-1], value, was):
         said = f"{name} is opened: {opened}"
@@ -351,7 +355,7 @@ def _naming(
 def _opened(type_: str, name: str, value: str, was: Sequence[tuple[tuple[str, ...], str]]) -> str:
     """Say what a value of a property opens of a type, empty for nothing; any value opens only what had none."""
     values, said = _OPENS_IN.get((type_, name), ((), ""))
-    if not said or (values and value not in values):
+    if not said or (values and value not in values and not PARAMETER.fullmatch(value)):
         return ""
     return "" if not values and any(path[-1] == name for path, _ in was) else said
 

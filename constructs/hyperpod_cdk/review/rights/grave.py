@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final
@@ -19,7 +20,7 @@ from hyperpod_cdk.review.rights.statements import (
     is_all_of_a_kind,
     is_any_resource,
 )
-from hyperpod_cdk.review.rights.views import TOKEN, View
+from hyperpod_cdk.review.rights.views import PARAMETER, TOKEN, View
 from hyperpod_cdk.review.rights.words import Principal
 
 _OF_SERVICE_ONLY: Final = ("kms:creategrant",)
@@ -128,6 +129,7 @@ def escalates(block: Block, condition: str = "") -> bool:
 
     ``condition`` is the statement's, as canonical JSON.
     """
+    block = _as_wide_as_it_can_be(block)
     resources = [name for kind, names in block.resources if kind != "but" for name in names]
     if resources and all(":role/aws-service-role/" in each for each in resources):
         # only the service itself takes on a role that is linked to it
@@ -145,6 +147,23 @@ def escalates(block: Block, condition: str = "") -> bool:
         if _keeps_to_some(stated, ("kms:viaservice",)) or _is_for_services(stated):
             return _names_any(block.actions, tuple(where), but=_OF_SERVICE_ONLY)
     return _names_any(block.actions, tuple(where))
+
+
+def _as_wide_as_it_can_be(block: Block) -> Block:
+    """Take for any what a parameter names of which no template tells the value: in actions a part, a resource whole."""
+    actions = frozenset(
+        # what everything is allowed but can be nothing at all, and an AWS policy is told by its own name
+        (kind, names if kind else tuple(_VALUE.sub("*", each) for each in names))
+        for kind, names in block.actions
+    )
+    resources = frozenset(
+        (kind, names if kind else tuple("*" if PARAMETER.fullmatch(each) else each for each in names))
+        for kind, names in block.resources
+    )
+    return block._replace(actions=actions, resources=resources)
+
+
+_VALUE: Final = re.compile(r"\$\{[^{}]+\}")
 
 
 def _keeps_to_some(stated: Any, keys: tuple[str, ...]) -> bool:

@@ -357,7 +357,7 @@ class _Reader:
                 self._path(resource, path, subnets.get(table, [(table, resource)]))
         public = {subnet for path, found in self.found.paths.items() if _is_internet(path) for subnet in found}
         for resource in self.view.of_type("AWS::EC2::Subnet"):
-            if text(self.view.properties(resource).get("MapPublicIpOnLaunch", False)) == "true":
+            if text(self.view.properties(resource).get("MapPublicIpOnLaunch", False)) != "false":
                 token = self.view.token(resource)
                 is_world = token in public
                 what = "public addresses to what starts in it"
@@ -421,7 +421,7 @@ class _Reader:
         config = stated if isinstance(stated, dict) else {}
         token = self.view.token(resource)
         who = f"the API server of {token_name(self.view, token, with_stack=False)}"
-        if text(config.get("EndpointPublicAccess", True)) == "true":
+        if text(config.get("EndpointPublicAccess", True)) != "false":
             for each in items(config.get("PublicAccessCidrs")) or [ANYWHERE[0]]:
                 block = cidr(text(each))
                 is_world = is_internet(block) or is_wide(block)
@@ -434,7 +434,8 @@ class _Reader:
                     who,
                     what,
                     is_world=is_world,
-                    is_grave=is_world,
+                    # addresses of which no template tells can be any
+                    is_grave=is_world or not is_told(block),
                     of=token,
                     verb="answers to",
                     properties=("EndpointPublicAccess", "PublicAccessCidrs"),
@@ -454,7 +455,8 @@ class _Reader:
                     key = ("bucket", token, name)
                     off = f"{rest} ({name} is off)"
                     self._open(resource, key, self._name(token), off, is_world=True, is_grave=True, verb=verb)
-        if acl := _PUBLIC_ACLS.get(text(properties.get("AccessControl"))):
+        stated_acl = text(properties.get("AccessControl", ""))
+        if acl := "read, or write, if the deployment says so" if "${" in stated_acl else _PUBLIC_ACLS.get(stated_acl):
             what = f"anyone {acl} (ACL {text(properties['AccessControl'])})"
             self._open(
                 resource, ("acl", token, acl), self._name(token), what, is_world=True, is_grave=True, verb="lets"

@@ -18,6 +18,9 @@ Place = tuple[str, str]
 TOKEN: Final = re.compile(r"\$\{([^{}/$]+)/([^{}/.$]+)(?:\.([^{}/$]+))?\}")
 """A resource inside a text: ``${stack/LogicalId.Attribute}``, in the head's terms where it has the resource."""
 
+PARAMETER: Final = re.compile(r"\$\{[^{}/:!]+\}")
+"""A parameter of which no template tells the value."""
+
 _EMBEDDED = re.compile(r"\$\{([^{}/!]+)\}")
 _PHYSICAL_NAMES: Final = {
     "AWS::IAM::Role": "RoleName",
