@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from hyperpod_cdk.catalog import _data, durations
@@ -59,5 +62,17 @@ def test_a_default_is_never_said_to_be_certain() -> None:
 def test_every_source_is_used() -> None:
     document = _data.load("durations")
     told = [*document["durations"], document["others"], document["stack"], document["deep_health_checks"]]
-    used = {key for row in told for key in row["source"].split(", ")}
+    used = {"handlers", *(key for row in told for key in row["source"].split(", "))}
     assert used == set(document["sources"])
+
+
+def test_waits_are_those_of_the_schemas(registry_schema: Callable[[str], Any]) -> None:
+    assert len(durations.WAITS) > 80
+    for name, minutes in durations.WAITS.items():
+        handlers = registry_schema(name)["handlers"]
+        told = [handlers.get(action, {}).get("timeoutInMinutes", 0) for action in ("create", "update", "delete")]
+        assert max(told) == minutes > 120, name
+
+
+def test_what_has_a_range_is_not_only_waited_for() -> None:
+    assert durations.types().isdisjoint(durations.WAITS)

@@ -58,6 +58,12 @@ OTHERS: Duration = _read(_DATA["others"])
 STACK: Duration = _read(_DATA["stack"])
 """What each stack takes beside its resources: assets, the change set."""
 
+WAITS: dict[str, int] = {kind: row["minutes"] for row in _DATA["waits"] for kind in row["types"].split()}
+"""How many minutes CloudFormation waits for a type at most, where nobody publishes how long it takes.
+
+Only types for which it waits longer than the two hours that hold for the others, by the handlers of their schemas.
+"""
+
 DEEP_HEALTH_CHECKS: Duration = _read(_DATA["deep_health_checks"])
 """How long new nodes with accelerators are tested before pods may run on them."""
 

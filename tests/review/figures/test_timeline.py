@@ -391,3 +391,25 @@ def test_what_is_replaced_only_because_of_another_is_a_step_too() -> None:
         ("Cluster (the old one)", "delete"),
         ("Vpc (the old one)", "delete"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "said"),
+    [
+        ((TOPIC,), None),
+        ((LUSTRE, NAT), None),
+        (
+            ("AWS::RDS::DBInstance",),
+            "How long 1 DB instance will take nobody publishes. It counts as seconds here, and can take hours: "
+            "CloudFormation waits for up to 36.",
+        ),
+        (
+            ("AWS::ElastiCache::CacheCluster", "AWS::DynamoDB::Table", TOPIC),
+            "How long 1 cache cluster and 1 table will take nobody publishes. They count as seconds here, and can take "
+            "hours: CloudFormation waits for up to 12.",
+        ),
+    ],
+)
+def test_what_counts_as_seconds_and_can_take_hours_is_noted(kinds: tuple[str, ...], said: str | None) -> None:
+    found = first(assembly(a={f"X{number}": resource(kind) for number, kind in enumerate(kinds)}))
+    assert [each for each in found.notes if "nobody publishes" in each] == ([said] if said else [])

@@ -6,6 +6,7 @@ inside a stack CloudFormation works on everything at once whose references are d
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,7 @@ from typing import Final, Literal
 from hyperpod_cdk.catalog import durations
 from hyperpod_cdk.catalog.durations import Duration
 from hyperpod_cdk.review.model import BlastRadius, Effect, Minutes, Step, Timeline
+from hyperpod_cdk.review.nouns import count, noun
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.templates.difference import PropertyChange, ResourceChange
 from hyperpod_cdk.templates.groups import InstanceGroup, instance_groups
@@ -429,12 +431,29 @@ def _notes(base: Assembly, head: Assembly, stacks: Sequence[_StackWork]) -> Iter
         )
     if any(item.duration.source == durations.OTHERS.source for item in schedule):
         yield "AWS publishes few durations: ranges without a published source are defaults, and each step says which."
+    yield from _untold(schedule)
     yield from (
         f"cdk deploy leaves the stack {stack.name} as it is, which is gone from the app; delete it with CloudFormation."
         for stack in base.stacks
         if stack.name not in head.by_name
     )
     yield from _checked_later(head, schedule)
+
+
+def _untold(schedule: Sequence[_Work]) -> Iterator[str]:
+    """Say what is counted as seconds, although CloudFormation itself reckons with hours."""
+    slow = [
+        (item.resource, durations.WAITS[item.resource.type])
+        for item in schedule
+        if item.resource.type in durations.WAITS and item.duration.source == durations.OTHERS.source
+    ]
+    if slow:
+        kinds = _listed([count(number, kind) for kind, number in Counter(noun(each.type) for each, _ in slow).items()])
+        it = "It counts" if len(slow) == 1 else "They count"
+        yield (
+            f"How long {kinds} will take nobody publishes. {it} as seconds here, and can take hours: CloudFormation "
+            f"waits for up to {max(minutes for _, minutes in slow) / 60:.0f}."
+        )
 
 
 def _checked_later(head: Assembly, schedule: Sequence[_Work]) -> Iterator[str]:
