@@ -241,7 +241,7 @@ def test_an_existing_cluster_has_its_control_plane(case_of: CaseOf, run_check: R
             "existing": {"cluster_name": "platform", "security_group_id": "sg-0a1b2c3d4e5f67890"},
         },
     }
-    assert run_check(CONTROL_PLANE, case_of(joined), fake_aws).status is Status.PASSED
+    assert run_check(CONTROL_PLANE, case_of(joined), fake_aws).status is Status.NOT_NEEDED
     assert fake_aws.asked == []
 
 

@@ -64,6 +64,11 @@ def nothing(_case: Case, _aws: Aws) -> Iterator[Found]:
     yield from ()
 
 
+def asks_and_finds_nothing(_case: Case, aws: Aws) -> Iterator[Found]:
+    aws.zones()
+    yield from ()
+
+
 def one_error(_case: Case, _aws: Aws) -> Iterator[Found]:
     yield Detail(text="seen")
     yield error(GROUP, "is wrong")
@@ -87,7 +92,8 @@ def asks_after_a_warning(_case: Case, aws: Aws) -> Iterator[Found]:
 @pytest.mark.parametrize(
     ("function", "status"),
     [
-        (nothing, Status.PASSED),
+        (nothing, Status.NOT_NEEDED),
+        (asks_and_finds_nothing, Status.PASSED),
         (one_error, Status.FAILED),
         (one_warning, Status.WARNED),
         (error_and_skip, Status.FAILED),
@@ -96,6 +102,8 @@ def asks_after_a_warning(_case: Case, aws: Aws) -> Iterator[Found]:
 )
 def test_status(function: CheckFunction, status: Status, case: Case) -> None:
     aws = FakeAws()
+    if function is asks_and_finds_nothing:
+        aws.answers.zones = ()
     assert run.run_check(made(function, asks=("zones",)), case, aws).status is status
 
 

@@ -102,11 +102,11 @@ def preflight(
     chosen = select(only, skip)
     # a thread is worth its start only where AWS is waited for
     asking = [check for check in chosen if _asks(check, case.environment) and not isinstance(aws, Offline)]
-    answered = dict(zip(asking, together(lambda check: _of_something(check, case, aws), asking), strict=True))
+    answered = dict(zip(asking, together(lambda check: run_check(check, case, aws), asking), strict=True))
     results = (
         answered.get(check)
         or (
-            _of_something(check, case, aws)
+            run_check(check, case, aws)
             if is_needed(check, case.environment)
             else Result(check=check, is_needed=False)
         )
@@ -142,13 +142,9 @@ def select(only: Iterable[str] = (), skip: Iterable[str] = ()) -> tuple[Check, .
 def run_check(check: Check, case: Case, aws: Aws) -> Result:
     """Run one check; an answer that is missing, and that the check did not handle itself, skips it as a whole.
 
-    So does a thing that is not there, where the check found nothing wrong: it did not look at it.
+    So does a thing that is not there, where the check found nothing wrong: it did not look at it. One that is there to
+    ask AWS, and asks and says nothing, had nothing to look at: it is not needed, and no pass.
     """
-    return _judged(check, case, aws)[0]
-
-
-def _judged(check: Check, case: Case, aws: Aws) -> tuple[Result, bool]:
-    """Run one check; give its result, and whether it had anything to look at: it asked AWS, or said something."""
     found: list[Found] = []
     asking = _Asking(aws, check)
     try:
@@ -163,12 +159,7 @@ def _judged(check: Check, case: Case, aws: Aws) -> tuple[Result, bool]:
         skipped=tuple(dict.fromkeys(each for each in found if isinstance(each, Skipped))),
         details=tuple(each for each in found if isinstance(each, Detail)),
     )
-    return result, asking.has_asked or bool(found)
-
-
-def _of_something(check: Check, case: Case, aws: Aws) -> Result:
-    """Run one check. One that is there to ask AWS, and asks and says nothing, had nothing to look at: no pass."""
-    result, has_looked = _judged(check, case, aws)
+    has_looked = asking.has_asked or bool(found)
     return result if has_looked or not check.asks else replace(result, is_needed=False)
 
 
