@@ -105,11 +105,7 @@ def preflight(
     answered = dict(zip(asking, together(lambda check: run_check(check, case, aws), asking), strict=True))
     results = (
         answered.get(check)
-        or (
-            run_check(check, case, aws)
-            if is_needed(check, case.environment)
-            else Result(check=check, is_needed=False)
-        )
+        or (run_check(check, case, aws) if is_needed(check, case.environment) else Result(check=check, is_needed=False))
         for check in chosen
     )
     return Report(loaded=loaded, results=tuple(_placed(cast("Result", result), loaded) for result in results))
