@@ -6,7 +6,7 @@ from itertools import chain, combinations
 
 import pytest
 
-from hyperpod_cdk.catalog import addons, governance
+from hyperpod_cdk.catalog import addons, governance, instance_types
 from hyperpod_cdk_rehearsal.embedded.published import task_governance
 
 AMOUNTS = {
@@ -71,3 +71,32 @@ def test_the_catalog_knows_the_same_steps(installed: str, wanted: str) -> None:
     ours = governance.update_problem(installed, wanted)
     assert task_governance.skips_a_release(installed, wanted) == (ours is not None)
     assert task_governance.skips_a_release("v1.3.1-eksbuild.1", "v1.5.0-eksbuild.1")
+
+
+@pytest.mark.parametrize(
+    ("profiles", "available"),
+    [
+        # A100 40 GB and H200, as NVIDIA's tables list them
+        ("1g.5gb 1g.10gb 2g.10gb 3g.20gb 4g.20gb 7g.40gb", (7, 4, 3, 2, 1, 1)),
+        ("1g.18gb 1g.35gb 2g.35gb 3g.71gb 4g.71gb 7g.141gb", (7, 4, 3, 2, 1, 1)),
+    ],
+)
+def test_partitions_of_a_gpu(profiles: str, available: tuple[int, ...]) -> None:
+    named = [f"mig-{each}" for each in profiles.split()]
+    assert tuple(task_governance.partitions_per_accelerator(each, named) for each in named) == available
+
+
+def test_the_catalog_knows_the_same_partitions() -> None:
+    rows = [row for row in map(instance_types.get, instance_types.names()) if row is not None and row.mig_profiles]
+    assert rows
+    for row in rows:
+        for profile in row.mig_profiles:
+            ours = governance.partitions_per_accelerator(profile, row.mig_profiles)
+            assert task_governance.partitions_per_accelerator(profile, row.mig_profiles) == ours, (row.name, profile)
+
+
+@pytest.mark.parametrize("version", [*RELEASES, "v1.6.0-eksbuild.1", "v2.0.0-eksbuild.1"])
+@pytest.mark.parametrize("api", ["kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1beta2"])
+def test_the_catalog_knows_the_same_kueue(version: str, api: str) -> None:
+    assert task_governance.serves_kueue_api(version, api) == governance.serves_kueue_api(version, api)
+    assert not task_governance.serves_kueue_api("v1.4.9-eksbuild.2", "kueue.x-k8s.io/v1beta2")

@@ -1,19 +1,31 @@
 """What AWS says of compute quotas and of updates of task governance, and of the network add-on under HyperPod.
 
-Each function gives the end of AWS's refusal, or None. Source: the SageMaker AI developer guide, pages on HyperPod and
-on task governance (October 2026); what it does not say is marked.
+Source: the SageMaker AI developer guide, pages on HyperPod and on task governance (October 2026), where nothing else
+stands beside it; what it does not say is marked.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 BORROW_LIMIT_PERCENT = range(1, 501)
 """Task governance, "Compute allocations": 1 to 500 percent. The API's own shape takes 0 to 10000."""
 
 LEAST_VPC_CNI = (1, 18, 3)
 """Prerequisites of HyperPod on EKS: VPC CNI 1.18.3 or later."""
+
+INSTANCES_AVAILABLE = {"2g": 3, "3g": 2, "4g": 1, "7g": 1}
+"""NVIDIA's Multi-Instance GPU user guide, "Supported MIG Profiles", column "Number of Instances Available"."""
+
+SMALLEST_AVAILABLE, DOUBLE_MEMORY_AVAILABLE = 7, 4
+"""The same column for ``1g``: the profile with one eighth of the memory, and the one with twice that."""
+
+KUEUE_GROUP = "kueue.x-k8s.io"
+"""The API group of Kueue's objects."""
+
+KUEUE_V1BETA2 = (1, 5)
+"""The first release of task governance whose Kueue (0.15 or later: kubernetes-sigs/kueue 8018) serves v1beta2."""
 
 _WITHOUT_OTHERS = {"Count": set(), "AcceleratorPartition": {"VCpu", "MemoryInGiB"}}
 """The console asks for instances, or for parts of one; that the API refuses both is not said (inferred)."""
@@ -22,7 +34,7 @@ _PARTS = ("Accelerators", "VCpu", "MemoryInGiB")
 
 
 def amounts(members: Collection[str]) -> str | None:
-    """Judge which amounts one row of a compute quota states."""
+    """Give the end of the refusal of the amounts that one row of a compute quota states, or None."""
     stated = [each for each in ("Count", "AcceleratorPartition", *_PARTS) if each in members]
     if not stated:
         return "No amount is stated: give Count, Accelerators, VCpu, MemoryInGiB or AcceleratorPartition."
@@ -33,8 +45,28 @@ def amounts(members: Collection[str]) -> str | None:
     return None
 
 
+def partitions_per_accelerator(profile: str, profiles: Iterable[str]) -> int:
+    """Give how many partitions of ``profile`` (``mig-1g.10gb``) one GPU has, whose profiles are ``profiles``."""
+    size, memory = _of_profile(profile)
+    if size in INSTANCES_AVAILABLE:
+        return INSTANCES_AVAILABLE[size]
+    least = min(memory for of, memory in map(_of_profile, profiles) if of == size)
+    return SMALLEST_AVAILABLE if memory == least else DOUBLE_MEMORY_AVAILABLE
+
+
+def _of_profile(profile: str) -> tuple[str, int]:
+    size, memory = profile.removeprefix("mig-").removesuffix("gb").split(".")
+    return size, int(memory)
+
+
+def serves_kueue_api(version: str, api: str) -> bool:
+    """Whether task governance of ``version`` serves ``api`` (``kueue.x-k8s.io/v1beta2``); all serve older ones."""
+    release = _release(version)
+    return api != f"{KUEUE_GROUP}/v1beta2" or release is None or release >= KUEUE_V1BETA2
+
+
 def vpc_cni(version: str) -> str | None:
-    """Judge a version of the add-on vpc-cni (``v1.18.3-eksbuild.1``); one that begins otherwise is left alone."""
+    """Give the end of the refusal of a version of vpc-cni (``v1.18.3-eksbuild.1``), or None; for ``latest``, too."""
     found = _release(version)
     if found is None or found >= LEAST_VPC_CNI:
         return None

@@ -13,8 +13,9 @@ from typing import Any
 import yaml
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.catalog import addons, governance, hyperpod
+from hyperpod_cdk.catalog import addons, hyperpod
 from hyperpod_cdk_rehearsal.embedded.context import Context
+from hyperpod_cdk_rehearsal.embedded.published import task_governance
 from hyperpod_cdk_rehearsal.embedded.resources._calls import ignoring, is_true
 from hyperpod_cdk_rehearsal.embedded.resources._played import Answer, Play, PlayFailed
 from hyperpod_cdk_rehearsal.embedded.resources._waiting import beats
@@ -223,12 +224,12 @@ def _unchangeable(context: Context, cluster: str, item: Mapping[str, Any]) -> st
 
 def _is_served(context: Context, cluster: str, api: str) -> bool:
     """Whether the API server knows Kueue's objects in this version: with task governance, or with a Kueue release."""
-    if api.partition("/")[0] != governance.KUEUE_GROUP:
+    if api.partition("/")[0] != task_governance.KUEUE_GROUP:
         return True
     if any(row.is_of(kubernetes_store.KUEUE_CHART) for row in kubernetes_store.releases(context, cluster)):
         return True
     version = _task_governance(context, cluster)
-    return version is not None and governance.serves_kueue_api(version, api)
+    return version is not None and task_governance.serves_kueue_api(version, api)
 
 
 def _task_governance(context: Context, cluster: str) -> str | None:

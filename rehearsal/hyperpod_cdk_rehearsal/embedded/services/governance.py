@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hyperpod_cdk.catalog import addons, governance, instance_types
+from hyperpod_cdk.catalog import addons, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
@@ -359,7 +359,7 @@ def _accelerator_share(resource: Mapping[str, Any], row: InstanceType) -> float 
     """The share of one instance's accelerators, None where the resource states none."""
     partition = resource.get("AcceleratorPartition")
     if partition is not None:
-        per_gpu = governance.partitions_per_accelerator(partition["Type"], row.mig_profiles)
+        per_gpu = task_governance.partitions_per_accelerator(partition["Type"], row.mig_profiles)
         return float(partition["Count"] / per_gpu / row.accelerator_count)
     return resource["Accelerators"] / row.accelerator_count if resource.get("Accelerators") else None
 
