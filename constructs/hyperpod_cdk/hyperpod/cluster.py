@@ -24,6 +24,9 @@ from hyperpod_cdk.hyperpod.restricted_groups import RestrictedGroup, SharedEnvir
 
 _DEFAULT_AMI = "default"
 _DEFAULT_IMAGE = "AWS::SageMaker::Cluster takes the word default for the image too, as its schema's pattern says"
+_IN_CLUSTER_NETWORK = (
+    "{} had no network of its own when the cluster was taken over, and HyperPod gives no group another one later"
+)
 _UNCHECKED = "they keep every new node from work for about two hours; deep_health_checks of the group decides"
 
 
@@ -180,6 +183,12 @@ class HyperPodCluster(Construct):
         checked += [bool(each.deep_health_checks) for each in restricted_groups]
         if not all(checked):
             acknowledge(self.resource, {"hyperpod-cdk::deep-health-checks": _UNCHECKED})
+        kept = [group.name for group in instance_groups if group.cluster_network]
+        if kept:
+            acknowledge(
+                self.resource,
+                {"hyperpod-cdk::instance-group-complete": _IN_CLUSTER_NETWORK.format(", ".join(kept))},
+            )
         if any(group.ami_id == _DEFAULT_AMI for group in instance_groups):
             ignore_in_template(self.resource, {"E1152": _DEFAULT_IMAGE})
         warning = hyperpod.INSTANCE_GROUPS.count_warning(len(instance_groups), what="instance groups")
