@@ -9,6 +9,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+import botocore.session
 import pytest
 
 from hyperpod_cdk.catalog import kubernetes
@@ -200,6 +201,9 @@ def test_what_the_file_may_say_of_a_control_plane_is_what_the_schema_has(
 ) -> None:
     schema = registry_schema("AWS::EKS::Cluster")["definitions"]
     assert list(typing.get_args(ScalingTier)) == schema["ControlPlaneScalingConfig"]["properties"]["Tier"]["enum"]
+    api = botocore.session.get_session().get_service_model("eks").shape_for("ProvisionedControlPlaneTier")
+    for tier in typing.get_args(ScalingTier):
+        assert (kubernetes.scaling_tier_warning(tier) is None) == (tier in getattr(api, "enum", ())), tier
     support = [each.upper() for each in typing.get_args(SupportType)]
     assert sorted(support) == sorted(schema["UpgradePolicy"]["properties"]["SupportType"]["enum"])
 

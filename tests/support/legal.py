@@ -267,12 +267,14 @@ def accepted(file: File) -> LoadedEnvironment | None:
 def is_warned_to_fail(loaded: LoadedEnvironment) -> bool:
     """Whether its warnings say that a first deployment fails.
 
-    Without a node, webhooks of add-ons answer nobody; a plan of the embedded account is of one type in one zone; and a
-    type that the catalog lacks is in no model of SageMaker's API yet.
+    Without a node, webhooks of add-ons answer nobody; a plan of the embedded account is of one type in one zone; a
+    type that the catalog lacks is in no model of SageMaker's API yet, nor is a control plane's size that EKS's lacks.
     """
     environment = loaded.environment
     if any(
-        re.search("a plan is offered for one instance type|is not in the catalog", each.message)
+        re.search(
+            "a plan is offered for one instance type|is not in the catalog|the EKS API does not list it", each.message
+        )
         for each in loaded.warnings
     ):
         return True

@@ -178,6 +178,16 @@ def support_warning(version: str, *, on: date, key: str = "kubernetes_version") 
     return None
 
 
+def scaling_tier_warning(tier: str) -> str | None:
+    """Say that the EKS API does not list a size of the control plane that CloudFormation's schema has, or give None."""
+    if tier not in _data.load("kubernetes")["scaling_tiers"]["unconfirmed"]:
+        return None
+    return (
+        f"{tier} is in CloudFormation's schema, but the EKS API does not list it (as of {AS_OF}): EKS may refuse the"
+        " cluster; set scaling_tier to another size unless AWS has enabled it for your account"
+    )
+
+
 def _reserved(resource: str, amount: float) -> float:
     row = _data.load("kubernetes")["node_reservations"][resource]
     kept, left = float(row["fixed"]), amount

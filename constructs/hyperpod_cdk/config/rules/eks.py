@@ -32,6 +32,14 @@ def kubernetes_version_is_supported(environment: Environment, today: date) -> It
 
 
 @BOOK.whole
+def scaling_tier_is_listed(environment: Environment) -> Iterator[Problem]:
+    """Warn of a size of the control plane that the EKS API does not list."""
+    doubt = kubernetes.scaling_tier_warning(environment.eks.scaling_tier)
+    if doubt:
+        yield warning(("eks", "scaling_tier"), doubt)
+
+
+@BOOK.whole
 def public_cidrs_need_a_public_endpoint(environment: Environment) -> Iterator[Problem]:
     """Refuse public blocks where the endpoint is private: they would be ignored."""
     if environment.eks.endpoint_access == "private" and environment.eks.public_access_cidrs:
