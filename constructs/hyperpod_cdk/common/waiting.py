@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from aws_cdk import CfnResource
 from constructs import IConstruct
@@ -10,22 +10,17 @@ from constructs import IConstruct
 
 def wait_for(resource: CfnResource, scopes: Sequence[IConstruct], *, beside: Sequence[IConstruct]) -> None:
     """Let every resource that stands below ``scopes`` now wait for ``resource``; those ``beside`` do not."""
-    _wait_for(resource, scopes, [f"{each.node.path}/" for each in beside])
+    # each word with a construct is a call into Node.js; jsii gives the same object for the same construct
+    free = {id(each) for each in beside}
+    around = {id(above) for each in beside for above in each.node.scopes} - free
+    for scope in _without(scopes, free, around):
+        scope.node.add_dependency(resource)
 
 
-def _wait_for(resource: CfnResource, scopes: Sequence[IConstruct], free: Sequence[str]) -> None:
-    """Skip what stands below one of the paths ``free``; each word with a construct is a call into Node.js."""
+def _without(scopes: Sequence[IConstruct], free: set[int], around: set[int]) -> Iterator[IConstruct]:
+    """Give ``scopes``, but what is ``around`` something free as its parts that are not."""
     for scope in scopes:
-        node = scope.node
-        if not free:
-            node.add_dependency(resource)
-            continue
-        # an app has no path
-        path = f"{node.path}/".removeprefix("/")
-        if any(path.startswith(each) for each in free):
-            continue
-        below = [each for each in free if each.startswith(path)]
-        if below:
-            _wait_for(resource, node.children, below)
-        else:
-            node.add_dependency(resource)
+        if id(scope) in around:
+            yield from _without(scope.node.children, free, around)
+        elif id(scope) not in free:
+            yield scope

@@ -112,6 +112,8 @@ class Network(Construct):
             enable_dns_hostnames=True,
             tags=self._tags(),
         )
+        # asked once: each attribute is a call into Node.js
+        self._vpc_id = self._vpc.ref
         self._public_subnets: list[ec2.ISubnet] = []
         self._billed: list[CfnResource] = []
         ways_out: Mapping[str, ec2.CfnNatGateway | None] = dict.fromkeys(zones)
@@ -139,10 +141,10 @@ class Network(Construct):
         endpoint = ec2.CfnVPCEndpoint(
             self,
             "S3Endpoint",
-            vpc_id=self._vpc.ref,
+            vpc_id=self._vpc_id,
             service_name=f"com.amazonaws.{Aws.REGION}.s3",
             vpc_endpoint_type="Gateway",
-            route_table_ids=[subnet.route_table.ref for subnet in private],
+            route_table_ids=[subnet.route_table_id for subnet in private],
         )
         if flow_logs:
             self._flow_logs()
@@ -150,15 +152,15 @@ class Network(Construct):
         self._node_route_tables = {zone: subnet.route_table for zone, subnet in nodes.items()}
         self._node_subnets = {zone: subnet.imported(self) for zone, subnet in nodes.items()}
         beside = {subnet.zone: subnet for subnet in control_plane}
-        self._endpoint_subnet_ids = {zone: (for_endpoints.get(zone) or beside[zone]).resource.ref for zone in served}
+        self._endpoint_subnet_ids = {zone: (for_endpoints.get(zone) or beside[zone]).subnet_id for zone in served}
         self._imported = ec2.Vpc.from_vpc_attributes(
             self,
             "Imported",
-            vpc_id=self._vpc.ref,
+            vpc_id=self._vpc_id,
             vpc_cidr_block=vpc_cidr,
             availability_zones=[subnet.resource.attr_availability_zone for subnet in control_plane],
-            private_subnet_ids=[subnet.resource.ref for subnet in control_plane],
-            private_subnet_route_table_ids=[subnet.route_table.ref for subnet in control_plane],
+            private_subnet_ids=[subnet.subnet_id for subnet in control_plane],
+            private_subnet_route_table_ids=[subnet.route_table_id for subnet in control_plane],
         )
 
     @property
@@ -204,9 +206,9 @@ class Network(Construct):
     def _public_side(self, blocks: Mapping[str, str]) -> Mapping[str, ec2.CfnNatGateway]:
         internet_gateway = ec2.CfnInternetGateway(self, "InternetGateway", tags=self._tags())
         attachment = ec2.CfnVPCGatewayAttachment(
-            self, "InternetGatewayAttachment", vpc_id=self._vpc.ref, internet_gateway_id=internet_gateway.ref
+            self, "InternetGatewayAttachment", vpc_id=self._vpc_id, internet_gateway_id=internet_gateway.ref
         )
-        table = ec2.CfnRouteTable(self, "PublicRouteTable", vpc_id=self._vpc.ref, tags=self._tags("public"))
+        table = ec2.CfnRouteTable(self, "PublicRouteTable", vpc_id=self._vpc_id, tags=self._tags("public"))
         route = ec2.CfnRoute(
             self,
             "PublicDefaultRoute",
@@ -230,7 +232,7 @@ class Network(Construct):
         gateway = ec2.CfnNatGateway(
             self,
             f"NatGateway{suffix}",
-            subnet_id=subnet.resource.ref,
+            subnet_id=subnet.subnet_id,
             allocation_id=address.attr_allocation_id,
             tags=tags,
         )
@@ -240,7 +242,7 @@ class Network(Construct):
         return gateway
 
     def _node_subnet(self, zone: str, cidr: str, gateway: ec2.CfnNatGateway | None, *, stays: bool) -> _Subnet:
-        block = ec2.CfnVPCCidrBlock(self, f"NodeCidr{zone_suffix(zone)}", vpc_id=self._vpc.ref, cidr_block=cidr)
+        block = ec2.CfnVPCCidrBlock(self, f"NodeCidr{zone_suffix(zone)}", vpc_id=self._vpc_id, cidr_block=cidr)
         subnet = self._private_subnet("Node", zone, cidr, gateway, {})
         subnet.resource.add_resource_dependency(block)
         for kept in (block, subnet.resource) if stays else ():
@@ -252,7 +254,7 @@ class Network(Construct):
     ) -> _Subnet:
         suffix = zone_suffix(zone)
         table = ec2.CfnRouteTable(
-            self, f"{role}RouteTable{suffix}", vpc_id=self._vpc.ref, tags=self._tags(f"{_LABELS[role]}-{zone}")
+            self, f"{role}RouteTable{suffix}", vpc_id=self._vpc_id, tags=self._tags(f"{_LABELS[role]}-{zone}")
         )
         if gateway is None:
             return self._subnet(role, zone, cidr, table, tags)
@@ -278,16 +280,25 @@ class Network(Construct):
         resource = ec2.CfnSubnet(
             self,
             f"{role}Subnet{suffix}",
-            vpc_id=self._vpc.ref,
+            vpc_id=self._vpc_id,
             cidr_block=cidr,
             availability_zone_id=zone,
             map_public_ip_on_launch=False,
             tags=self._tags(f"{_LABELS[role]}-{zone}", **tags),
         )
+        subnet_id, table_id = resource.ref, table.ref
         association = ec2.CfnSubnetRouteTableAssociation(
-            self, f"{role}RouteTableAssociation{suffix}", subnet_id=resource.ref, route_table_id=table.ref
+            self, f"{role}RouteTableAssociation{suffix}", subnet_id=subnet_id, route_table_id=table_id
         )
-        return _Subnet(role=role, zone=zone, resource=resource, route_table=table, routing=(association, *routes))
+        return _Subnet(
+            role=role,
+            zone=zone,
+            resource=resource,
+            subnet_id=subnet_id,
+            route_table=table,
+            route_table_id=table_id,
+            routing=(association, *routes),
+        )
 
     def _flow_logs(self) -> None:
         group = logs.CfnLogGroup(self, "FlowLogGroup", retention_in_days=90)
@@ -497,16 +508,18 @@ class _Subnet:
     role: str
     zone: str
     resource: ec2.CfnSubnet
+    subnet_id: str
     route_table: ec2.CfnRouteTable
+    route_table_id: str
     routing: tuple[ec2.CfnSubnetRouteTableAssociation | ec2.CfnRoute, ...]
 
     def imported(self, scope: Construct) -> ec2.ISubnet:
         return ec2.Subnet.from_subnet_attributes(
             scope,
             f"Imported{self.role}Subnet{zone_suffix(self.zone)}",
-            subnet_id=self.resource.ref,
+            subnet_id=self.subnet_id,
             availability_zone=self.resource.attr_availability_zone,
-            route_table_id=self.route_table.ref,
+            route_table_id=self.route_table_id,
         )
 
 
