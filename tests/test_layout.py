@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -25,6 +26,19 @@ def test_the_files_that_are_begun_first_are_there(project: Path, pytestconfig: p
     longest: tuple[str, ...] = vars(pytestconfig.pluginmanager.get_plugin(str(project / "conftest.py")))["LONGEST"]
     assert [file for file in longest if not (project / file).is_file()] == []
     assert len(set(longest)) == len(longest) > 0
+
+
+def test_no_test_pays_for_the_validation_of_cdk(project: Path) -> None:
+    """It is the engine of ``template_of`` as WebAssembly: compiling it once takes each worker ten seconds of CPU."""
+    files = [file for folder in ("tests", "rehearsal/tests") for file in (project / folder).rglob("*.py")]
+    assert len(files) > 300
+    apps = {str(file.relative_to(project)): _APP.findall(file.read_text(encoding="utf-8")) for file in files}
+    assert sum(map(len, apps.values())) > 10
+    unflagged = [file for file, found in apps.items() if any("validation=False" not in each for each in found)]
+    assert unflagged == [], "take tests.support.templates.app, or pass builtin_cloud_formation_validation=False"
+
+
+_APP = re.compile(r"\bcdk\.App\(.*")
 
 
 def test_all_is_exactly_what_can_be_imported() -> None:

@@ -17,7 +17,7 @@ from hyperpod_cdk.catalog import instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.eks import charts
 from hyperpod_cdk.eks.dependencies import HyperPodChart, HyperPodDependencies, refuse_placeholder
-from tests.support.templates import of_type, stack, template_of
+from tests.support.templates import app, of_type, stack, template_of
 
 CHART = "Custom::AWSCDK-EKS-HelmChart"
 
@@ -158,7 +158,7 @@ def test_divided_gpus_get_the_operator_in_place_of_the_device_plugin() -> None:
 
 
 def test_gpus_are_divided_only_where_the_operator_can_come_from() -> None:
-    own = cdk.Stack(cdk.App(), "far", env=cdk.Environment(account="111122223333", region="eu-west-3"))
+    own = cdk.Stack(app(), "far", env=cdk.Environment(account="111122223333", region="eu-west-3"))
     with pytest.raises(ValueError, match=r"^gpu_partitions: must be left out where .*, got eu-west-3 \(chart as of "):
         dependencies(own, "ml.p4d.24xlarge", gpu_partitions=True)
 

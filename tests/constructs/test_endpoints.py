@@ -13,7 +13,7 @@ from aws_cdk.assertions import Template
 from hyperpod_cdk.catalog import network as rules
 from hyperpod_cdk.network.endpoints import InterfaceEndpoints
 from hyperpod_cdk.network.vpc import EfaSecurityGroup, Network
-from tests.support.templates import of_type, stack, template_of
+from tests.support.templates import app, of_type, stack, template_of
 
 ZONES = {"use1-az5": "10.5.0.0/16", "use1-az4": "10.4.0.0/28"}
 THREE_ZONES = {**ZONES, "use1-az6": "10.6.0.0/20"}
@@ -157,7 +157,7 @@ def test_without_services_those_of_nodes_and_kubectl() -> None:
     ],
 )
 def test_china_has_names_of_its_own(region: str | None, service: str, name: str) -> None:
-    own = cdk.Stack(cdk.App(), "Own", env=cdk.Environment(region=region))
+    own = cdk.Stack(app(), "Own", env=cdk.Environment(region=region))
     vpc = ec2.Vpc.from_vpc_attributes(own, "Vpc", vpc_id="vpc-1", availability_zones=["a"])
     InterfaceEndpoints(
         own, "Endpoints", vpc=vpc, subnet_ids={"cnn1-az1": "subnet-1"}, services=[service], client_cidrs=["10.0.0.0/16"]

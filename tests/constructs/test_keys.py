@@ -14,6 +14,7 @@ from aws_cdk import aws_logs as logs
 from hyperpod_cdk import EncryptionKey
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group, ignore_in_checkov
 from hyperpod_cdk.common.keys import encrypt_log_groups
+from tests.support import templates
 
 ARN = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 ROLE = "arn:aws:iam::111122223333:role/nodes"
@@ -21,7 +22,7 @@ ROLE = "arn:aws:iam::111122223333:role/nodes"
 
 @pytest.fixture
 def stack() -> cdk.Stack:
-    return cdk.Stack(cdk.App(), "prod", env=cdk.Environment(account="111122223333", region="us-east-1"))
+    return templates.stack("prod")
 
 
 def template(stack: cdk.Stack) -> assertions.Template:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import aws_cdk as cdk
 import pytest
 
 from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.eks.charts import CHART_DIRECTORY
-from hyperpod_cdk_stacks.app import build, read_environments
+from hyperpod_cdk_stacks.app import build, new_app, read_environments
 from tests.support.assembly import ENVIRONMENTS
 
 
@@ -27,7 +26,7 @@ def root(tmp_path: Path, project: Path) -> Path:
 
 def said_by(root: Path) -> list[str]:
     with pytest.raises(SystemExit) as ended:
-        build(cdk.App(), read_environments(root), root=root)
+        build(new_app(), read_environments(root), root=root)
     return str(ended.value).splitlines()
 
 
@@ -70,7 +69,7 @@ def test_a_chart_without_its_lock_is_compared_with_the_lock_that_ships(root: Pat
     (root / CHART_DIRECTORY).mkdir(parents=True)
     loaded = load_environment(project / ENVIRONMENTS["prod"])
     with pytest.raises(SystemExit) as ended:
-        build(cdk.App(), [loaded], root=root)
+        build(new_app(), [loaded], root=root)
     assert str(ended.value).startswith(f"{root / CHART_DIRECTORY}: content must have")
 
 
