@@ -32,6 +32,8 @@ _NODE_POOLS: Final = frozenset({"EC2NodeClass", "HyperpodNodeClass", "NodeClass"
 _EVICTS, _LETS_STAY = re.compile("NoExecute|NO_EXECUTE"), re.compile("NoSchedule|NO_SCHEDULE")
 """Effects of taints; a change that names none can be one of a taint that evicts."""
 _MINOR = re.compile(r"(\d+)\.(\d+)")
+_OF_THE_WHOLE: Final = frozenset({"added", "gains", "removed"})
+"""Circumstances of the property that a row names, not of what stands below it."""
 SMALLEST_GROWTH: Final = 1.1
 """By which factor FSx wants the storage of a Windows, ONTAP or OpenZFS file system to grow, at least."""
 
@@ -55,14 +57,26 @@ class Update:
     unsure: str = ""
     interrupts: bool = False
 
-    def holds(self, before: Any, after: Any, also: frozenset[str]) -> bool:
-        """Whether the circumstance holds for a change; ``also`` are circumstances that the caller knows to hold."""
+    def holds(self, before: Any, after: Any, also: frozenset[str], at: int | None = None) -> bool:
+        """Whether the circumstance holds for a change; ``also`` are circumstances that the caller knows to hold.
+
+        ``at`` is how many steps down something comes, goes or gains an item. Below ``path`` it leaves the property
+        itself there, so that a row by which nothing happens does not speak of it; what is graver may.
+        """
+        is_part = at is not None and at > len(self.path)
+        if is_part and self.is_silent and not _OF_THE_WHOLE.isdisjoint(self.when.split(", ")):
+            return False
         if self.when == "forward":
             before = self.default if before is None else before
             places = [self.order.index(value) if value in self.order else -1 for value in (before, after)]
             return places[1] == places[0] + 1 and places[0] >= 0
         holding = also | circumstances(before, after) if self.when else also
         return all(each in holding for each in self.when.split(", ") if each)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing happens by it that somebody would notice."""
+        return self.effect == "in place" and not self.interrupts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,10 +104,17 @@ class Protection:
     source: str
 
 
-def update(
-    resource_type: str, path: Path, before: Any, after: Any, also: frozenset[str] = frozenset()
+def update(  # noqa: PLR0917 - what changes, then of what it is a part
+    resource_type: str,
+    path: Path,
+    before: Any,
+    after: Any,
+    also: frozenset[str] = frozenset(),
+    at: int | None = None,
 ) -> Update | None:
     """Give what the table says of a change; None where it is silent.
+
+    ``at`` is how many steps of the path came or went as one, where ``path`` is only a part of that.
 
     ``before`` and ``after`` are plain data, None where there is nothing; anything else is a value that is not known.
     ``also`` are circumstances that are not in the values: ``another key`` (a volume of a group had a key, and gets
@@ -107,14 +128,20 @@ def update(
     it no more), ``fires later`` (an alarm whose threshold is further away) and ``tells more`` (actions that gain
     topics of SNS and nothing else).
     """
-    return first(_rows(resource_type), path, before, after, also)
+    return first(_rows(resource_type), path, before, after, also, at)
 
 
-def first(
-    rows: Iterable[Update], path: Path, before: Any, after: Any, also: frozenset[str] = frozenset()
+def first(  # noqa: PLR0917 - as update() has them
+    rows: Iterable[Update],
+    path: Path,
+    before: Any,
+    after: Any,
+    also: frozenset[str] = frozenset(),
+    at: int | None = None,
 ) -> Update | None:
     """Give the first of these rows that says something of a change, None where none does."""
-    return next((row for row in rows if path[: len(row.path)] == row.path and row.holds(before, after, also)), None)
+    at = len(path) if at is None else at
+    return next((row for row in rows if path[: len(row.path)] == row.path and row.holds(before, after, also, at)), None)
 
 
 def kind_of(resource_type: str) -> Kind | None:
@@ -157,8 +184,11 @@ def is_foreign(resource_type: str) -> bool:
 
 
 def speaks_below(resource_type: str, path: Path) -> bool:
-    """Whether the table tells apart what stands below a path, so that the whole cannot be judged at once."""
-    return any(row.path[: len(path)] == path and len(row.path) > len(path) for row in _rows(resource_type))
+    """Whether the table tells graver things of what stands below a path, so that the whole cannot be judged at once."""
+    return any(
+        row.path[: len(path)] == path and len(row.path) > len(path) and not row.is_silent
+        for row in _rows(resource_type)
+    )
 
 
 def circumstances(before: Any, after: Any) -> frozenset[str]:

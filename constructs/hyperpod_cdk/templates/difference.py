@@ -10,7 +10,10 @@ from typing import Any, Final
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.templates.values import resolve, resolved_properties
 
-NAMES: Final = ("InstanceGroupName", "Key", "Sid", "PolicyName", "AlarmName", "Name", "DeviceName")
+NAMES: Final = (
+    *("InstanceGroupName", "Key", "Sid", "PolicyName", "AlarmName", "Name", "DeviceName", "Id"),
+    *("IndexName", "RuleName", "VariantName", "OptionName", "ParameterName"),
+)
 """Properties that tell the items of a list apart, so that an item keeps its identity when others come or go."""
 
 ATTRIBUTES: Final = ("DeletionPolicy", "UpdateReplacePolicy", "Condition")

@@ -302,17 +302,25 @@ def is_read(assembly: Assembly, value: Any) -> bool:
     return resource is not None and resource.type == NODE_COUNTS
 
 
-def _judge(resource_type: str, path: create_only.Path, before: Any, after: Any, also: frozenset[str]) -> Judged:
+def _judge(  # noqa: PLR0917 - what changes, then of what it is a part
+    resource_type: str,
+    path: create_only.Path,
+    before: Any,
+    after: Any,
+    also: frozenset[str],
+    at: int | None = None,
+) -> Judged:
+    at = len(path) if at is None else at
     parts = _parts(before, after)
     if parts:
         # what comes or goes as a whole is judged by its parts: only those that are there count
-        judged = [_judge(resource_type, (*path, key), old, new, also) for key, old, new in parts]
+        judged = [_judge(resource_type, (*path, key), old, new, also, at) for key, old, new in parts]
         return min(judged, key=lambda each: (_RANK[each.effect], not each.interrupts))
     rule = create_only.update_rule(resource_type)
     if path[-1:] == (hyperpod.MIG_LABEL,):
         also |= {"MIG"}
     old, new = (None if value is MISSING else value for value in (before, after))
-    row = updates.update(resource_type, path, old, new, also)
+    row = updates.update(resource_type, path, old, new, also, at)
     if rule is not None and rule.is_create_only(path) and (row is None or Effect(row.effect) is not Effect.REFUSED):
         return Judged(Effect.REPLACED, "CloudFormation cannot change it in place", SCHEMA)
     if updates.speaks_below(resource_type, path):
