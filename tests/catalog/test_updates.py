@@ -32,6 +32,7 @@ WHEN = {
     "suspended": ("Enabled", "Suspended"),
     "grows by little": (100, 109),
     "to the default": ("dedicated", None),
+    "was there": ("a", "b"),
     "evicting": (None, {"Effect": "NoExecute"}),
     "workloads": ('[{"kind":"Pod"}]', '[{"kind":"Pod","spec":1}]'),
     "node pools": ('[{"kind":"NodePool"}]', "[]"),
@@ -51,6 +52,7 @@ TOLD = {
     ),
     *("Windows", "ONTAP", "OpenZFS", "SCRATCH_1", "EFA", "no such size", "both closed", "on an instance"),
     *("rolling", "replacing", "in place upgrade", "online resharding", "fires later", "tells more", "locks out"),
+    *("lets in less", "lets out less"),
 }
 """Circumstances that only the caller knows."""
 
@@ -355,6 +357,27 @@ def test_what_the_table_says(row: list[Any]) -> None:
     found = updates.update(resource_type, steps_of(path), before, after, circumstances_of(also))
     assert found is not None
     assert (found.effect, found.sentence[: len(words)]) == (effect, words)
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "at", "silent"),
+    [
+        ("LifecycleConfiguration", {"Rules": []}, None, None, True),
+        ("LifecycleConfiguration.Rules", [1], None, None, True),
+        # what goes along with the whole, and a rule that loses its prefix
+        ("LifecycleConfiguration.Rules.Prefix", "x", None, 2, True),
+        ("LifecycleConfiguration.Rules.Prefix", "x", None, None, False),
+        ("LifecycleConfiguration.Rules.ExpirationInDays", 1, None, None, True),
+        # a row that tells of something graver speaks of the parts, too
+        ("WebsiteConfiguration.IndexDocument", "x", None, None, False),
+    ],
+)
+def test_what_a_part_loses_is_no_loss_of_the_whole(
+    path: str, before: Any, after: Any, at: int | None, *, silent: bool
+) -> None:
+    found = updates.update("AWS::S3::Bucket", steps_of(path), before, after, at=at)
+    assert found is not None
+    assert found.is_silent is silent
 
 
 def test_no_row_can_be_taken_away_unseen() -> None:

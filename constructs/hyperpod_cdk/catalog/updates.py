@@ -125,8 +125,9 @@ def update(  # noqa: PLR0917 - what changes, then of what it is a part
     it), ``both closed`` (neither endpoint of EKS is left), ``rolling`` and ``replacing`` (what an Auto Scaling group's
     UpdatePolicy asks for), ``in place upgrade`` and ``online resharding`` (other UpdatePolicies), ``on an instance``
     (an address that its resource puts there), ``locks out`` (a key's policy in which the account itself may change
-    it no more), ``fires later`` (an alarm whose threshold is further away) and ``tells more`` (actions that gain
-    topics of SNS and nothing else).
+    it no more), ``fires later`` (an alarm whose threshold is further away), ``tells more`` (actions that gain
+    topics of SNS and nothing else), ``lets in less`` and ``lets out less`` (a security group of which a rule goes or
+    becomes narrower).
     """
     return first(_rows(resource_type), path, before, after, also, at)
 
@@ -199,6 +200,8 @@ def circumstances(before: Any, after: Any) -> frozenset[str]:
 def _circumstances(before: Any, after: Any) -> Iterator[str]:
     if before is None or after is None:
         yield "added" if before is None else "removed"
+    if before is not None:
+        yield "was there"
     old, new = _number(before), _number(after)
     if old is not None and new is not None and old != new:
         yield "grows" if new > old else "shrinks"

@@ -149,6 +149,10 @@ _STATES: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ("S3Logs", "Status"): ("ENABLED",),
     ("ReplicationConfiguration", "Rules", "Status"): ("Enabled",),
     ("BackupPolicy", "Status"): ("ENABLED",),
+    ("DeploymentCircuitBreaker", "Enable"): ("true",),
+    ("DeploymentCircuitBreaker", "Rollback"): ("true",),
+    ("DeploymentConfiguration", "Alarms", "Enable"): ("true",),
+    ("DeploymentConfiguration", "Alarms", "Rollback"): ("true",),
     ("NodeRepairConfig", "Enabled"): ("true",),
     ("VersioningConfiguration", "Status"): ("Enabled",),
     **{
@@ -224,6 +228,7 @@ Of the workspace's: Amazon Managed Grafana API reference, CreateWorkspace, netwo
 _ENDS_BY: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ("OntapConfiguration", "SnapshotPolicy"): ("none", "no snapshots are taken any more"),
     ("", "MonitoringInterval"): ("0", "nothing is recorded of its operating system any more"),
+    ("", "ResolveConflicts"): ("OVERWRITE", "what somebody has set by hand is overwritten"),
     ("", "ACLName"): ("open-access", "clients need no password any more"),
 }
 """Properties, by the key above them, with the value by which something ends, and what."""
@@ -252,6 +257,42 @@ _DELETES: Final[dict[str, tuple[str, ...]]] = {
 """Switches, of whatever type, by which something is kept: on is one of these values; those that delete where on."""
 
 
+_BY_DEFAULT: Final[dict[tuple[str, str], str]] = {
+    ("", "ActionsEnabled"): "true",
+    ("", "AutomatedSnapshotRetentionPeriod"): "1",
+    ("", "BackupRetentionPeriod"): "1",
+    ("", "IngestionEnabled"): "true",
+    ("", "MessageRetentionPeriod"): "345600",
+    ("", "PendingWindowInDays"): "30",
+    ("", "RecursiveLoop"): "Terminate",
+    ("", "RetentionPeriodHours"): "24",
+    ("", "TerminationProtectionEnabled"): "true",
+    ("FileSystemProtection", "ReplicationOverwriteProtection"): "ENABLED",
+    ("PointInTimeRecoverySpecification", "RecoveryPeriodInDays"): "35",
+    **{(f"{kind}Configuration", "AutomaticBackupRetentionDays"): "30" for kind in ("Windows", "Ontap", "OpenZFS")},
+}
+"""Properties, by the key above them, that protect though nobody states them, and the value by which they do.
+
+Source: the property's own page in the CloudFormation template reference, or that of the service's API.
+"""
+
+_SECRET: Final = re.compile(r"\{\{resolve:(?:secretsmanager|ssm-secure):")
+_UNTOLD: Final = re.compile(r"\{\{resolve:|\$\{")
+"""Values of Secrets Manager and secure ones of Parameter Store, and what else only the deployment tells.
+
+Source: CloudFormation user guide, "Get values stored in other services using dynamic references".
+"""
+
+_BY_DEFAULT_BEFORE: Final[dict[tuple[str, str], str]] = {
+    ("", "NodeRecovery"): "Automatic",
+    ("Rules", "ObjectOwnership"): "BucketOwnerEnforced",
+}
+"""Those that a resource has that never stated them, and of which no page says that it gets them back.
+
+Source: S3 user guide, "Controlling ownership of objects". No page states HyperPod's; examples are Automatic.
+"""
+
+
 def lifted(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
     """Give the places below a changed property where protection is lifted: path, before, after, and a clause."""
     yield from _logged_no_more(change)
@@ -264,14 +305,23 @@ def lifted(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
     elif was.total() > will.total():
         yield change.path, MISSING, MISSING, "fewer of its rules block"
     for steps, before, after in _leaves(change.steps, change.before, change.after):
-        said = _said(steps, before, after)
+        # what comes along with all around it had no default of its own
+        is_alone = change.before is not MISSING or steps == change.steps
+        said = _said(steps, before, after, is_alone=is_alone)
         if said:
             yield ".".join(steps).replace(".[", "["), before, after, said
 
 
-def _said(steps: tuple[str, ...], before: Any, after: Any) -> str:
+def _said(steps: tuple[str, ...], before: Any, after: Any, *, is_alone: bool) -> str:
     names = [step for step in steps if not step.startswith("[")]
     name, above = names[-1], names[-2] if len(names) > 1 else ""
+    if isinstance(after, str) and _SECRET.search(plain(before)) and not _UNTOLD.search(after):
+        return "its value stands in the template from now on, for anyone who may read the stack"
+    default = _BY_DEFAULT.get((above, name), MISSING)
+    if before is MISSING:
+        before = _BY_DEFAULT_BEFORE.get((above, name), default if is_alone else MISSING)
+    if after is MISSING:
+        after = default
     if _KEY.fullmatch(name) or (above, name) in _LIMITS:
         return _loosened(above, name, before, after)
     if (above, name) in _GUARDS or (above, name) in _ENDS_BY or (above, name) in _LADDERS:

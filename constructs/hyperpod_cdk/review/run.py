@@ -146,11 +146,17 @@ def opaque(base: Assembly, head: Assembly) -> list[Reason]:
     found = []
     for stack in head.stacks:
         old = base.by_name.get(stack.name)
-        named = [*_listed(stack.template.get("Transform")), *_macros_within(stack.template)]
-        macros = list(dict.fromkeys(plain(macro) for macro in named if macro != _LANGUAGE_EXTENSIONS))
+        macros = _macros(stack)
         if macros and (old is None or old.template != stack.template):
             said = (
                 f"The macro {joined(macros)} changes the template during the deployment: what becomes of it is unknown."
+            )
+            found.append(Reason(kind=ReasonKind.UNKNOWN, resource=stack.name, sentence=said))
+        gone = [each for each in _macros(old) if each not in macros] if old is not None else []
+        if gone:
+            said = (
+                f"The macro {joined(gone)} no longer changes the template: what it had made of it, and what becomes of "
+                "that, is unknown."
             )
             found.append(Reason(kind=ReasonKind.UNKNOWN, resource=stack.name, sentence=said))
         found += [
@@ -178,6 +184,12 @@ def _section(stack: Stack, name: str) -> dict[str, Any]:
 
 
 _BY_CDK: Final = "CheckBootstrapVersion"
+
+
+def _macros(stack: Stack) -> list[str]:
+    """Give the macros that rewrite a template, or parts of it, in the order in which it names them."""
+    named = [*_listed(stack.template.get("Transform")), *_macros_within(stack.template)]
+    return list(dict.fromkeys(plain(macro) for macro in named if macro != _LANGUAGE_EXTENSIONS))
 
 
 def _macros_within(value: Any) -> Iterator[Any]:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import create_only, hyperpod, lustre, updates
@@ -13,6 +14,7 @@ from hyperpod_cdk.review.model import Effect
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import MACRO as TRANSFORM
 from hyperpod_cdk.templates.difference import MISSING, PropertyChange
+from hyperpod_cdk.templates.groups import SECURITY_GROUP
 from hyperpod_cdk.templates.values import Reference, Unknown, plain, resolve
 
 SCHEMA: Final = "CloudFormation schema"
@@ -122,6 +124,8 @@ def circumstances_of(before: Resource, head: Assembly, after: Resource) -> froze
         "online resharding": _is_on(_policy_of(after, "UseOnlineResharding")),
         "locks out": before.type in _CUSTOMER_KEYS and _locks_out(properties, after.properties),
         "fires later": before.type == _ALARM and _fires_later(properties, after.properties),
+        "lets in less": before.type == SECURITY_GROUP and _lets_less("Ingress", properties, after.properties),
+        "lets out less": before.type == SECURITY_GROUP and _lets_less("Egress", properties, after.properties),
     }
     return frozenset(name for name, holds in found.items() if holds)
 
@@ -152,6 +156,64 @@ def _fires_later(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     if operator.startswith("Less"):
         return new < old
     return new > old or not operator.startswith("Greater")
+
+
+def _lets_less(side: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether a rule in a security group is gone, or narrower, and no single other one lets through as much.
+
+    One that let in the whole internet is meant to go, and no client in particular is known to come by it.
+    """
+    old, new = ([_ALL_OUT] if side == "Egress" and not each else each for each in _rules_of(side, before, after))
+    if not isinstance(old, list) or not isinstance(new, list):
+        return bool(old != new)
+    kept = [rule for rule in old if side == "Egress" or not _is_of_anybody(rule)]
+    return any(not any(_lets_as_much(each, rule) for each in new) for rule in kept)
+
+
+def _is_of_anybody(rule: Any) -> bool:
+    return isinstance(rule, dict) and (rule.get("CidrIp") == "0.0.0.0/0" or rule.get("CidrIpv6") == "::/0")
+
+
+def _rules_of(side: str, *properties: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(each.get(f"SecurityGroup{side}", []) for each in properties)
+
+
+def _lets_as_much(rule: Any, other: Any) -> bool:
+    if rule == other:
+        return True
+    if not isinstance(rule, dict) or not isinstance(other, dict):
+        return False
+    return (
+        str(rule.get("IpProtocol")).lower() in ("-1", str(other.get("IpProtocol")).lower())
+        and (str(rule.get("IpProtocol")) == "-1" or _spans(rule, other))
+        and all(
+            rule.get(name) == other.get(name) or _is_within(rule.get(name), other.get(name))
+            for name in (rule.keys() | other.keys()) - {"Description", "FromPort", "IpProtocol", "ToPort"}
+        )
+    )
+
+
+def _spans(rule: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    ends = [_whole(each.get(name)) for each in (rule, other) for name in ("FromPort", "ToPort")]
+    if None in ends:
+        return all(rule.get(name) == other.get(name) for name in ("FromPort", "ToPort"))
+    first, last, inner_first, inner_last = (each or 0 for each in ends)
+    return first <= inner_first and inner_last <= last
+
+
+def _is_within(block: Any, inner: Any) -> bool:
+    """Whether one block of addresses lies in another one; False where either is none."""
+    try:
+        outer, within = ip_network(block), ip_network(inner)
+    except (TypeError, ValueError):
+        return False
+    if isinstance(outer, IPv4Network):
+        return isinstance(within, IPv4Network) and within.subnet_of(outer)
+    return isinstance(within, IPv6Network) and within.subnet_of(outer)
+
+
+_ALL_OUT: Final = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
+"""The rule of a security group that states no egress (CloudFormation template reference, AWS::EC2::SecurityGroup)."""
 
 
 def _policy_of(resource: Resource, name: str) -> Any:

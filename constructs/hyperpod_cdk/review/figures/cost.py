@@ -565,6 +565,8 @@ class _Side:
                 why = "its price is not known"
                 yield self._unpriced(resource, "control plane", what, why, part="tier", properties=by)
         version = self._get(resource, "Version")
+        # CloudFormation takes a number for the text that it is written as
+        version = str(version) if isinstance(version, float) else version
         support = _at(self._get(resource, "UpgradePolicy"), "SupportType")
         row = kubernetes.get(version) if isinstance(version, str) else None
         ends = row.standard_support_ends if row else None

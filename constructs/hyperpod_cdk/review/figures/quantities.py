@@ -34,6 +34,7 @@ _SIZE: Final = re.compile(
     r"|ProvisionedConcurrentExecutions|NumNodeGroups|NumShards|ReplicasPerNodeGroup|NumReplicasPerShard|HAPairs"
     r"|MinvCpus|MaxvCpus|DesiredvCpus|MaxCapacity|MinCapacity|DPUs?|MinACU|MaxACU|BaseCapacity|MaxCapacityUnits"
     r"|PerformanceInsightsRetentionPeriod|MaxSize|MaxConcurrency|ProvisionedMemory|ProvisionedCapacity|CapacityUnits|MaxClusterCount|MaxInstances"
+    r"|DesiredCount|ReadUnitsPerSecond|WriteUnitsPerSecond"
 )
 _WITH_STORAGE: Final = re.compile(r"StorageCapacity|AllocatedStorage|Volume|EBS|SizeInGiB|Iops|Throughput")
 _COUNTED_ELSEWHERE: Final = frozenset({"AWS::SageMaker::Cluster"})

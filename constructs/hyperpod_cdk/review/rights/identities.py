@@ -59,8 +59,11 @@ def _access_key(view: View, resource: Resource) -> Iterator[SignIn]:
 
 
 def _login(view: View, resource: Resource) -> Iterator[SignIn]:
-    if view.properties(resource).get("LoginProfile"):
-        yield _credential(view, resource, ("resource", view.token(resource)), "a password for the console")
+    if login := view.properties(resource).get("LoginProfile"):
+        found = _credential(view, resource, ("resource", view.token(resource)), "a password for the console")
+        # whoever wrote another password knows it
+        password = login.get("Password") if isinstance(login, dict) else login
+        yield found._replace(key=(*found.key, json.dumps(password)))
 
 
 def _trust_anchor(view: View, resource: Resource) -> Iterator[SignIn]:

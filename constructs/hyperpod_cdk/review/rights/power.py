@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from hyperpod_cdk.catalog.iam_matching import matches_action
 from hyperpod_cdk.review.rights import grave
-from hyperpod_cdk.review.rights.statements import READ, Block, Permissions, looks_like_policy, names_below
+from hyperpod_cdk.review.rights.statements import READ, Block, Permissions, items, looks_like_policy, names_below, text
 from hyperpod_cdk.review.rights.views import TOKEN, View
 from hyperpod_cdk.review.rights.words import Principal
 from hyperpod_cdk.templates.assembly import Resource
@@ -86,13 +86,19 @@ _USED_BY_SERVICES: Final = frozenset(
         *("AWS::ApiGateway::Account", "AWS::ApplicationAutoScaling::ScalableTarget", "AWS::Backup::BackupSelection"),
         *("AWS::CloudTrail::Trail", "AWS::Config::ConfigurationRecorder", "AWS::DLM::LifecyclePolicy"),
         *("AWS::EC2::FlowLog", "AWS::EKS::Cluster", "AWS::KinesisFirehose::DeliveryStream", "AWS::Logs::Destination"),
-        *("AWS::Logs::SubscriptionFilter", "AWS::RDS::DBCluster", "AWS::RDS::DBInstance", "AWS::S3::Bucket"),
-        *("AWS::SNS::Topic", "AWS::FSx::FileSystem", "AWS::CloudWatch::MetricStream"),
+        *("AWS::Logs::SubscriptionFilter", "AWS::S3::Bucket", "AWS::SNS::Topic", "AWS::FSx::FileSystem"),
+        "AWS::CloudWatch::MetricStream",
     }
 )
 """Types that run nobody's code: the service uses the role for the one thing that the type says it does.
 
 Source: the type's role property in the CloudFormation template reference.
+"""
+
+_ACTS_BY: Final = dict.fromkeys(("AWS::RDS::DBCluster", "AWS::RDS::DBInstance"), "AssociatedRoles")
+"""Types of which only one property names roles as which anyone acts who uses it; the others are the service's.
+
+Source: RDS and Aurora user guides, "Importing data from Amazon S3" and "Invoking an AWS Lambda function": by SQL.
 """
 
 _ROLE_ELSEWHERE: Final = re.compile(
@@ -247,17 +253,18 @@ def elsewhere(view: View, resource: Resource) -> frozenset[Principal]:
     What such a role may do nobody can tell from them: it counts as one that can get every right, unless only a service
     itself takes it on.
     """
+    if resource.type == "AWS::IAM::InstanceProfile":
+        named = (view.named("AWS::IAM::Role", text(each)) for each in items(view.properties(resource).get("Roles")))
+        return frozenset(("AWS", f"role {each}") for each in named if not TOKEN.search(each))
     if resource.type.startswith(("AWS::IAM::", "Custom::")) or resource.type in _NO_ACTORS | _USED_BY_SERVICES:
         return frozenset()
+    properties = view.properties(resource)
+    acts_by = _ACTS_BY.get(resource.type)
     return frozenset(
         ("AWS", each)
-        for each in _role_texts(view.properties(resource), "")
+        for each in _role_texts({acts_by: properties.get(acts_by)} if acts_by else properties, "")
         if _ROLE_ELSEWHERE.fullmatch(each) and not TOKEN.fullmatch(each)
-    ) | frozenset(
-        ("AWS", f"instance profile {each}")
-        for each in _profile_names(view.properties(resource))
-        if _is_strange(view, each)
-    )
+    ) | frozenset(("AWS", f"instance profile {each}") for each in _profile_names(properties) if _is_strange(view, each))
 
 
 def _profile_names(properties: Mapping[str, Any]) -> Iterator[str]:
