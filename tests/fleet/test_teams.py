@@ -171,6 +171,8 @@ def test_a_type_without_a_price_is_unknown(folder: Path) -> None:
     none = replace(PRICES, rows={})
     found = teams_cost(written(folder), none)
     assert {each.cost for each in found.pools} == {None}
+    # nothing that is known is no zero
+    assert found.verdict == "An unknown amount of nodes among 2 teams."
     assert pool(found, "ml.m5.2xlarge").why == (
         "no price of ml.m5.2xlarge in us-east-1 in the file of 2026-11-01; run 'hyperpod-cdk prices refresh'"
     )
@@ -270,11 +272,11 @@ def test_periods_without_data_are_told(folder: Path) -> None:
         ),
         (
             report("2026-11-01,a,b,c,-1,0,0,0,0,0,0,0,0"),
-            "x.csv:7: wants hours of 0 or more, got -1,0,0,0,0,0,0,0,0",
+            "x.csv:7: wants hours from 0 to 1,000,000,000,000, got -1,0,0,0,0,0,0,0,0",
         ),
         (
             report("2026-11-01,a,b,c,NaN,0,0,0,0,0,0,0,0"),
-            "x.csv:7: wants hours of 0 or more, got NaN,0,0,0,0,0,0,0,0",
+            "x.csv:7: wants hours from 0 to 1,000,000,000,000, got NaN,0,0,0,0,0,0,0,0",
         ),
     ],
 )
@@ -282,6 +284,48 @@ def test_another_file_is_refused(text: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_usage(text, where="x.csv")
     assert str(caught.value).startswith(said)
+
+
+def test_a_field_without_an_end_and_a_number_without_a_size_are_refused() -> None:
+    long = f"2026-11-01,{'a' * 200_000},b,c,0,0,0,0,0,0,0,0,0"
+    for row, said in (
+        (long, "x.csv: is no CSV: field larger than field limit (131072)"),
+        (
+            "2026-11-01,a,b,c,0,0,0,1e400,0,0,0,0,0",
+            "x.csv:7: wants hours from 0 to 1,000,000,000,000, got 0,0,0,1e400,0,0,0,0,0",
+        ),
+    ):
+        with pytest.raises(UsageError) as caught:
+            read_usage(report(row), where="x.csv")
+        assert str(caught.value) == said
+
+
+@pytest.mark.parametrize(
+    ("kind", "hours"),
+    [
+        # by the catalog, and by what the report says of a type that the catalog does not know
+        ("ml.p5.48xlarge", {"research": 10, "product": 0}),
+        ("ml.future.48xlarge", {"research": 10, "product": 0}),
+        ("ml.m5.2xlarge", {"research": 0, "product": 50}),
+    ],
+)
+def test_pods_without_accelerators_use_none_of_a_type_that_has_some(kind: str, hours: dict[str, int]) -> None:
+    gpu = 0 if kind == "ml.m5.2xlarge" else 10
+    rows = (f"2026-11-01,a,research,{kind},0,0,0,{gpu},0,0,0,0,0", f"2026-11-01,b,product,{kind},0,0,0,0,0,0,50,0,0")
+    found = read_usage(report(*rows), where="x.csv").hours
+    assert {team: int(found[team, kind]) for team in ("research", "product")} == hours
+
+
+def test_what_nobody_has_a_quota_of_is_theirs_who_used_it(folder: Path) -> None:
+    # all nodes are in quotas, and half of the hours are of a namespace without a team
+    rows = [f"2026-11-01,a,{team},ml.p5.48xlarge,0,0,0,10,0,0,0,0,0" for team in ("research", "")]
+    loaded = written(folder, research=3, fee="60000")
+    found = pool(teams_cost(loaded, PRICES, read_usage(report(*rows), where="x.csv")), "ml.p5.48xlarge")
+    assert [(each.team, each.by_quota, each.by_use) for each in found.shares] == [
+        ("research", 45000.0, 30000.0),
+        ("product", 15000.0, 0.0),
+        ("", 0.0, 30000.0),
+    ]
 
 
 def test_a_report_without_results_has_no_hours() -> None:

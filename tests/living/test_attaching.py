@@ -52,6 +52,7 @@ def script(plan: dict[str, Any] | None = None, *, standing: int = 4, **more: Any
         "Status": "Active",
         "EndTime": END,
         "TotalInstanceCount": 4,
+        "AvailableInstanceCount": 4,
         "TargetResources": ["hyperpod-cluster"],
         "ReservedCapacitySummaries": [block],
     }
@@ -124,6 +125,8 @@ def test_no_node_is_none_that_is_lost(run: Run) -> None:
         ),
         ({"block": {"AvailabilityZoneId": "use1-az1"}}, "plan h100-may is in use1-az1, h100 in use1-az5"),
         ({"TotalInstanceCount": 3}, "plan h100-may has 3 instances, h100 wants 4"),
+        # another cluster has one of them
+        ({"AvailableInstanceCount": 3}, "plan h100-may has 3 instances free, h100 wants 4"),
     ],
 )
 def test_a_plan_that_does_not_fit(run: Run, plan: dict[str, Any], said: str) -> None:
@@ -148,6 +151,7 @@ def test_one_that_is_over(run: Run) -> None:
         ({"block": {"AvailabilityZoneId": None}}, ["the zone of the plan"]),
         ({"ReservedCapacitySummaries": []}, ["the instance type of the plan", "the zone of the plan"]),
         ({"TotalInstanceCount": None}, ["the number of instances of the plan"]),
+        ({"AvailableInstanceCount": None}, ["the number of instances of the plan that are free"]),
     ],
 )
 def test_what_aws_leaves_out_fits_nothing(run: Run, plan: dict[str, Any], untold: list[str]) -> None:
@@ -158,6 +162,17 @@ def test_what_aws_leaves_out_fits_nothing(run: Run, plan: dict[str, Any], untold
     done = run("h100", "h100-may", "--strict", aws=answers)
     assert done.exit_code == 1
     assert f"skipped {untold[0]}" in done.output
+
+
+@pytest.mark.parametrize("lost", ["CurrentCount", "InstanceGroupName"])
+def test_nodes_of_a_half_answer_are_unknown_and_not_none(run: Run, lost: str) -> None:
+    answers = script()
+    del answers["sagemaker:DescribeCluster"]["InstanceGroups"][0][lost]
+    found = json.loads(run("h100", "h100-may", "--format", "json", aws=answers).stdout)
+    assert (found["passed"], found["nodes_standing"]) == (None, None)
+    assert [each["reason"] for each in found["skipped"]] == [
+        f"the answer to sagemaker:DescribeCluster cannot be read: '{lost}' is missing"
+    ]
 
 
 @pytest.mark.parametrize(("strict", "code"), [((), 0), (("--strict",), 1)])

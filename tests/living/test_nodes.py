@@ -128,6 +128,35 @@ class TestList:
         assert (done.exit_code, done.stdout) == (2, "")
         assert done.stderr == "cluster dev has no instance group h200; it has h100, system\n"
 
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [((), "No node is listed; wanted: 6."), (("--group", "h100"), "No node is listed; wanted: 4.")],
+    )
+    def test_no_node_is_no_proof_that_all_is_well(self, run: Runs, words: tuple[str, ...], said: str) -> None:
+        empty = {"ClusterNodeSummaries": []}
+        done = run("list", *words, aws=script(sagemaker_ListClusterNodes=empty))
+        assert (done.exit_code, done.stdout) == (0, f"dev: {said}\n")
+        assert run("list", *words, "--strict", aws=script(sagemaker_ListClusterNodes=empty)).exit_code == 1
+        none = script(sagemaker_ListClusterNodes=empty)
+        for each in none["sagemaker:DescribeCluster"]["InstanceGroups"]:
+            each["TargetCount"] = 0
+        found = holds(run("list", *words, "--format", "json", aws=none), pages.nodes_schema_text())
+        assert (found["verdict"], found["passed"]) == ("There is no node, and none is wanted.", True)
+        del none["sagemaker:DescribeCluster"]["InstanceGroups"][0]["TargetCount"]
+        assert run("list", *words, aws=none).stdout == "dev: No node is listed; wanted: an unknown number.\n"
+
+    @pytest.mark.parametrize("verb", [("list",), ("describe", RUNNING)])
+    def test_a_state_that_aws_adds_is_never_clean(self, run: Runs, verb: tuple[str, ...]) -> None:
+        strange = {"Status": "Quarantined", "Message": ""}
+        node = {**script()["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"][0], "InstanceStatus": strange}
+        more = {"sagemaker_ListClusterNodes": {"ClusterNodeSummaries": [node]}}
+        done = run(*verb, "--format", "json", aws=script(**more, sagemaker_DescribeClusterNode={"NodeDetails": node}))
+        found = json.loads(done.stdout)
+        assert (found["passed"], [each["reason"] for each in found["skipped"]]) == (
+            None,
+            ["1 node is Quarantined, which is not known here"],
+        )
+
     def test_only_failing_ones(self, run: Runs) -> None:
         found = holds(run("list", "--failing", "--format", "json"), pages.nodes_schema_text())
         assert ([each["id"] for each in found["nodes"]], found["passed"]) == ([FAILED], False)

@@ -100,6 +100,13 @@ def answers() -> dict[str, Any]:
     }
 
 
+def of_today() -> dict[str, Any]:
+    """Give the same for the verb, which looks at its own clock."""
+    found = answers()
+    found["sagemaker:DescribeTrainingPlan"]["EndTime"] = datetime.now(UTC) + timedelta(days=2)
+    return found
+
+
 def _event(level: str, text: str) -> dict[str, Any]:
     return {
         "EventId": text,
@@ -401,6 +408,67 @@ def test_a_cluster_on_slurm_is_never_clean() -> None:
     assert (found.passed, found.skipped[0].reason) == (None, "cluster dev runs Slurm or nothing yet, not EKS")
 
 
+def well() -> dict[str, Any]:
+    """Give a cluster whose nodes all run."""
+    script = answers()
+    for node in script["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"]:
+        node["InstanceStatus"] = {"Status": "Running"}
+    return script
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [
+        (
+            lambda nodes, _: nodes[0].update(InstanceStatus={"Status": "Quarantined"}),
+            "1 node is Quarantined, which is not known here",
+        ),
+        (lambda _, group: group.update(Status="Hibernated"), "its status is Hibernated, which is not known here"),
+        (lambda _, group: group.pop("Status"), "its status is unknown, which is not known here"),
+        (
+            lambda _, group: group.update(SoftwareUpdateStatus="Stalled"),
+            "its software update is Stalled, which is not known here",
+        ),
+    ],
+    ids=["node", "group", "no status", "update"],
+)
+def test_a_word_that_aws_adds_is_never_clean(edit: Callable[[Any, Any], object], reason: str) -> None:
+    script = well()
+    edit(
+        script["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"],
+        script["sagemaker:DescribeCluster"]["InstanceGroups"][0],
+    )
+    found = look(script)
+    assert (found.passed, [(each.what, each.reason) for each in found.skipped]) == (None, [("group h100", reason)])
+
+
+def test_a_group_of_the_file_that_goes_is_not_well() -> None:
+    script = well()
+    script["sagemaker:DescribeCluster"]["InstanceGroups"][0]["Status"] = "Deleting"
+    found = look(script)
+    assert (found.passed, found.verdict) == (False, "6 of 6 nodes run; h100 is Deleting.")
+    # one that nobody wants any more may go
+    assert status(opened(script), dataclasses.replace(WANTED, counts={"system": 2}), now=NOW).passed is True
+
+
+def test_events_of_a_level_that_aws_adds_are_told() -> None:
+    script = answers()
+    script["sagemaker:ListClusterEvents"]["Events"].append(_event("Fatal", "The rack burns"))
+    assert [each.level for each in look(script).events] == ["Error", "Fatal"]
+
+
+def test_names_that_steer_a_terminal_are_shown_as_text(tmp_path: Path) -> None:
+    script = of_today()
+    script["sagemaker:DescribeCluster"]["InstanceGroups"][0]["TrainingPlanArn"] = "arn:x/\x1b[31mh100"
+    script["sagemaker:DescribeTrainingPlan"] = Fails("AccessDeniedException", "no", 403)
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments" / "dev.yaml").write_text(FILE, encoding="utf-8")
+    access = Access(open=lambda _region, _account: opened(script))
+    words = ["status", "dev", "--project", str(tmp_path)]
+    done = CliRunner().invoke(cli.app, words, prog_name="hyperpod-cdk", obj=access, color=True)
+    assert "training plan \\x1b[31mh100: no permission" in done.stdout
+
+
 def test_only_what_the_policy_of_the_verb_allows_is_asked() -> None:
     asked: list[tuple[str, dict[str, Any]]] = []
     status(opened(answers(), asked), WANTED, now=NOW)
@@ -427,7 +495,7 @@ def test_as_users_run_it(tmp_path: Path) -> None:
 
     def run(*more: str) -> Any:
         words = ["status", "dev", "--project", str(tmp_path), *more]
-        access = Access(open=lambda _region, _account: opened(answers()))
+        access = Access(open=lambda _region, _account: opened(of_today()))
         return CliRunner().invoke(cli.app, words, prog_name="hyperpod-cdk", obj=access)
 
     done = run()
@@ -460,7 +528,7 @@ def _watched(folder: Path, *more: str, is_terminal: bool, looks: int = 3) -> tup
     targets = iter(range(4, 99))
 
     def look(_region: str, _account: str) -> LiveAws:
-        script = answers()
+        script = of_today()
         script["sagemaker:DescribeCluster"]["InstanceGroups"][0]["TargetCount"] = next(targets)
         return opened(script)
 

@@ -10,7 +10,7 @@ import pytest
 from hyperpod_cdk.catalog import quotas
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.handlers.quota_gate.comparison import Unread, Usage
-from hyperpod_cdk.handlers.quota_gate.reading import NoSuchQuota
+from hyperpod_cdk.handlers.quota_gate.reading import NoSuchQuota, NotFound
 from hyperpod_cdk.templates.assembly import Assembly
 from hyperpod_cdk.templates.groups import CLUSTER
 from hyperpod_cdk.transitions.between import with_stacks
@@ -264,6 +264,7 @@ class Api:
     said: dict[str, str] = field(default_factory=dict)
     rows: dict[str, float] = field(default_factory=lambda: {QUOTA: 8, TOTAL.name: 90, EACH.name: 20})
     asked: list[str] = field(default_factory=list)
+    plan: dict[str, Any] | None = field(default_factory=lambda: {"Status": "Active", "AvailableInstanceCount": 3})
 
     def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
         self._ask(service, operation)
@@ -275,8 +276,10 @@ class Api:
     def call(self, service: str, operation: str, **params: Any) -> Any:
         self._ask(service, operation)
         if operation == "describe_training_plan":
-            assert params == {"TrainingPlanName": "april"}
-            return {"AvailableInstanceCount": 3}
+            assert params == {"TrainingPlanName": PLAN}
+            if self.plan is None:
+                raise NotFound("no such plan")
+            return self.plan
         if operation == "describe_cluster":
             assert params == {"ClusterName": "far"}
             return {"InstanceGroups": [{"InstanceType": P5, "CurrentCount": 3, "TargetCount": 3}]}
@@ -348,6 +351,21 @@ NO_CLUSTERS = (
 def test_what_could_not_be_read_is_not_known(said: dict[str, str], told: str) -> None:
     found = verdict(room_for(Api(said), OLD, PLANNED), OLD, swaps(OLD, PLANNED)[0])
     assert (found.has_room, found.says) == (None, told)
+
+
+@pytest.mark.parametrize(
+    ("plan", "why"),
+    [
+        (None, "AWS knows no such plan"),
+        ({"Status": "Expired", "AvailableInstanceCount": 9}, "its status is Expired"),
+        ({"Status": "Suspended", "AvailableInstanceCount": 9}, "its status is Suspended"),
+        ({"AvailableInstanceCount": 9}, "its status is not told"),
+        ({"Status": "Active"}, "AWS does not tell it"),
+    ],
+)
+def test_a_plan_that_gives_nothing_has_no_room(plan: dict[str, Any] | None, why: str) -> None:
+    found = verdict(room_for(Api(plan=plan), OLD, PLANNED), OLD, swaps(OLD, PLANNED)[0])
+    assert (found.has_room, found.says) == (None, f"whether training plan april has enough free is not known ({why})")
 
 
 def test_a_quota_that_aws_does_not_list_is_not_known() -> None:

@@ -255,7 +255,10 @@ def stated_of(environment: str, project: Path | None, output: Format) -> Environ
 def print_skipped(skipped: Sequence[Unread]) -> None:
     """Print why something was not looked at, a line for each reason."""
     from hyperpod_cdk._cli.causes import Gap, causes  # noqa: PLC0415 - only where something is missing
+    from hyperpod_cdk.review.pages.wording import visible  # noqa: PLC0415 - as above
 
     gaps = [Gap(what=each.what, reason=each.reason, action=each.action, said=each.aws_said) for each in skipped]
     for cause in causes(gaps):
-        typer.echo(f"{painted_word('skipped')} {'; '.join(cause.what)}: {cause}")
+        # names and reasons are AWS's, and may hold what steers a terminal
+        told = visible(f"{'; '.join(cause.what)}: {cause}")
+        typer.echo(f"{painted_word('skipped')} {told}")

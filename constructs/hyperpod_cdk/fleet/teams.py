@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Final
 
+from hyperpod_cdk.catalog import instance_types
 from hyperpod_cdk.catalog.prices import Prices
 from hyperpod_cdk.config import AnyGroup, Environment, LoadedEnvironment, Quota
 from hyperpod_cdk.findings import passed
@@ -28,6 +29,8 @@ borrowed hours."""
 
 _NEURON, _GPU, _VCPU = 4, 7, 10
 _COLUMNS: Final = 13
+_MOST_HOURS: Final = 10**12
+"""More than all of AWS has in a year; a number beyond is none that a report counted."""
 _CENT: Final = Decimal("0.01")
 _NO_REPORT: Final = (
     "no report of it was given: HyperPod's usage report (awslabs/sagemaker-hyperpod-usage-report) writes one, whose"
@@ -41,7 +44,11 @@ class UsageError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """Hours by team and instance type; ``missing`` are the periods of which the report has no data."""
+    """Hours by team and instance type; ``missing`` are the periods of which the report has no data.
+
+    Of a type with accelerators they are hours of accelerators, whatever vCPU the tasks held: pods that need none of
+    them may run there, too.
+    """
 
     hours: Mapping[tuple[str, str], Decimal]
     missing: tuple[str, ...] = ()
@@ -49,14 +56,17 @@ class Usage:
 
 def read_usage(text: str, *, where: str) -> Usage:
     """Read the summary of a usage report, whose file ``where`` names. Raises UsageError."""
-    rows = list(csv.reader(text.splitlines()))
+    try:
+        rows = list(csv.reader(text.splitlines()))
+    except csv.Error as error:
+        raise UsageError(f"{where}: is no CSV: {error}") from None
     at = next((index for index, row in enumerate(rows) if tuple(row[: len(HEADER)]) == HEADER), None)
     if at is None:
         raise UsageError(
             f"{where}: wants a line that begins with {','.join(HEADER)}, as the summary of HyperPod's usage report has;"
             " generate it with --type summary --format csv"
         )
-    hours: dict[tuple[str, str], Decimal] = {}
+    hours: dict[tuple[str, str], tuple[Decimal, Decimal]] = {}
     for number, row in enumerate(rows[at + 1 :], start=at + 2):
         if not row or row == ["No Results"]:
             continue
@@ -66,13 +76,24 @@ def read_usage(text: str, *, where: str) -> Usage:
             neuron, gpu, vcpu = (Decimal(row[column]) for column in (_NEURON, _GPU, _VCPU))
         except InvalidOperation:
             raise UsageError(f"{where}:{number}: wants hours as numbers, got {','.join(row[_NEURON:])}") from None
-        if not all(each.is_finite() and each >= 0 for each in (neuron, gpu, vcpu)):
-            raise UsageError(f"{where}:{number}: wants hours of 0 or more, got {','.join(row[_NEURON:])}")
+        if not all(each.is_finite() and 0 <= each <= _MOST_HOURS for each in (neuron, gpu, vcpu)):
+            raise UsageError(f"{where}:{number}: wants hours from 0 to {_MOST_HOURS:,}, got {','.join(row[_NEURON:])}")
         key = (row[2], row[3])
-        hours[key] = hours.get(key, Decimal(0)) + (neuron + gpu or vcpu)
+        accelerators, processors = hours.get(key, (Decimal(0), Decimal(0)))
+        hours[key] = accelerators + neuron + gpu, processors + vcpu
     begin = next((index for index, row in enumerate(rows[:at]) if row == ["Missing data periods"]), None)
     missing = [row[0] for row in rows[begin + 1 : at] if row and " to " in row[0]] if begin is not None else []
-    return Usage(hours=hours, missing=tuple(missing))
+    has_accelerators = {kind for (_, kind), (accelerators, _) in hours.items() if accelerators}
+    return Usage(
+        hours={key: each[0] if key[1] in has_accelerators or _has(key[1]) else each[1] for key, each in hours.items()},
+        missing=tuple(missing),
+    )
+
+
+def _has(kind: str) -> bool:
+    """Whether a type has accelerators, as far as the catalog knows it."""
+    row = instance_types.get(kind)
+    return row is not None and row.accelerator_count > 0
 
 
 def teams_cost(loaded: LoadedEnvironment, prices: Prices, usage: Usage | None = None) -> TeamsCost:
@@ -93,10 +114,12 @@ def teams_cost(loaded: LoadedEnvironment, prices: Prices, usage: Usage | None = 
             skipped.append(Unread(what=f"what teams used of {pool.instance_type}", reason=reason))
     known = [pool for pool in pools if pool.cost is not None]
     total = sum((Decimal(str(pool.cost)) for pool in known), Decimal(0))
-    least = "" if len(known) == len(pools) else f", and {count(len(pools) - len(known), 'pool')} of unknown cost"
+    # nothing that is known is no zero
+    amount = f"${total:,.2f}" if known else "An unknown amount"
+    least = f", and {count(len(pools) - len(known), 'pool')} of unknown cost" if 0 < len(known) < len(pools) else ""
     return TeamsCost(
         environment=environment.name,
-        verdict=f"${total:,.2f} of nodes among {count(len(_teams(environment)), 'team')}{least}.",
+        verdict=f"{amount} of nodes among {count(len(_teams(environment)), 'team')}{least}.",
         passed=passed(refuses=False, is_whole=not skipped),
         prices_as_of=prices.as_of.isoformat(),
         pools=pools,
@@ -224,7 +247,7 @@ def _shares(
     total = sum(hours.values(), Decimal(0))
     by_use = _divided(cost, {team: each / total for team, each in hours.items()}) if total else {}
     for team in dict.fromkeys([*quotas, *hours, ""]):
-        if team == "" and not fractions[""] and is_whole:
+        if team == "" and not fractions[""] and is_whole and not hours.get(""):
             continue
         number = quotas.get(team)
         yield TeamShare(

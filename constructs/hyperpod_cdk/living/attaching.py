@@ -12,16 +12,12 @@ from hyperpod_cdk.config import AnyGroup, Environment
 from hyperpod_cdk.config.recorded_plans import RECLAIM, groups_by_plan
 from hyperpod_cdk.config.source import DataPath, render_path
 from hyperpod_cdk.findings import passed
-from hyperpod_cdk.handlers.quota_gate.reading import NotFound
-from hyperpod_cdk.living.hyperpod import describe_cluster
+from hyperpod_cdk.living.hyperpod import PLAN_WORKS, describe_cluster, describe_training_plan
 from hyperpod_cdk.living.look import reading
 from hyperpod_cdk.living.model import Attachment, Unread
 from hyperpod_cdk.living.nodes import groups_of, moment
 from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.review.nouns import count
-
-_WORKS: Final = ("Active", "Scheduled")
-"""Statuses of a plan that a group may have (developer guide, "Utilize training plans for HyperPod clusters")."""
 
 _TARGET: Final = "hyperpod-cluster"
 
@@ -47,31 +43,29 @@ def attach(aws: Api, environment: Environment, *, group: str, plan: str, now: da
     if group not in placed:
         raise ValueError(f"the environment has no group {group}; it has {', '.join(placed)}")
     path, stated = placed[group]
-    questions: tuple[Callable[[], Mapping[str, Any] | None], ...] = (
-        lambda: _plan(aws, plan),
-        lambda: describe_cluster(aws, environment.hyperpod_cluster_name),
+    questions: tuple[Callable[[], Any], ...] = (
+        lambda: describe_training_plan(aws, plan),
+        lambda: _standing(aws, environment.hyperpod_cluster_name, group),
     )
-    described, cluster = together(lambda ask: ask(), questions)
+    described, standing = together(lambda ask: ask(), questions)
     if isinstance(described, NotAnswered):
         raise described
     skipped: list[Unread] = []
-    standing: int | None = None
-    if isinstance(cluster, NotAnswered):
+    if isinstance(standing, NotAnswered):
         skipped.append(
-            Unread(what=f"nodes of {group}", reason=cluster.reason, action=cluster.action, aws_said=cluster.said)
+            Unread(what=f"nodes of {group}", reason=standing.reason, action=standing.action, aws_said=standing.said)
         )
-    else:
-        rows = {str(row["InstanceGroupName"]): row for row in groups_of(cluster or {})}
-        standing = int(rows[group].get("CurrentCount", 0)) if group in rows else 0
+        standing = None
     with reading("sagemaker:DescribeTrainingPlan"):
-        return _attachment(environment, path, stated, described or {}, standing, skipped, now)
+        return _attachment(environment, path, stated, described, standing, skipped, now)
 
 
-def _plan(aws: Api, plan: str) -> Mapping[str, Any]:
-    try:
-        return aws.call("sagemaker", "describe_training_plan", TrainingPlanName=plan)
-    except NotFound:
-        raise NotAnswered("AWS knows no such plan") from None
+def _standing(aws: Api, cluster: str, group: str) -> int:
+    """Give how many nodes a group has now, none where there is no such group. Raises NotAnswered."""
+    found = describe_cluster(aws, cluster) or {}
+    with reading("sagemaker:DescribeCluster"):
+        rows = {str(row["InstanceGroupName"]): row for row in groups_of(found)}
+        return int(rows[group]["CurrentCount"]) if group in rows else 0
 
 
 def _attachment(  # noqa: PLR0917 - what was read of each
@@ -131,12 +125,14 @@ def _untold(plan: Mapping[str, Any]) -> Iterator[str]:
         yield "the zone of the plan"
     if not isinstance(plan.get("TotalInstanceCount"), int):
         yield "the number of instances of the plan"
+    if not isinstance(plan.get("AvailableInstanceCount"), int):
+        yield "the number of instances of the plan that are free"
 
 
 def _problems(environment: Environment, group: AnyGroup, plan: Mapping[str, Any], now: datetime) -> Iterator[str]:
     name, blocks = str(plan["TrainingPlanName"]), plan.get("ReservedCapacitySummaries") or ()
-    if plan["Status"] not in _WORKS:
-        yield f"plan {name} is {plan['Status']}; a group takes one that is {' or '.join(_WORKS)}"
+    if plan["Status"] not in PLAN_WORKS:
+        yield f"plan {name} is {plan['Status']}; a group takes one that is {' or '.join(PLAN_WORKS)}"
     end = plan.get("EndTime")
     if isinstance(end, datetime) and end - RECLAIM <= now:
         yield f"its nodes leave at {moment(end - RECLAIM)}, which is over"
@@ -156,3 +152,8 @@ def _problems(environment: Environment, group: AnyGroup, plan: Mapping[str, Any]
         told = ", ".join(f"{each.count} of {each.name}" for each in others if each.name != group.name)
         beside = f" beside {told}" if told else ""
         yield f"plan {name} has {count(total, 'instance')}, {group.name} wants {group.count}{beside}"
+        return
+    free = plan.get("AvailableInstanceCount")
+    # what others have of it, also in other clusters, is not to be had; its own nodes are paid in another way until then
+    if isinstance(free, int) and group.count > free and group.training_plan_arn != plan["TrainingPlanArn"]:
+        yield f"plan {name} has {count(free, 'instance')} free, {group.name} wants {group.count}"

@@ -20,6 +20,7 @@ from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.recorded_plans import RECLAIM, groups_by_plan
 from hyperpod_cdk.findings import passed
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
+from hyperpod_cdk.living.hyperpod import describe_training_plan
 from hyperpod_cdk.living.look import reading
 from hyperpod_cdk.living.model import Bought, Extended, Extension, Extensions, PlanToExtend, Unread
 from hyperpod_cdk.living.nodes import moment
@@ -56,7 +57,7 @@ def extensions(aws: Api, environment: Environment, *, days: Sequence[int], now: 
         names = ", ".join(arn.rpartition("/")[2] for arn in stated)
         raise ValueError(f'the environment has no plan "{plan}"; it has {names}' if stated else "it names no plan")
     asked = [(arn, number * 24) for arn in arns for number in days]
-    described = together(lambda arn: _described(aws, arn), arns)
+    described = together(lambda arn: describe_training_plan(aws, arn), arns)
     histories = together(lambda arn: _history(aws.call, arn), arns)
     searched = together(lambda each: _offers(aws.call, *each), asked)
     skipped = [Unread(what="jobs on the nodes", reason=_JOBS)]
@@ -97,13 +98,6 @@ def extensions(aws: Api, environment: Environment, *, days: Sequence[int], now: 
         plans=tuple(plans),
         skipped=tuple(skipped),
     )
-
-
-def _described(aws: Api, arn: str) -> Mapping[str, Any]:
-    try:
-        return aws.call("sagemaker", "describe_training_plan", TrainingPlanName=arn)
-    except NotFound:
-        raise NotAnswered("AWS knows no such plan") from None
 
 
 Ask = Callable[..., Mapping[str, Any]]

@@ -50,6 +50,18 @@ def describe_cluster(aws: Api, name: str) -> Mapping[str, Any] | None:
         return None
 
 
+def describe_training_plan(aws: Api, name: str) -> Mapping[str, Any]:
+    """Give a training plan by name or ARN as DescribeTrainingPlan does. Raises NotAnswered, also where none is."""
+    try:
+        return aws.call("sagemaker", "describe_training_plan", TrainingPlanName=name)
+    except NotFound:
+        raise NotAnswered("AWS knows no such plan") from None
+
+
+PLAN_WORKS: Final = ("Active", "Scheduled")
+"""Statuses of a plan that a group may have (developer guide, "Utilize training plans for HyperPod clusters")."""
+
+
 def _cluster(look: Look) -> Properties | None:
     found = describe_cluster(look.aws, look.id)
     if found is None:

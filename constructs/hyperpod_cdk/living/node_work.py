@@ -15,8 +15,8 @@ from hyperpod_cdk.catalog.durations import DEEP_HEALTH_CHECKS
 from hyperpod_cdk.catalog.hyperpod import NODES_AT_ONCE, NODES_CHECKED_AT_ONCE
 from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.checks.side_by_side import together
-from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.living import kubernetes
+from hyperpod_cdk.living.hyperpod import describe_training_plan
 from hyperpod_cdk.living.look import reading
 from hyperpod_cdk.living.model import Action, Handled, NodeWork, Unread
 from hyperpod_cdk.living.nodes import NodeError, by_name, described, groups_of, known_cluster, node_of, rows_of_nodes
@@ -170,10 +170,7 @@ def _places(
 
 
 def _place(aws: Api, arn: str) -> str:
-    try:
-        plan = aws.call("sagemaker", "describe_training_plan", TrainingPlanName=arn)
-    except NotFound:
-        raise NotAnswered("AWS knows no such plan") from None
+    plan = describe_training_plan(aws, arn)
     with reading("sagemaker:DescribeTrainingPlan"):
         told = (("AvailableInstanceCount", "available"), ("AvailableSpareInstanceCount", "spare"))
         counts = ", ".join(f"{plan[key]} {word}" for key, word in told if plan.get(key) is not None)

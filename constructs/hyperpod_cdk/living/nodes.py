@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -26,12 +27,23 @@ ends within 10 s. HyperPod puts 100 nodes on a page."""
 
 FAILING: Final = ("Failure", "NotFound")
 RUNNING: Final = "Running"
+CHECKING: Final = "DeepHealthCheckInProgress"
+_STATES: Final = frozenset({RUNNING, CHECKING, *FAILING, "Pending", "ShuttingDown", "SystemUpdating"})
+"""All that HyperPod calls the state of a node (botocore 1.44.5, ClusterInstanceStatus). Whether another one, which AWS
+may add, is well nobody can tell."""
 
 _INSTANCE_ID: Final = re.compile(r"i-[0-9a-f]{8}(?:[0-9a-f]{9})?")
 """botocore 1.44.5, ClusterNodeId."""
 
 KUBERNETES: Final = "hyperpod-"
 """What stands before the instance ID in the name of a node in Kubernetes."""
+
+
+def unknown_states(states: Iterable[str], *, what: str) -> Iterator[Unread]:
+    """Say which states of nodes have no known meaning: such nodes are neither known to be well nor to fail."""
+    for state, number in sorted(Counter(each for each in states if each not in _STATES).items()):
+        are = "is" if number == 1 else "are"
+        yield Unread(what=what, reason=f"{count(number, 'node')} {are} {state}, which is not known here")
 
 
 class NodeError(Exception):
@@ -108,16 +120,31 @@ def list_nodes(aws: Api, *, environment: str, cluster: str, group: str = "", onl
     named = [str(each.get("InstanceGroupName")) for each in groups_of(there or {})]
     if not found and group and group not in named:
         raise NodeError(f"cluster {cluster} has no instance group {group}; it has {', '.join(named) or 'none'}")
+    if not found:
+        return _none_listed(environment, cluster, there or {}, group)
     failing = [each for each in found if each.status in FAILING]
     running = sum(each.status == RUNNING for each in found)
     verdict = f"{running} of {count(len(found), 'node')} run{'s' if running == 1 else ''}"
+    skipped = tuple(unknown_states((each.status for each in found), what="the state of nodes"))
     return Nodes(
         environment=environment,
         cluster=cluster,
         verdict=f"{verdict}{f'; {len(failing)} failing' if failing else ''}.",
-        passed=not failing,
+        passed=passed(refuses=bool(failing), is_whole=not skipped),
         nodes=tuple(failing if only_failing else found),
+        skipped=skipped,
     )
+
+
+def _none_listed(environment: str, cluster: str, there: Mapping[str, Any], group: str) -> Nodes:
+    """Say that no node is listed: where some are wanted, that is no proof that all is well."""
+    rows = [each for each in groups_of(there) if group in ("", str(each.get("InstanceGroupName")))]
+    targets = [each.get("TargetCount") for each in rows]
+    known = [each for each in targets if isinstance(each, int)]
+    wanted = str(sum(known)) if len(known) == len(targets) else "an unknown number"
+    is_none_wanted = wanted == "0"
+    verdict = "There is no node, and none is wanted." if is_none_wanted else f"No node is listed; wanted: {wanted}."
+    return Nodes(environment=environment, cluster=cluster, verdict=verdict, passed=True if is_none_wanted else None)
 
 
 def known_cluster(aws: Api, name: str) -> Mapping[str, Any]:
@@ -186,7 +213,8 @@ def describe_nodes(aws: Api, *, environment: str, cluster: str, names: Sequence[
     names = by_name(names)
     found = known_cluster(aws, cluster)
     rows = described(aws, cluster, names)
-    arn = str(found["ClusterArn"])
+    with reading("sagemaker:DescribeCluster"):
+        arn = str(found["ClusterArn"])
     skipped: list[Unread] = []
     has_events = found.get("NodeProvisioningMode") == "Continuous"
     told = together(lambda row: _events(aws, cluster, row, now) if has_events else (), rows)
@@ -199,6 +227,7 @@ def describe_nodes(aws: Api, *, environment: str, cluster: str, names: Sequence[
             else:
                 details = details.model_copy(update={"events": events})
             nodes.append(details)
+    skipped += unknown_states((each.status for each in nodes), what="the state of nodes")
     failing = [each.name for each in nodes if each.status in FAILING]
     verdict = f"{', '.join(failing)} failing." if failing else f"{count(len(nodes), 'node')}, none of which fails."
     return NodesDescribed(

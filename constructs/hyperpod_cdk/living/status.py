@@ -13,18 +13,27 @@ from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config.recorded_plans import RECLAIM
 from hyperpod_cdk.findings import passed
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
-from hyperpod_cdk.living.hyperpod import describe_cluster
+from hyperpod_cdk.living.hyperpod import PLAN_WORKS, describe_cluster, describe_training_plan
 from hyperpod_cdk.living.look import reading
 from hyperpod_cdk.living.model import Event, FileSystem, Group, Plan, Reason, Status, Unread
-from hyperpod_cdk.living.nodes import FAILING, RECENT, RUNNING, event_of, groups_of, moment, rows_of_nodes
+from hyperpod_cdk.living.nodes import (
+    CHECKING,
+    FAILING,
+    RECENT,
+    RUNNING,
+    event_of,
+    groups_of,
+    moment,
+    rows_of_nodes,
+    unknown_states,
+)
 from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.review.nouns import count, joined
 
 MOST_EVENTS: Final = 10
 _MOST_REASONS: Final = 5
-_CHECKING: Final = "DeepHealthCheckInProgress"
-_TOLD: Final = ("Warn", "Error")
-"""Levels of events that are told (botocore 1.44.5, ClusterEventLevel)."""
+_QUIET: Final = "Info"
+"""The level of events that are not told (botocore 1.44.5, ClusterEventLevel); one that AWS adds is."""
 
 _HEALTHY: Final = "InService"
 _BROKEN: Final = ("Failed", "Degraded")
@@ -34,10 +43,17 @@ ClusterInstanceGroupDetails); its nodes need not be listed then."""
 _NOT_UPDATED: Final = "Failed"
 """How a group's last software update ends that went wrong and could not be taken back (as above)."""
 
+_GOING: Final = "Deleting"
+_STATUSES: Final = frozenset({_HEALTHY, *_BROKEN, _GOING, "Creating", "SystemUpdating", "Updating"})
+_UPDATES: Final = frozenset(
+    {_NOT_UPDATED, "InProgress", "Pending", "RollbackComplete", "RollbackInProgress", "Succeeded"}
+)
+"""All that HyperPod calls the status of a group and of its software update (botocore 1.44.5, InstanceGroupStatus and
+SoftwareUpdateStatus)."""
+
 _SERVES: Final = ("AVAILABLE", "UPDATING")
 """A file system answers while it grows (botocore 1.44.5, FileSystemLifecycle)."""
 
-_PLAN_WORKS: Final = ("Active", "Scheduled")
 _MOST_EVENT_PAGES: Final = 20
 _STACK_TAG: Final = "aws:cloudformation:stack-name"
 
@@ -89,6 +105,7 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
     try:
         with reading("sagemaker:DescribeCluster"):
             groups = tuple(_group(each, rows, wanted) for each in groups_of(cluster))
+            skipped += (unread for each in groups for unread in _unknown_of(each, rows or ()))
             arns = dict.fromkeys(each.plan for each in groups if each.plan)
     except NotAnswered as missing:
         told("groups", missing)
@@ -109,7 +126,7 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         *(["it has no instance group"] if is_told and not groups else []),
         *(each for group in groups for each in _wrong_of(group)),
         *(["no node runs"] if _stands_still(groups) else []),
-        *(f"plan {each.name} is {each.status}" for each in plans if each.status not in _PLAN_WORKS),
+        *(f"plan {each.name} is {each.status}" for each in plans if each.status not in PLAN_WORKS),
         *(f"the nodes of plan {each.name} left at {each.nodes_leave}" for each in plans if _is_over(each)),
         *(f"file system {each.name} is {each.lifecycle}" for each in volumes or () if each.lifecycle not in _SERVES),
     ]
@@ -133,10 +150,21 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
 def _wrong_of(group: Group) -> Iterator[str]:
     if group.failing:
         yield f"{group.name}: {count(group.failing, 'node')} failing"
-    if group.status in _BROKEN:
+    if group.status in _BROKEN or (group.status == _GOING and group.is_in_file):
         yield f"{group.name} is {group.status}"
     if group.update_status == _NOT_UPDATED:
         yield f"the software update of {group.name} failed"
+
+
+def _unknown_of(group: Group, rows: Sequence[Mapping[str, Any]]) -> Iterator[Unread]:
+    """Say what of a group has no known meaning, so that nobody can tell whether it is well."""
+    what = f"group {group.name}"
+    if group.status not in _STATUSES:
+        yield Unread(what=what, reason=f"its status is {group.status}, which is not known here")
+    if group.update_status and group.update_status not in _UPDATES:
+        yield Unread(what=what, reason=f"its software update is {group.update_status}, which is not known here")
+    states = (str(row["InstanceStatus"]["Status"]) for row in rows if row["InstanceGroupName"] == group.name)
+    yield from unknown_states(states, what=what)
 
 
 def _stands_still(groups: Sequence[Group]) -> bool:
@@ -146,7 +174,7 @@ def _stands_still(groups: Sequence[Group]) -> bool:
 
 
 def _is_over(plan: Plan) -> bool:
-    return plan.status in _PLAN_WORKS and plan.hours_left is not None and plan.hours_left <= 0
+    return plan.status in PLAN_WORKS and plan.hours_left is not None and plan.hours_left <= 0
 
 
 def _missing(volumes: Sequence[FileSystem], wanted: Wanted) -> list[str]:
@@ -177,7 +205,7 @@ def _group(row: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]] | None, wa
         if each["InstanceStatus"]["Status"] in FAILING
     )
     types = row.get("InstanceRequirements", {}).get("CurrentInstanceTypes", [])
-    others = sum(states.values()) - states[RUNNING] - states[_CHECKING] - sum(states[each] for each in FAILING)
+    others = sum(states.values()) - states[RUNNING] - states[CHECKING] - sum(states[each] for each in FAILING)
     return Group(
         name=name,
         instance_type=str(row.get("InstanceType") or ", ".join(types)),
@@ -187,7 +215,7 @@ def _group(row: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]] | None, wa
         target=int(row["TargetCount"]),
         running=None if mine is None else states[RUNNING],
         failing=None if mine is None else sum(states[each] for each in FAILING),
-        checking=None if mine is None else states[_CHECKING],
+        checking=None if mine is None else states[CHECKING],
         changing=None if mine is None else others,
         reasons=tuple(Reason(text=text, nodes=number) for text, number in reasons.most_common(_MOST_REASONS)),
         software=str(row.get("CurrentImageReleaseVersion", "")),
@@ -211,7 +239,7 @@ def _events(aws: Api, cluster: str, now: datetime) -> tuple[tuple[Event, ...], U
         except NotFound:
             return (), None
         with reading("sagemaker:ListClusterEvents"):
-            found += [event_of(each) for each in page["Events"] if each.get("EventLevel") in _TOLD]
+            found += [event_of(each) for each in page["Events"] if each.get("EventLevel") != _QUIET]
         if len(found) >= MOST_EVENTS or not page.get("NextToken"):
             return tuple(found[:MOST_EVENTS]), None
         token = {"NextToken": page["NextToken"]}
@@ -220,10 +248,7 @@ def _events(aws: Api, cluster: str, now: datetime) -> tuple[tuple[Event, ...], U
 
 
 def _plan(aws: Api, arn: str, now: datetime) -> Plan:
-    try:
-        found = aws.call("sagemaker", "describe_training_plan", TrainingPlanName=arn)
-    except NotFound:
-        raise NotAnswered("AWS knows no such plan") from None
+    found = describe_training_plan(aws, arn)
     with reading("sagemaker:DescribeTrainingPlan"):
         end = found.get("EndTime")
         leave = end - RECLAIM if isinstance(end, datetime) else None

@@ -10,6 +10,7 @@ from hyperpod_cdk.catalog import instance_types, quotas
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.handlers.quota_gate.comparison import Usage
 from hyperpod_cdk.handlers.quota_gate.reading import Listed, NoSuchQuota, NotTold, Own, read_quota, used
+from hyperpod_cdk.living.hyperpod import PLAN_WORKS, describe_training_plan
 from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.templates.assembly import Assembly
@@ -129,12 +130,15 @@ def room_for(aws: Api, base: Assembly, head: Assembly) -> Room:
     plans = [each.plan for swap in found for each in swap.new if each.plan and each.plan.startswith("arn:")]
     for plan in dict.fromkeys(plans):
         try:
-            told = aws.call("sagemaker", "describe_training_plan", TrainingPlanName=plan.rpartition("/")[2])
+            told = describe_training_plan(aws, plan)
         except NotAnswered as why:
             missing[plan] = why.sentence
-        else:
-            if isinstance(told.get("AvailableInstanceCount"), int):
-                available[plan] = told["AvailableInstanceCount"]
+            continue
+        status, free = told.get("Status"), told.get("AvailableInstanceCount")
+        if status not in PLAN_WORKS:
+            missing[plan] = f"its status is {status or 'not told'}"
+        elif isinstance(free, int):
+            available[plan] = free
     return Room(limits=limits, others=others, available=available, missing=missing, why="AWS does not tell it")
 
 
