@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from hyperpod_cdk_rehearsal.embedded.cloudformation.stacks import Stack, stacks_of
+from hyperpod_cdk_rehearsal.embedded.operations import ServiceError
+
 Resource = Callable[..., dict[str, Any]]
 
 
@@ -35,6 +38,15 @@ class TestChangeSets:
             "InvalidChangeSetStatus"
         )
         assert cloud.ask("ListChangeSets", StackName="net")["Summaries"] == []
+
+    def test_a_name_that_a_call_at_the_same_time_has_made_is_taken(self, cloud: Any) -> None:
+        stacks = stacks_of(cloud.context)
+        # both have looked and found none
+        first, second = (Stack(cloud.context, "net") for _ in range(2))
+        stacks.add(first)
+        with pytest.raises(ServiceError, match=r"Stack \[net\] already exists"):
+            stacks.add(second)
+        assert [each for each in stacks.active() if each.name == "net"] == [first]
 
     def test_property_level_details(self, cloud: Any, parameter: Resource) -> None:
         cloud.deploy("net", json.loads(body(A=parameter("a", Name="one"), B=parameter({"Ref": "A"}), C=parameter("c"))))

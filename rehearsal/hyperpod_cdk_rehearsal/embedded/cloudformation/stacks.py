@@ -226,8 +226,10 @@ class Stacks:
         self.lock = threading.RLock()
 
     def add(self, stack: Stack) -> None:
-        """Take up a new stack."""
+        """Take up a new stack; raises AWS's AlreadyExistsException where a call beside this one has made its name."""
         with self.lock:
+            if any(other.name == stack.name for other in self.active()):
+                raise ServiceError("AlreadyExistsException", f"Stack [{stack.name}] already exists")
             self.by_id[stack.stack_id] = stack
 
     def remove(self, stack: Stack) -> None:
