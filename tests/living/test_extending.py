@@ -361,6 +361,54 @@ def test_what_is_not_answered_is_skipped(run: Runs, call: str, what: str) -> Non
     assert run("--days", "1", "--strict", aws=script(**{call: DENIED})).exit_code == 1
 
 
+@pytest.mark.parametrize(
+    ("denied", "verdict", "line"),
+    [
+        (
+            (1, 7),
+            "It is not known whether an extension is on offer for 1 plan.",
+            "what is on offer is not known for these days: 1, 7",
+        ),
+        (
+            (1,),
+            "1 extension on offer for 1 plan, as far as AWS tells.",
+            "what is on offer is not known for these days: 1",
+        ),
+        ((), "1 extension on offer for 1 plan.", ""),
+    ],
+)
+def test_what_aws_does_not_tell_is_not_nothing(run: Runs, denied: tuple[int, ...], verdict: str, line: str) -> None:
+    def search(params: Mapping[str, Any]) -> Any:
+        days = params["DurationHours"] // 24
+        refused = Fails("AccessDeniedException", "no", 403)
+        return refused if days in denied else _offers(params) if days == 7 else {"TrainingPlanExtensionOfferings": []}
+
+    words = ("--days", "1,7")
+    done = run(*words, aws=script(SearchTrainingPlanOfferings=search))
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, f"dev: {verdict}")
+    assert (f"  {line}\n" in done.stdout) is bool(line)
+    assert "no extension is on offer" not in done.stdout
+
+
+def test_a_plan_whose_end_is_not_told_is_not_clean(run: Runs) -> None:
+    answers = script()
+    del answers["sagemaker:DescribeTrainingPlan"]["EndTime"]
+    done = run("--days", "7", aws=answers)
+    assert (
+        "plan h100-april is Active and ends at an unknown time\n"
+        "  its nodes leave at an unknown time; until when it can be extended is not known\n"
+    ) in done.stdout
+    found = json.loads(run("--days", "7", "--format", "json", aws=answers).stdout)
+    assert (found["passed"], found["plans"][0]["too_late"]) == (None, None)
+
+
+def test_a_fee_below_nothing_is_no_price(run: Runs) -> None:
+    row = {"TrainingPlanExtensionOfferingId": "tpeo-x", "DurationHours": 168, "UpfrontFee": "-5", "CurrencyCode": "USD"}
+    answers = script(SearchTrainingPlanOfferings={"TrainingPlanExtensionOfferings": [row]})
+    found = json.loads(run("--days", "7", "--format", "json", aws=answers).stdout)
+    assert found["plans"][0]["extensions"][0]["price"] is None
+
+
 def test_an_answer_without_what_is_needed_is_skipped(run: Runs) -> None:
     done = run("--days", "1", "--format", "json", aws=script(DescribeTrainingPlan={"Status": "Active"}))
     found = json.loads(done.stdout)

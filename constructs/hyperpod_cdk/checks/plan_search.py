@@ -226,7 +226,7 @@ def price_per_accelerator_hour(fee: str, *, accelerators: int, hours: Decimal) -
         amount = Decimal(fee)
     except InvalidOperation:
         return None
-    if not amount.is_finite() or accelerators <= 0 or hours <= 0:
+    if not amount.is_finite() or amount < 0 or accelerators <= 0 or hours <= 0:
         return None
     return amount / (accelerators * hours)
 

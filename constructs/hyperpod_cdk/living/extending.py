@@ -73,11 +73,13 @@ def extensions(aws: Api, environment: Environment, *, days: Sequence[int], now: 
             unseen += 1
             skipped.append(_unread(f"what {name} was extended by", history))
         rows: dict[str, Mapping[str, Any]] = {}
+        unknown: list[int] = []
         for (of, number), answer in zip(asked, searched, strict=True):
             if of != arn:
                 continue
             if isinstance(answer, NotAnswered):
                 unseen += 1
+                unknown.append(number // 24)
                 skipped.append(_unread(f"extensions of {name} by {count(number // 24, 'day')}", answer))
             else:
                 rows |= {str(row["TrainingPlanExtensionOfferingId"]): row for row in answer}
@@ -88,12 +90,19 @@ def extensions(aws: Api, environment: Environment, *, days: Sequence[int], now: 
             unseen += 1
             skipped.append(_unread(f"plan {name}", missing))
             continue
+        if not plan_found.ends:
+            unseen += 1
+            skipped.append(Unread(what=f"the end of {name}", reason="DescribeTrainingPlan does not tell it"))
         known = None if isinstance(history, NotAnswered) else history
-        plans.append(plan_found.model_copy(update={"history": known}))
+        plans.append(plan_found.model_copy(update={"history": known, "days_unknown": tuple(unknown)}))
     number = sum(len(each.extensions) for each in plans)
+    is_whole = len(plans) == len(arns) and not any(each.days_unknown for each in plans)
+    # where not all was told, none is no answer, and some are not all
+    told = count(number, "extension") if number or is_whole else "It is not known whether an extension is"
+    end = ", as far as AWS tells" if number and not is_whole else ""
     return Extensions(
         environment=environment.name,
-        verdict=f"{count(number, 'extension')} on offer for {count(len(arns), 'plan')}.",
+        verdict=f"{told} on offer for {count(len(arns), 'plan')}{end}.",
         passed=passed(refuses=False, is_whole=not unseen),
         plans=tuple(plans),
         skipped=tuple(skipped),
@@ -163,7 +172,7 @@ def _plan(
         ends=moment(end) if isinstance(end, datetime) else "",
         nodes_leave=moment(end - RECLAIM) if isinstance(end, datetime) else "",
         buy_until=moment(latest) if latest else "",
-        too_late=latest is not None and latest <= now,
+        too_late=None if latest is None else latest <= now,
         groups=tuple(f"{group.name}: {count(group.count, 'node')}" for group in groups),
         teams=tuple(_teams(environment, types)),
         extensions=tuple(offered),

@@ -342,7 +342,8 @@ class PlanToExtend(Model):
     nodes_leave: str
     buy_until: str
     """An hour before its end; empty where AWS does not tell that."""
-    too_late: bool
+    too_late: bool | None
+    """Null where AWS does not tell when it ends."""
     groups: tuple[str, ...]
     """The groups that stand on it, with their nodes."""
     teams: tuple[str, ...]
@@ -351,6 +352,8 @@ class PlanToExtend(Model):
     """By what it was extended, the first extension first; null where that could not be read."""
     extensions: tuple[Extension, ...] = ()
     """The cheapest per accelerator-hour first."""
+    days_unknown: tuple[int, ...] = ()
+    """The durations in days for which AWS did not tell what is on offer."""
 
 
 class Attachment(Model):

@@ -260,8 +260,10 @@ def extensions_text(found: Extensions) -> str:
     lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
     for plan in found.plans:
         until = "it is too late to extend it" if plan.too_late else f"it can be extended until {plan.buy_until}"
+        until = "until when it can be extended is not known" if plan.too_late is None else until
         lines += ["", *_wrapped(f"plan {plan.name} is {plan.status} and ends at {plan.ends or 'an unknown time'}")]
-        lines += _wrapped(f"its nodes leave at {plan.nodes_leave}; {until}", indent="  ", hanging="  ")
+        leave = f"its nodes leave at {plan.nodes_leave or 'an unknown time'}"
+        lines += _wrapped(f"{leave}; {until}", indent="  ", hanging="  ")
         lines += _wrapped(f"with it end {'; '.join(plan.groups)}", indent="  ", hanging="  ")
         for each in plan.history or ():
             days = "an unknown time" if each.days is None else count_of_days(each.days)
@@ -282,7 +284,12 @@ def extensions_text(found: Extensions) -> str:
         ]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         told = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        lines += told if plan.extensions else ["  no extension is on offer for these durations"]
+        lines += told if plan.extensions else []
+        days = ", ".join(map(str, plan.days_unknown))
+        if days:
+            lines += _wrapped(f"what is on offer is not known for these days: {days}", indent="  ", hanging="  ")
+        elif not plan.extensions:
+            lines.append("  no extension is on offer for these durations")
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
