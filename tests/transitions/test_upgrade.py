@@ -413,3 +413,27 @@ def test_only_what_the_policy_of_the_verb_allows_is_asked() -> None:
     read_ages(opened(script(), asked), eks_cluster="dev-eks", cluster="dev", addons=["coredns"])
     (verb,) = (each for each in VERBS if each.name == "upgrade")
     assert {name for name, _ in asked} | {"sts:GetCallerIdentity"} == set(verb.actions)
+
+
+def test_what_was_not_read_is_neither_deployed_nor_up_to_date() -> None:
+    unread = Ages(skipped=["the version of dev-eks: no permission", "the version of kube-proxy: no permission"])
+    told, _ = run(stands=unread)
+    # of all things only the lock of the chart is known without AWS
+    assert told.verdict == "0 outdated, 8 unknown; 2 things could not be read."
+    cluster = next(each for each in told.things if each.what == "Kubernetes")
+    assert (cluster.stands, cluster.is_old) == ("1.33", None)
+    assert cluster.says.startswith("by the file, since what is deployed was not read; ")
+    assert {each.is_old for each in told.things if each.what.startswith(("add-on", "AMI"))} == {None}
+    # no step follows from nothing that was read, which is no proof that nothing is left to do
+    told, _ = run(stands=unread, addons=True)
+    assert (told.steps, told.verdict) == ((), "No step is known; 2 things could not be read.")
+    told, _ = run(stands=unread, kubernetes="1.34")
+    assert told.verdict.endswith(", with compatible add-ons; 2 things could not be read.")
+    assert told.notes == ("Which version dev-eks has could not be read: the steps begin at that of the file.",)
+
+
+def test_without_aws_the_file_is_taken_at_its_word() -> None:
+    stands = Ages(is_asked=False, skipped=["AWS: not asked, with --offline"])
+    told, _ = run(stands=stands)
+    assert next(each for each in told.things if each.what == "Kubernetes").is_old is True
+    assert run(stands=stands, addons=True)[0].verdict == "Nothing to do: the requested versions are in the file."

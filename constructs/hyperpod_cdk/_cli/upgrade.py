@@ -94,7 +94,7 @@ def upgrade(
     from importlib import metadata  # noqa: PLC0415 - brings the parser of mail along, which 'upgrade' alone needs
 
     text = decoded(read_bytes(path, most=1_000_000), str(path))
-    ages = Ages() if offline else _read(context, stated)
+    ages = Ages(is_asked=False) if offline else _read(context, stated)
     if offline:
         ages.skipped.append("AWS: not asked, with --offline")
     told, texts = planned(

@@ -43,6 +43,8 @@ class Ages:
     ``skipped`` says what could not be read, and why.
     """
 
+    is_asked: bool = True
+    """Whether AWS was asked; where nobody wanted that, the versions in the file are the deployed ones."""
     is_deployed: bool | None = None
     kubernetes: str | None = None
     upgraded: datetime | None = None

@@ -160,7 +160,7 @@ class Aged(Model):
 
     what: str
     stands: str | None
-    """None where it could not be read."""
+    """What is deployed; where that was not read, what the file says, with ``is_old`` None; None where neither tells."""
     newest: str | None
     """None where nothing here tells which is the newest."""
     is_old: bool | None

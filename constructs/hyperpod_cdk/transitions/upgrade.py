@@ -28,6 +28,7 @@ _NODES: Final = (
     " volumes is lost"
 )
 _AGAIN: Final = "deploy the file as it was before"
+_OF_FILE: Final = "by the file, since what is deployed was not read"
 _AMI_BACK: Final = (
     "set the release of before in image.release_version and deploy, which interrupts the nodes once more; AWS takes"
     " releases that it still supports"
@@ -101,7 +102,7 @@ def upgrade(
     told = Upgrade(
         environment=environment.name,
         file=file,
-        verdict=_verdict(asked, things, steps, refusals),
+        verdict=_verdict(asked, things, steps, refusals, ages),
         things=things,
         steps=tuple(steps),
         diff="".join(_diff(name, olds[name], new) for name, new in first.items()),
@@ -176,6 +177,8 @@ class _Upgrade:
             if last >= self._today:
                 says = f"{says}; EKS takes it back one minor until {last}"
         is_old = kubernetes.is_newer(newest, self._stands)
+        if self._ages.kubernetes is None and self._is_unread:
+            says, is_old = f"{_OF_FILE}; {says}", None
         return Aged(what="Kubernetes", stands=self._stands, newest=newest, is_old=is_old, says=says)
 
     def _addon(self, name: str) -> Aged:
@@ -183,6 +186,7 @@ class _Upgrade:
         stands = self._ages.addons.get(name) or pinned
         offer = self._ages.offers.get(name, {}).get(self._stands)
         default = offer.default if offer else None
+        is_of_file = name not in self._ages.addons and self._is_unread
         if offer is None and stands is not None and stands == addon_rows.published(name, self._stands):
             says, is_old = f"fits Kubernetes {self._stands} (EKS user guide); whether others do is not known", None
         elif offer is None:
@@ -194,6 +198,8 @@ class _Upgrade:
         else:
             says = f"fits Kubernetes {joined(self._fits(name, stands))}"
             is_old = _release(default) > _release(stands) if default else None
+        if stands is not None and is_of_file:
+            says, is_old = f"{_OF_FILE}; {says}", None
         return Aged(what=f"add-on {name}", stands=stands, newest=default, is_old=is_old, says=says)
 
     def _fits(self, name: str, version: str) -> list[str]:
@@ -215,10 +221,22 @@ class _Upgrade:
             says = f"older than the control plane's upgrade; {says}"
             return Aged(what=what, stands=stands, newest=newest, is_old=True, says=says)
         is_old = _number(newest) > _number(stands) if newest and stands else None
+        if stands is not None and software is None and self._is_unread:
+            says, is_old = f"{_OF_FILE}; {says}", None
         return Aged(what=what, stands=stands, newest=newest, is_old=is_old, says=says)
+
+    @property
+    def _is_unread(self) -> bool:
+        """Whether AWS was asked for what is deployed and did not tell all of it."""
+        return self._ages.is_asked and self._ages.is_deployed is not False and bool(self._ages.skipped)
 
     def notes(self) -> Iterator[str]:
         """Give what concerns all steps."""
+        if self._is_unread and self._ages.kubernetes is None:
+            yield (
+                f"Which version {self._environment.eks_cluster_name} has could not be read: the steps begin at that of "
+                "the file."
+            )
         if self._ages.is_deployed is False:
             yield (
                 f"{self._environment.eks_cluster_name} is not deployed: the versions in the file are used "
@@ -545,14 +563,20 @@ def _diff(name: str, old: str, new: str) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
-def _verdict(asked: Asked, things: Sequence[Aged], steps: Sequence[UpgradeStep], refusals: Sequence[Refusal]) -> str:
+def _verdict(
+    asked: Asked, things: Sequence[Aged], steps: Sequence[UpgradeStep], refusals: Sequence[Refusal], ages: Ages
+) -> str:
+    unread = f"; {count(len(ages.skipped), 'thing')} could not be read" if ages.is_asked and ages.skipped else ""
     if refusals:
         return "Refused; nothing is written."
     if asked.is_nothing:
         old = [each for each in things if each.is_old]
         unknown = sum(each.is_old is None for each in things)
         end = f", {unknown} unknown" if unknown else ""
-        return f"{len(old)} outdated{end}."
+        return f"{len(old)} outdated{end}{unread}."
+    if not steps and unread:
+        # what was not read is no proof that it is deployed
+        return f"No step is known{unread}."
     if not steps:
-        return "Nothing to do: the requested versions are deployed."
-    return f"{count(len(steps), 'step')}; the next one: {steps[0].title}."
+        return f"Nothing to do: the requested versions are {'deployed' if ages.is_asked else 'in the file'}."
+    return f"{count(len(steps), 'step')}; the next one: {steps[0].title}{unread}."
