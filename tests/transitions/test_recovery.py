@@ -22,7 +22,7 @@ from hyperpod_cdk.transitions.model import Plan, Recovery, Stuck, Way
 from hyperpod_cdk.transitions.pages import as_json, recovery_schema_text, recovery_text
 from hyperpod_cdk.transitions.recovering import Recovering
 from hyperpod_cdk.transitions.recovery import read_recovery
-from hyperpod_cdk.transitions.standing import WAYS, read_standing, way_of
+from hyperpod_cdk.transitions.standing import WAYS, read_standing, read_to_destroy, way_of
 from hyperpod_cdk_rehearsal.embedded.cloudformation.faults import set_faults
 from hyperpod_cdk_rehearsal.embedded.cloudformation.stacks import stacks_of
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError
@@ -247,6 +247,66 @@ def test_an_import_that_failed_leaves_a_stack_that_stood_as_it_was(place: Place)
     place.deploy("one", template(B=parameter("b")))
     assert _import(place, template(A=IMPORTED, B=parameter("b"))) == "IMPORT_ROLLBACK_COMPLETE"
     assert recovery_text(place.read()) == "dev: Nothing needs to be recovered.\n"
+    assert read_standing(Api(place.cloud), place.head().assembly).blockers == ()
+
+
+def _begun(place: Place, name: str, body: dict[str, Any]) -> None:
+    """Bring a stack into REVIEW_IN_PROGRESS: a change set that nobody executed."""
+    asked = {"ChangeSetName": "by-hand", "ChangeSetType": "CREATE", "TemplateBody": json.dumps(body)}
+    place.cloud.ask("CreateChangeSet", StackName=name, **asked)
+
+
+def _taken_back(place: Place, name: str, body: dict[str, Any]) -> None:
+    """Bring a stack into ROLLBACK_COMPLETE: a creation that failed."""
+    (made,) = body["Resources"]
+    place.fail(name.removeprefix("dev-"), made, "before_create")
+    place.cloud.deploy(name, body)
+
+
+THEIRS = template(Z={"Type": "AWS::SNS::Topic"})
+
+
+@pytest.mark.parametrize(
+    ("bring", "status"), [(_begun, "REVIEW_IN_PROGRESS"), (_taken_back, "ROLLBACK_COMPLETE")], ids=["begun", "failed"]
+)
+@pytest.mark.parametrize("is_ours", [True, False])
+@pytest.mark.parametrize("is_in_file", [True, False])
+def test_a_stack_without_resources_is_ours_only_by_its_template(
+    place: Place,
+    bring: Callable[[Place, str, dict[str, Any]], None],
+    status: str,
+    *,
+    is_ours: bool,
+    is_in_file: bool,
+) -> None:
+    body = template(B=parameter("b"))
+    place.deploy("one", template(A=parameter("a")))
+    bring(place, "dev-platform", body if is_ours else THEIRS)
+    assert place.statuses()["dev-platform"] == status
+    if is_in_file:
+        place.templates["platform"] = body
+    why = f"dev-platform is {status}, and its template has no resource in common with the stack of that name."
+    said = f"dev-platform is {status} and empty; nothing proves that it is of this environment. It is left alone."
+    refused = [why] if is_in_file and not is_ours else []
+    api = Api(place.cloud)
+    planned, ending = (read(api, place.head().assembly) for read in (read_standing, read_to_destroy))
+    assert [each.why for each in planned.blockers] == refused
+    assert [each.why for each in ending.blockers] == refused
+    assert [each.why for each in place.read().refusals] == refused
+    is_left = not is_in_file
+    assert (said in ending.notes, said in place.read().notes) == (is_left, is_left)
+    assert ("dev-platform" in ending.base.by_name) is (is_in_file and is_ours)
+
+
+def test_a_stack_of_which_there_is_only_the_name_stays(place: Place) -> None:
+    place.deploy("one", template(A=parameter("a")))
+    _begun(place, "dev-platform", template(B=parameter("b")))
+    place.cloud.ask("DeleteChangeSet", StackName="dev-platform", ChangeSetName="by-hand")
+    place.templates["platform"] = template(B=parameter("b"))
+    found = read_to_destroy(Api(place.cloud), place.head().assembly)
+    assert (found.blockers, [each.name for each in found.base.stacks]) == ((), ["dev-one"])
+    assert "It is left alone." in found.notes[-1]
+    # and a deployment makes it
     assert read_standing(Api(place.cloud), place.head().assembly).blockers == ()
 
 

@@ -47,6 +47,7 @@ def standing(
             "sts:GetCallerIdentity": WHO,
             "cloudformation:DescribeStacks": {"Stacks": stacks},
             "cloudformation:GetTemplate": lambda params: {"TemplateBody": templates[params["StackName"]]},
+            "cloudformation:ListChangeSets": {"Summaries": [{"ChangeSetName": "cdk-deploy-change-set"}]},
             "cloudformation:ListImports": imports,
         }
     )

@@ -33,10 +33,15 @@ class Verb:
         return tuple(sorted({*asked, *self.further}))
 
 
-_STANDING = ("cloudformation:DescribeStacks", "cloudformation:GetTemplate", "cloudformation:ListImports")
+_STANDING = (
+    "cloudformation:DescribeStackEvents",
+    "cloudformation:DescribeStacks",
+    "cloudformation:GetTemplate",
+    "cloudformation:ListChangeSets",
+    "cloudformation:ListImports",
+)
 """What is asked before a plan is made."""
 _BEFORE = (
-    "cloudformation:DescribeStackEvents",
     "cloudformation:ListStackResources",
     "ec2:DescribeVpcs",
     "fsx:DescribeDataRepositoryAssociations",

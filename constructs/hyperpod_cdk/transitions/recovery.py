@@ -18,7 +18,7 @@ from hyperpod_cdk.review.deployed import WITHOUT_RESOURCES, Api, Deployed, read_
 from hyperpod_cdk.review.model import Cause
 from hyperpod_cdk.review.nouns import count, noun
 from hyperpod_cdk.review.sources import Source
-from hyperpod_cdk.templates.assembly import AssemblyError, Resource, Stack, parse_template, with_loops
+from hyperpod_cdk.templates.assembly import AssemblyError, Resource
 from hyperpod_cdk.transitions.failures import (
     Event,
     Failure,
@@ -32,7 +32,15 @@ from hyperpod_cdk.transitions.failures import (
 )
 from hyperpod_cdk.transitions.model import Kept, OpenChangeSet, Recovery, Refusal, Stuck, Way
 from hyperpod_cdk.transitions.services import is_view
-from hyperpod_cdk.transitions.standing import MADE_ANEW, WITH_REMAINS, is_alike, of_others, way_of
+from hyperpod_cdk.transitions.standing import (
+    MADE_ANEW,
+    WITH_REMAINS,
+    is_of_others,
+    is_ours,
+    left_alone,
+    of_others,
+    way_of,
+)
 from hyperpod_cdk.transitions.takeover import CHANGE_SET
 
 _OURS: Final = re.compile(rf"cdk-(deploy|diff|bootstrap)-change-set(-[0-9a-f-]+)?|{re.escape(CHANGE_SET)}")
@@ -158,17 +166,12 @@ class _Reading:
             way = Way.DELETE
         if way is Way.DELETE_NEVER_MADE and not sets and is_in_file and not is_empty:
             way = Way.DEPLOY
-        is_ours = not is_empty or self._is_imported(described)
-        if status in WITHOUT_RESOURCES and (way in (Way.DELETE, Way.DELETE_NEVER_MADE) or sets):
-            is_ours = self._is_proven(described, sets)
-        if not is_ours and is_in_file:
-            what = "what was to be imported" if is_empty else "its template"
-            return Refusal(
-                why=f"{name} is {status}, and {what} has no resource in common with the stack of that name.",
-                what_works="Give this environment another name, or delete that stack if it is yours.",
-            )
-        if not is_ours:
-            return f"{name} is {status} and empty; nothing proves that it is of this environment. It is left alone."
+        if is_empty or status in WITHOUT_RESOURCES:
+            proof = is_ours(self.aws, name, status, self.head.assembly.by_name.get(name), is_imported=is_empty)
+            if proof is False and is_in_file:
+                return is_of_others(name, status, is_imported=is_empty)
+            if not is_in_file and not proof:
+                return left_alone(name, status)
         events = self.aws.pages(
             "cloudformation", "describe_stack_events", "StackEvents", StackName=described["StackId"]
         )
@@ -188,26 +191,6 @@ class _Reading:
             commands=tuple(self._commands(described, way)),
             loses=tuple(loses),
         )
-
-    def _is_proven(self, described: Mapping[str, Any], sets: Sequence[OpenChangeSet]) -> bool:
-        """Whether templates prove a stack without resources to be of this environment: its own, or those to come."""
-        name = str(described["StackName"])
-        own = self.head.assembly.by_name.get(name)
-        asked = [{"ChangeSetName": each.name} for each in sets] or [{}]
-        templates = [
-            self.aws.call("cloudformation", "get_template", StackName=name, TemplateStage="Original", **each)
-            for each in asked
-        ]
-        return own is not None and all(is_alike(_parsed(name, each["TemplateBody"]), own) for each in templates)
-
-    def _is_imported(self, described: Mapping[str, Any]) -> bool:
-        """Whether events tell that an import was to take into a stack what the environment has there."""
-        own = self.head.assembly.by_name.get(str(described["StackName"]))
-        events = self.aws.pages(
-            "cloudformation", "describe_stack_events", "StackEvents", StackName=described["StackId"]
-        )
-        wanted = {name: each.type for name, each in own.resources.items()} if own is not None else {}
-        return any(wanted.get(str(each["LogicalResourceId"])) == each["ResourceType"] for each in events)
 
     def _loses(self, described: Mapping[str, Any], way: Way, events: Sequence[Event]) -> Iterator[str]:
         """Name what holds something and is deleted on the way; what is retained stays."""
@@ -338,13 +321,6 @@ def _deleted(stack: Mapping[str, Any]) -> datetime:
     """Give when a stack was deleted; one of which that is not told counts as deleted last."""
     found = stack.get("DeletionTime")
     return found if isinstance(found, datetime) else datetime.max.replace(tzinfo=UTC)
-
-
-def _parsed(name: str, body: Any) -> Stack:
-    where = f"the deployed stack {name}"
-    # botocore parses a template that is JSON, and gives one in YAML as text
-    template = parse_template(body or "{}", where) if isinstance(body, str) else with_loops(body, where)
-    return Stack(name=name, template=template, account="", region="")
 
 
 def _path_of(stated: Resource | None) -> str:

@@ -12,9 +12,9 @@ from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.living.taken import Taken, taken
 from hyperpod_cdk.quotas.needs import STACKS
 from hyperpod_cdk.review.changes.blast_radius import is_stateful
-from hyperpod_cdk.review.deployed import Api, Deployed, read_deployed
+from hyperpod_cdk.review.deployed import WITHOUT_RESOURCES, Api, Deployed, read_deployed
 from hyperpod_cdk.review.nouns import joined
-from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack
+from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack, parse_template, with_loops
 from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.templates.values import imports
 from hyperpod_cdk.transitions.model import Refusal, Way
@@ -55,6 +55,9 @@ API reference, ContinueUpdateRollback, RollbackStack, DeleteStack; what the CDK 
 
 MADE_ANEW: Final = frozenset({"ROLLBACK_COMPLETE", "ROLLBACK_FAILED"})
 """A first deployment that failed: ``cdk deploy`` deletes what is left of it and makes it anew."""
+
+_NEVER_MADE: Final = "REVIEW_IN_PROGRESS"
+"""A stack of which there are at most change sets."""
 
 WITH_REMAINS: Final = "ROLLBACK_FAILED"
 """One of these that could not be taken back, so that something of it is left."""
@@ -126,7 +129,7 @@ def read_standing(aws: Api, head: Assembly) -> Standing:
     base = replace(
         found.base, stacks=tuple(each for each in found.base.stacks if found.statuses[each.name] != WITH_REMAINS)
     )
-    blockers = [*_unsettled(found, head), *of_others(base, found.head)]
+    blockers = [*_unsettled(found, head), *of_others(base, found.head), *_empty_of_others(aws, found, head)]
     ours = {stack.name for stack in base.stacks}
     going = {} if blockers else needs(base, found.head, compare(base, found.head)).going
     try:
@@ -157,6 +160,8 @@ def read_to_destroy(aws: Api, head: Assembly) -> Standing:
     stacks = [_as_in_file(each, head.by_name.get(each.name)) for each in found.base.stacks]
     read = {stack.name for stack in stacks}
     bare: dict[str, Any] = {"Resources": {}}
+    blockers = [*_under_way(found.statuses), *of_others(found.base, found.head), *_empty_of_others(aws, found, head)]
+    proofs = {name: _proof(aws, found, head, name) for name in found.statuses if name not in read}
     stacks += [
         Stack(
             name=name,
@@ -166,10 +171,9 @@ def read_to_destroy(aws: Api, head: Assembly) -> Standing:
             termination_protection=name in found.protected,
         )
         for name in found.statuses
-        if name not in read
+        if proofs.get(name)
     ]
     whole = replace(found.base, stacks=tuple(stacks))
-    blockers = [*_under_way(found.statuses), *of_others(found.base, found.head)]
     try:
         importers = {} if blockers else {name: _others(aws, name, read) for name in whole.exports}
     except NotAnswered as missing:
@@ -179,7 +183,7 @@ def read_to_destroy(aws: Api, head: Assembly) -> Standing:
         head=replace(head, stacks=()),
         importers={name: names for name, names in importers.items() if names},
         blockers=tuple(blockers),
-        notes=found.notes,
+        notes=(*found.notes, *_left_alone(found, head, proofs)),
         statuses=found.statuses,
     )
 
@@ -291,6 +295,72 @@ def of_others(base: Assembly, head: Assembly) -> Iterator[Refusal]:
 def _digest(stack: Stack) -> str:
     """Give what tells a template from others: the beginning of the SHA-256 of its JSON, keys sorted."""
     return hashlib.sha256(json.dumps(stack.template, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+def is_ours(aws: Api, name: str, status: str, own: Stack | None, *, is_imported: bool = False) -> bool | None:
+    """Say whether a stack without resources is proven to be of an environment, whose stack of that name is ``own``.
+
+    What proves it is the template that it had or, before anything was made, those of its change sets; None where it has
+    none. ``is_imported``: an import has begun it and could not fill it, which its events prove. Raises NotAnswered.
+    """
+    if is_imported:
+        events = aws.pages("cloudformation", "describe_stack_events", "StackEvents", StackName=name)
+        wanted = {} if own is None else {key: each.type for key, each in own.resources.items()}
+        return any(wanted.get(str(each["LogicalResourceId"])) == each["ResourceType"] for each in events)
+    asked: list[dict[str, str]] = [{}]
+    if status == _NEVER_MADE:
+        sets = aws.pages("cloudformation", "list_change_sets", "Summaries", StackName=name)
+        asked = [{"ChangeSetName": str(each["ChangeSetName"])} for each in sets]
+    found = [
+        aws.call("cloudformation", "get_template", StackName=name, TemplateStage="Original", **each) for each in asked
+    ]
+    if not found:
+        return None
+    return own is not None and all(is_alike(_parsed(name, each["TemplateBody"]), own) for each in found)
+
+
+def is_of_others(name: str, status: str, *, is_imported: bool = False) -> Refusal:
+    """Refuse to do anything while a stack without resources has a name of the file and is somebody else's."""
+    what = "what was to be imported" if is_imported else "its template"
+    return Refusal(
+        why=f"{name} is {status}, and {what} has no resource in common with the stack of that name.",
+        what_works="Give this environment another name, or delete that stack if it is yours.",
+    )
+
+
+def left_alone(name: str, status: str) -> str:
+    """Say that a stack without resources stays, since nothing tells whose it is."""
+    return f"{name} is {status} and empty; nothing proves that it is of this environment. It is left alone."
+
+
+def _proof(aws: Api, found: Deployed, head: Assembly, name: str) -> bool | None:
+    is_imported = name in found.empty
+    try:
+        return is_ours(aws, name, found.statuses[name], head.by_name.get(name), is_imported=is_imported)
+    except NotAnswered as missing:
+        raise AssemblyError(f"whose {name} is cannot be read: {missing.sentence}") from None
+
+
+def _left_alone(found: Deployed, head: Assembly, proofs: Mapping[str, bool | None]) -> Iterator[str]:
+    """Name what stays; of what has a name of the file and is somebody else's a refusal tells."""
+    for name, proof in proofs.items():
+        if proof is None or (proof is False and name not in head.by_name):
+            yield left_alone(name, found.statuses[name])
+
+
+def _empty_of_others(aws: Api, found: Deployed, head: Assembly) -> Iterator[Refusal]:
+    for name, status in found.statuses.items():
+        is_imported = name in found.empty
+        is_empty = is_imported or status in WITHOUT_RESOURCES
+        if is_empty and name in head.by_name and _proof(aws, found, head, name) is False:
+            yield is_of_others(name, status, is_imported=is_imported)
+
+
+def _parsed(name: str, body: Any) -> Stack:
+    where = f"the deployed stack {name}"
+    # botocore parses a template that is JSON, and gives one in YAML as text
+    template = parse_template(body or "{}", where) if isinstance(body, str) else with_loops(body, where)
+    return Stack(name=name, template=template, account="", region="")
 
 
 def is_alike(one: Stack, other: Stack) -> bool:
