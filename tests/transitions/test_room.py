@@ -257,6 +257,54 @@ def test_the_last_group_with_a_node_does_not_go_first() -> None:
     assert betweens(cluster(group("old")), cluster(group("new")), known(1)) == []
 
 
+ONE = "dev-hyperpod: Instance group old goes and new comes in one update, so that jobs cannot move: "
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "limit", "why"),
+    [
+        (
+            cluster(group("old")),
+            cluster(group("new")),
+            3,
+            (
+                "there is no room for both, since the quota 'ml.p5.48xlarge for cluster usage' is 3, and both take 4 "
+                "in this cluster, and without old no other group with a node would be left. AWS does not document "
+                "whether the update waits for the old nodes to go; HyperPod may refuse it."
+            ),
+        ),
+        (
+            OLD,
+            cluster(SYSTEM, group("new", OverrideVpcConfig={"Subnets": [{"Fn::ImportValue": "far"}]})),
+            9,
+            "new needs what is not deployed yet.",
+        ),
+        (
+            OLD,
+            cluster(SYSTEM, group("new", LifeCycleConfig={"SourceS3Uri": "s3://b/other"})),
+            9,
+            "the lifecycle scripts of new are not uploaded yet.",
+        ),
+        (
+            cluster(*(group(f"g{each}", 1, "ml.m5.2xlarge") for each in range(99)), group("old")),
+            cluster(*(group(f"g{each}", 1, "ml.m5.2xlarge") for each in range(99)), group("new")),
+            9,
+            "a cluster has at most 100 groups.",
+        ),
+    ],
+    ids=["no room for the last", "not there", "scripts", "too many"],
+)
+def test_why_groups_are_exchanged_in_one_update_is_said(base: Assembly, head: Assembly, limit: float, why: str) -> None:
+    found = planned(base, head, room=known(limit, total=999, each=999))
+    assert found.steps[-1].interrupts[-1] == f"{ONE}{why}"
+
+
+@pytest.mark.parametrize("limit", [3, 9])
+def test_where_a_step_goes_between_nothing_is_exchanged(limit: float) -> None:
+    found = planned(OLD, NEW, room=known(limit))
+    assert not [each for step in found.steps for each in step.interrupts if each.startswith(ONE)]
+
+
 @dataclass
 class Api:
     """Service Quotas, HyperPod clusters and training plans; what ``said`` names is answered with that sentence."""

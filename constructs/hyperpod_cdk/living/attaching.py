@@ -43,21 +43,27 @@ def attach(aws: Api, environment: Environment, *, group: str, plan: str, now: da
     if group not in placed:
         raise ValueError(f"the environment has no group {group}; it has {', '.join(placed)}")
     path, stated = placed[group]
-    questions: tuple[Callable[[], Any], ...] = (
-        lambda: describe_training_plan(aws, plan),
-        lambda: _standing(aws, environment.hyperpod_cluster_name, group),
-    )
-    described, standing = together(lambda ask: ask(), questions)
+    described, counted = together(lambda ask: ask(), _questions(aws, environment, group, plan))
     if isinstance(described, NotAnswered):
         raise described
     skipped: list[Unread] = []
-    if isinstance(standing, NotAnswered):
+    standing: int | None = None
+    if isinstance(counted, NotAnswered):
         skipped.append(
-            Unread(what=f"nodes of {group}", reason=standing.reason, action=standing.action, aws_said=standing.said)
+            Unread(what=f"nodes of {group}", reason=counted.reason, action=counted.action, aws_said=counted.said)
         )
-        standing = None
+    else:
+        standing = counted
     with reading("sagemaker:DescribeTrainingPlan"):
         return _attachment(environment, path, stated, described, standing, skipped, now)
+
+
+def _questions(aws: Api, environment: Environment, group: str, plan: str) -> tuple[Callable[[], Any], ...]:
+    """Give what is asked side by side: the plan, and the nodes that the group has."""
+    return (
+        lambda: describe_training_plan(aws, plan),
+        lambda: _standing(aws, environment.hyperpod_cluster_name, group),
+    )
 
 
 def _standing(aws: Api, cluster: str, group: str) -> int:

@@ -167,7 +167,8 @@ def with_or_without_swapped(base: Assembly, head: Assembly, room: Room) -> list[
                 "move from one to the other; they start again."
             )
         else:
-            template = _beside(base, stack, stated, swap)
+            beside = _beside(base, stack, stated, swap)
+            template = None if isinstance(beside, str) else beside
             doubt = (
                 f"there is room for both: {told.says}."
                 if told.has_room
@@ -186,6 +187,28 @@ def with_or_without_swapped(base: Assembly, head: Assembly, room: Room) -> list[
     return found
 
 
+def exchanged(before: Assembly, after: Assembly, room: Room) -> Iterator[tuple[str, str]]:
+    """Give the stacks whose clusters exchange groups for others in one update, and why no step goes between."""
+    for swap in swaps(before, after):
+        stack, stated = before.by_name[swap.stack], after.by_name.get(swap.stack)
+        if stated is None:
+            continue
+        told = verdict(room, before, swap)
+        if told.has_room is False:
+            why = (
+                f"there is no room for both, since {told.says}, and without {swap.old_names} no other group with a "
+                "node would be left. AWS does not document whether the update waits for the old nodes to go; HyperPod "
+                "may refuse it"
+            )
+        else:
+            beside = _beside(before, stack, stated, swap)
+            why = beside if isinstance(beside, str) else told.says
+        what = (
+            f"Instance group {swap.old_names} goes and {swap.new_names} comes in one update, so that jobs cannot move"
+        )
+        yield swap.stack, f"{what}: {why}."
+
+
 def _alone(base: Assembly, stack: Stack, swap: Swap) -> dict[str, Any] | None:
     gone = {each.name for each in swap.old}
     cluster = (swap.stack, swap.cluster)
@@ -194,22 +217,26 @@ def _alone(base: Assembly, stack: Stack, swap: Swap) -> dict[str, Any] | None:
     return _with_groups(stack, swap.cluster, gone) if is_left else None
 
 
-def _beside(base: Assembly, stack: Stack, stated: Stack, swap: Swap) -> dict[str, Any] | None:
-    """Give a stack as it stands with new groups, None where these use what does not stand, or are too many."""
+def _beside(base: Assembly, stack: Stack, stated: Stack, swap: Swap) -> dict[str, Any] | str:
+    """Give a stack as it stands with new groups; where these use what does not stand, or are too many, that."""
     names = {each.name for each in swap.new}
     body = dict(stack.template["Resources"][swap.cluster])
     groups = body["Properties"].get(GROUPS[0])
     wanted = stated.resources[swap.cluster].properties.get(GROUPS[0])
     if not isinstance(groups, list) or not isinstance(wanted, list):
-        return None
+        return "the templates tell the groups of the cluster at deployment only"
     new = [each for each in wanted if _name(each) in names]
     scripts = [_scripts(each) for each in groups]
     known = {*stack.template["Resources"], *stack.template.get("Parameters", {})}
     uses = {name for name, _ in references(new) if not name.startswith("AWS::")}
     is_there = uses <= known and set(imports(stated, new)) <= base.exports.keys()
-    is_room = len(groups) + len(new) <= (hyperpod.INSTANCE_GROUPS.maximum or 0)
-    if not is_there or not is_room or any(_scripts(each) not in scripts for each in new):
-        return None
+    most = hyperpod.INSTANCE_GROUPS.maximum or 0
+    if not is_there:
+        return f"{swap.new_names} needs what is not deployed yet"
+    if len(groups) + len(new) > most:
+        return f"a cluster has at most {most} groups"
+    if any(_scripts(each) not in scripts for each in new):
+        return f"the lifecycle scripts of {swap.new_names} are not uploaded yet"
     body["Properties"] = {**body["Properties"], GROUPS[0]: [*groups, *new]}
     return {**stack.template, "Resources": {**stack.template["Resources"], swap.cluster: body}}
 

@@ -23,6 +23,7 @@ from hyperpod_cdk.templates.groups import CLUSTER
 from hyperpod_cdk.templates.values import imports, imports_untold
 from hyperpod_cdk.transitions.between import (
     Between,
+    exchanged,
     with_or_without_swapped,
     with_stacks,
     without_claims,
@@ -93,7 +94,7 @@ def plan(
         legs = _legs(base, head, found, room or Room())
         if isinstance(legs, list):
             for leg in legs:
-                done, refused = _steps(leg, head_side, is_last=leg is legs[-1])
+                done, refused = _steps(leg, head_side, room or Room(), is_last=leg is legs[-1])
                 steps += done
                 refusals += refused
         else:
@@ -209,7 +210,7 @@ def _betweens(base: Assembly, head: Assembly, leg: _Leg | CircleError, found: Ne
     ]
 
 
-def _steps(leg: _Leg, head_side: Side, *, is_last: bool) -> tuple[list[Step], list[Refusal]]:
+def _steps(leg: _Leg, head_side: Side, room: Room, *, is_last: bool) -> tuple[list[Step], list[Refusal]]:
     base, head, found, ordered = leg.base, leg.head, leg.found, leg.ordered
     steps: list[Step] = []
     refusals: list[Refusal] = []
@@ -246,7 +247,7 @@ def _steps(leg: _Leg, head_side: Side, *, is_last: bool) -> tuple[list[Step], li
                 between=tuple(each.says for each in made),
                 why=tuple(_why(found, batch, ordered[number + 1 :])),
                 does=tuple(_does(batch, radius, before)),
-                interrupts=tuple(_interrupts(radius)),
+                interrupts=(*_interrupts(radius), *_exchanged(before, after, room)),
                 stays=(*_stays(radius), *_left_behind_the_cluster(before, after, radius)),
                 unknown=(*_unknown(radius), *left_on(before, after)),
                 first=tuple(_first(before, after, radius)),
@@ -363,6 +364,12 @@ def _interrupts(radius: BlastRadius) -> Iterator[str]:
         is_slow = any(change.interrupts for change in each.properties)
         if (each.effect in grave and each.stateful) or is_slow:
             yield f"{_named(each)}: {each.summary}"
+
+
+def _exchanged(before: Assembly, after: Assembly, room: Room) -> Iterator[str]:
+    """Say which groups take the place of others without a step between, in which jobs could move, and why."""
+    for stack, why in exchanged(before, after, room) if after.of_type(CLUSTER) else ():
+        yield f"{stack}: {why}"
 
 
 def _unknown(radius: BlastRadius) -> Iterator[str]:
