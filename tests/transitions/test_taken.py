@@ -103,7 +103,33 @@ def test_what_was_not_answered_is_said() -> None:
             " sagemaker:DescribeCluster"
         ),
     )
-    assert taken(Scaled(error=NotFound("no such cluster")), BASE, OTHER) == Taken()
+
+
+GONE = (
+    "dev-hyperpod / Cluster: HyperPod has no cluster dev any more, which CloudFormation does not know: it would update "
+    "what is not there. That fails, and the rollback can fail for the same reason."
+)
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        (OTHER, (GONE,)),
+        # nothing of it changes, it is made anew by another name, or goes
+        (BASE, ()),
+        (cluster({"h100": 2}, ClusterName="other"), ()),
+        (assembly(stack("hyperpod")), ()),
+    ],
+)
+def test_a_cluster_that_is_gone_is_not_updated(head: Assembly, said: tuple[str, ...]) -> None:
+    assert taken(Scaled(error=NotFound("no such cluster")), BASE, head) == Taken(gone=said)
+
+
+def test_a_plan_that_updates_what_is_gone_is_refused(tmp_path: Path) -> None:
+    cloud = Scaled(stacks={each.name: each for each in BASE.stacks}, error=NotFound("no such cluster"))
+    person = FakePerson([True])
+    assert not deployment(cloud, OTHER, person, tmp_path).run()
+    assert ([each.why for each in person.shown[0].refusals], cloud.ran) == ([GONE], [])
 
 
 def _cloud(groups: dict[str, int]) -> Scaled:

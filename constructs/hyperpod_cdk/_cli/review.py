@@ -366,7 +366,7 @@ def with_deployed(
     base = Source(
         assembly=found.base,
         side=Side(label="deployed"),
-        notes=(*found.notes, *beside.unseen),
+        notes=(*found.notes, *beside.unseen, *beside.gone),
         reasons=tuple(
             Reason(kind=ReasonKind.DELETION, resource="nodes that no deployment made", sentence=each)
             for each in beside.sentences

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.living.groups import CLUSTER, sent
@@ -22,10 +22,14 @@ UNSEEN: Final = "Whether it removes nodes that no deployment created could not b
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """What a deployment takes away beside what its templates say; ``unseen`` is why that was not looked at."""
+    """What a deployment takes away beside what its templates say; ``unseen`` is why that was not looked at.
+
+    ``gone`` says which clusters it would change that are not there any more.
+    """
 
     sentences: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
 
 
 def taken(aws: Api, base: Assembly, head: Assembly) -> Taken:
@@ -36,23 +40,43 @@ def taken(aws: Api, base: Assembly, head: Assembly) -> Taken:
     changed = {(each.resource.stack, each.resource.logical_id) for each in compare(base, head)}
     sentences: list[str] = []
     unseen: list[str] = []
+    gone: list[str] = []
     for cluster in base.of_type(CLUSTER):
         if (cluster.stack, cluster.logical_id) not in changed:
             continue
         try:
-            sentences += _of_cluster(aws, base, head, cluster)
+            name, found = _described(aws, base, cluster)
+            if found is not None:
+                sentences += _of_cluster(base, head, cluster, found)
+            elif _is_updated(head, cluster):
+                gone.append(_GONE.format(place=f"{cluster.stack} / {cluster.name}", name=name))
         except NotAnswered as missing:
             unseen.append(UNSEEN.format(why=missing.sentence))
-    return Taken(sentences=tuple(sentences), unseen=tuple(unseen))
+    return Taken(sentences=tuple(sentences), unseen=tuple(unseen), gone=tuple(gone))
 
 
-def _of_cluster(aws: Api, base: Assembly, head: Assembly, cluster: Resource) -> Iterator[str]:
+_GONE: Final = (
+    "{place}: HyperPod has no cluster {name} any more, which CloudFormation does not know: it would update what is not "
+    "there. That fails, and the rollback can fail for the same reason."
+)
+"""CloudFormation user guide, "Troubleshooting CloudFormation", update rollback failed: it assumes that what was deleted
+outside of it still exists."""
+
+
+def _described(aws: Api, base: Assembly, cluster: Resource) -> tuple[str, Mapping[str, Any] | None]:
     name = resolve(base, cluster.stack, cluster.properties.get("ClusterName"))
     if not isinstance(name, str):
         raise NotAnswered(f"the template does not tell the name of {cluster.name}")
-    found = describe_cluster(aws, name)
-    if found is None:
-        return
+    return name, describe_cluster(aws, name)
+
+
+def _is_updated(head: Assembly, cluster: Resource) -> bool:
+    """Whether the head has the cluster by the name that it has: else it is deleted, or made anew by another."""
+    after = head.find(cluster.stack, cluster.logical_id)
+    return after is not None and after.properties.get("ClusterName") == cluster.properties.get("ClusterName")
+
+
+def _of_cluster(base: Assembly, head: Assembly, cluster: Resource, found: Mapping[str, Any]) -> Iterator[str]:
     before, after = _groups(base, cluster), _groups(head, cluster)
     with reading("sagemaker:DescribeCluster"):
         rows = [*found.get("InstanceGroups", ()), *found.get("RestrictedInstanceGroups", ())]

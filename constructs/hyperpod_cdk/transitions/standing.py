@@ -142,7 +142,7 @@ def read_standing(aws: Api, head: Assembly) -> Standing:
         base=base,
         head=found.head,
         importers={name: names for name, names in importers.items() if names},
-        blockers=(*blockers, *before.refusals),
+        blockers=(*blockers, *before.refusals, *(_made_again(why, head.environment) for why in beside.gone)),
         takes=beside.sentences,
         notes=(*found.notes, *beside.unseen, *before.unseen),
         statuses=found.statuses,
@@ -198,6 +198,17 @@ def _as_in_file(deployed: Stack, stated: Stack | None) -> Stack:
 
 def _others(aws: Api, export: str, ours: Collection[str]) -> tuple[str, ...]:
     return tuple(each for each in _importers(aws, export) if each not in ours)
+
+
+def _made_again(why: str, environment: str) -> Refusal:
+    """Refuse to update what is not there any more, and say what makes it again."""
+    return Refusal(
+        why=why,
+        what_works=(
+            f"'hyperpod-cdk destroy {environment}' and 'hyperpod-cdk deploy {environment}' make all of it again; what "
+            "is retained stays. Until then leave in the file what changes it as it is deployed."
+        ),
+    )
 
 
 def _under_way(statuses: Mapping[str, str]) -> Iterator[Refusal]:
