@@ -384,6 +384,9 @@ def test_a_wrong_fleet_file_holds(
     done = run("hold", "dev", "--heads", heads, obj=access)
     assert done.exit_code == 1
     assert 'waves[0].checks[0]: must be status or drift, got "none"' in done.stdout
+    # none of which it was said that it is well
+    assert done.stdout.startswith("error fleet.yaml:")
+    assert done.stdout.endswith("\n\nNo environment was looked at.\n")
 
 
 @pytest.mark.parametrize(

@@ -434,6 +434,18 @@ class TestCheck:
             ],
         ]
 
+    def test_a_row_without_a_group_is_no_answer(self, run: Runs) -> None:
+        answers = script()
+        del answers["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"][1]["InstanceGroupName"]
+        done = run("check", "--group", "h100", "--confirm", "h100", aws=answers)
+        said = "the answer to sagemaker:ListClusterNodes cannot be read: 'InstanceGroupName' is missing"
+        assert (done.exit_code, done.stderr) == (2, f"what the node is cannot be read: {said}; nothing was done\n")
+        answers = script()
+        del answers["sagemaker:DescribeCluster"]["ClusterArn"]
+        done = run("describe", RUNNING, aws=answers)
+        said = "the answer to sagemaker:DescribeCluster cannot be read: 'ClusterArn' is missing"
+        assert (done.exit_code, done.stderr) == (2, f"what the node is cannot be read: {said}; nothing was done\n")
+
     def test_one_check(self, run: Runs) -> None:
         run("check", FAILED, "--only", "instance_stress", "--confirm", FAILED)
         (sent,) = run.sent("StartClusterHealthCheck")

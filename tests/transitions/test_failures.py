@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.review.changes.causes import line_of_failure
 from hyperpod_cdk.templates.assembly import Resource
-from hyperpod_cdk.transitions.failures import first_failure, held_back, plain_reason
+from hyperpod_cdk.transitions.failures import first_failure, held_back, inside, plain_reason
 
 STACK = {"StackId": "id", "PhysicalResourceId": "id", "LogicalResourceId": "dev-storage"}
 
@@ -50,6 +51,36 @@ def test_what_was_cancelled_is_no_cause_and_an_older_operation_is_none() -> None
     assert found is not None
     assert (found.logical_id, found.could_not, found.reason) == ("C", "made", "no room")
     assert [each.reason for each in held_back(happened[::-1], "UPDATE_ROLLBACK_FAILED")] == ["gone"]
+
+
+OUTER, INNER = (
+    f"arn:aws:cloudformation:us-east-1:111122223333:stack/{name}/0" for name in ("dev-a-B-1", "dev-a-B-1-C-2")
+)
+
+
+def nested(stack: str, inner: str, logical_id: str) -> list[dict[str, Any]]:
+    """Give the events of a stack whose creation fails at a nested one."""
+    kind = {"ResourceType": "AWS::CloudFormation::Stack", "StackId": stack}
+    begins = {**kind, "PhysicalResourceId": stack, "LogicalResourceId": "it", "ResourceStatus": "CREATE_IN_PROGRESS"}
+    said = "Embedded stack was not successfully created: The following resource(s) failed to create: [Queue]."
+    fails = {**kind, "PhysicalResourceId": inner, "LogicalResourceId": logical_id, "ResourceStatus": "CREATE_FAILED"}
+    return [{**fails, "ResourceStatusReason": said}, begins]
+
+
+def test_the_cause_is_what_failed_inside_of_nested_stacks() -> None:
+    deepest = [of("Queue", "CREATE_FAILED", "no room"), of_stack("CREATE_IN_PROGRESS")]
+    events = {OUTER: nested(OUTER, INNER, "C"), INNER: deepest}
+    failure = first_failure(nested("id", OUTER, "B"), "ROLLBACK_COMPLETE")
+    assert failure is not None
+    found = inside(failure, lambda stack_id: events[stack_id])
+    assert (found.place, found.reason) == ("dev-a-B-1-C-2.Queue", "no room")
+
+    def denied(_: str) -> list[dict[str, Any]]:
+        raise NotAnswered("no permission")
+
+    # where its events are not told, what its parent says is
+    assert inside(failure, denied) == failure
+    assert inside(failure, lambda _: []) == failure
 
 
 def test_a_stack_that_fails_without_a_resource_gives_its_own_reason() -> None:

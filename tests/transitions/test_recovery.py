@@ -187,6 +187,15 @@ def test_the_way_out_of_each_status_is_known() -> None:
     assert way_of("SOMETHING_NEW") is Way.NONE_KNOWN
 
 
+def test_of_a_state_that_aws_adds_nothing_is_claimed(place: Place) -> None:
+    place.deploy("storage", template(A=parameter("a")))
+    place.put("storage", "HALTED")
+    assert (only(place.read()).way, only(place.read()).does) == (
+        Way.NONE_KNOWN,
+        "Nothing here: HALTED is a state that is not known here; CloudFormation's user guide may tell of it.",
+    )
+
+
 def test_nothing_is_to_be_recovered(place: Place) -> None:
     place.deploy("storage", template(A=parameter("a")))
     assert recovery_text(place.read()) == "dev: Nothing needs to be recovered.\n"
@@ -526,6 +535,48 @@ def test_a_nested_stack_is_not_skipped_as_a_whole(place: Place) -> None:
         "continue-update-rollback --stack-name dev-storage --resources-to-skip NAME_OF_THE_NESTED_STACK.LOGICAL_ID'."
     )
     assert place.statuses() == {"dev-storage": "UPDATE_ROLLBACK_FAILED"}
+
+
+INSIDE = "arn:aws:cloudformation:us-west-2:111122223333:stack/dev-storage-A-1X/0"
+
+
+class ToldNestedApi(NestedApi):
+    """Tells of A as of a nested stack that has events of its own, and in which Topic cannot be rolled back."""
+
+    def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
+        if params.get("StackName") == INSIDE:
+            of_stack = {"ResourceType": "AWS::CloudFormation::Stack", "StackId": INSIDE, "PhysicalResourceId": INSIDE}
+            began = {
+                **of_stack,
+                "LogicalResourceId": "dev-storage-A-1X",
+                "ResourceStatus": "UPDATE_ROLLBACK_IN_PROGRESS",
+            }
+            topic = {"ResourceType": "AWS::SNS::Topic", "StackId": INSIDE, "PhysicalResourceId": "t"}
+            said = {"ResourceStatus": "UPDATE_FAILED", "ResourceStatusReason": "no right"}
+            return [{**topic, **said, "LogicalResourceId": "Topic"}, began]
+        found = super().pages(service, operation, key, **params)
+        here = {"PhysicalResourceId": INSIDE}
+        return [{**each, **here} if each.get("LogicalResourceId") == "A" else each for each in found]
+
+    def call(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
+        if params.get("ResourcesToSkip"):
+            assert params["ResourcesToSkip"] == ["dev-storage-A-1X.Topic"]
+            params["ResourcesToSkip"] = ["A"]
+        return super().call(service, operation, **params)
+
+    send = call
+
+
+def test_what_failed_inside_of_a_nested_stack_is_named_and_skipped(place: Place) -> None:
+    # "NestedStackName.ResourceLogicalID" (API reference, ContinueUpdateRollback)
+    stuck_rollback(place, times=2)
+    api, person = ToldNestedApi(place.cloud), Person(answers=["yes", "dev"])
+    run = Recovering(aws=lambda: api, head=place.head(), person=person, show=person.shown.append, pause=lambda _: None)
+    assert run.run()
+    assert only(person.shown[0]).held == ("dev-storage-A-1X.Topic (AWS::SNS::Topic) could not be changed: no right.",)
+    assert person.asked[1].endswith("Type dev to skip dev-storage-A-1X.Topic")
+    assert person.told[0] == "dev-storage: dev-storage-A-1X.Topic (AWS::SNS::Topic) could not be changed: no right."
+    assert place.statuses() == {"dev-storage": "UPDATE_ROLLBACK_COMPLETE"}
 
 
 def test_a_pipeline_skips_nothing(place: Place) -> None:

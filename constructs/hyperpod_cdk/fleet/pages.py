@@ -31,12 +31,14 @@ def text(found: FleetReport) -> str:
     ]
     # a column in which nothing stands is none
     kept = [index for index, column in enumerate(zip(*rows, strict=True)) if any(column[1:])]
-    lines = list(_columns([tuple(row[index] for index in kept) for row in rows]))
+    lines = list(_columns([tuple(row[index] for index in kept) for row in rows])) if kept else []
     for each in found.environments:
         told = list(_behind(each, found.verb))
         lines += ["", *told] if told else []
     lines += ["", *(_line(each) for each in found.findings)] if found.findings else []
     lines += ["", *_wrapped(found.verdict)]
+    # without a table nothing stands above
+    lines = lines if lines[0] else lines[1:]
     return "\n".join(visible(line) for line in lines) + "\n"
 
 

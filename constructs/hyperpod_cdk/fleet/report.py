@@ -31,7 +31,10 @@ def report(verb: Verb, looks: Sequence[Look], findings: Sequence[Finding] = (), 
         parts.append(f"{count(asked, 'environment')} {'needs' if asked == 1 else 'need'} approval")
     return FleetReport(
         verb=verb,
-        verdict=f"{count(len(looks), 'environment')}: {', '.join(parts)}.",
+        # where fleet.yaml is wrong there may be none that was to be looked at
+        verdict=f"{count(len(looks), 'environment')}: {', '.join(parts)}."
+        if looks
+        else "No environment was looked at.",
         passed=passed(refuses=refuses, is_whole=whole),
         exit_code=code,
         environments=tuple(looks),

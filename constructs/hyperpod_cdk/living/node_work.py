@@ -72,7 +72,8 @@ def prepare(
     if unknown:
         raise NodeError(f"cluster {cluster} has no group {unknown[0]}; its groups are {', '.join(of_cluster)}")
     rows = described(aws, cluster, by_name(names))
-    rows += [row for row in rows_of_nodes(aws, cluster) if row["InstanceGroupName"] in groups] if groups else []
+    with reading("sagemaker:ListClusterNodes"):
+        rows += [row for row in rows_of_nodes(aws, cluster) if row["InstanceGroupName"] in groups] if groups else []
     # a node that is named and in a named group is one
     nodes = list({node.name: node for node in (Handled(**node_of(row)) for row in rows)}.values())
     if not nodes:

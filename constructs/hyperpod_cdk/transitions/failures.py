@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.templates.stack_events import CANCELLED, CUSTOM, HANDLER, REPLACES
 
 Event = Mapping[str, Any]
@@ -56,6 +57,20 @@ class Failure:
     type: str
     reason: str
     could_not: str = ""
+    status: str = ""
+    physical_id: str = ""
+    nested: str = ""
+    """Name of the nested stack that it is in; empty where it is in the stack itself."""
+
+    @property
+    def place(self) -> str:
+        """Its logical ID, in a nested stack as ContinueUpdateRollback takes it: NestedStackName.ResourceLogicalID."""
+        return f"{self.nested}.{self.logical_id}" if self.nested else self.logical_id
+
+    @property
+    def is_nested_stack(self) -> bool:
+        """Whether it is a nested stack, whose own events tell more."""
+        return self.type == _STACK
 
     @property
     def is_of_stack(self) -> bool:
@@ -89,6 +104,44 @@ def first_failure(events: Sequence[Event], status: str) -> Failure | None:
         if is_wrong and said and not CANCELLED.fullmatch(said):
             return Failure(logical_id=str(each["LogicalResourceId"]), type="", reason=plain_reason(said))
     return None
+
+
+EventsOf = Callable[[str], Sequence[Event]]
+"""Gives the events of a stack by its ID, the newest first. Raises NotAnswered."""
+
+
+def inside(failure: Failure, events_of: EventsOf) -> Failure:
+    """Give what failed first in a nested stack in place of the nested stack, as deep as events tell it."""
+    if not failure.is_nested_stack:
+        return failure
+    found = first_failure(_told(failure, events_of), failure.status)
+    if found is None or found.is_of_stack:
+        return failure
+    return inside(replace(found, nested=_name(failure.physical_id)), events_of)
+
+
+def all_inside(failures: Iterable[Failure], status: str, events_of: EventsOf) -> list[Failure]:
+    """Give what held a rollback or a deletion back, of nested stacks what is in them, as deep as events tell it."""
+    found: list[Failure] = []
+    for each in failures:
+        inner = held_back(_told(each, events_of), status) if each.is_nested_stack else []
+        within = [replace(one, nested=_name(each.physical_id)) for one in inner]
+        found += all_inside(within, status, events_of) if within else [each]
+    return found
+
+
+def _told(nested: Failure, events_of: EventsOf) -> Sequence[Event]:
+    if not nested.physical_id.startswith("arn:"):
+        return ()
+    try:
+        return events_of(nested.physical_id)
+    except NotAnswered:
+        # what its parent says is told then
+        return ()
+
+
+def _name(stack_id: str) -> str:
+    return stack_id.split("/")[1] if "/" in stack_id else ""
 
 
 def held_back(events: Sequence[Event], status: str) -> list[Failure]:
@@ -144,6 +197,8 @@ def _failure(event: Event) -> Failure:
         type=str(event["ResourceType"]),
         reason=plain_reason(str(event.get("ResourceStatusReason") or "")),
         could_not=verb,
+        status=str(event["ResourceStatus"]),
+        physical_id=str(event.get("PhysicalResourceId") or ""),
     )
 
 

@@ -13,13 +13,19 @@ from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.templates.assembly import AssemblyError
-from hyperpod_cdk.transitions.failures import Event, Failure, deletes_a_cluster, held_back, is_inside_a_cluster
+from hyperpod_cdk.transitions.failures import (
+    Event,
+    Failure,
+    all_inside,
+    deletes_a_cluster,
+    held_back,
+    is_inside_a_cluster,
+)
 from hyperpod_cdk.transitions.model import OpenChangeSet, Recovery, Stuck, Way
 from hyperpod_cdk.transitions.recovery import read_recovery
 from hyperpod_cdk.transitions.run import LOOKS, Person, lift, put_back
 from hyperpod_cdk.transitions.standing import POLL_SECONDS, settle, way_of
 
-_NESTED: Final = "AWS::CloudFormation::Stack"
 _AGAIN: Final = "Completed actions remain. Run recover again, which continues from the current state."
 
 
@@ -123,9 +129,9 @@ class Recovering:
             status, events = self._called(stack_id, call, **({"ResourcesToSkip": skipped} if skipped else {}))
             if status in ("UPDATE_ROLLBACK_COMPLETE", "ROLLBACK_COMPLETE", "DELETE_COMPLETE"):
                 break
-            failed = self._failed(name, status, events)
-            again = {each.logical_id for each in failed} & set(skipped)
-            nested = [each.logical_id for each in failed if each.type == _NESTED]
+            failed = all_inside(self._failed(name, status, events), status, self._events)
+            again = {each.place for each in failed} & set(skipped)
+            nested = [each.place for each in failed if each.is_nested_stack]
             if nested:
                 self.person.say(
                     f"  {joined(nested)} is a nested stack: correct what failed in it and recover again; or skip it "
@@ -134,7 +140,7 @@ class Recovering:
                 )
             if status != "UPDATE_ROLLBACK_FAILED" or not failed or again or nested:
                 return False
-            names = [each.logical_id for each in failed]
+            names = [each.place for each in failed]
             self.person.say(
                 f"  skipped, {joined(names)} remains as it is, different from the template: correct it before the next "
                 "deployment, which may fail otherwise."
@@ -172,8 +178,8 @@ class Recovering:
     def _failed(self, name: str, status: str, events: Sequence[Event]) -> list[Failure]:
         """Say what a call has failed at; what failed before it is no proof."""
         failed = held_back(events, status)
-        for each in failed:
-            self.person.say(f"{name}: {each.logical_id} ({each.type}) could not be {each.could_not}: {each.reason}.")
+        for each in all_inside(failed, status, self._events):
+            self.person.say(f"{name}: {each.place} ({each.type}) could not be {each.could_not}: {each.reason}.")
         if not failed:
             said = next((each["ResourceStatusReason"] for each in events if each.get("ResourceStatusReason")), "")
             self.person.say(f"{name} is {status}{f': {said}' if said else ''}")

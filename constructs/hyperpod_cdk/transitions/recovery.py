@@ -22,10 +22,12 @@ from hyperpod_cdk.templates.assembly import AssemblyError, Resource
 from hyperpod_cdk.transitions.failures import (
     Event,
     Failure,
+    all_inside,
     began,
     deletes_a_cluster,
     first_failure,
     held_back,
+    inside,
     is_inside_a_cluster,
     last_of_resource,
     made_in_update,
@@ -34,6 +36,7 @@ from hyperpod_cdk.transitions.model import Kept, OpenChangeSet, Recovery, Refusa
 from hyperpod_cdk.transitions.services import is_view
 from hyperpod_cdk.transitions.standing import (
     MADE_ANEW,
+    WAYS,
     WITH_REMAINS,
     is_of_others,
     is_ours,
@@ -86,6 +89,7 @@ _DONE: Final = {
     ),
     Way.NONE_KNOWN: "Nothing here: AWS documents no call that leads out of this state. AWS Support can.",
 }
+_NEW: Final = "Nothing here: {status} is a state that is not known here; CloudFormation's user guide may tell of it."
 
 
 def read_recovery(aws: Api, head: Source) -> Recovery:
@@ -172,25 +176,32 @@ class _Reading:
                 return is_of_others(name, status, is_imported=is_empty)
             if not is_in_file and not proof:
                 return left_alone(name, status)
-        events = self.aws.pages(
-            "cloudformation", "describe_stack_events", "StackEvents", StackName=described["StackId"]
-        )
+        events = self._events(str(described["StackId"]))
         failure = first_failure(events, status)
+        cause = inside(failure, self._events) if failure else None
         loses = list(self._loses(described, way, events))
         if way is Way.DELETE and is_protected:
             loses.append(f"{name}: its termination protection, which is lifted")
         return Stuck(
             stack=name,
             status=status,
-            cause=self._sentence(name, failure) if failure else None,
-            blame=self._blame(name, failure) if failure else None,
+            cause=self._sentence(name, cause) if cause else None,
+            blame=self._blame(name, cause) if cause else None,
             in_the_way=_in_the_way(failure, [*kept, *_let_go(name, events)]) if failure else None,
-            held=tuple(self._sentence(name, each) for each in held_back(events, status)),
+            held=tuple(
+                self._sentence(name, each) for each in all_inside(held_back(events, status), status, self._events)
+            ),
             way=way,
             does=self._does(described, way, events),
             commands=tuple(self._commands(described, way)),
             loses=tuple(loses),
         )
+
+    def _events(self, stack_id: str) -> list[Event]:
+        found: list[Event] = self.aws.pages(
+            "cloudformation", "describe_stack_events", "StackEvents", StackName=stack_id
+        )
+        return found
 
     def _loses(self, described: Mapping[str, Any], way: Way, events: Sequence[Event]) -> Iterator[str]:
         """Name what holds something and is deleted on the way; what is retained stays."""
@@ -230,14 +241,15 @@ class _Reading:
     def _sentence(self, stack: str, failure: Failure) -> str:
         if failure.is_of_stack:
             return f"{failure.logical_id}: {failure.reason}."
-        name = self._resource(stack, failure.logical_id, failure.type).name
+        name = failure.place if failure.nested else self._resource(stack, failure.logical_id, failure.type).name
         why = failure.reason or "CloudFormation gives no reason"
         return f"{name} ({failure.type}) could not be {failure.could_not}: {why}."
 
     def _blame(self, stack: str, failure: Failure) -> Cause | None:
         if self.head.environment is None:
             return None
-        resource = None if failure.is_of_stack else self._resource(stack, failure.logical_id, failure.type)
+        is_known = not failure.is_of_stack and not failure.nested
+        resource = self._resource(stack, failure.logical_id, failure.type) if is_known else None
         return line_of_failure(resource, failure.reason, self.head.environment)
 
     def _does(self, described: Mapping[str, Any], way: Way, events: Sequence[Event]) -> str:
@@ -253,7 +265,8 @@ class _Reading:
             return f"Deletes the rest of a failed creation; correct the cause, and {deploy} creates it again."
         if way is Way.DELETE and status in MADE_ANEW:
             return "Deletes the rest of a failed creation, which the CDK CLI cannot delete."
-        return _DONE[way].format(deploy=deploy, what="creation" if status.startswith("CREATE") else "update")
+        does = _DONE[way] if status in WAYS else _NEW
+        return does.format(deploy=deploy, status=status, what="creation" if status.startswith("CREATE") else "update")
 
     def _commands(self, described: Mapping[str, Any], way: Way) -> Iterator[str]:
         name = str(described["StackName"])
