@@ -152,6 +152,26 @@ def test_half_an_account(tmp_path: Path) -> None:
         assert guess not in "\n".join(line for line in text.splitlines() if not line.startswith("#"))
 
 
+@pytest.mark.parametrize(
+    ("call", "rows", "said_of"),
+    [
+        ("sagemaker_ListComputeQuotas", "ComputeQuotaSummaries", "the compute quotas"),
+        ("sagemaker_ListClusterSchedulerConfigs", "ClusterSchedulerConfigSummaries", "the cluster policy"),
+    ],
+)
+def test_a_row_without_its_id_is_skipped(call: str, rows: str, said_of: str, tmp_path: Path) -> None:
+    found, _ = read(tmp_path, **{**NO_STORAGE, call: {rows: [{"Name": "lost"}]}})
+    (gap,) = [each.message for each in found.notes if each.weight == "skipped"]
+    assert gap.startswith(f"{said_of}: the answer about {said_of} cannot be read: ")
+    assert found.passed is not True
+
+
+def test_a_cluster_that_does_not_tell_its_name_has_the_one_it_was_asked_by(tmp_path: Path) -> None:
+    lost = described()
+    del lost["ClusterName"]
+    assert read(tmp_path, **NO_STORAGE, sagemaker_DescribeCluster=lost)[1] == read(tmp_path, **NO_STORAGE)[1]
+
+
 BAD: dict[str, dict[str, Any]] = {
     "on Slurm": {"sagemaker_DescribeCluster": described(Orchestrator={"Slurm": {}})},
     "without an orchestrator": {"sagemaker_DescribeCluster": described(Orchestrator=None)},

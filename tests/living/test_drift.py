@@ -280,6 +280,9 @@ def test_a_group_made_by_hand_is_said_once() -> None:
         nodes_lost=None,
     )
     assert found.verdict == "1 difference; it is not known whether the next deployment removes nodes."
+    # what is not known is no zero beside what is
+    account.group("h100")["TargetCount"] = 6
+    assert account.drift().verdict == "2 differences; the next deployment removes at least 4 nodes."
 
 
 def test_a_group_deleted_by_hand_is_said_once() -> None:

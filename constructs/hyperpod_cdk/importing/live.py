@@ -101,6 +101,8 @@ def read_living_cluster(aws: Api, name: str, known: Known, log: Log) -> Draft:
         _refuse(label, _no_such_cluster(aws, name))
     except NotAnswered as missing:
         _refuse(label, f"cannot be read: {missing.sentence}")
+    # it was asked for by that name
+    cluster.setdefault("ClusterName", name)
     arn = str(cluster.get("ClusterArn", ""))
     tags = asking.answer("its tags", lambda: aws.pages("sagemaker", "list_tags", "Tags", ResourceArn=arn), path="tags")
     cluster["Tags"] = [each for each in tags or () if not str(each.get("Key", "")).startswith("aws:")]

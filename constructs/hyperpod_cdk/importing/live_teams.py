@@ -27,30 +27,33 @@ _OF_ANSWERS: Final = (
 def read_teams(asking: Asking, draft: Draft, cluster_arn: str) -> None:
     """Take policy and quotas, where the cluster has any, as task_governance."""
     aws, path = asking.aws, "task_governance"
+
+    def listed(operation: str, key: str, member: str) -> list[str]:
+        rows = aws.pages("sagemaker", operation, key, ClusterArn=cluster_arn)
+        return [str(row[member]) for row in rows]
+
     policies = asking.answer(
         "the cluster policy",
-        lambda: aws.pages(
-            "sagemaker", "list_cluster_scheduler_configs", "ClusterSchedulerConfigSummaries", ClusterArn=cluster_arn
-        ),
+        lambda: listed("list_cluster_scheduler_configs", "ClusterSchedulerConfigSummaries", "ClusterSchedulerConfigId"),
         path=path,
     )
     quotas = asking.answer(
         "the compute quotas",
-        lambda: aws.pages("sagemaker", "list_compute_quotas", "ComputeQuotaSummaries", ClusterArn=cluster_arn),
+        lambda: listed("list_compute_quotas", "ComputeQuotaSummaries", "ComputeQuotaId"),
         path=f"{path}.teams",
     )
     section: dict[str, Any] = {}
     for policy in asking.each(
         "cluster policy",
         lambda one: aws.call("sagemaker", "describe_cluster_scheduler_config", ClusterSchedulerConfigId=one),
-        [row["ClusterSchedulerConfigId"] for row in policies or ()][:1],
+        (policies or [])[:1],
         path=path,
     ):
         section |= _policy(_node(policy, "policy", draft))
     teams = asking.each(
         "compute quota",
         lambda one: aws.call("sagemaker", "describe_compute_quota", ComputeQuotaId=one),
-        sorted(str(row["ComputeQuotaId"]) for row in quotas or ()),
+        sorted(quotas or ()),
         path=f"{path}.teams",
     )
     found = [_team(_node(each, "compute quota", draft)) for each in teams]

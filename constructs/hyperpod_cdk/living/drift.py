@@ -385,9 +385,10 @@ def _verdict(differences: Sequence[Difference], skipped: Sequence[Unread], livin
             return "No HyperPod cluster is deployed; AWS matches the last deployment for everything else."
         return f"{'No difference in what was read' if skipped else 'AWS matches the last deployment'}{end}."
     lost = sum(each.next.nodes_lost or 0 for each in differences)
+    is_unknown = any(each.next.nodes_lost is None for each in differences)
     begin = f"{count(len(differences), 'difference')}"
     if lost:
-        begin += f"; the next deployment removes {count(lost, 'node')}"
-    elif any(each.next.nodes_lost is None for each in differences):
+        begin += f"; the next deployment removes {'at least ' if is_unknown else ''}{count(lost, 'node')}"
+    elif is_unknown:
         begin += "; it is not known whether the next deployment removes nodes"
     return f"{begin}{end}."
