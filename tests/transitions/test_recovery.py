@@ -17,7 +17,7 @@ from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.policy import VERBS
 from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.sources import Source
-from hyperpod_cdk.templates.assembly import Assembly, Stack
+from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack
 from hyperpod_cdk.transitions.model import Plan, Recovery, Stuck, Way
 from hyperpod_cdk.transitions.pages import as_json, recovery_schema_text, recovery_text
 from hyperpod_cdk.transitions.recovering import Recovering
@@ -185,6 +185,31 @@ def test_the_way_out_of_each_status_is_known() -> None:
     assert set(WAYS) == set(AWS_SAYS) == statuses
     assert dict(WAYS) == AWS_SAYS
     assert way_of("SOMETHING_NEW") is Way.NONE_KNOWN
+
+
+@dataclass
+class HalfApi(Api):
+    """Leaves a member out of what one operation lists."""
+
+    operation: str = ""
+    lost: str = ""
+
+    def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
+        found = super().pages(service, operation, key, **params)
+        if operation != self.operation:
+            return found
+        return [{name: value for name, value in each.items() if name != self.lost} for each in found]
+
+
+@pytest.mark.parametrize(
+    ("operation", "lost"),
+    [("describe_stack_events", "ResourceStatus"), ("describe_stack_events", "LogicalResourceId")],
+)
+def test_half_an_answer_is_one_sentence(place: Place, operation: str, lost: str) -> None:
+    stuck_rollback(place)
+    said = f"^what has happened cannot be read: the answer to CloudFormation cannot be read: '{lost}' is missing$"
+    with pytest.raises(AssemblyError, match=said):
+        read_recovery(HalfApi(place.cloud, operation=operation, lost=lost), place.head())
 
 
 def test_of_a_state_that_aws_adds_nothing_is_claimed(place: Place) -> None:

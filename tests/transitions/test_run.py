@@ -78,7 +78,7 @@ class Cloud:
         self._answers(f"{operation} {name}")
         if operation == "describe_stacks":
             self.looks += 1
-            gone = {"StackStatus": "DELETE_COMPLETE", "StackId": params["StackName"]}
+            gone = {"StackName": name, "StackStatus": "DELETE_COMPLETE", "StackId": params["StackName"]}
             return {"Stacks": [self._described(name) if name in self.stacks else gone]}
         self.ran.append((operation, name))
         if operation == "update_termination_protection":
@@ -665,3 +665,22 @@ def test_the_rights_of_a_verb_are_those_that_it_uses(verb: str, tmp_path: Path) 
 
 def _parts(asked: str) -> tuple[str, str, str]:
     return asked.partition(":")
+
+
+@dataclass
+class Half(Cloud):
+    """Tells nothing of stacks any more once a deletion was asked for, which it lets be."""
+
+    def send(self, service: str, operation: str, **params: Any) -> Any:
+        if operation == "describe_stacks" and any(each[0] == "delete_stack" for each in self.ran):
+            return {"Stacks": []}
+        return super().send(service, operation, **params)
+
+
+def test_half_an_answer_in_the_middle_of_a_deletion_leaves_no_stack_unprotected() -> None:
+    cloud = Half(stacks=_protected().stacks, reasons={"dev-platform": ""})
+    person = FakePerson(["dev"])
+    assert not destruction(cloud, person).run()
+    assert all(each.termination_protection for each in cloud.stacks.values())
+    unread = "the answer to cloudformation:DescribeStacks cannot be read"
+    assert person.told[0].startswith(f"dev-platform: how far its deletion is cannot be read: {unread}")

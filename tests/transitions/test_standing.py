@@ -204,3 +204,24 @@ def test_what_is_under_way_or_of_others_is_not_destroyed() -> None:
         {"dev-foundation": "CREATE_COMPLETE"}, read=read_to_destroy, imports={"Imports": ["dev-foundation", "theirs"]}
     )
     assert found.importers == {"vpc": ("theirs",)}
+
+
+@pytest.mark.parametrize("lost", ["StackName", "StackId", "StackStatus", "OutputKey", "ParameterKey", "Key"])
+def test_half_a_row_of_a_stack_is_no_answer(lost: str) -> None:
+    row: dict[str, Any] = {
+        "StackName": "dev-storage",
+        "StackId": f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/dev-storage/0",
+        "StackStatus": "CREATE_COMPLETE",
+        "Outputs": [{"OutputKey": "a", "OutputValue": "b"}],
+        "Parameters": [{"ParameterKey": "a", "ParameterValue": "b"}],
+        "Tags": [{"Key": "a", "Value": "b"}],
+    }
+    lists = [row["Outputs"], row["Parameters"], row["Tags"]]
+    for part in (row, *(each[0] for each in lists)):
+        part.pop(lost, None)
+    scripted = ScriptedSession({"sts:GetCallerIdentity": WHO, "cloudformation:DescribeStacks": {"Stacks": [row]}})
+    own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
+    aws = LiveAws.open(region=REGION, account=ACCOUNT, own=own, session=scripted.session())
+    for read in (read_standing, read_to_destroy):
+        with pytest.raises(AssemblyError, match=f"DescribeStacks cannot be read: '{lost}' is missing$"):
+            read(aws, HEAD)

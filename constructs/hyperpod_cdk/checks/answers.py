@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
@@ -30,6 +31,16 @@ class Refused(NotAnswered):
         super().__init__(reason, action=action, said=said)
         self.code = code
         self.message = message
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turn an answer that lost something on its way into NotAnswered: it is no proof of anything."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        detail = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise NotAnswered(f"the answer to {what} cannot be read: {detail}") from None
 
 
 @dataclass(frozen=True, kw_only=True)

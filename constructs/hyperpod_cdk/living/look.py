@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered, Refused
+from hyperpod_cdk.checks.answers import reading as reading  # noqa: PLC0414 - whoever looks reads
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.living.facts import UNTOLD, canonical, holds_untold
 from hyperpod_cdk.review.deployed import Api
@@ -108,16 +108,6 @@ class Kind:
     resent: str = ""
     same: tuple[re.Pattern[str], str] | None = None
     differing: re.Pattern[str] = field(default=re.compile(ANY_TAG))
-
-
-@contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Turn an answer that lost something on its way into NotAnswered: it is no proof of anything."""
-    try:
-        yield
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        detail = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise NotAnswered(f"the answer to {what} cannot be read: {detail}") from None
 
 
 def taken(answer: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.checks.answers import NotAnswered, reading
 from hyperpod_cdk.quotas.needs import STACKS
 from hyperpod_cdk.review.mangled import restored
 from hyperpod_cdk.review.nouns import count
@@ -84,7 +84,9 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
     if head.environment:
         names += [name for stack in STACKS if (name := f"{head.environment}-{stack}") not in names]
     try:
-        described = {str(each["StackName"]): each for each in aws.pages("cloudformation", "describe_stacks", "Stacks")}
+        rows = aws.pages("cloudformation", "describe_stacks", "Stacks")
+        with reading("cloudformation:DescribeStacks"):
+            described = {str(each["StackName"]): _told(each) for each in rows}
         found = [described[name] for name in names if name in described]
         whole = {str(each["StackName"]): _stack(aws, each, head) for each in found if _may_hold(each)}
         empty = frozenset(name for name, stack in whole.items() if stack is None)
@@ -117,6 +119,31 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
             for each in found
         },
     )
+
+
+_PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Outputs": ("OutputKey",),
+    "Parameters": ("ParameterKey",),
+    "Tags": ("Key", "Value"),
+}
+"""What is read of the lists in a row of DescribeStacks."""
+
+
+def _told(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give a row of DescribeStacks that has what is read of it; raises KeyError for half of one."""
+    parts = [(each, member) for name, members in _PARTS.items() for each in row.get(name, ()) for member in members]
+    for part, member in [*((row, name) for name in ("StackName", "StackId", "StackStatus")), *parts]:
+        if member not in part:
+            raise KeyError(member)
+    return row
+
+
+def stack_of(aws: Api, name: str) -> Mapping[str, Any]:
+    """Give a stack by name or ID as DescribeStacks tells of it at this moment. Raises NotAnswered."""
+    answer = aws.send("cloudformation", "describe_stacks", StackName=name)
+    with reading("cloudformation:DescribeStacks"):
+        (row,) = answer["Stacks"]
+        return _told(row)
 
 
 def _may_hold(described: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered
-from hyperpod_cdk.review.deployed import Api
+from hyperpod_cdk.review.deployed import Api, stack_of
 from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.templates.assembly import AssemblyError
@@ -105,7 +105,7 @@ class Recovering:
 
     def _do(self, stuck: Stuck) -> bool:
         aws = self.aws()
-        (described,) = aws.send("cloudformation", "describe_stacks", StackName=stuck.stack)["Stacks"]
+        described = stack_of(aws, stuck.stack)
         stack_id = str(described["StackId"])
         if stuck.way is Way.CONTINUE_ROLLBACK:
             return self._undo(stuck.stack, stack_id, "continue_update_rollback")
@@ -209,7 +209,7 @@ class Recovering:
 
     def _status(self, stack_id: str) -> str:
         try:
-            (stack,) = self.aws().send("cloudformation", "describe_stacks", StackName=stack_id)["Stacks"]
+            stack = stack_of(self.aws(), stack_id)
         except NotAnswered as missing:
             raise AssemblyError(f"how far it is cannot be read: {missing.sentence}") from None
         return str(stack["StackStatus"])

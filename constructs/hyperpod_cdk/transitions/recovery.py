@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import updates
-from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.checks.answers import NotAnswered, reading
 from hyperpod_cdk.quotas.needs import STACKS
 from hyperpod_cdk.review.changes.blast_radius import is_stateful
 from hyperpod_cdk.review.changes.causes import line_of_failure
@@ -96,7 +96,8 @@ def read_recovery(aws: Api, head: Source) -> Recovery:
     """Read what stands under the names of the head's environment. Raises AssemblyError where AWS does not answer."""
     found = read_deployed(aws, head.assembly)
     try:
-        return _Reading(aws=aws, head=head, found=found).recovery()
+        with reading("CloudFormation"):
+            return _Reading(aws=aws, head=head, found=found).recovery()
     except NotAnswered as missing:
         raise AssemblyError(f"what has happened cannot be read: {missing.sentence}") from None
 

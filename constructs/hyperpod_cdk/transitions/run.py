@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 
 from hyperpod_cdk.checks.answers import NotAnswered
-from hyperpod_cdk.review.deployed import Api
+from hyperpod_cdk.review.deployed import Api, stack_of
 from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.review.sources import Source
@@ -356,7 +356,7 @@ def _users(name: str, deployed: Assembly) -> set[str]:
 
 
 def _begin(aws: Api, name: str, *, say: Callable[[str], None], was_protected: bool) -> _Deletion:
-    (stack,) = aws.send("cloudformation", "describe_stacks", StackName=name)["Stacks"]
+    stack = stack_of(aws, name)
     status = str(stack["StackStatus"])
     found = _Deletion(
         name=name, stack_id=str(stack["StackId"]), before=(status, str(stack.get("StackStatusReason") or ""))
@@ -385,7 +385,7 @@ def _look(aws: Api, deletion: _Deletion, say: Callable[[str], None]) -> bool | N
     """
     name = deletion.name
     try:
-        (stack,) = aws.send("cloudformation", "describe_stacks", StackName=deletion.stack_id)["Stacks"]
+        stack = stack_of(aws, deletion.stack_id)
     except NotAnswered as missing:
         deletion.looks += 1
         if deletion.looks < LOOKS:

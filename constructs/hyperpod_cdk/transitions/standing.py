@@ -117,9 +117,10 @@ def _busy(aws: Api, names: Collection[str]) -> list[str]:
     except NotAnswered as missing:
         raise AssemblyError(f"what is deployed cannot be read: {missing.sentence}") from None
     return sorted(
-        str(each["StackName"])
+        str(each.get("StackName"))
         for each in described
-        if each["StackName"] in names and way_of(str(each["StackStatus"])) is Way.WAIT
+        # what is no whole row is told by whoever reads what is deployed
+        if each.get("StackName") in names and way_of(str(each.get("StackStatus"))) is Way.WAIT
     )
 
 
