@@ -164,6 +164,20 @@ class TestAdopt:
         assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, "Nothing was written.")
         assert file.read_text(encoding="utf-8") == FILE
 
+    def test_an_edit_while_somebody_is_asked_is_not_overwritten(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        edited = FILE.replace("count: 2 # for now", "count: 3 # by hand")
+
+        def agrees(*_: object) -> bool:
+            (tmp_path / "environments" / "dev.yaml").write_text(edited, encoding="utf-8")
+            return True
+
+        monkeypatch.setattr("hyperpod_cdk._cli.living.Terminal.agrees", agrees)
+        done, file = self.adopt(self.scaled(), tmp_path)
+        said = f"{file} changed since the change was shown; nothing was written to it. Run it again.\n"
+        assert (done.exit_code, done.stderr, file.read_text(encoding="utf-8")) == (1, said, edited)
+
     def test_what_no_file_can_say_is_named_and_ends_with_1(self, tmp_path: Path) -> None:
         account = self.scaled()
         account.tags[0]["Value"] = "43"

@@ -44,6 +44,21 @@ def test_a_look_changes_nothing(file: Path) -> None:
     assert "+    coredns: v1.14.2-eksbuild.4" in done.stdout
 
 
+def test_an_edit_while_somebody_is_asked_is_not_overwritten(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    edited = f"{file.read_text(encoding='utf-8')}# by hand\n"
+
+    def agrees(*_: object) -> bool:
+        file.write_text(edited, encoding="utf-8")
+        return True
+
+    monkeypatch.setattr("hyperpod_cdk._cli.upgrade.is_terminal", lambda: True)
+    monkeypatch.setattr("hyperpod_cdk._cli.upgrade.Terminal.agrees", agrees)
+    done = run(file, "--addons")
+    said = f"{file} changed since the change was shown; nothing was written to it. Run it again."
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (1, said)
+    assert file.read_text(encoding="utf-8") == edited
+
+
 def test_the_first_step_is_written_and_the_next_call_says_what_is_next(file: Path) -> None:
     before = file.read_text(encoding="utf-8")
     done = run(file, "--addons", "--write", "--format", "json")

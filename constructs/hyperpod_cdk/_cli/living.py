@@ -25,7 +25,7 @@ from hyperpod_cdk._cli.common import (
     usage,
 )
 from hyperpod_cdk._cli.output import Checked, Format, painted_word, print_checked, print_json
-from hyperpod_cdk._cli.plans import write_atomically
+from hyperpod_cdk._cli.plans import is_as_shown, write_atomically
 from hyperpod_cdk._cli.review import Access, HeadOption, open_aws
 from hyperpod_cdk._cli.transitions import Terminal, access_of, head_of, opened
 
@@ -138,6 +138,8 @@ def _adopt(file: Path, before: str, found: Adopted, *, asks: bool) -> bool:
         typer.echo("Nothing was written.")
         return False
     with os_errors(file):
+        if not is_as_shown(file, before):
+            return False
         write_atomically(file, found.text)
     typer.echo(f"wrote {name}", err=True)
     return not found.left

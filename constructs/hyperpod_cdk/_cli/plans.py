@@ -205,6 +205,18 @@ def record(
     finish(passed=not is_refused, strict=True)
 
 
+def is_as_shown(path: Path, before: str) -> bool:
+    """Whether a file still holds the text of which a change was shown; says so where somebody has edited it since."""
+    from hyperpod_cdk.file_reading import read_bytes  # noqa: PLC0415 - as above
+
+    mark = "\ufeff".encode()
+    now, shown = read_bytes(path, most=len(before.encode()) + 1_000_000), before.encode()
+    if now.removeprefix(mark) == shown.removeprefix(mark):
+        return True
+    typer.echo(f"{path} changed since the change was shown; nothing was written to it. Run it again.", err=True)
+    return False
+
+
 def write_atomically(path: Path, text: str | bytes) -> None:
     """Write a file so that whoever reads it, and whatever fails, finds the old text or the new one, whole.
 

@@ -22,7 +22,7 @@ from hyperpod_cdk._cli.common import (
     usage,
 )
 from hyperpod_cdk._cli.output import Format
-from hyperpod_cdk._cli.plans import write_atomically
+from hyperpod_cdk._cli.plans import is_as_shown, write_atomically
 from hyperpod_cdk._cli.transitions import Terminal, access_of, is_terminal
 from hyperpod_cdk._cli.words import kubernetes_versions
 from hyperpod_cdk.file_reading import read_bytes
@@ -94,6 +94,7 @@ def upgrade(
     from importlib import metadata  # noqa: PLC0415 - brings the parser of mail along, which 'upgrade' alone needs
 
     text = decoded(read_bytes(path, most=1_000_000), str(path))
+    locks = _locks(root)
     ages = Ages(is_asked=False) if offline else _read(context, stated)
     if offline:
         ages.skipped.append("AWS: not asked, with --offline")
@@ -104,23 +105,29 @@ def upgrade(
         argument=environment,
         asked=asked,
         ages=ages,
-        locks=_locks(root),
+        locks=locks,
         library=metadata.version("hyperpod-cdk"),
         today=datetime.now(UTC).date(),
     )
     if output is Format.TEXT:
         typer.echo(pages.upgrade_text(told), nl=False)
     is_agreed = write or (output is Format.TEXT and is_terminal() and _agrees(list(texts)))
+    locks_text = locks.own[1] if locks.own else ""
+    targets = [(name, *((root / LOCK, locks_text) if name == LOCK else (path, text))) for name in texts]
+    is_written = False
     if texts and is_agreed:
-        for name, new in texts.items():
-            target = root / name if name == LOCK else path
-            with os_errors(target):
-                write_atomically(target, new)
-            print(f"wrote {name}", file=sys.stderr)
+        with os_errors(path):
+            # all of them, or none
+            is_written = all(is_as_shown(target, before) for _, target, before in targets)
+    for name, target, _ in targets if is_written else ():
+        with os_errors(target):
+            write_atomically(target, texts[name])
+        print(f"wrote {name}", file=sys.stderr)
+    if is_written:
         told = told.model_copy(update={"written": tuple(texts)})
     if output is Format.JSON:
         typer.echo(pages.as_json(told), nl=False)
-    finish(passed=not told.refusals, strict=False)
+    finish(passed=not told.refusals and is_written == bool(texts and is_agreed), strict=False)
 
 
 def _agrees(names: list[str]) -> bool:
