@@ -166,6 +166,14 @@ def test_a_row_without_its_id_is_skipped(call: str, rows: str, said_of: str, tmp
     assert found.passed is not True
 
 
+def test_a_cluster_without_an_arn_has_no_provider_that_is_known(tmp_path: Path) -> None:
+    eks = {**there.answers()["eks:DescribeCluster"]["cluster"], "arn": ""}
+    found, _ = read(tmp_path, **NO_STORAGE, eks_DescribeCluster={"cluster": eks})
+    gaps = [each.render() for each in found.notes if each.weight == "skipped"]
+    assert any(each.endswith("EKS does not tell the ARN of the cluster") for each in gaps), gaps
+    assert found.passed is not True
+
+
 def test_a_cluster_that_does_not_tell_its_name_has_the_one_it_was_asked_by(tmp_path: Path) -> None:
     lost = described()
     del lost["ClusterName"]

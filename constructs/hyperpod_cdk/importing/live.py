@@ -331,11 +331,14 @@ def _is_unsure(draft: Draft) -> bool:
 def _read_provider(asking: Asking, draft: Draft, eks: EksClusterAnswer) -> None:
     if not eks.oidc_issuer:
         return
-    partition, account = eks.arn.split(":")[1], eks.arn.split(":")[4]
-    arn = f"arn:{partition}:iam::{account}:oidc-provider/{eks.oidc_issuer.removeprefix('https://')}"
-    path = "eks.existing.oidc_provider_arn"
+    what, path = f"whether IAM has the OIDC provider of {eks.name}", "eks.existing.oidc_provider_arn"
+    parts = eks.arn.split(":")
+    if len(parts) < 6:
+        asking.skip(what, NotAnswered("EKS does not tell the ARN of the cluster"), path=path)
+        return
+    arn = f"arn:{parts[1]}:iam::{parts[4]}:oidc-provider/{eks.oidc_issuer.removeprefix('https://')}"
     found = asking.answer(
-        f"whether IAM has the OIDC provider of {eks.name}",
+        what,
         lambda: asking.aws.call("iam", "get_open_id_connect_provider", OpenIDConnectProviderArn=arn),
         path=path,
     )
