@@ -4,6 +4,7 @@ Left out are annotations, which nothing evaluates (``from __future__ import anno
 dataclass that is no longer frozen gives the same answers), and the ``*`` between parameters.
 """
 
+import hashlib
 import json
 import random
 import sys
@@ -15,6 +16,8 @@ from cosmic_ray.plugins import get_operator, operator_names
 
 LEFT_OUT = {"core/RemoveDecorator", "core/VariableReplacer", "core/VariableInserter"}
 """Operators that need arguments, and one that takes ``@cache`` away: slower, with the same answers."""
+KNOWN = Path(sys.prefix) / "places.json"
+"""The places of each text, by its SHA-256: finding them takes longer than the tests of most mutants."""
 
 
 def is_left_out(node: object) -> bool:
@@ -45,21 +48,35 @@ def compiles(text: str) -> bool:
     return True
 
 
+def places_of(text: str) -> list[tuple[int, int, str, int]]:
+    """Give line, column, operator and its occurrence of every place of a file."""
+    tree = get_ast(text)
+    nodes = list(ast_nodes(tree))
+    found = []
+    for name in sorted(set(operator_names()) - LEFT_OUT):
+        occurrence = 0
+        operator = get_operator(name)()
+        for node in nodes:
+            for start, _ in operator.mutation_positions(node):
+                if not is_left_out(node):
+                    found.append((*start, name, occurrence))
+                occurrence += 1
+    return found
+
+
 def main() -> None:
     """Read what is asked and answer with one mutant for each place that is drawn."""
     asked = json.load(sys.stdin)
     texts = {file: Path(asked["root"], file).read_text(encoding="utf-8") for file in asked["files"]}
+    known = json.loads(KNOWN.read_text(encoding="utf-8")) if KNOWN.exists() else {}
     places: dict[tuple[str, int, int], list[tuple[str, int]]] = {}
     for file, text in texts.items():
-        tree = get_ast(text)
-        for name in sorted(set(operator_names()) - LEFT_OUT):
-            occurrence = 0
-            operator = get_operator(name)()
-            for node in ast_nodes(tree):
-                for start, _ in operator.mutation_positions(node):
-                    if not is_left_out(node):
-                        places.setdefault((file, *start), []).append((name, occurrence))
-                    occurrence += 1
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        if digest not in known:
+            known[digest] = places_of(text)
+        for line, column, name, occurrence in known[digest]:
+            places.setdefault((file, line, column), []).append((name, occurrence))
+    KNOWN.write_text(json.dumps(known), encoding="utf-8")
     chance = random.Random(asked["seed"])  # noqa: S311 - drawn to be drawn again
     order = sorted(places)
     chance.shuffle(order)

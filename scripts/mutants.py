@@ -2,30 +2,38 @@
 
     mutants.py [--draw N] [--seed N] [--under PATH ...] [--workers N]
 
-Draws N places of the rooms that hold rules (``HOMES``), changes each by one of cosmic-ray's operators, and runs the
-tests that are called as the module is, then those of its room. Works on copies of what git tracks. Prints every
-mutant that survived, with its line before and after; exits 1 where one did that ``mutants/accepted.yaml`` does not
-name with its reason.
+Draws N places of the rooms that hold rules (``HOMES``), changes each by one of cosmic-ray's operators, and runs of the
+tests of its room those that reach the changed statement, first those that are called as the module is; then, since what
+runs when a module is imported belongs to no test, those that reach anything of the module. What reaches what is
+recorded once for each file of tests (``.cache/mutants/reach.json``), and again when the tests or what they reach have
+changed. Works on copies of what git tracks. Prints every mutant that survived, with its line before and after; exits
+1 where one did that ``mutants/accepted.yaml`` does not name with its reason.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import difflib
+import hashlib
 import json
+import multiprocessing
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parent.parent
@@ -36,6 +44,13 @@ HOMES: Mapping[Path, Sequence[str]] = {
     SOURCES / "catalog": ("tests/catalog", "tests/config/test_rules.py", "tests/templates"),
     SOURCES / "templates": (
         "tests/templates",
+        "tests/review/test_assembly.py",
+        "tests/review/test_values.py",
+        "tests/review/test_groups.py",
+        "tests/review/test_difference.py",
+        "tests/review/test_template_yaml.py",
+        "tests/review/test_extensions.py",
+        "tests/review/changes/test_assets.py",
         "tests/review/test_policy.py",
         "tests/review/test_foreign.py",
         "tests/review/test_delivery.py",
@@ -51,8 +66,14 @@ HOMES: Mapping[Path, Sequence[str]] = {
 }
 """Where rules stand, a room or a module, with the tests that are to see what it says: its own, and what adapts it."""
 
-SECONDS = 600
-"""After so long a mutant counts as seen: it does not come to an end."""
+LEAST_SECONDS, TIMES = 60, 8
+"""A mutant whose tests take this many times the processor time that they took, and no less, does not come to an end."""
+SECONDS = 900
+"""What waits so long, twice, waits for what never comes."""
+RECORD = ROOT / ".cache/mutants/reach.json"
+PROCESSES = multiprocessing.get_context("forkserver")
+PRELOADED = ("pytest", "hypothesis", "typer.testing", "botocore.session", "cfnlint", "pydantic", "jsonschema", "jsii")
+"""What the tests import of others, once for all mutants: nothing that imports us."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +100,7 @@ def main() -> None:
     options.add_argument("--under", nargs="*", default=[str(home) for home in HOMES], help="files or folders to break")
     options.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="so many side by side")
     given = options.parse_args()
+    PROCESSES.set_forkserver_preload(list(PRELOADED))
     seed = time.time_ns() % 10**6 if given.seed is None else given.seed
     print(f"seed {seed}")
     drawn = _drawn([Path(each) for each in given.under], given.draw, seed)
@@ -105,28 +127,131 @@ def _drawn(under: Sequence[Path], count: int, seed: int) -> list[Mutant]:
     return [Mutant(Path(row["file"]), row["line"], row["operator"], row["after"]) for row in json.loads(answer.stdout)]
 
 
+class Reach:
+    """Which test reaches which lines, of what stands in a tree."""
+
+    def __init__(self, tests: Mapping[str, Any]) -> None:
+        """Take the tests with what they reach, as the plugin writes them."""
+        self.tests = tests
+
+    def limit(self, tests: Sequence[str]) -> int:
+        """Give the seconds of processor within which tests come to an end."""
+        return max(LEAST_SECONDS, round(TIMES * sum(self.tests[name]["seconds"] for name in tests)))
+
+    def rounds(self, mutant: Mutant) -> Iterator[list[str]]:
+        """Give the tests that may see a mutant, those first that see it soonest."""
+        lines = _statement((ROOT / mutant.file).read_text(encoding="utf-8"), mutant.line)
+        file = str(mutant.file)
+        homes = next(tests for home, tests in HOMES.items() if home in (mutant.file, *mutant.file.parents))
+        of_home = [name for name in self.tests if name.startswith(tuple(homes))]
+        near = [name for name in of_home if lines & set(self.tests[name]["lines"].get(file, ()))]
+        near.sort(key=lambda name: self.tests[name]["seconds"])
+        yield [name for name in near if _is_own(name, mutant.file)]
+        yield near
+        yield [name for name in of_home if file in self.tests[name]["lines"]]
+
+
+def _is_own(test: str, file: Path) -> bool:
+    return Path(test.partition("::")[0]).name.startswith(f"test_{file.stem.strip('_')}")
+
+
+def _statement(text: str, line: int) -> set[int]:
+    """Give the lines of the smallest statement around a line, of a compound one its head."""
+    around = set[int]()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or line):
+            body = getattr(node, "body", None) or getattr(node, "cases", None)
+            end = body[0].lineno - 1 if isinstance(body, list) and isinstance(body[0], ast.stmt) else node.end_lineno
+            found = set(range(node.lineno, max(node.lineno, end or line) + 1))
+            if line in found and (not around or len(found) < len(around)):
+                around = found
+    return around or {line}
+
+
+def _reach(files: Sequence[Path]) -> Reach:
+    """Record what is not recorded yet, or has changed, of the tests that may see mutants of these files."""
+    recorded: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    homes = [tests for home, tests in HOMES.items() if any(home in (file, *file.parents) for file in files)]
+    roots = {ROOT / each for tests in homes for each in tests}
+    wanted = {path for root in roots for path in ([root] if root.suffix else root.rglob("test_*.py"))}
+    names = sorted(str(path.relative_to(ROOT)) for path in wanted)
+    stale = [name for name in names if name not in recorded or not _stands(recorded[name]["digests"])]
+    if stale:
+        print(f"records what {len(stale)} files of tests reach", flush=True)
+        with tempfile.TemporaryDirectory() as scratch:
+            tree = _copied(Path(scratch))
+            site = [str(path) for path in (ROOT / ".cache/mutants/lib").glob("python*/site-packages")]
+            task = {
+                "record": str(tree / "reach.json"),
+                "paths": site,
+                "sources": str(tree / SOURCES),
+                "root": str(tree),
+            }
+            code, said = _pytest(stale, task, tree, None)
+            if code:
+                sys.exit(f"tests fail without a mutant\n{said}")
+            tests = json.loads((tree / "reach.json").read_text(encoding="utf-8"))
+        for name in stale:
+            own = {test: row for test, row in tests.items() if test.partition("::")[0] == name}
+            read = sorted({file for row in own.values() for file in row["lines"]} | {name})
+            recorded[name] = {"tests": own, "digests": {file: _digest(file) for file in read}}
+        RECORD.write_text(json.dumps(recorded), encoding="utf-8")
+    return Reach({test: row for name in names for test, row in recorded[name]["tests"].items()})
+
+
+def _stands(digests: Mapping[str, str]) -> bool:
+    return all((ROOT / file).exists() and _digest(file) == digest for file, digest in digests.items())
+
+
+def _digest(file: str) -> str:
+    return hashlib.sha256((ROOT / file).read_bytes()).hexdigest()
+
+
 def _survivors(drawn: Sequence[Mutant], workers: int) -> list[Mutant]:
     survived = []
+    reach = _reach([mutant.file for mutant in drawn])
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(workers) as pool:
         free: SimpleQueue[Path] = SimpleQueue()
         for number in range(workers):
             free.put(_copied(Path(scratch) / str(number)))
 
-        def tried(mutant: Mutant) -> tuple[Mutant, str | None, float]:
-            tree, began = free.get(), time.monotonic()
+        soon = _seen_at_once(drawn, reach, free)
+
+        def tried(mutant: Mutant, seen: str | None) -> tuple[Mutant, str | None, float]:
+            began = time.monotonic()
+            if seen is not None:
+                return mutant, seen or None, 0.0
+            tree = free.get()
             try:
-                return mutant, _seen_by(mutant, tree), time.monotonic() - began
+                return mutant, _seen_by(mutant, tree, reach), time.monotonic() - began
             finally:
                 shutil.copy(ROOT / mutant.file, tree / mutant.file)
                 free.put(tree)
 
-        for number, (mutant, seen, took) in enumerate(pool.map(tried, drawn), start=1):
+        for number, (mutant, seen, took) in enumerate(pool.map(tried, drawn, soon), start=1):
             where = f"{number}/{len(drawn)} {mutant.file}:{mutant.line} {mutant.operator}"
             print(f"{where}: {f'killed by {seen}' if seen else 'SURVIVED'} ({took:.0f} s)", flush=True)
             if not seen:
                 print(mutant.difference(), flush=True)
                 survived.append(mutant)
     return survived
+
+
+def _seen_at_once(drawn: Sequence[Mutant], reach: Reach, free: SimpleQueue[Path]) -> list[str | None]:
+    """Give what sees each mutant of a function, from one process that has imported and collected everything."""
+    tree = free.get()
+    asked: list[dict[str, Any]] = []
+    for mutant in drawn:
+        chosen = list(dict.fromkeys(name for names in reach.rounds(mutant) for name in names))
+        seconds = reach.limit(chosen)
+        asked.append({"file": str(mutant.file), "after": mutant.after, "chosen": chosen, "seconds": seconds})
+    files = sorted({name.partition("::")[0] for each in asked for name in each["chosen"]})
+    task = {"mutants": asked, "answers": str(tree / "answers"), "root": str(tree), "limit": SECONDS}
+    code, said = _pytest(files, task, tree, None)
+    if code:
+        sys.exit(f"tests are not collected without a mutant\n{said}")
+    free.put(tree)
+    return [json.loads(line) for line in (tree / "answers").read_text(encoding="utf-8").splitlines()]
 
 
 def _copied(tree: Path) -> Path:
@@ -139,39 +264,65 @@ def _copied(tree: Path) -> Path:
     return tree
 
 
-def _seen_by(mutant: Mutant, tree: Path) -> str | None:
+def _seen_by(mutant: Mutant, tree: Path, reach: Reach) -> str | None:
     """Give the test that fails with the mutant in place, None where none does."""
     (tree / mutant.file).write_text(mutant.after, encoding="utf-8")
-    rooms = next(tests for home, tests in HOMES.items() if home in (mutant.file, *mutant.file.parents))
-    own = [str(path.relative_to(tree)) for path in (tree / "tests").rglob(f"test_{mutant.file.stem.strip('_')}*.py")]
-    for tests in filter(None, (own, rooms)):
-        found = _failing(tests, tree)
-        if found:
+    tried: set[str] = set()
+    for tests in reach.rounds(mutant):
+        chosen = [name for name in tests if name not in tried]
+        if chosen and (found := _failing(chosen, reach, tree)):
             return found
+        tried.update(chosen)
     return None
 
 
-def _failing(tests: Sequence[str], tree: Path) -> str | None:
-    roots = os.pathsep.join(str(tree / each) for each in ("constructs", "stacks", "rehearsal"))
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no", *tests]
-    try:
-        done = subprocess.run(
-            command,
-            cwd=tree,
-            env={**os.environ, "PYTHONPATH": roots},
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"no end after {SECONDS} s"
-    if done.returncode == 0:
-        return None
-    if done.returncode not in (1, 2, 3, 4):
-        sys.exit(f"{' '.join(command)}: pytest ended with {done.returncode}\n{done.stdout}{done.stderr}")
-    named = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-    return named.group(1) if named else "a module that no longer loads"
+def _failing(chosen: Sequence[str], reach: Reach, tree: Path) -> str | None:
+    seconds = reach.limit(chosen)
+    files = sorted({name.partition("::")[0] for name in chosen})
+    for _ in range(2):
+        code, said = _pytest(files, {"chosen": chosen, "seconds": seconds}, tree)
+        if code is None:
+            continue
+        if code in (-signal.SIGXCPU, -signal.SIGKILL):
+            return f"no end after {seconds} s of processor"
+        if code == 0:
+            return None
+        if code not in (1, 2, 3, 4):
+            sys.exit(f"{' '.join(files)}: pytest ended with {code}\n{said}")
+        named = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
+        if not named and "ImportError while loading conftest" not in said:
+            sys.exit(f"{' '.join(files)}: no test failed, and pytest ended with {code}\n{said}")
+        return named.group(1) if named else "a module that no longer loads"
+    return f"no end after {SECONDS} s"
+
+
+def _pytest(
+    tests: Sequence[str], task: Mapping[str, object], tree: Path, limit: float | None = SECONDS
+) -> tuple[int | None, str]:
+    """Give how pytest ends, None where it does not, and what it says."""
+    (tree / "task.json").write_text(json.dumps(task), encoding="utf-8")
+    run = PROCESSES.Process(target=_within, args=(tree, tests))
+    run.start()
+    run.join(limit)
+    if run.is_alive():
+        run.kill()
+        run.join()
+        return None, ""
+    return run.exitcode, (tree / "said").read_text(encoding="utf-8", errors="replace")
+
+
+def _within(tree: Path, tests: Sequence[str]) -> None:
+    """Run pytest in a tree: in a process of its own, which knows nothing of ours but what ``PRELOADED`` names."""
+    os.chdir(tree)
+    said = os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(said, 1)
+    os.dup2(said, 2)
+    roots = [str(tree / each) for each in ("constructs", "stacks", "rehearsal")]
+    sys.path[:] = [str(tree), *roots, *(path for path in sys.path if Path(path) != Path(__file__).parent)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(roots)
+    os.environ["MUTANTS_TASK"] = str(tree / "task.json")
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "mutants.reach", "--assert=plain"]
+    sys.exit(pytest.main([*options, "--no-header", "--tb=no", "--timeout=0", *tests]))
 
 
 def _is_accepted(mutant: Mutant, accepted: Sequence[dict[str, str]]) -> bool:

@@ -1,0 +1,29 @@
+"""Which managed policies a person must look at: known ones of AWS by name, and whatever nobody knows."""
+
+from __future__ import annotations
+
+import pytest
+
+from hyperpod_cdk.catalog.managed_policies import is_grave
+
+
+@pytest.mark.parametrize(
+    ("policy", "grave"),
+    [
+        ("arn:aws:iam::aws:policy/AdministratorAccess", True),
+        ("arn:aws:iam::aws:policy/AmazonEKSClusterPolicy", False),
+        ("arn:aws-cn:iam::aws:policy/AmazonEKSClusterPolicy", False),
+        ("arn:aws:iam::aws:policy/service-role/AmazonEBSCSIDriverPolicy", False),
+        # the name alone, as a template may hold it
+        ("AdministratorAccess", True),
+        ("AmazonEKSClusterPolicy", False),
+        # an account's own policy may be called as AWS's is
+        ("arn:aws:iam::111122223333:policy/AmazonEKSClusterPolicy", True),
+        ("arn:aws:iam::111122223333:policy/AdministratorAccess", True),
+        ("arn:aws:iam::aws:policy/MoonAccess", True),
+        ("MoonAccess", True),
+        ("", True),
+    ],
+)
+def test_what_is_not_known_to_be_harmless_is_grave(policy: str, *, grave: bool) -> None:
+    assert is_grave(policy) is grave
