@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hyperpod_cdk import Team
+from hyperpod_cdk.catalog.governance import is_native
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.task_governance import Quota, TaskGovernance
 from hyperpod_cdk.config.task_governance import Team as TeamSection
-from hyperpod_cdk.governance.task_governance import is_native
 from hyperpod_cdk.governance.teams import AcceleratorPartition, QuotaRow, resource_limits
 
 
@@ -28,6 +28,7 @@ def _team(environment: Environment, section: TeamSection) -> Team:
     team = Team(
         name=section.name,
         description=section.description,
+        quota_name=section.quota_name,
         active=section.active,
         fair_share_weight=section.fair_share_weight,
         preemption=section.preemption,

@@ -14,7 +14,8 @@ from aws_cdk.assertions import Template
 from cdk_nag import AwsSolutionsChecks
 
 from hyperpod_cdk.catalog import regions
-from hyperpod_cdk.governance.task_governance import NATIVE_REGIONS, TaskGovernance, is_native
+from hyperpod_cdk.catalog.governance import NATIVE_REGIONS, is_native
+from hyperpod_cdk.governance.task_governance import TaskGovernance
 from hyperpod_cdk.governance.teams import PriorityClass, QuotaRow, Team
 from hyperpod_cdk.templates.cdk_plugin import check_templates
 
@@ -494,6 +495,19 @@ def test_the_choice_of_native_types_stands_while_the_catalog_grows(resource_type
         "find out whether the catalog errs before anything else; NATIVE_REGIONS must not change"
     )
     assert {region for region in regions.names() if is_native(resource_type, region)} == NATIVE_REGIONS[resource_type]
+
+
+def test_policy_and_quota_keep_the_names_that_they_had() -> None:
+    teams = [team("a", quota_name="quota-of-a"), team("b")]
+    resources = template(teams=teams, policy_name="the-policy")
+    names = {each["Properties"]["Name"] for each in resources.values() if "Name" in each.get("Properties", {})}
+    assert names == {"the-policy", "quota-of-a", "prod-b"}
+    # the policy's own name leaves that of a quota alone
+    assert template(teams=[team("policy")], policy_name="the-policy")
+    with pytest.raises(
+        ValueError, match=r"^team a: quota_name: must be unique, got prod-b twice; rename one of the two$"
+    ):
+        template(teams=[team("a", quota_name="prod-b"), team("b")])
 
 
 def policies(entry: dict[str, Any]) -> dict[str, Any]:

@@ -94,9 +94,9 @@ class Builder:
         """Give a client of the account."""
         return self.there.client(service)
 
-    def role(self, name: str, service: str) -> str:
-        """Make a role that a service takes."""
-        statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": ["sts:AssumeRole"]}
+    def role(self, name: str, service: str, *more: str) -> str:
+        """Make a role that a service takes, with ``more`` actions of its trust."""
+        statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": ["sts:AssumeRole", *more]}
         document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
         made = self.client("iam").create_role(RoleName=name, AssumeRolePolicyDocument=document)
         return str(made["Role"]["Arn"])
@@ -142,6 +142,66 @@ class Builder:
             return bool(sum(node["InstanceStatus"]["Status"] == "Running" for node in nodes) == wanted)
 
         self.until(runs)
+
+    def operator(self, cert_manager_values: str | None = None) -> None:
+        """Install the training operator as AWS's guide and AWS's Terraform do: its association stands alone."""
+        eks, iam = self.client("eks"), self.client("iam")
+        role = self.role("hpto-role", "pods.eks.amazonaws.com", "sts:TagSession")
+        policy = "arn:aws:iam::aws:policy/AmazonSageMakerHyperPodTrainingOperatorAccess"
+        iam.attach_role_policy(RoleName="hpto-role", PolicyArn=policy)
+        more = {"configurationValues": cert_manager_values} if cert_manager_values else {}
+        self.addon("cert-manager", **more)
+        eks.create_pod_identity_association(
+            clusterName=EKS,
+            namespace="aws-hyperpod",
+            serviceAccount="hp-training-operator-controller-manager",
+            roleArn=role,
+        )
+        self.addon("amazon-sagemaker-hyperpod-training-operator")
+
+    def addon(self, name: str, **more: Any) -> None:
+        """Install an add-on and wait until it is active."""
+        eks = self.client("eks")
+        eks.create_addon(clusterName=EKS, addonName=name, resolveConflicts="OVERWRITE", **more)
+        self.until(lambda: eks.describe_addon(clusterName=EKS, addonName=name)["addon"]["status"] == "ACTIVE")
+
+    def entry(self, name: str, policy: str) -> str:
+        """Make a role for people and let it into the EKS cluster with a policy for all of it."""
+        eks, arn = self.client("eks"), self.role(name, "ec2.amazonaws.com")
+        eks.create_access_entry(clusterName=EKS, principalArn=arn)
+        eks.associate_access_policy(
+            clusterName=EKS,
+            principalArn=arn,
+            policyArn=f"arn:aws:eks::aws:cluster-access-policy/{policy}",
+            accessScope={"type": "cluster"},
+        )
+        return arn
+
+    def governance(self, **policy: Any) -> None:
+        """Install task governance; with a scheduler configuration also a cluster policy."""
+        sagemaker = self.client("sagemaker")
+        self.addon("amazon-sagemaker-hyperpod-taskgovernance")
+        if policy:
+            sagemaker.create_cluster_scheduler_config(
+                Name="policy", ClusterArn=self.cluster_arn, SchedulerConfig={"FairShare": "Enabled", **policy}
+            )
+
+    def quota(self, name: str, team: str, config: Mapping[str, Any], *, FairShareWeight: int = 0, **more: Any) -> None:  # noqa: N803 - SageMaker's name
+        """Give a team its quota and wait for it."""
+        sagemaker = self.client("sagemaker")
+        made = sagemaker.create_compute_quota(
+            Name=name,
+            ClusterArn=self.cluster_arn,
+            ComputeQuotaConfig=config,
+            ComputeQuotaTarget={"TeamName": team, "FairShareWeight": FairShareWeight},
+            **more,
+        )["ComputeQuotaId"]
+        self.until(lambda: sagemaker.describe_compute_quota(ComputeQuotaId=made)["Status"] == "Created")
+
+    @property
+    def cluster_arn(self) -> str:
+        """The HyperPod cluster."""
+        return str(self.client("sagemaker").describe_cluster(ClusterName="ml-cluster")["ClusterArn"])
 
     @staticmethod
     def until(is_so: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -60,6 +61,36 @@ def described(builder: Builder) -> Any:
     return cluster, role, policies, inline
 
 
+def beside(builder: Builder) -> dict[str, Any]:
+    """Give what AWS has beside the cluster: add-ons, who enters, roles of pods, policy and quotas, with their ids."""
+    eks, sagemaker = builder.client("eks"), builder.client("sagemaker")
+    found: dict[str, Any] = {}
+    for name in eks.list_addons(clusterName=EKS)["addons"]:
+        found[name] = eks.describe_addon(clusterName=EKS, addonName=name)["addon"]
+    for arn in eks.list_access_entries(clusterName=EKS)["accessEntries"]:
+        asked = {"clusterName": EKS, "principalArn": arn}
+        found[arn] = eks.describe_access_entry(**asked)["accessEntry"]
+        found[arn]["policies"] = eks.list_associated_access_policies(**asked)["associatedAccessPolicies"]
+    for row in eks.list_pod_identity_associations(clusterName=EKS)["associations"]:
+        asked = {"clusterName": EKS, "associationId": row["associationId"]}
+        found[row["associationArn"]] = eks.describe_pod_identity_association(**asked)["association"]
+    for row in sagemaker.list_cluster_scheduler_configs()["ClusterSchedulerConfigSummaries"]:
+        asked = {"ClusterSchedulerConfigId": row["ClusterSchedulerConfigId"]}
+        found["policy"] = sagemaker.describe_cluster_scheduler_config(**asked)
+    for row in sagemaker.list_compute_quotas()["ComputeQuotaSummaries"]:
+        answer = sagemaker.describe_compute_quota(ComputeQuotaId=row["ComputeQuotaId"])
+        found[row["ComputeQuotaTarget"]["TeamName"]] = answer
+    for each in found.values():
+        each.pop("ResponseMetadata", None)
+    return found
+
+
+def ids(told: dict[str, Any]) -> dict[str, str]:
+    """Give by which ids AWS knows policy and quotas, and what each team is called in SageMaker."""
+    keys = ("ClusterSchedulerConfigId", "ComputeQuotaId", "Name")
+    return {f"{name}.{key}": each[key] for name, each in told.items() for key in keys if key in each}
+
+
 def stacks(builder: Builder) -> dict[str, str]:
     found = builder.client("cloudformation").describe_stacks()["Stacks"]
     return {each["StackName"]: each["StackStatus"] for each in found if each["StackName"] != "CDKToolkit"}
@@ -72,7 +103,7 @@ def written(folder: Path, edit: Callable[[str], str] = str) -> Assembly:
     known = Known(name="lab", is_takeover=True)
     found, text = imported_living(reading(), "ml-cluster", known, to=Place(target=file, root=PROJECT, schema=None))
     # where Karpenter has nodes in every group that it scales, the file is not whole yet
-    assert found.passed is True or edit is scaled_by_karpenter, found.notes
+    assert found.passed is True or edit is not str, found.notes
     file.write_text(edit(text), encoding="utf-8")
     InProcessCdk.synth(file, folder / "assembly")
     return read_assembly(folder / "assembly", "lab")
@@ -161,11 +192,15 @@ def goes_on(builder: Builder, folder: Path, head: Assembly, running: dict[str, s
 
 
 def as_the_set_up_stack_makes_it(builder: Builder) -> None:
-    """With a file system of the VPC, and the training operator."""
+    """With a file system of the VPC and its driver, and the training operator as AWS's guide installs it."""
     eks, fsx = builder.client("eks"), builder.client("fsx")
-    builder.cluster(builder.group("far", 1, "use1-az5", ThreadsPerCore=2), builder.group("system", 2, "use1-az4"))
-    for name in ("cert-manager", "amazon-sagemaker-hyperpod-training-operator"):
-        eks.create_addon(clusterName=EKS, addonName=name)
+    builder.cluster(
+        builder.group("far", 1, "use1-az5", ThreadsPerCore=2),
+        builder.group("system", 2, "use1-az4"),
+        Tags=[{"Key": "SageMaker", "Value": "true"}],
+    )
+    builder.operator()
+    eks.create_addon(clusterName=EKS, addonName="aws-fsx-csi-driver", resolveConflicts="OVERWRITE")
     fsx.create_file_system(
         FileSystemType="LUSTRE",
         StorageCapacity=1200,
@@ -176,7 +211,8 @@ def as_the_set_up_stack_makes_it(builder: Builder) -> None:
 
 
 def by_the_command_line(builder: Builder) -> None:
-    """No recovery, all or nothing, labels and taints."""
+    """No recovery, all or nothing, labels and taints, and a person who administers the EKS cluster."""
+    builder.entry("platform-admin", "AmazonEKSClusterAdminPolicy")
     config = {
         "Labels": {"example.com/team": "research"},
         "Taints": [{"Key": "dedicated", "Value": "training", "Effect": "NoSchedule"}],
@@ -191,18 +227,17 @@ def by_the_command_line(builder: Builder) -> None:
 
 
 def with_teams(builder: Builder) -> None:
-    """Quotas of a team, which stay beside the stacks."""
-    sagemaker, eks = builder.client("sagemaker"), builder.client("eks")
+    """A policy and the quotas of two teams, as the console makes them: with amounts that SageMaker fills in."""
     builder.cluster(builder.group("system", 2, "use1-az4"))
-    name = "amazon-sagemaker-hyperpod-taskgovernance"
-    eks.create_addon(clusterName=EKS, addonName=name)
-    builder.until(lambda: eks.describe_addon(clusterName=EKS, addonName=name)["addon"]["status"] == "ACTIVE")
-    sagemaker.create_compute_quota(
-        Name="quota-research",
-        ClusterArn=sagemaker.describe_cluster(ClusterName="ml-cluster")["ClusterArn"],
-        ComputeQuotaConfig={"ComputeQuotaResources": [{"InstanceType": "ml.m5.2xlarge", "Count": 1}]},
-        ComputeQuotaTarget={"TeamName": "research", "FairShareWeight": 10},
-    )
+    builder.governance(PriorityClasses=[{"Name": "training", "Weight": 80}, {"Name": "idle", "Weight": 5}])
+    sharing = {"Strategy": "LendAndBorrow", "BorrowLimit": 50}
+    rows = [{"InstanceType": "ml.m5.2xlarge", "Count": 1}]
+    config = {"ComputeQuotaResources": rows, "ResourceSharingConfig": sharing, "PreemptTeamTasks": "LowerPriority"}
+    builder.quota("quota-research", "research", config, FairShareWeight=10)
+    rows = [{"InstanceType": "ml.m5.2xlarge", "VCpu": 4.0}]
+    config = {"ComputeQuotaResources": rows, "ResourceSharingConfig": {"Strategy": "DontLend"}}
+    config["PreemptTeamTasks"] = "Never"
+    builder.quota("serving-2", "serving", config, FairShareWeight=90, Description="what customers wait for")
 
 
 def with_several_roles(builder: Builder) -> None:
@@ -227,7 +262,10 @@ def as_the_set_up_stack_drops_pins(builder: Builder) -> None:
 
 
 def as_terraform_makes_it(builder: Builder) -> None:
-    """Karpenter with a role of its own, and two nodes that it has added to a group of count 0."""
+    """Karpenter with a role of its own, and two nodes that it has added to a group of count 0.
+
+    The operator's cert-manager has values of its own, and there are quotas and no policy.
+    """
     role = builder.role("karpenter", "hyperpod.sagemaker.amazonaws.com")
     actions = ["sagemaker:BatchAddClusterNodes", "sagemaker:BatchDeleteClusterNodes"]
     statement = {"Effect": "Allow", "Action": actions, "Resource": "*"}
@@ -243,39 +281,11 @@ def as_terraform_makes_it(builder: Builder) -> None:
     wanted = [{"InstanceGroupName": "scaled", "IncrementTargetCountBy": 2}]
     builder.client("sagemaker").batch_add_cluster_nodes(ClusterName="ml-cluster", NodesToAdd=wanted)
     builder.until(lambda: sum(name == "scaled" for name in nodes(builder).values()) == 2)
-
-
-@pytest.mark.examples
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "build",
-    [
-        as_the_set_up_stack_makes_it,
-        by_the_command_line,
-        with_teams,
-        with_several_roles,
-        as_the_set_up_stack_drops_pins,
-        as_terraform_makes_it,
-    ],
-)
-def test_takeovers_of_other_clusters(build: Callable[[Builder], None], builder: Builder, tmp_path: Path) -> None:
-    build(builder)
-    before, running = described(builder), nodes(builder)
-    head = written(tmp_path, scaled_by_karpenter)
-    found = planned(reading(), head, "ml-cluster")
-    assert found.refusals == ()
-    # interrupted before the cluster, and taken up again
-    first = replace(found, taken=found.taken[:-1])
-    assert done(first)[0]
-    again = planned(reading(), head, "ml-cluster")
-    assert [each.is_there for each in again.taken] == [each in first.taken for each in found.taken]
-    is_done, told = done(again)
-    assert is_done, told
-    assert described(builder) == before
-    assert planned(reading(), head, "ml-cluster").open == ()
-    goes_on(builder, tmp_path, head, running)
-    assert groups_of(described(builder)) == groups_of(before)
-    assert planned(reading(), head, "ml-cluster").open == ()
+    builder.operator(json.dumps({"replicaCount": 1, "webhook": {"replicaCount": 1}}))
+    builder.governance()
+    rows = [{"InstanceType": "ml.m5.2xlarge", "Count": 1}]
+    config = {"ComputeQuotaResources": rows, "ResourceSharingConfig": {"Strategy": "LendAndBorrow"}}
+    builder.quota("research", "research", {**config, "PreemptTeamTasks": "LowerPriority"})
 
 
 def edited(text: str, edit: Callable[[Any], Any]) -> str:
@@ -300,6 +310,76 @@ def group(name: str, **more: Any) -> Callable[[Any], None]:
 def scaled_by_karpenter(text: str) -> str:
     """Do what the import says about the groups that Karpenter scales."""
     return edited(text, group("scaled", count=0))
+
+
+def with_its_administrator(text: str) -> str:
+    """Name who administers the cluster already, as the import says."""
+    admins = [f"arn:aws:iam::{ACCOUNT}:role/platform-admin"]
+    return edited(text, lambda data: data["eks"].update(admin_role_arns=admins))
+
+
+EDITS: dict[Any, Callable[[str], str]] = {
+    as_terraform_makes_it: scaled_by_karpenter,
+    by_the_command_line: with_its_administrator,
+}
+"""What a person does with the file before the takeover."""
+
+ALWAYS = ("AWS::IAM::Role", "AWS::SageMaker::Cluster")
+ADD_ON, ASSOCIATION = "AWS::EKS::Addon", "AWS::EKS::PodIdentityAssociation"
+POLICY, QUOTA = "AWS::SageMaker::ClusterSchedulerConfig", "AWS::SageMaker::ComputeQuota"
+TAKEN: dict[Any, tuple[str, ...]] = {
+    # the driver of the file systems stays, which no claim of the file asks for
+    as_the_set_up_stack_makes_it: (*ALWAYS, ADD_ON, ADD_ON, ASSOCIATION),
+    by_the_command_line: (*ALWAYS, "AWS::EKS::AccessEntry"),
+    with_teams: (*ALWAYS, POLICY, QUOTA, QUOTA, ADD_ON),
+    with_several_roles: ALWAYS,
+    as_the_set_up_stack_drops_pins: ALWAYS,
+    # with the role of Karpenter; cert-manager has values of its own and stays
+    as_terraform_makes_it: (*ALWAYS, "AWS::IAM::Role", QUOTA, ADD_ON, ADD_ON, ASSOCIATION),
+}
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("build", TAKEN)
+def test_takeovers_of_other_clusters(build: Callable[[Builder], None], builder: Builder, tmp_path: Path) -> None:
+    build(builder)
+    before, running = (described(builder), beside(builder)), nodes(builder)
+    head = written(tmp_path, EDITS.get(build, str))
+    found = planned(reading(), head, "ml-cluster")
+    assert found.refusals == ()
+    assert Counter(each.type for each in found.taken) == Counter(TAKEN[build])
+    # interrupted after each step, and taken up again
+    for at in range(len(found.steps)):
+        again = planned(reading(), head, "ml-cluster")
+        assert [[each.id for each in rows] for rows in again.steps] == [
+            [each.id for each in rows] for rows in found.steps[at:]
+        ]
+        is_done, told = done(
+            replace(again, taken=tuple(each for each in again.taken if each.is_there or each in again.steps[0]))
+        )
+        assert is_done, told
+    assert (described(builder), beside(builder)) == before
+    assert planned(reading(), head, "ml-cluster").open == ()
+    # the way back
+    go_back(builder, found)
+    assert ((described(builder), beside(builder)), nodes(builder)) == (before, running)
+    is_done, told = done(planned(reading(), head, "ml-cluster"))
+    assert is_done, told
+    goes_on(builder, tmp_path, head, running)
+    assert groups_of(described(builder)) == groups_of(before[0])
+    assert ids(beside(builder)).items() >= ids(before[1]).items()
+    assert planned(reading(), head, "ml-cluster").open == ()
+
+
+def go_back(builder: Builder, found: Takeover) -> None:
+    """Delete the stacks of a takeover in the order that its plan names."""
+    mark = "  aws cloudformation delete-stack --stack-name "
+    names = [line.removeprefix(mark) for line in lines(found) if line.startswith(mark)]
+    for name in names:
+        builder.client("cloudformation").delete_stack(StackName=name)
+        builder.until(lambda name=name: name not in stacks(builder))
+    assert stacks(builder) == {}
 
 
 def groups_of(told: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -68,7 +68,40 @@ turns the integrations ``deployment``, ``statefulset`` and ``pod`` on, and these
 an integration on, its webhook has ``failurePolicy: Fail`` (Kueue v0.19.2, ``charts/kueue/templates/webhook``).
 """
 
+SCHEDULER_CONFIG = "AWS::SageMaker::ClusterSchedulerConfig"
+COMPUTE_QUOTA = "AWS::SageMaker::ComputeQuota"
+
+NATIVE_REGIONS: Mapping[str, frozenset[str]] = {
+    SCHEDULER_CONFIG: frozenset(
+        {
+            *("ap-northeast-1", "ap-south-1", "eu-central-1", "eu-north-1", "eu-south-2", "us-east-1", "us-west-1"),
+            *("eusc-de-east-1", "us-iso-east-1", "us-iso-west-1", "us-isob-east-1", "us-isob-west-1"),
+            *("eu-isoe-west-1", "us-isof-east-1", "us-isof-south-1"),
+        }
+    ),
+    COMPUTE_QUOTA: frozenset(
+        {
+            *("ap-south-1", "ap-southeast-1", "ap-southeast-2", "ca-central-1", "eu-central-1", "eu-west-1"),
+            *("eu-west-2", "sa-east-1", "us-east-1", "us-east-2", "us-west-2"),
+            *("eusc-de-east-1", "us-iso-east-1", "us-iso-west-1", "us-isob-east-1", "us-isob-west-1"),
+            *("eu-isoe-west-1", "us-isof-east-1", "us-isof-south-1"),
+        }
+    ),
+}
+"""Regions in which CloudFormation's own types are used, as of the first release; never to be changed.
+
+The catalog's registry lists grow whenever they are refreshed. Were they asked, a region that gains a type would turn
+the custom resources of stacks deployed there into native ones, which CloudFormation refuses ("update of resource type
+is not permitted"), and a resource made anew would meet the name, the team and the cluster's one policy that the old one
+still holds. So a region that came later keeps the custom resource, which does the same.
+"""
+
 _NAMESPACES_OF_OTHERS = ("default", "aws-hyperpod", "mount-s3")
+
+
+def is_native(resource_type: str, region: str) -> bool:
+    """Say whether environments in ``region`` use CloudFormation's own ``resource_type``; see ``NATIVE_REGIONS``."""
+    return region in NATIVE_REGIONS[resource_type]
 
 
 def pod_security_labels(level: str) -> dict[str, str]:

@@ -140,6 +140,14 @@ class Team(Section):
     description: Annotated[str, like(governance.DESCRIPTION)] | None = Field(
         default=None, description="Description of the compute quota. Default: none."
     )
+    quota_name: Annotated[str, like(governance.POLICY_NAME)] | None = Field(
+        default=None,
+        description=(
+            "Name of the compute quota, for a quota that existed before the environment. SageMaker cannot rename a"
+            " quota: a change replaces it. Default: the name of the environment and of the team."
+        ),
+        examples=["quota-research"],
+    )
     active: bool = Field(
         default=True,
         description="Whether the compute quota is active. With false, the team exists but its quota has no effect.",
@@ -219,6 +227,14 @@ class TaskGovernance(Section):
 
     description: Annotated[str, like(governance.DESCRIPTION)] | None = Field(
         default=None, description="Description of the cluster policy. Default: none."
+    )
+    policy_name: Annotated[str, like(governance.POLICY_NAME)] | None = Field(
+        default=None,
+        description=(
+            "Name of the cluster policy, for a policy that existed before the environment. SageMaker cannot rename a"
+            " policy: a change replaces it. Default: the name of the environment with the suffix '-policy'."
+        ),
+        examples=[governance.POLICY_NAME.example],
     )
     provider: Literal["auto", "native", "api"] = Field(
         default="auto",

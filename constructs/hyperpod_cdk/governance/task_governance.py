@@ -25,31 +25,6 @@ from hyperpod_cdk.governance.teams import PriorityClass, Team, check, twice_prob
 Ordering = Literal["priority", "first_come_first_served"]
 IdleCompute = Literal["fair_share", "first_come_first_served"]
 
-NATIVE_REGIONS: Mapping[str, frozenset[str]] = {
-    "AWS::SageMaker::ClusterSchedulerConfig": frozenset(
-        {
-            *("ap-northeast-1", "ap-south-1", "eu-central-1", "eu-north-1", "eu-south-2", "us-east-1", "us-west-1"),
-            *("eusc-de-east-1", "us-iso-east-1", "us-iso-west-1", "us-isob-east-1", "us-isob-west-1"),
-            *("eu-isoe-west-1", "us-isof-east-1", "us-isof-south-1"),
-        }
-    ),
-    "AWS::SageMaker::ComputeQuota": frozenset(
-        {
-            *("ap-south-1", "ap-southeast-1", "ap-southeast-2", "ca-central-1", "eu-central-1", "eu-west-1"),
-            *("eu-west-2", "sa-east-1", "us-east-1", "us-east-2", "us-west-2"),
-            *("eusc-de-east-1", "us-iso-east-1", "us-iso-west-1", "us-isob-east-1", "us-isob-west-1"),
-            *("eu-isoe-west-1", "us-isof-east-1", "us-isof-south-1"),
-        }
-    ),
-}
-"""Regions in which CloudFormation's own types are used, as of the first release; never to be changed.
-
-The catalog's registry lists grow whenever they are refreshed. Were they asked, a region that gains a type would turn
-the custom resources of stacks deployed there into native ones, which CloudFormation refuses ("update of resource type
-is not permitted"), and a resource made anew would meet the name, the team and the cluster's one policy that the old one
-still holds. So a region that came later keeps the custom resource, which does the same.
-"""
-
 _TIMEOUT_SECONDS = 900
 _ANSWER_SECONDS = _TIMEOUT_SECONDS + 60
 _POLICIES_AND_QUOTAS = ("cluster-scheduler-config/*", "compute-quota/*")
@@ -75,9 +50,10 @@ class TaskGovernance(Construct):
 
     ``priority_classes`` left empty takes the catalog's default classes. ``native_scheduler_config`` and
     ``native_compute_quota`` say whether to use CloudFormation's own types; else one Lambda serves custom resources with
-    the same properties. ``is_native`` gives an answer that stays: CloudFormation refuses to change the type of a
-    resource that is deployed.
-    Names are made of ``name_prefix`` and the team's name and never change, so that nothing is replaced by accident.
+    the same properties. ``catalog.governance.is_native`` gives an answer that stays: CloudFormation refuses to change
+    the type of a resource that is deployed.
+    Names are made of ``name_prefix`` and the team's name and never change, so that nothing is replaced by accident;
+    ``policy_name`` and a team's ``quota_name`` are for what stood before.
 
     Members get an access entry. AWS's own access policies suffice for most and need no kubectl: AmazonEKSEditPolicy and
     AmazonSagemakerHyperpodTrainingPolicy (Kubeflow, Ray and HyperPod jobs, Kueue's queues) in the team's namespace,
@@ -102,6 +78,8 @@ class TaskGovernance(Construct):
     ``teams``: the teams (``Team``), each name once.
 
     ``description``: of the policy. Default: none.
+
+    ``policy_name``: name of the policy. Default: ``name_prefix`` with ``-policy``.
 
     ``native_scheduler_config``: whether CloudFormation's own type makes the policy.
 
@@ -143,6 +121,7 @@ class TaskGovernance(Construct):
         name_prefix: str,
         teams: Sequence[Team],
         description: str | None = None,
+        policy_name: str | None = None,
         native_scheduler_config: bool,
         native_compute_quota: bool,
         ordering: Ordering = "priority",
@@ -168,6 +147,7 @@ class TaskGovernance(Construct):
             ordering=ordering,
             idle_compute=idle_compute,
             description=description,
+            policy_name=policy_name,
         )
         classes = _classes(ordering, priority_classes)
         check(
@@ -178,8 +158,13 @@ class TaskGovernance(Construct):
         self._eks_cluster_name = eks_cluster_name
         self._queue_api = governance.local_queue_api(addon_version)
         self._tags = [{"Key": key, "Value": value} for key, value in sorted((tags or {}).items())]
-        names = {team.name: _name(f"{name_prefix}-{team.name}") for team in teams}
-        policy_name = _name(f"{name_prefix}-policy", taken=names)
+        names = {team.name: team.quota_name or _name(f"{name_prefix}-{team.name}") for team in teams}
+        for team in teams:
+            if list(names.values()).count(names[team.name]) > 1:
+                raise ValueError(
+                    f"team {team.name}: quota_name: must be unique, got {names[team.name]} twice; rename one of the two"
+                )
+        policy = policy_name or _name(f"{name_prefix}-policy", taken=names)
 
         self.addon: eks_v2.CfnAddon | None = (
             NodeAddon(
@@ -214,7 +199,7 @@ class TaskGovernance(Construct):
             "SchedulerConfig",
             "ClusterSchedulerConfig",
             native=native_scheduler_config,
-            properties={"Name": policy_name, "Description": description or "", "SchedulerConfig": scheduler},
+            properties={"Name": policy, "Description": description or "", "SchedulerConfig": scheduler},
             after=self.ready or self.addon,
         )
         # side by side: no page of AWS says that a cluster takes one quota at a time (botocore tells ConflictException
@@ -350,11 +335,6 @@ class TaskGovernance(Construct):
             },
             {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [log_group_arn]},
         ]
-
-
-def is_native(resource_type: str, region: str) -> bool:
-    """Say whether environments in ``region`` use CloudFormation's own ``resource_type``; see ``NATIVE_REGIONS``."""
-    return region in NATIVE_REGIONS[resource_type]
 
 
 def _second_entry_problem(team: Team, admin_role_arns: Sequence[str]) -> str | None:

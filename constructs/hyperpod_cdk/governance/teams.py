@@ -159,6 +159,8 @@ class Team:
 
     ``description``: 1 to 1024 characters. Default: none.
 
+    ``quota_name``: name of the quota. Default: made of ``name_prefix`` and the team's name.
+
     ``member_role_arns``: ARNs of IAM roles, each once. Default: none.
 
     ``access``: ``access_policies`` or ``rbac``. Default: ``access_policies``.
@@ -179,6 +181,7 @@ class Team:
     absolute_borrow_limits: Sequence[QuotaRow] = ()
     active: bool = True
     description: str | None = None
+    quota_name: str | None = None
     member_role_arns: Sequence[str] = ()
     access: Access = "access_policies"
     pod_security: PodSecurity = "baseline"
@@ -193,6 +196,7 @@ class Team:
             where=where,
             name=self.name,
             description=self.description,
+            quota_name=self.quota_name,
             fair_share_weight=self.fair_share_weight,
             preemption=self.preemption,
             access=self.access,

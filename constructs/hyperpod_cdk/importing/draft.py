@@ -82,6 +82,8 @@ class Draft:
     sections: dict[str, Any] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
     subnets: list[tuple[str, Place]] = field(default_factory=list)
+    addon_settings: dict[str, str] = field(default_factory=dict)
+    """What each add-on of a cluster that stands has of settings of its own, in words; empty where it has none."""
     _account: str | None = None
     _region: str | None = None
 

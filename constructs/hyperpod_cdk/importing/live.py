@@ -155,21 +155,40 @@ def _as_it_stands(draft: Draft, cluster: Mapping[str, Any], eks: EksClusterAnswe
         # nodes carry the one group that the control plane carries too, and not the one that EKS made
         draft.eks["existing"]["security_group_id"] = groups[0]
         draft.known = replace(draft.known, eks_security_group_id=None)
-    left = {
-        "task_governance": "cluster policy and quotas stay as they are, and no stack owns them: CloudFormation's guide"
-        " does not list their types among those that it imports",
-        "storage": "file systems stay as they are: CloudFormation does not import AWS::FSx::FileSystem",
-    }
-    for section, what in left.items():
-        if draft.sections.pop(section, None) is not None:
-            draft.log.note("lost", what, path=section)
+    if draft.sections.pop("storage", None) is not None:
+        said = "file systems stay as they are: CloudFormation does not import AWS::FSx::FileSystem"
+        draft.log.note("lost", said, path="storage")
     draft.log.drop("missing", "storage.")
+    _take_add_ons(draft)
     draft.log.note(
         "unsafe",
         f"{cluster.get('ClusterName')} exists already: do not deploy this file before the takeover, which the same"
         " command does once the file is there",
         path="hyperpod.cluster_name",
     )
+
+
+def _take_add_ons(draft: Draft) -> None:
+    """Leave to the environment the add-ons that it would make as they stand; all others are used as they are."""
+    existing, operators = draft.eks.get("existing", {}), draft.sections.get("operators", {})
+    asked = {
+        addons.TASK_GOVERNANCE: "task_governance" in draft.sections,
+        addons.TRAINING_OPERATOR: "training" in operators,
+        addons.CERT_MANAGER: bool(operators.keys() & {"training", "inference", "spaces"}),
+    }
+    installed = existing.get("installed_addons", [])
+    comes = [name for name in installed if asked.get(name) and draft.addon_settings.get(name) == ""]
+    existing["installed_addons"] = [name for name in installed if name not in comes]
+    if comes:
+        draft.log.note(
+            "changed",
+            f"{', '.join(comes)} come under the environment as they are, and 'hyperpod-cdk destroy' then deletes them:"
+            " what shall stay yours, write into it",
+            path="eks.existing.installed_addons",
+        )
+    for name in installed:
+        if asked.get(name) and (why := draft.addon_settings.get(name)):
+            draft.log.note("lost", f"{name} stays yours: it has {why}", path="eks.existing.installed_addons")
 
 
 def _say_networks(draft: Draft, cluster: Mapping[str, Any]) -> None:
@@ -304,6 +323,7 @@ def _read_eks(asking: Asking, draft: Draft, eks: EksClusterAnswer) -> None:
     if installed:
         draft.eks["existing"]["installed_addons"] = installed
     versions = sorted(f"{each['addonName']} {each.get('addonVersion', '')}".strip() for each in described)
+    draft.addon_settings = {str(each["addonName"]): _own_settings(each) for each in described}
     if versions:
         log.note("lost", f"existing add-ons stay as they are, the file has no version of them: {', '.join(versions)}")
     operators = {
@@ -320,6 +340,16 @@ def _read_eks(asking: Asking, draft: Draft, eks: EksClusterAnswer) -> None:
         f"what is in Kubernetes on {eks.name} was not read: HyperPod's chart, claims, queues, jobs and RBAC",
         path="eks.existing",
     )
+
+
+def _own_settings(addon: Mapping[str, Any]) -> str:
+    """Say what somebody gave to an add-on that the environment would take from it; empty where that is nothing."""
+    told = {
+        "serviceAccountRoleArn": "a role of its own (serviceAccountRoleArn)",
+        "configurationValues": "configuration values of its own",
+        "podIdentityAssociations": "pod identity associations of its own",
+    }
+    return ", ".join(words for key, words in told.items() if addon.get(key))
 
 
 def _is_unsure(draft: Draft) -> bool:

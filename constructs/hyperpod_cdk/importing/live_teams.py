@@ -50,6 +50,8 @@ def read_teams(asking: Asking, draft: Draft, cluster_arn: str) -> None:
         path=path,
     ):
         section |= _policy(_node(policy, "policy", draft))
+        if draft.known.is_takeover:
+            section["policy_name"] = str(policy["Name"])
     teams = asking.each(
         "compute quota",
         lambda one: aws.call("sagemaker", "describe_compute_quota", ComputeQuotaId=one),
@@ -57,6 +59,11 @@ def read_teams(asking: Asking, draft: Draft, cluster_arn: str) -> None:
         path=f"{path}.teams",
     )
     found = [_team(_node(each, "compute quota", draft)) for each in teams]
+    if draft.known.is_takeover:
+        for team, answer in zip(found, teams, strict=True):
+            if team is not None:
+                # no label that its namespace may not have: pods of its jobs would be refused
+                team |= {"quota_name": str(answer["Name"]), "pod_security": "privileged"}
     if found:
         section["teams"] = sorted((each for each in found if each), key=lambda team: str(team["name"]))
         draft.log.note(
@@ -66,6 +73,53 @@ def read_teams(asking: Asking, draft: Draft, cluster_arn: str) -> None:
         )
     if policies or quotas:
         draft.sections["task_governance"] = section or {"teams": []}
+        if draft.known.is_takeover:
+            _take_over(draft, cluster_arn.split(":")[3], has_policy=bool(policies), has_quotas=bool(quotas))
+
+
+def _take_over(draft: Draft, region: str, *, has_policy: bool, has_quotas: bool) -> None:
+    """Say what it takes to bring policy and quotas under the stacks, and leave them out where these have none such."""
+    path = "task_governance"
+    stand = {governance.SCHEDULER_CONFIG: has_policy, governance.COMPUTE_QUOTA: has_quotas}
+    custom = [kind for kind, is_there in stand.items() if is_there and not governance.is_native(kind, region)]
+    if custom:
+        del draft.sections[path]
+        draft.log.note(
+            "lost",
+            f"cluster policy and quotas stay as they are, and no stack owns them: in {region} a custom resource stands"
+            f" for {' and '.join(custom)}, and CloudFormation imports none",
+            path=path,
+        )
+        return
+    draft.log.note(
+        "unsafe",
+        f"CloudFormation's guide does not list {governance.SCHEDULER_CONFIG} and {governance.COMPUTE_QUOTA} among the"
+        " types that it imports, and their schemas have all handlers that an import needs (unsure): the takeover tries"
+        " it after the cluster. Where CloudFormation refuses, nothing of them has changed; remove this section then",
+        path=path,
+    )
+    if not has_policy:
+        draft.log.note(
+            "changed",
+            "the cluster has no policy: a deployment makes one, by which tasks are admitted as they come and idle"
+            " compute goes by fair-share weight",
+            path=path,
+        )
+    if not has_quotas:
+        return
+    draft.log.note(
+        "unsafe",
+        "labels of the teams' namespaces are in Kubernetes, which was not read: pod_security: privileged limits no pod."
+        " Where a namespace enforces another level, write that one, for a deployment sets it",
+        path=f"{path}.teams",
+    )
+    if draft.hyperpod.get("autoscaling") == "karpenter":
+        draft.log.note(
+            "changed",
+            "beside Karpenter a deployment gives each team's namespace a ResourceQuota with what the team owns and may"
+            " borrow: pods beyond it are refused. resource_quota sets other limits",
+            path=f"{path}.teams",
+        )
 
 
 def _node(answer: Mapping[str, Any], what: str, draft: Draft) -> Node:

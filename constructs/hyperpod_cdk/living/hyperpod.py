@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from hyperpod_cdk.catalog import governance
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.living import groups
@@ -14,7 +15,7 @@ from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.templates.assembly import Assembly
 from hyperpod_cdk.templates.values import resolve
 
-_QUOTA: Final = "AWS::SageMaker::ComputeQuota"
+_QUOTA: Final = governance.COMPUTE_QUOTA
 
 _OF_GROUP: Final = {
     "InstanceType": "InstanceType",
@@ -198,7 +199,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         read=_quota,
         made_by_hand=re.compile(rf"{TAGS}|ComputeQuotaConfig\.ComputeQuotaResources\[.+\]"),
     ),
-    "AWS::SageMaker::ClusterSchedulerConfig": Kind(
+    governance.SCHEDULER_CONFIG: Kind(
         properties=("Name", "Description", "SchedulerConfig", "Tags"),
         read=_policy,
         made_by_hand=re.compile(rf"{TAGS}|SchedulerConfig\.PriorityClasses\[.+\]"),

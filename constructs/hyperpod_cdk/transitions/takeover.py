@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered, Refused
@@ -27,10 +28,21 @@ from hyperpod_cdk.review.model import Effect
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.templates.values import imports, resolve, target
+from hyperpod_cdk.transitions.counterparts import UNSURE, Standing, counterparts
 
 CHANGE_SET: Final = "hyperpod-cdk-takeover"
 _CLUSTER: Final = "AWS::SageMaker::Cluster"
 _ROLE: Final = "AWS::IAM::Role"
+_GO_ON_WITHOUT: Final = (
+    f"{' and '.join(sorted(UNSURE))} are not in CloudFormation's list of types that it imports, and nothing of them has"
+    " changed. To go on without: remove task_governance from the file, and run the same command again"
+)
+_OR_KEEP: Final = {
+    "AWS::EKS::Addon": ". To leave it there: write the add-on into eks.existing.installed_addons",
+    "AWS::EKS::AccessEntry": ". To leave it there: remove the role from eks.admin_role_arns or member_role_arns",
+    "AWS::EKS::PodIdentityAssociation": ". To leave it there: write its add-on into eks.existing.installed_addons",
+    **dict.fromkeys(UNSURE, ". To leave it there: remove task_governance from the file"),
+}
 _HARMLESS: Final = frozenset({Effect.IN_PLACE, Effect.ADDED})
 _POLLS: Final = 1800
 
@@ -52,6 +64,11 @@ class Taken:
     is_given: bool = False
     """Whether the stack has the outputs already."""
 
+    @property
+    def called(self) -> str:
+        """Its ID, with the name of a policy or quota, whose ID tells nobody which it is."""
+        return f"{self.id} ({self.body['Properties']['Name']})" if self.type in UNSURE else self.id
+
 
 @dataclass(frozen=True, kw_only=True)
 class Takeover:
@@ -71,6 +88,16 @@ class Takeover:
     def open(self) -> tuple[Taken, ...]:
         """What is still to be imported."""
         return tuple(each for each in self.taken if not (each.is_there and each.is_given))
+
+    @property
+    def steps(self) -> tuple[tuple[Taken, ...], ...]:
+        """What is imported at once: the cluster and each role alone, for what follows may refer to it."""
+
+        def together(each: Taken) -> tuple[str, bool, str]:
+            alone = each.logical_id if each.type in (_CLUSTER, _ROLE) else ""
+            return each.stack.name, each.type in UNSURE, alone
+
+        return tuple(tuple(step) for _, step in groupby(self.open, together))
 
 
 def planned(aws: Api, head: Assembly, cluster: str) -> Takeover:
@@ -97,15 +124,19 @@ def _planned(aws: Api, head: Assembly, cluster: str) -> Takeover:
     roles = [(role[0], role[1])] if role else []
     if karpenter is not None and answer.get("ClusterRole"):
         roles.append((karpenter, str(answer["ClusterRole"])))
-    taken = (
+    first = (
         *(_take_role(aws, head, made, arn.rpartition("/")[2]) for made, arn in roles),
         _take_cluster(aws, head, resource, answer),
     )
+    beside = list(counterparts(aws, grounded(head, _ids(first)), str(answer["ClusterArn"])))
+    if refusals := [why for each in beside for why in each.refusals]:
+        return Takeover(cluster=cluster, refusals=tuple(refusals))
+    taken = _in_order(head, first, [_take_beside(head, each) for each in beside])
     standing = tuple(_as_it_stands(aws, each, taken) for each in _worded(head, taken))
     refused, later = _judged(head, standing)
     owned = [
         f"{each.id} belongs to the CloudFormation stack {owner} already, which has to confirm first: give it"
-        " DeletionPolicy: Retain there, then take it out of that template"
+        f" DeletionPolicy: Retain there, then take it out of that template{_OR_KEEP.get(each.type, '')}"
         for each in standing
         if not each.is_there and (owner := _owner(aws, each)) is not None
     ]
@@ -260,16 +291,61 @@ def _take_role(aws: Api, head: Assembly, resource: Resource, name: str) -> Taken
         id=name,
         identifier={"RoleName": name},
         body=_body(_ROLE, {key: value for key, value in properties.items() if value}),
-        outputs={
-            key: output
-            for key, output in head.by_name[resource.stack].outputs.items()
-            if target(head, resource.stack, output.get("Value")) == resource
-        },
+        outputs=_outputs(head, head.by_name[resource.stack], resource.logical_id),
     )
 
 
 _DEFAULT_SESSION_S: Final = 3600
 """Seconds of a role's session where nobody says (IAM API reference, CreateRole)."""
+
+
+def _take_beside(head: Assembly, standing: Standing) -> Taken:
+    resource = standing.resource
+    return Taken(
+        stack=head.by_name[resource.stack],
+        logical_id=resource.logical_id,
+        type=resource.type,
+        id=standing.id,
+        identifier=standing.identifier,
+        body=_body(resource.type, standing.properties),
+        outputs={},
+    )
+
+
+def _in_order(head: Assembly, first: Sequence[Taken], beside: Sequence[Taken]) -> tuple[Taken, ...]:
+    """Give what is taken stack by stack, what may not import before what certainly does.
+
+    Policy and quotas name the cluster, which its stack gives to theirs.
+    """
+    names = dict.fromkeys(each.stack.name for each in first)
+    names |= dict.fromkeys(name for name in head.by_name if name not in names)
+    places = {name: place for place, name in enumerate(names)}
+
+    def given(each: Taken) -> Taken:
+        if not any(other.type in UNSURE and other.stack.name != each.stack.name for other in beside):
+            return each
+        return replace(each, outputs=_outputs(head, each.stack, each.logical_id))
+
+    return tuple(
+        sorted(
+            (*map(given, first), *sorted(beside, key=lambda each: each.type not in UNSURE)),
+            key=lambda each: places[each.stack.name],
+        )
+    )
+
+
+def _outputs(head: Assembly, stack: Stack, logical_id: str) -> dict[str, Any]:
+    """Give the outputs of a stack that are a value of one of its resources."""
+    resource = stack.resources[logical_id]
+    return {
+        key: output
+        for key, output in stack.outputs.items()
+        if target(head, stack.name, output.get("Value")) == resource
+    }
+
+
+def _ids(taken: Sequence[Taken]) -> dict[tuple[str, str], str]:
+    return {(each.stack.name, each.logical_id): each.id for each in taken}
 
 
 def _body(kind: str, properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -320,7 +396,7 @@ def _worded(head: Assembly, taken: Sequence[Taken]) -> Iterator[Taken]:
 
     Of what comes from another stack only that of the role is there by then.
     """
-    ids = {(each.stack.name, each.logical_id): each.id for each in taken}
+    ids = _ids(taken)
     after = grounded(head, ids)
     for each in taken:
         name = each.stack.name
@@ -361,7 +437,7 @@ def _are_groups(value: Any) -> bool:
 
 def _judged(head: Assembly, taken: Sequence[Taken]) -> tuple[list[str], tuple[str, ...]]:
     """Give why the next deployment must not follow, and what it changes of what was taken over."""
-    ids = {(each.stack.name, each.logical_id): each.id for each in taken}
+    ids = _ids(taken)
     names = dict.fromkeys(each.stack.name for each in taken)
     base = Assembly(
         environment=head.environment,
@@ -384,10 +460,15 @@ def _judged(head: Assembly, taken: Sequence[Taken]) -> tuple[list[str], tuple[st
         for each in blast_radius(before, after, compare(before, after)).resources
         if (each.stack, each.logical_id) in ids
     ]
-    told = [(f"{each.type} {ids[each.stack, each.logical_id]}: {each.summary}", each.effect) for each in effects]
-    refused = [line for line, effect in told if effect not in _HARMLESS]
-    later = tuple(line for line, _ in told)
-    return refused, later
+    told = {
+        (each.stack, each.logical_id): f"{each.type} {ids[each.stack, each.logical_id]}: {each.summary}"
+        for each in effects
+    }
+    refused = [told[each.stack, each.logical_id] for each in effects if each.effect not in _HARMLESS]
+    # that it goes with the environment from then on is said of all
+    policies = {"DeletionPolicy", "UpdateReplacePolicy"}
+    changed = [each for each in effects if not {found.path for found in each.properties} <= policies]
+    return refused, tuple(told[each.stack, each.logical_id] for each in changed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -400,27 +481,41 @@ class Import:
 
     def run(self, takeover: Takeover) -> bool:
         """Import what is still open; False where CloudFormation refuses or fails. Raises NotAnswered."""
-        return all(self._one(each, takeover) for each in takeover.open)
+        there = [each for each in takeover.taken if each.is_there]
+        return all(self._step(step, there) for step in takeover.steps)
 
-    def _one(self, each: Taken, takeover: Takeover) -> bool:
-        # one after another: what the next one of the same stack refers to is in it by then
-        name = each.stack.name
-        mine = [other for other in takeover.taken if other.stack.name == name]
-        so_far = mine[: mine.index(each) + 1]
-        template = {"Resources": {other.logical_id: other.body for other in so_far}}
-        if not each.is_there:
-            self.say(f"{name}: imports {each.type} {each.id}")
-            wanted = {
-                "ResourceType": each.type,
-                "LogicalResourceId": each.logical_id,
-                "ResourceIdentifier": dict(each.identifier),
-            }
-            more = {"ChangeSetType": "IMPORT", "ResourcesToImport": [wanted]}
+    def _step(self, step: Sequence[Taken], there: list[Taken]) -> bool:
+        """Import what comes under its stack at once, then give on what other stacks ask of it; ``there`` is in them."""
+        name, new = step[0].stack.name, [each for each in step if not each.is_there]
+        held = [each for each in there if each.stack.name == name]
+        template = {
+            "Resources": {each.logical_id: each.body for each in (*held, *new)},
+            # an import neither adds outputs nor takes any away
+            "Outputs": {key: output for each in held if each.is_given for key, output in each.outputs.items()},
+        }
+        if new:
+            for each in new:
+                self.say(f"{name}: imports {each.type} {each.called}")
+            wanted = [
+                {
+                    "ResourceType": each.type,
+                    "LogicalResourceId": each.logical_id,
+                    "ResourceIdentifier": dict(each.identifier),
+                }
+                for each in new
+            ]
+            more = {"ChangeSetType": "IMPORT", "ResourcesToImport": wanted}
             if not self._change(name, template, "IMPORT_COMPLETE", **more):
+                if any(each.type in UNSURE for each in new):
+                    self.say(f"{name}: {_GO_ON_WITHOUT}")
                 return False
-        if each.outputs:
-            self.say(f"{name}: gives {each.id} to the other stack")
-            return self._change(name, {**template, "Outputs": each.outputs}, "UPDATE_COMPLETE", ChangeSetType="UPDATE")
+        if outputs := {key: output for each in step for key, output in each.outputs.items()}:
+            self.say(f"{name}: gives {', '.join(each.id for each in step)} to the other stack")
+            both = {**template["Outputs"], **outputs}
+            if not self._change(name, {**template, "Outputs": both}, "UPDATE_COMPLETE", ChangeSetType="UPDATE"):
+                return False
+        there[:] = [each for each in there if each not in step]
+        there += [replace(each, is_there=True, is_given=True) for each in step]
         return True
 
     def _change(self, name: str, template: Mapping[str, Any], wanted: str, **more: Any) -> bool:
@@ -495,13 +590,21 @@ def lines(takeover: Takeover) -> Iterator[str]:
         return
     for each in takeover.taken:
         state = "is there already" if each.is_there else "comes under it by IMPORT, as it is"
-        yield f"{each.stack.name}: {each.type} {each.id} {state}"
+        yield f"{each.stack.name}: {each.type} {each.called} {state}"
     if counted := takeover.counted:
         yield (
             f"Karpenter: {', '.join(counted)} keep the count that the file says. If a HyperpodNodeClass names one of"
             " them, write count: 0 before you deploy; its nodes stay."
         )
-    yield "The VPC, its subnets, the EKS cluster, its add-ons and file systems stay references: no stack owns them."
+    yield (
+        "The VPC, its subnets, the EKS cluster, file systems, and what of add-ons and access entries is not named above"
+        " stay references: no stack owns them."
+    )
+    if any(each.type in UNSURE and not each.is_there for each in takeover.taken):
+        yield (
+            "Policy and quotas: CloudFormation's list of types that it imports leaves them out (unsure). They are tried"
+            " after the cluster; where CloudFormation refuses, nothing of them has changed."
+        )
     if takeover.later:
         yield "The next 'hyperpod-cdk deploy' then changes of them, in place:"
         yield from (f"  {each}" for each in takeover.later)
@@ -510,4 +613,4 @@ def lines(takeover: Takeover) -> Iterator[str]:
     stacks = dict.fromkeys(each.stack.name for each in reversed(takeover.taken))
     yield "The way back, until that deployment: delete the stacks; DeletionPolicy: Retain keeps what they hold:"
     yield from (f"  aws cloudformation delete-stack --stack-name {each}" for each in stacks)
-    yield "After it the environment owns them: 'hyperpod-cdk destroy' then deletes the cluster and each role above."
+    yield "After it the environment owns them: 'hyperpod-cdk destroy' then deletes all that is named above."

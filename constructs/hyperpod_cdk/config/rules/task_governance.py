@@ -16,8 +16,6 @@ BOOK = Book()
 
 _SECTION = "task_governance"
 _POLICY = "policy"
-SCHEDULER_TYPE = "AWS::SageMaker::ClusterSchedulerConfig"
-QUOTA_TYPE = "AWS::SageMaker::ComputeQuota"
 
 
 @BOOK.whole
@@ -48,11 +46,24 @@ def team_names_are_unique(environment: Environment) -> Iterator[Problem]:
             (_SECTION, "teams", index, "name"),
             f'must be unique, got "{name}" as in teams[{first}]; rename one of the two',
         )
+    section = environment.task_governance
     for index, name in enumerate(names):
-        if name == _POLICY:
+        if name == _POLICY and section is not None and section.policy_name is None:
             yield Problem(
                 (_SECTION, "teams", index, "name"),
                 f'must not be "{_POLICY}", which is the name of the cluster policy; rename the team',
+            )
+
+
+@BOOK.whole
+def quota_names_are_unique(environment: Environment) -> Iterator[Problem]:
+    """Refuse a name of a quota that another quota of the cluster has, stated or made."""
+    names = [team.quota_name or f"{environment.name}-{team.name}" for _, team in teams(environment)]
+    for (path, team), name in zip(teams(environment), names, strict=True):
+        if team.quota_name is not None and names.count(name) > 1:
+            yield Problem(
+                (*path, "quota_name"),
+                f'must be unique, got "{name}", which is the name of another team\'s quota; rename one of the two',
             )
 
 
@@ -82,7 +93,7 @@ def region_has_the_native_types(environment: Environment) -> Iterator[Problem]:
     section = environment.task_governance
     if section is None or section.provider != "native":
         return
-    wanted = [SCHEDULER_TYPE, *([QUOTA_TYPE] if section.teams else [])]
+    wanted = [governance.SCHEDULER_CONFIG, *([governance.COMPUTE_QUOTA] if section.teams else [])]
     doubt = regions.types_warning(environment.region, wanted)
     if doubt:
         yield warning((_SECTION, "provider"), f"{doubt}; if the deployment is refused, set provider: auto or api")

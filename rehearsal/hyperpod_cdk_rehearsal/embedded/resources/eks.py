@@ -148,6 +148,12 @@ class AddonHandler(ResourceHandler):
             self.delete(request)
             raise
 
+    def read(self, request: ResourceRequest, identifier: Mapping[str, str]) -> ResourceResult:
+        """Find an add-on by cluster and name."""
+        names = {"clusterName": identifier["ClusterName"], "addonName": identifier["AddonName"]}
+        addon = _eks(request).describe_addon(**names)["addon"]
+        return ResourceResult("|".join(names.values()), {"Arn": addon["addonArn"]})
+
     def update(self, request: ResourceRequest) -> ResourceResult:
         """Change version, configuration or rights in place."""
         members = ("AddonVersion", "ConfigurationValues", "ServiceAccountRoleArn", "PodIdentityAssociations")
@@ -205,6 +211,14 @@ class AccessEntryHandler(ResourceHandler):
         entry = call(_eks(request), "create_access_entry", arguments)["accessEntry"]
         self._associate(request, self._policies(request.properties))
         return self._result(request, entry)
+
+    def read(self, request: ResourceRequest, identifier: Mapping[str, str]) -> ResourceResult:
+        """Find the entry of a principal."""
+        names = {"clusterName": identifier["ClusterName"], "principalArn": identifier["PrincipalArn"]}
+        entry = _eks(request).describe_access_entry(**names)["accessEntry"]
+        return ResourceResult(
+            f"{names['principalArn']}|{names['clusterName']}", {"AccessEntryArn": entry["accessEntryArn"]}
+        )
 
     def update(self, request: ResourceRequest) -> ResourceResult:
         """Change groups, user name and policies in place."""
@@ -267,6 +281,12 @@ class PodIdentityAssociationHandler(ResourceHandler):
         arguments = {_small(member): request.properties.get(member) for member in members}
         arguments["tags"] = tag_map(request.properties.get("Tags")) or None
         return self._result(call(_eks(request), "create_pod_identity_association", arguments)["association"])
+
+    def read(self, request: ResourceRequest, identifier: Mapping[str, str]) -> ResourceResult:
+        """Find an association by ARN, which names its cluster."""
+        _, cluster, association = identifier["AssociationArn"].rsplit("/", 2)
+        asked = {"clusterName": cluster, "associationId": association}
+        return self._result(_eks(request).describe_pod_identity_association(**asked)["association"])
 
     def update(self, request: ResourceRequest) -> ResourceResult:
         """Change the role in place."""

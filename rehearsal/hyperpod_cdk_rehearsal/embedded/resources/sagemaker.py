@@ -128,6 +128,11 @@ class _PolicyHandler(ResourceHandler):
         made = call(_sagemaker(request), f"create_{self.method}", arguments)
         return self._settled(request, made[f"{self.prefix}Id"])
 
+    def read(self, request: ResourceRequest, identifier: Mapping[str, str]) -> ResourceResult:
+        """Find it by ARN or id."""
+        (name,) = identifier.values()
+        return self._settled(request, name.rsplit("/", 1)[-1])
+
     def update(self, request: ResourceRequest) -> ResourceResult:
         """Make the next version, on the version that Describe gives."""
         policy_id = request.existing_id.rsplit("/", 1)[-1]
