@@ -18,7 +18,10 @@ from hyperpod_cdk.checks.aws import configured_region
 from hyperpod_cdk.checks.policy import VERBS
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.config.documents import DocumentError
-from hyperpod_cdk.importing.draft import Known
+from hyperpod_cdk.importing.document import Log
+from hyperpod_cdk.importing.draft import Draft, Known
+from hyperpod_cdk.importing.live import Asking
+from hyperpod_cdk.importing.live_teams import read_teams
 from hyperpod_cdk.importing.model import Imported, schema_text
 from hyperpod_cdk.importing.run import Place, imported_living
 from tests.importing import standing_cluster as there
@@ -335,6 +338,90 @@ def test_a_takeover_of_a_group_without_nodes_counts_it_in_the_first_zone(tmp_pat
     hyperpod, _ = taken_over(tmp_path, group(1, TargetCount=0, CurrentCount=0, InstanceGroupName="empty"))
     assert hyperpod["groups"]["empty"]["existing"] == {"cluster_network": True}
     assert hyperpod["groups"]["empty"]["availability_zone_id"] in there.SUBNETS.values()
+
+
+def test_a_takeover_names_what_comes_beside_the_cluster(tmp_path: Path) -> None:
+    """Policy and quota under their names; cert-manager alone has settings of its own."""
+    known = Known(name="lab", is_takeover=True)
+
+    def add_on(params: dict[str, Any]) -> dict[str, Any]:
+        own = {"configurationValues": "{}"} if params["addonName"] == "cert-manager" else {}
+        return {"addon": {"addonName": params["addonName"], "addonVersion": "v1.2.0-eksbuild.1", **own}}
+
+    aws, _ = there.asked(sagemaker_DescribeCluster=group(1), eks_DescribeAddon=add_on)
+    to = Place(target=tmp_path / "lab.yaml", root=PROJECT, schema=None)
+    found, text = imported_living(aws, "ml-cluster", known, to=to)
+    data = yaml.safe_load(text)
+    assert data["eks"]["existing"]["installed_addons"] == ["cert-manager"]
+    assert data["task_governance"]["policy_name"] == "policy"
+    (team,) = data["task_governance"]["teams"]
+    assert (team["quota_name"], team["pod_security"]) == ("research-quota", "privileged")
+    said = [f"{each.weight} {each.path}: {each.message}" for each in found.notes]
+    assert [each for each in said if "installed_addons" in each or "task_governance" in each or "admin_" in each] == [
+        (
+            f"lost eks.admin_role_arns: access entries of {there.EKS} stay, and the file names none of them:"
+            f" {there.ADMIN}; the takeover imports the entries of roles that you write here"
+        ),
+        (
+            "lost task_governance.teams: roles of the teams' members: their access entries are on the EKS cluster and"
+            " stay there"
+        ),
+        (
+            "unsafe task_governance: CloudFormation's guide does not list AWS::SageMaker::ClusterSchedulerConfig and"
+            " AWS::SageMaker::ComputeQuota among the types that it imports, and their schemas have all handlers that an"
+            " import needs (unsure): the takeover tries it after the cluster. Where CloudFormation refuses, nothing of"
+            " them has changed; remove this section then"
+        ),
+        (
+            "unsafe task_governance.teams: labels of the teams' namespaces are in Kubernetes, which was not read:"
+            " pod_security: privileged limits no pod. Where a namespace enforces another level, write that one, for a"
+            " deployment sets it"
+        ),
+        (
+            "changed eks.existing.installed_addons: amazon-sagemaker-hyperpod-training-operator come under the"
+            " environment as they are, and 'hyperpod-cdk destroy' then deletes them: what shall stay yours, write into"
+            " it"
+        ),
+        "lost eks.existing.installed_addons: cert-manager stays yours: it has configuration values of its own",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("region", "more", "said"),
+    [
+        (
+            "us-west-2",
+            {},
+            (
+                "lost cluster policy and quotas stay as they are, and no stack owns them: in us-west-2 a custom"
+                " resource stands for AWS::SageMaker::ClusterSchedulerConfig, and CloudFormation imports none"
+            ),
+        ),
+        (
+            "us-east-1",
+            {"sagemaker_ListClusterSchedulerConfigs": {"ClusterSchedulerConfigSummaries": []}},
+            (
+                "changed the cluster has no policy: a deployment makes one, by which tasks are admitted as they come"
+                " and idle compute goes by fair-share weight"
+            ),
+        ),
+        (
+            "us-east-1",
+            {},
+            (
+                "changed beside Karpenter a deployment gives each team's namespace a ResourceQuota with what the team"
+                " owns and may borrow: pods beyond it are refused. resource_quota sets other limits"
+            ),
+        ),
+    ],
+)
+def test_a_takeover_says_what_becomes_of_teams(region: str, more: dict[str, Any], said: str) -> None:
+    log = Log()
+    draft = Draft(Known(name="lab", is_takeover=True), log, hyperpod={"autoscaling": "karpenter"})
+    aws, _ = there.asked(**more)
+    read_teams(Asking(aws=aws, log=log), draft, there.CLUSTER_ARN.replace(there.REGION, region))
+    assert said in [f"{each.weight} {each.message}" for each in log.notes]
+    assert ("task_governance" in draft.sections) is (region == "us-east-1")
 
 
 def test_a_takeover_with_karpenter_leaves_its_pools(tmp_path: Path) -> None:

@@ -372,6 +372,38 @@ def test_takeovers_of_other_clusters(build: Callable[[Builder], None], builder: 
     assert planned(reading(), head, "ml-cluster").open == ()
 
 
+@pytest.mark.examples
+@pytest.mark.timeout(600)
+def test_a_quota_is_the_file_s_from_then_on(builder: Builder, tmp_path: Path) -> None:
+    """Another amount in the file is another version of the same quota, and its team keeps what it has otherwise."""
+    with_teams(builder)
+    before = beside(builder)
+    head = written(tmp_path)
+    assert done(planned(reading(), head, "ml-cluster"))[0]
+    deployed(builder, tmp_path, head)
+    assert beside(builder)["research"]["ComputeQuotaVersion"] == before["research"]["ComputeQuotaVersion"]
+
+    def more(data: Any) -> None:
+        data["task_governance"]["teams"][0]["fair_share_weight"] = 40
+
+    (tmp_path / "more").mkdir()
+    deployed(builder, tmp_path / "more", written(tmp_path / "more", lambda text: edited(text, more)))
+    after = beside(builder)
+    assert ids(after) == ids(before)
+    assert after["research"]["ComputeQuotaTarget"] == {"TeamName": "research", "FairShareWeight": 40}
+    assert after["research"]["ComputeQuotaConfig"] == before["research"]["ComputeQuotaConfig"]
+    assert after["research"]["ComputeQuotaVersion"] == before["research"]["ComputeQuotaVersion"] + 1
+    assert after["serving"] == before["serving"]
+    assert after["policy"] == before["policy"]
+
+
+def deployed(builder: Builder, folder: Path, head: Assembly) -> None:
+    cdk: Any = WithPlaceholder(InProcessCdk(Aws(builder.there, folder)), "lab")
+    person, source = Person(), Source(assembly=head, side=Side(label="working tree"))
+    deployment = Deployment(aws=reading, head=source, cdk=cdk, person=person, pause=lambda _: None)
+    assert deployment.run(), (person.told, person.shown[0].refusals)
+
+
 def go_back(builder: Builder, found: Takeover) -> None:
     """Delete the stacks of a takeover in the order that its plan names."""
     mark = "  aws cloudformation delete-stack --stack-name "
@@ -665,6 +697,295 @@ def test_a_plan_without_an_answer_is_none(call: str, code: str) -> None:
     aws, _ = scripted.asked(**{**ANSWERS, call: Fails(code, "no", 403)})
     with pytest.raises(NotAnswered, match=call.replace("_", ":")):
         planned(aws, HEAD, "ml-cluster")
+
+
+EKS_PLACE = {"ClusterName": scripted.EKS}
+OPERATOR = "amazon-sagemaker-hyperpod-training-operator"
+CONFIG = {
+    "ComputeQuotaResources": [{"InstanceType": "ml.p5.48xlarge", "Count": 2}],
+    "ResourceSharingConfig": {"Strategy": "LendAndBorrow", "BorrowLimit": 60},
+    "PreemptTeamTasks": "Never",
+}
+GOVERNED: dict[str, Any] = {
+    "Policy": {
+        "Type": POLICY,
+        "Properties": {
+            "ClusterArn": {"Fn::GetAtt": ["Cluster", "ClusterArn"]},
+            "Name": "policy",
+            "Description": "",
+            "SchedulerConfig": {"PriorityClasses": [{"Name": "training", "Weight": 80}], "FairShare": "Enabled"},
+        },
+    },
+    "Quota": {
+        "Type": QUOTA,
+        "Properties": {
+            "ClusterArn": {"Fn::GetAtt": ["Cluster", "ClusterArn"]},
+            "Name": "research-quota",
+            "ComputeQuotaTarget": {"TeamName": "research", "FairShareWeight": 50},
+            "ComputeQuotaConfig": CONFIG,
+        },
+    },
+}
+BESIDE: dict[str, Any] = {
+    **GOVERNED,
+    "Operator": {"Type": ADD_ON, "Properties": {**EKS_PLACE, "AddonName": OPERATOR, "ResolveConflicts": "OVERWRITE"}},
+    "Pods": {
+        "Type": ASSOCIATION,
+        "Properties": {
+            **EKS_PLACE,
+            "Namespace": "aws-hyperpod",
+            "ServiceAccount": "controller",
+            "RoleArn": {"Fn::GetAtt": ["Other", "Arn"]},
+        },
+    },
+    "Entry": {"Type": "AWS::EKS::AccessEntry", "Properties": {**EKS_PLACE, "PrincipalArn": scripted.ADMIN}},
+    # of a role that is still to be made, which nobody let in
+    "Kubectl": {
+        "Type": "AWS::EKS::AccessEntry",
+        "Properties": {**EKS_PLACE, "PrincipalArn": {"Fn::GetAtt": ["Other", "Arn"]}},
+    },
+    "Other": {"Type": "AWS::IAM::Role", "Properties": {}},
+}
+POLICY_ARN = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:cluster-scheduler-config/abc123abc123"
+QUOTA_ARN = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:compute-quota/def456def456"
+POD_ARN = f"arn:aws:eks:{REGION}:{ACCOUNT}:podidentityassociation/{scripted.EKS}/a-1"
+
+
+def policy_row(**more: Any) -> dict[str, Any]:
+    row = {"ClusterSchedulerConfigArn": POLICY_ARN, "Name": "policy", "Status": "Created", **more}
+    return {"ClusterSchedulerConfigSummaries": [row]}
+
+
+def quota_row(**more: Any) -> dict[str, Any]:
+    row = {"ComputeQuotaArn": QUOTA_ARN, "Name": "research-quota", "Status": "Updated", **more}
+    return {"ComputeQuotaSummaries": [{**row, "ComputeQuotaTarget": {"TeamName": "research"}}]}
+
+
+def add_on(**more: Any) -> dict[str, Any]:
+    found = {"clusterName": scripted.EKS, "addonName": OPERATOR, "addonVersion": "v1.2.0-eksbuild.1", **more}
+    return {"eks_DescribeAddon": {"addon": found}}
+
+
+STAND: dict[str, Any] = {
+    "cloudformation_ListStackResources": GONE,
+    "cloudformation_DescribeStackResources": GONE,
+    "sagemaker_ListClusterSchedulerConfigs": policy_row(),
+    "sagemaker_ListComputeQuotas": quota_row(),
+    "sagemaker_DescribeClusterSchedulerConfig": {
+        "ClusterSchedulerConfigArn": POLICY_ARN,
+        "Name": "policy",
+        "SchedulerConfig": {
+            "PriorityClasses": [{"Name": "training", "Weight": 80}],
+            "FairShare": "Enabled",
+            "IdleResourceSharing": "Disabled",
+        },
+    },
+    "sagemaker_DescribeComputeQuota": {
+        "ComputeQuotaArn": QUOTA_ARN,
+        "Name": "research-quota",
+        "ActivationState": "Enabled",
+        "ComputeQuotaTarget": {"TeamName": "research", "FairShareWeight": 50},
+        "ComputeQuotaConfig": CONFIG,
+    },
+    "sagemaker_ListTags": {"Tags": [{"Key": "aws:cloudformation:stack-id", "Value": "a"}]},
+    **add_on(),
+    "eks_ListPodIdentityAssociations": {"associations": [{"associationArn": POD_ARN, "associationId": "a-1"}]},
+    "eks_DescribePodIdentityAssociation": {
+        "association": {
+            "clusterName": scripted.EKS,
+            "namespace": "aws-hyperpod",
+            "serviceAccount": "controller",
+            "roleArn": "arn:aws:iam::111122223333:role/hpto",
+        }
+    },
+    "eks_DescribeAccessEntry": {
+        "accessEntry": {
+            "clusterName": scripted.EKS,
+            "principalArn": scripted.ADMIN,
+            "type": "STANDARD",
+            "kubernetesGroups": ["on-call"],
+            "tags": {"team": "ml"},
+        }
+    },
+    "eks_ListAssociatedAccessPolicies": {"associatedAccessPolicies": []},
+}
+
+
+def planned_beside(resources: dict[str, Any], **more: Any) -> Takeover:
+    (stack,) = HEAD.stacks
+    groups = [{**each, "ExecutionRole": scripted.ROLE_ARN} for each in GROUPS]
+    cluster = {"Type": "AWS::SageMaker::Cluster"}
+    cluster["Properties"] = {"ClusterName": "ml-cluster", "InstanceGroups": groups}  # type: ignore[assignment]
+    head = replace(HEAD, stacks=(replace(stack, template={"Resources": {"Cluster": cluster, **resources}}),))
+    aws, _ = scripted.asked(**{**ANSWERS, **STAND, **more})
+    return planned(aws, head, "ml-cluster")
+
+
+def test_what_stands_is_taken_in_the_words_of_the_template() -> None:
+    """And without what AWS adds to it; what only a person makes comes along, so that it is seen to go."""
+    found = planned_beside(BESIDE)
+    assert [[each.id for each in step] for step in found.steps] == [
+        [scripted.CLUSTER_ARN],
+        [POLICY_ARN, QUOTA_ARN],
+        [f"{scripted.EKS}|{OPERATOR}", f"{scripted.ADMIN}|{scripted.EKS}", POD_ARN],
+    ]
+    bodies = {each.logical_id: each.body["Properties"] for each in found.taken}
+    assert {name: bodies[name] for name in GOVERNED} == {name: each["Properties"] for name, each in GOVERNED.items()}
+    assert bodies["Operator"] == BESIDE["Operator"]["Properties"]
+    assert bodies["Pods"] == {
+        **BESIDE["Pods"]["Properties"],
+        "RoleArn": "arn:aws:iam::111122223333:role/hpto",
+    }
+    assert bodies["Entry"] == {
+        **BESIDE["Entry"]["Properties"],
+        "KubernetesGroups": ["on-call"],
+        "Tags": [{"Key": "team", "Value": "ml"}],
+    }
+    assert {each.body["DeletionPolicy"] for each in found.taken} == {"Retain"}
+    # the stack of this test says too little of the cluster itself
+    assert [each for each in found.refusals if not each.startswith("AWS::SageMaker::Cluster ")] == []
+
+
+def test_what_does_not_stand_is_left_to_the_deployment() -> None:
+    gone = Fails("ResourceNotFoundException", "none", 404)
+    found = planned_beside(
+        BESIDE,
+        eks_DescribeAddon=gone,
+        eks_DescribeAccessEntry=gone,
+        eks_ListPodIdentityAssociations={"associations": []},
+        sagemaker_ListClusterSchedulerConfigs={"ClusterSchedulerConfigSummaries": []},
+        sagemaker_ListComputeQuotas={"ComputeQuotaSummaries": []},
+    )
+    assert [each.type for each in found.taken] == ["AWS::SageMaker::Cluster"]
+
+
+_ADD_ON_HERE = f"the add-on {OPERATOR} of {scripted.EKS}"
+_KEEP = "write it into eks.existing.installed_addons to use it as it is, or take that out of it first"
+REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "a role of the add-on": (
+        BESIDE,
+        add_on(serviceAccountRoleArn="arn:aws:iam::111122223333:role/irsa"),
+        (
+            f"{_ADD_ON_HERE}: ServiceAccountRoleArn is arn:aws:iam::111122223333:role/irsa, and the environment's is"
+            f" none; what its pods make of another one is not known: {_KEEP}"
+        ),
+    ),
+    "values of the add-on": (
+        BESIDE,
+        add_on(configurationValues='{"replicaCount": 2}'),
+        (
+            f'{_ADD_ON_HERE}: ConfigurationValues is {{"replicaCount": "2"}}, and the environment\'s is none; what its'
+            f" pods make of another one is not known: {_KEEP}"
+        ),
+    ),
+    "associations of the add-on": (
+        BESIDE,
+        add_on(podIdentityAssociations=[POD_ARN]),
+        (
+            f"{_ADD_ON_HERE}: PodIdentityAssociations are its own ({POD_ARN}), and an environment keeps them apart,"
+            f" where EKS takes each service account once: {_KEEP}"
+        ),
+    ),
+    "an association that an add-on owns": (
+        BESIDE,
+        {
+            "eks_ListPodIdentityAssociations": {
+                "associations": [{"associationArn": POD_ARN, "associationId": "a-1", "ownerArn": "arn:aws:eks:a"}]
+            }
+        },
+        (
+            f"the pod identity association {POD_ARN} of aws-hyperpod/controller: OwnerArn is arn:aws:eks:a, and what an"
+            " add-on owns goes with it: write the add-on into eks.existing.installed_addons"
+        ),
+    ),
+    "another name of the policy": (
+        BESIDE,
+        {"sagemaker_ListClusterSchedulerConfigs": policy_row(Name="theirs")},
+        (
+            f"the cluster policy {POLICY_ARN}: Name is theirs, and the file calls it policy, which SageMaker never"
+            " changes: set task_governance.policy_name to theirs"
+        ),
+    ),
+    "another name of a quota": (
+        BESIDE,
+        {"sagemaker_ListComputeQuotas": quota_row(Name="theirs")},
+        (
+            f"the compute quota {QUOTA_ARN}: Name is theirs, and the file calls it research-quota, which SageMaker"
+            " never changes: set quota_name of the team in task_governance.teams to theirs"
+        ),
+    ),
+    "a quota that failed": (
+        BESIDE,
+        {"sagemaker_ListComputeQuotas": quota_row(Status="UpdateFailed")},
+        (
+            f"the compute quota research-quota ({QUOTA_ARN}): Status is UpdateFailed: wait until it is Created or"
+            " Updated, or repair it"
+        ),
+    ),
+    "a region without the type": (
+        {**BESIDE, "Policy": {**GOVERNED["Policy"], "Type": "Custom::ClusterSchedulerConfig"}},
+        {},
+        (
+            f"the cluster policy policy ({POLICY_ARN}): the environment makes it by Custom::ClusterSchedulerConfig,"
+            " which CloudFormation does not import, and a second one SageMaker refuses: remove task_governance, and it"
+            " stays as it is; in a region whose CloudFormation has the type, provider: native may do"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_deployment_would_do_without_knowing(name: str) -> None:
+    resources, answers, said = REFUSED[name]
+    found = planned_beside(resources, **answers)
+    assert (found.refusals, found.taken) == ((said,), ())
+
+
+def test_everything_that_refuses_is_said_at_once() -> None:
+    answers = {**REFUSED["another name of a quota"][1], **REFUSED["values of the add-on"][1]}
+    assert len(planned_beside(BESIDE, **answers).refusals) == 2
+
+
+@pytest.mark.parametrize("code", ["AccessDeniedException", "ThrottlingException"])
+@pytest.mark.parametrize("call", [each for each in STAND if not each.startswith("cloudformation")])
+def test_a_plan_without_an_answer_about_what_stands_is_none(call: str, code: str) -> None:
+    with pytest.raises(NotAnswered, match=call.replace("_", ":")):
+        planned_beside(BESIDE, **{call: Fails(code, "no", 403)})
+
+
+def test_a_type_that_cloudformation_does_not_import() -> None:
+    """The cluster stays imported, and nothing of the policy has changed: there is a way on without it."""
+    says = "ResourceTypes [AWS::SageMaker::ComputeQuota] are not supported for Import"
+    found = planned_beside(GOVERNED)
+    made: list[str] = []
+
+    def create(params: Any) -> Any:
+        made.append(params["ResourcesToImport"][0]["ResourceType"])
+        return Fails("ValidationError", says) if made[-1] == POLICY else {"Id": "a"}
+
+    aws, _ = scripted.asked(
+        **{
+            **ANSWERS,
+            "cloudformation_CreateChangeSet": create,
+            "cloudformation_DescribeStacks": {"Stacks": [{"StackName": "lab", "StackStatus": "IMPORT_COMPLETE"}]},
+            "cloudformation_DeleteChangeSet": {},
+        }
+    )
+    told: list[str] = []
+    assert not Import(aws=aws, say=told.append, pause=lambda _: None).run(found)
+    assert made == ["AWS::SageMaker::Cluster", POLICY]
+    assert told[2:4] == [
+        f"lab-hyperpod: imports {POLICY} {POLICY_ARN} (policy)",
+        f"lab-hyperpod: imports {QUOTA} {QUOTA_ARN} (research-quota)",
+    ]
+    assert says in told[4]
+    assert told[5:] == [
+        (
+            "lab-hyperpod: AWS::SageMaker::ClusterSchedulerConfig and AWS::SageMaker::ComputeQuota are not in"
+            " CloudFormation's list of types that it imports, and nothing of them has changed. To go on without: remove"
+            " task_governance from the file, and run the same command again"
+        )
+    ]
 
 
 def test_a_plan_of_half_an_answer_is_none() -> None:

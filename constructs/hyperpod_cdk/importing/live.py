@@ -334,7 +334,7 @@ def _read_eks(asking: Asking, draft: Draft, eks: EksClusterAnswer) -> None:
     if operators:
         draft.sections["operators"] = operators
     _read_provider(asking, draft, eks)
-    _read_entries(asking, eks)
+    _read_entries(asking, eks, is_takeover=draft.known.is_takeover)
     log.note(
         "lost",
         f"what is in Kubernetes on {eks.name} was not read: HyperPod's chart, claims, queues, jobs and RBAC",
@@ -376,7 +376,7 @@ def _read_provider(asking: Asking, draft: Draft, eks: EksClusterAnswer) -> None:
         draft.eks["existing"]["oidc_provider_arn"] = arn
 
 
-def _read_entries(asking: Asking, eks: EksClusterAnswer) -> None:
+def _read_entries(asking: Asking, eks: EksClusterAnswer, *, is_takeover: bool) -> None:
     aws = asking.aws
     names = asking.answer(
         f"the access entries of {eks.name}",
@@ -385,9 +385,11 @@ def _read_entries(asking: Asking, eks: EksClusterAnswer) -> None:
     )
     people = [str(name) for name in names or () if ":role/aws-service-role/" not in str(name)]
     if people:
+        # with an entry of the environment its role loses the way in where the environment goes
+        more = "; the takeover imports the entries of roles that you write here" if is_takeover else ""
         asking.log.note(
             "lost",
-            f"access entries of {eks.name} stay, and the file names none of them: {', '.join(sorted(people))}",
+            f"access entries of {eks.name} stay, and the file names none of them: {', '.join(sorted(people))}{more}",
             path="eks.admin_role_arns",
         )
 
