@@ -35,8 +35,8 @@ def synthesize(project: Path) -> NoReturn:
     except ToolMissingError as error:
         sys.exit(str(error))
     warm_up(*_BESIDE_NODE)
-    # jsii reads JSII_NODE when aws_cdk is first imported, and starts Node.js: what it loads takes longer than the rest
-    import cdk_nag  # noqa: F401, PLC0415 - the point is to import it here and now
+    # jsii reads JSII_NODE when aws_cdk is first imported, and starts Node.js
+    _load_rules()
 
     from hyperpod_cdk.config.extensions import ExtensionError, activate  # noqa: PLC0415 - as above
     from hyperpod_cdk_stacks import app  # noqa: PLC0415 - as above
@@ -51,3 +51,17 @@ def synthesize(project: Path) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def _load_rules() -> None:
+    """Start Node.js and have it load what cdk-nag's rules ask for, a hundred of CDK's modules, while Python imports.
+
+    Each rule loads the modules of its services when it first looks at a resource: here at one that none speaks of.
+    """
+    from aws_cdk import CfnResource, Stack  # noqa: PLC0415 - as above
+    from cdk_nag import AwsSolutionsChecks  # noqa: PLC0415 - as above
+    from constructs import RootConstruct  # noqa: PLC0415 - as above
+
+    stack = Stack(RootConstruct(), "Rules")
+    CfnResource(stack, "Resource", type="AWS::CloudFormation::WaitConditionHandle")
+    AwsSolutionsChecks().validate_scope(stack)
