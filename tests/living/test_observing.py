@@ -19,11 +19,13 @@ from botocore.model import ListShape, MapShape, StringShape, StructureShape
 from hyperpod_cdk.checks.policy import VERBS
 from hyperpod_cdk.living.model import Unread
 from hyperpod_cdk.living.observing.comparison import Observed, deviations
+from hyperpod_cdk.living.observing.happened import Happened
 from hyperpod_cdk.living.observing.model import Bundle, Filled, Member, Message, Operation, Times, Updated
 from hyperpod_cdk.living.observing.observe import bundle_of, observe
 from hyperpod_cdk.living.observing.pages import BundleError, read_bundle, schema_text, text
 from hyperpod_cdk.living.observing.redaction import Redactor, model_of
 from hyperpod_cdk.living.pages import as_json
+from hyperpod_cdk.templates.assembly import Assembly
 from tests.living.account import Account
 from tests.support.scripted_aws import Fails
 
@@ -422,3 +424,12 @@ def test_a_file_that_is_not_there_is_said_in_one_line(tmp_path: Path) -> None:
     os.truncate(tmp_path / "large.json", 1 << 30)
     with pytest.raises(BundleError, match=r"cannot be read: .*at most"):
         read_bundle(tmp_path / "large.json")
+
+
+def test_a_time_that_cannot_be_told_is_no_row() -> None:
+    happened = Happened(deployed=Assembly(environment="dev", stacks=()), redactor=Redactor())
+    ended = event("Eks", EKS, "CREATE_COMPLETE", 10)
+    ended["Timestamp"] = ended["Timestamp"].replace(tzinfo=None)
+    with pytest.raises(TypeError):
+        happened.read("dev-foundation", [ended, event("Eks", EKS, "CREATE_IN_PROGRESS", 0)])
+    assert happened.times == ()

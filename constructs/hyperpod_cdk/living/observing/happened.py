@@ -94,7 +94,9 @@ class Happened:
         elif here is not None and done.changes is not None:
             changed = {step for each in done.changes for step in each.schema_path[:2]}
             when = circumstance(here, action, changed)
-        self._seconds[kind, action, when].append(round((at - done.at).total_seconds(), 1))
+        # first: where that cannot be told there is no row of it
+        seconds = round((at - done.at).total_seconds(), 1)
+        self._seconds[kind, action, when].append(seconds)
         if done.action == "update" and here is not None and done.changes:
             self._updated(here, done.changes, "replaced" if done.is_replacement else "in place")
 
