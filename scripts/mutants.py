@@ -62,7 +62,11 @@ HOMES: Mapping[Path, Sequence[str]] = {
         "tests/handlers/test_quota_comparison.py",
         "tests/constructs/test_quota_gate.py",
     ),
-    SOURCES / "config" / "group_rules.py": ("tests/config/test_rules.py", "tests/stacks/test_both_doors.py"),
+    SOURCES / "config" / "group_rules.py": (
+        "tests/config/test_group_rules.py",
+        "tests/config/test_rules.py",
+        "tests/stacks/test_both_doors.py",
+    ),
 }
 """Where rules stand, a room or a module, with the tests that are to see what it says: its own, and what adapts it."""
 

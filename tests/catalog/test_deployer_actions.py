@@ -101,3 +101,52 @@ def test_a_feature_is_of_its_own_type_and_of_a_value_that_asks_for_it(feature: d
 def test_examples_of_arns(arn: str, generated: str, example: str | None) -> None:
     row = deployer_actions.Limitable(service="any", type="any", arn=arn, generated=generated)
     assert row.example("a", partition="aws", region="us-east-1", account="111122223333") == example
+
+
+def test_a_type_is_found_by_the_name_that_templates_say() -> None:
+    for name in ("AWS::SageMaker::Cluster", "AWS::S3::Bucket", deployer_actions.CUSTOM_RESOURCE):
+        found = deployer_actions.resource_type(name)
+        assert found is not None
+        assert found.name == name
+    custom = deployer_actions.resource_type("Custom::HyperPodQuotaGate")
+    assert custom is not None
+    assert custom.name == deployer_actions.CUSTOM_RESOURCE
+    assert deployer_actions.resource_type("AWS::Moon::Base") is None
+    assert deployer_actions.resource_type("Custom") is None
+
+
+def test_a_limit_is_of_the_actions_that_it_names() -> None:
+    assert deployer_actions.limit_of("moon:Land") is None
+    assert deployer_actions.limit_of("") is None
+    for limit in deployer_actions.LIMITS:
+        for action in {name for each in TYPES for name in each.actions if limit.actions.fullmatch(name)}:
+            found = deployer_actions.limit_of(action)
+            assert found is not None
+            assert found.actions.fullmatch(action)
+            assert deployer_actions.limit_of(f"not-{action}") is None
+
+
+@pytest.mark.parametrize(
+    ("properties", "asks"),
+    [
+        ({"Groups": [{"Image": "own"}]}, True),
+        ({"Groups": [{"Image": "default"}, {"Image": "own"}]}, True),
+        ({"Groups": [{"Image": "own"}, {"Image": "default"}]}, True),
+        ({"Groups": [{"Image": "default"}, {"Image": None}, {}, "text", None]}, False),
+        ({"Groups": []}, False),
+        ({"Groups": "own"}, False),
+        ({"Groups": {"Image": "own"}}, True),
+        ({"Groups": {"Image": {"Fn::If": ["A", "own", "default"]}}}, True),
+        ({"Image": "own"}, False),
+    ],
+)
+def test_a_feature_is_looked_for_in_every_item(properties: dict[str, Any], *, asks: bool) -> None:
+    feature = deployer_actions.Feature(
+        name="AWS::Moon::Base",
+        property="Groups.Image",
+        default="default",
+        certain=(),
+        actions=(),
+        **{key: "" for key in FEATURES[0].__dict__ if key not in {"name", "property", "default", "certain", "actions"}},
+    )
+    assert feature.is_in("AWS::Moon::Base", properties) is asks

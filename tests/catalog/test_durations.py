@@ -76,3 +76,31 @@ def test_waits_are_those_of_the_schemas(registry_schema: Callable[[str], Any]) -
 
 def test_what_has_a_range_is_not_only_waited_for() -> None:
     assert durations.types().isdisjoint(durations.WAITS)
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "action", "low", "high"),
+    [
+        # over every circumstance: from the shortest of any to the longest of any
+        ("AWS::EKS::Cluster", "update", 3, 25),
+        # one without the circumstance has no row of its own, and takes as long as types that have none
+        ("AWS::Lambda::Function", "create", 0.05, 1.5),
+        ("AWS::FSx::FileSystem", "create", 5, 60),
+        ("AWS::FSx::FileSystem", "delete", 2, 10),
+    ],
+)
+def test_the_widest_range_holds_every_circumstance(resource_type: str, action: Action, low: float, high: float) -> None:
+    found = durations.widest(resource_type, action)
+    assert (found.low, found.high) == (low, high)
+    circumstances = {
+        row.get("when", "") for row in _data.load("durations")["durations"] if row["type"] == resource_type
+    }
+    told = [durations.duration(resource_type, action, when=when) for when in {"", *circumstances}]
+    assert (min(each.low for each in told), max(each.high for each in told)) == (low, high)
+    assert set(found.source.split("; ")) == {part for each in told for part in each.source.split("; ")}
+    assert set(found.unsure.split("; ")) == ({part for each in told for part in each.unsure.split("; ")} - {""} or {""})
+
+
+def test_without_a_row_the_widest_range_is_the_default() -> None:
+    assert durations.widest("AWS::Nobody::Knows", "create") == durations.OTHERS
+    assert durations.widest("AWS::EKS::Nobody", "delete") == durations.OTHERS

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from hyperpod_cdk.catalog.iam_matching import (
+    listed,
     matches,
     matches_action,
     names_action,
@@ -60,3 +63,38 @@ def test_not_action_speaks_of_all_others() -> None:
         False,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "names"),
+    [
+        ({"Action": "ec2:CreateVpc"}, True),
+        ({"Action": ["s3:*", "EC2:create*"]}, True),
+        ({"Action": ["s3:*", "ec2:DeleteVpc"]}, False),
+        ({"Action": []}, False),
+        ({"Action": None}, False),
+        ({}, False),
+        ({"NotAction": "s3:*"}, True),
+        ({"NotAction": "ec2:*"}, False),
+        ({"NotAction": []}, True),
+    ],
+)
+def test_a_statement_speaks_of_what_it_lists(statement: dict[str, Any], *, names: bool) -> None:
+    assert names_action(statement, "ec2:CreateVpc") is names
+
+
+@pytest.mark.parametrize(
+    ("value", "items"),
+    [
+        (None, []),
+        ([], []),
+        ("", [""]),
+        ("a", ["a"]),
+        (["a", "b"], ["a", "b"]),
+        (("a",), ["a"]),
+        ({"Ref": "A"}, [{"Ref": "A"}]),
+    ],
+)
+def test_one_value_is_a_list_of_one(value: object, items: list[object]) -> None:
+    assert listed(value) == items
+    assert listed(value) is not value

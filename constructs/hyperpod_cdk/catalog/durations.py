@@ -75,9 +75,8 @@ def types() -> frozenset[str]:
 
 def widest(resource_type: str, action: Action) -> Duration:
     """Give the range over all circumstances of a type, for whoever does not know in which it was."""
-    rows = [each for (kind, what, _), each in _rows().items() if (kind, what) == (resource_type, action)]
-    if not rows:
-        return OTHERS
+    special = [each for (kind, what, _), each in _rows().items() if (kind, what) == (resource_type, action)]
+    rows = [duration(resource_type, action), *special]
     return Duration(
         low=min(each.low for each in rows),
         high=max(each.high for each in rows),
