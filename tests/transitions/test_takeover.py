@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 from hyperpod_cdk import cli
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.checks.policy import policy_of
 from hyperpod_cdk.handlers.quota_gate.reading import Own
 from hyperpod_cdk.importing.draft import Known
 from hyperpod_cdk.importing.run import Place, imported_living
@@ -811,14 +813,25 @@ STAND: dict[str, Any] = {
 }
 
 
-def planned_beside(resources: dict[str, Any], **more: Any) -> Takeover:
+def head_beside(resources: dict[str, Any]) -> Assembly:
+    """Give stacks that put the cluster and ``resources`` into one, its groups under a role of their own."""
     (stack,) = HEAD.stacks
     groups = [{**each, "ExecutionRole": scripted.ROLE_ARN} for each in GROUPS]
-    cluster = {"Type": "AWS::SageMaker::Cluster"}
-    cluster["Properties"] = {"ClusterName": "ml-cluster", "InstanceGroups": groups}  # type: ignore[assignment]
-    head = replace(HEAD, stacks=(replace(stack, template={"Resources": {"Cluster": cluster, **resources}}),))
+    properties = {"ClusterName": "ml-cluster", "InstanceGroups": groups}
+    found = {"Cluster": {"Type": "AWS::SageMaker::Cluster", "Properties": properties}, **resources}
+    return replace(HEAD, stacks=(replace(stack, template={"Resources": found}),))
+
+
+def planned_beside(resources: dict[str, Any], **more: Any) -> Takeover:
     aws, _ = scripted.asked(**{**ANSWERS, **STAND, **more})
-    return planned(aws, head, "ml-cluster")
+    return planned(aws, head_beside(resources), "ml-cluster")
+
+
+def test_all_that_is_asked_is_in_the_policy_of_the_verb() -> None:
+    aws, session = scripted.asked(**{**ANSWERS, **STAND})
+    assert planned(aws, head_beside(BESIDE), "ml-cluster").taken
+    allowed = {action for each in policy_of("import --takeover")["Statement"] for action in each["Action"]}
+    assert {call for call, _ in session.asked} - allowed <= {"sts:GetCallerIdentity"}
 
 
 def test_what_stands_is_taken_in_the_words_of_the_template() -> None:
@@ -939,6 +952,30 @@ def test_what_a_deployment_would_do_without_knowing(name: str) -> None:
     resources, answers, said = REFUSED[name]
     found = planned_beside(resources, **answers)
     assert (found.refusals, found.taken) == ((said,), ())
+
+
+_THEIRS = (
+    " belongs to the CloudFormation stack theirs already, which has to confirm first: give it DeletionPolicy: Retain"
+    " there, then take it out of that template"
+)
+
+
+def test_what_another_stack_owns_may_stay_there() -> None:
+    """The cluster has to go; for all else there is a field of the file that leaves it."""
+    row = {"StackName": "theirs", "ResourceStatus": "CREATE_COMPLETE", "LogicalResourceId": "A", "ResourceType": "A"}
+    owned = {"StackResources": [{**row, "Timestamp": datetime(2026, 11, 1, tzinfo=UTC)}]}
+    found = planned_beside(BESIDE, cloudformation_DescribeStackResources=owned)
+    assert [each for each in found.refusals if _THEIRS in each] == [
+        f"{scripted.CLUSTER_ARN}{_THEIRS}",
+        f"{POLICY_ARN}{_THEIRS}. To leave it there: remove task_governance from the file",
+        f"{QUOTA_ARN}{_THEIRS}. To leave it there: remove task_governance from the file",
+        f"{scripted.EKS}|{OPERATOR}{_THEIRS}. To leave it there: write the add-on into eks.existing.installed_addons",
+        (
+            f"{scripted.ADMIN}|{scripted.EKS}{_THEIRS}. To leave it there: remove the role from eks.admin_role_arns or"
+            " member_role_arns"
+        ),
+        f"{POD_ARN}{_THEIRS}. To leave it there: write its add-on into eks.existing.installed_addons",
+    ]
 
 
 def test_everything_that_refuses_is_said_at_once() -> None:
