@@ -133,8 +133,8 @@ def import_(
     what AWS did not answer: "passed" in the JSON output is then null, and with --strict the exit code is 1.
 
     Nothing in AWS is changed, with one exception: if the file already exists, --takeover imports the cluster, its
-    execution role and the role of Karpenter unchanged into CloudFormation, after it shows a plan and you type the
-    name of the cluster.
+    roles and what the environment would create beside it (add-ons, access entries, cluster policy, compute quotas)
+    unchanged into CloudFormation, after it shows a plan and you type the name of the cluster.
     The next deployment then changes what is different in the file. --takeover is refused if that would replace
     anything. If it was interrupted, run the same command again to continue.
     """
