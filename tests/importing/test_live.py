@@ -26,7 +26,7 @@ from hyperpod_cdk.importing.model import Imported, schema_text
 from hyperpod_cdk.importing.run import Place, imported_living
 from tests.importing import standing_cluster as there
 from tests.support.assembly import PROJECT
-from tests.support.scripted_aws import ACCOUNT, Fails
+from tests.support.scripted_aws import ACCOUNT, REGION, Fails
 
 SAYS: dict[str, Any] = yaml.load((Path(__file__).parent / "live_says.yaml").read_text("utf-8"), yaml.CSafeLoader)
 
@@ -419,7 +419,7 @@ def test_a_takeover_says_what_becomes_of_teams(region: str, more: dict[str, Any]
     log = Log()
     draft = Draft(Known(name="lab", is_takeover=True), log, hyperpod={"autoscaling": "karpenter"})
     aws, _ = there.asked(**more)
-    read_teams(Asking(aws=aws, log=log), draft, there.CLUSTER_ARN.replace(there.REGION, region))
+    read_teams(Asking(aws=aws, log=log), draft, there.CLUSTER_ARN.replace(REGION, region))
     assert said in [f"{each.weight} {each.message}" for each in log.notes]
     assert ("task_governance" in draft.sections) is (region == "us-east-1")
 

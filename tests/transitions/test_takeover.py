@@ -29,7 +29,7 @@ from hyperpod_cdk.review.model import Effect, Side
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.templates.assembly import Assembly, Stack, read_assembly
 from hyperpod_cdk.templates.difference import compare
-from hyperpod_cdk.transitions.run import Deployment
+from hyperpod_cdk.transitions.run import Deployment, Destruction
 from hyperpod_cdk.transitions.takeover import Import, Takeover, lines, planned
 from tests.importing import standing_cluster as scripted
 from tests.importing.test_built import EKS, NODES, SUBNETS, Builder, builder
@@ -397,6 +397,14 @@ def test_a_quota_is_the_file_s_from_then_on(builder: Builder, tmp_path: Path) ->
     assert after["research"]["ComputeQuotaVersion"] == before["research"]["ComputeQuotaVersion"] + 1
     assert after["serving"] == before["serving"]
     assert after["policy"] == before["policy"]
+
+    # and it goes with the environment, in an order that SageMaker takes
+    unprotected = written(tmp_path / "more", lambda text: f"{text}deletion_protection: false\n")
+    deployed(builder, tmp_path / "more", unprotected)
+    person, source = Person(), Source(assembly=unprotected, side=Side(label="working tree"))
+    assert Destruction(aws=reading, head=source, person=person, pause=lambda _: None).run(), person.told
+    assert stacks(builder) == {}
+    assert {"policy", "research", "serving", "amazon-sagemaker-hyperpod-taskgovernance"} & set(beside(builder)) == set()
 
 
 def deployed(builder: Builder, folder: Path, head: Assembly) -> None:

@@ -260,7 +260,7 @@ class Eks(Section):
         description=(
             "IAM roles that administer the cluster; an access entry is created for each. No other identity"
             " has access, not even the one that deploys; without this field, validate warns. With existing:"
-            " roles that do not have an access entry yet."
+            " roles that do not have an access entry yet, or whose entry 'hyperpod-cdk import --takeover' imports."
         ),
         examples=[[ROLE_ARN.example]],
     )

@@ -119,7 +119,7 @@ def _matched(stated: Any, actual: Any) -> Any:
     return stated if actual is None and stated in _NOTHING else actual
 
 
-_NOTHING: Final = (None, "", [], {}, 0, "Disabled")
+_NOTHING: Final[tuple[Any, ...]] = (None, "", [], {}, 0, "Disabled")
 """What says that nothing is there, or that a switch is off that is off by itself: IdleResourceSharing of a policy, and
 the accelerators that SageMaker adds to a quota of vCPU or memory."""
 

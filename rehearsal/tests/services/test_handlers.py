@@ -66,6 +66,12 @@ def delete(world: Any, resource_type: str, made: ResourceResult, properties: dic
         handler(resource_type).delete(request(world, resource_type, properties, physical_id=made.physical_id))
 
 
+def found_again(world: Any, resource_type: str, made: ResourceResult, properties: dict[str, Any], *keys: str) -> bool:
+    """Say whether an import finds what was made, by the ``keys`` of its identifier, with the same id and attributes."""
+    identifier = {key: str({**properties, **made.attributes}[key]) for key in keys}
+    return handler(resource_type).read(request(world, resource_type, {}), identifier) == made
+
+
 def all_or_nothing(properties: dict[str, Any]) -> dict[str, Any]:
     """Take continuous provisioning from a cluster's properties."""
     return {key: value for key, value in properties.items() if key != "NodeProvisioningMode"}
@@ -134,6 +140,7 @@ class TestAddon:
         before = {"ClusterName": "prod-eks", "AddonName": "vpc-cni"}
         made = create(world, self.TYPE, before)
         assert made.physical_id == "prod-eks|vpc-cni"
+        assert found_again(world, self.TYPE, made, before, "ClusterName", "AddonName")
         assert made.attributes["Arn"].startswith("arn:aws:eks:us-east-1:123456789012:addon/prod-eks/vpc-cni/")
         after = {**before, "AddonVersion": "v1.21.0-eksbuild.1", "Tags": [{"Key": "a", "Value": "1"}]}
         update(world, self.TYPE, made, before, after)
@@ -182,6 +189,7 @@ class TestAccessEntry:
         before = self.properties(principal, self.ADMIN)
         made = create(world, self.TYPE, before)
         assert made.physical_id == f"{principal}|prod-eks"
+        assert found_again(world, self.TYPE, made, before, "PrincipalArn", "ClusterName")
         assert ":access-entry/prod-eks/role/" in made.attributes["AccessEntryArn"]
         after = self.properties(principal, self.VIEW, KubernetesGroups=["viewers"])
         update(world, self.TYPE, made, before, after)
@@ -204,6 +212,7 @@ class TestPodIdentityAssociation:
         made = create(world, self.TYPE, before)
         assert made.physical_id == made.attributes["AssociationArn"]
         assert made.physical_id.endswith(made.attributes["AssociationId"])
+        assert found_again(world, self.TYPE, made, before, "AssociationArn")
         after = {**before, "RoleArn": second}
         update(world, self.TYPE, made, before, after)
         names = {"clusterName": "prod-eks", "associationId": made.attributes["AssociationId"]}
@@ -305,6 +314,8 @@ class TestPolicies:
         before = {"Name": "prod", "ClusterArn": cluster_arn, "SchedulerConfig": {"FairShare": "Enabled"}}
         made = create(world, kind, before)
         assert made.physical_id == made.attributes["ClusterSchedulerConfigArn"]
+        assert found_again(world, kind, made, before, "ClusterSchedulerConfigArn")
+        assert found_again(world, kind, made, before, "ClusterSchedulerConfigId")
         assert (made.attributes["ClusterSchedulerConfigVersion"], made.attributes["Status"]) == (1, "Created")
         after = {**before, "SchedulerConfig": {"FairShare": "Disabled"}}
         assert update(world, kind, made, before, after).attributes["ClusterSchedulerConfigVersion"] == 2
@@ -322,6 +333,7 @@ class TestPolicies:
         }
         made = create(world, kind, before)
         assert made.physical_id == made.attributes["ComputeQuotaArn"]
+        assert found_again(world, kind, made, before, "ComputeQuotaArn")
         names = [item["metadata"]["name"] for item in kubernetes_store.objects(world.context, "prod-eks")]
         assert "hyperpod-ns-research" in names
         after = {**before, "Description": "ours"}
