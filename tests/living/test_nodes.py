@@ -133,7 +133,7 @@ class TestList:
         [((), "No node is listed; wanted: 6."), (("--group", "h100"), "No node is listed; wanted: 4.")],
     )
     def test_no_node_is_no_proof_that_all_is_well(self, run: Runs, words: tuple[str, ...], said: str) -> None:
-        empty = {"ClusterNodeSummaries": []}
+        empty: dict[str, Any] = {"ClusterNodeSummaries": []}
         done = run("list", *words, aws=script(sagemaker_ListClusterNodes=empty))
         assert (done.exit_code, done.stdout) == (0, f"dev: {said}\n")
         assert run("list", *words, "--strict", aws=script(sagemaker_ListClusterNodes=empty)).exit_code == 1
@@ -149,7 +149,7 @@ class TestList:
     def test_a_state_that_aws_adds_is_never_clean(self, run: Runs, verb: tuple[str, ...]) -> None:
         strange = {"Status": "Quarantined", "Message": ""}
         node = {**script()["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"][0], "InstanceStatus": strange}
-        more = {"sagemaker_ListClusterNodes": {"ClusterNodeSummaries": [node]}}
+        more: dict[str, Any] = {"sagemaker_ListClusterNodes": {"ClusterNodeSummaries": [node]}}
         done = run(*verb, "--format", "json", aws=script(**more, sagemaker_DescribeClusterNode={"NodeDetails": node}))
         found = json.loads(done.stdout)
         assert (found["passed"], [each["reason"] for each in found["skipped"]]) == (

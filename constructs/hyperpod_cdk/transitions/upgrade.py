@@ -176,7 +176,7 @@ class _Upgrade:
             last = back.date() + timedelta(days=kubernetes.ROLLBACK_DAYS)
             if last >= self._today:
                 says = f"{says}; EKS takes it back one minor until {last}"
-        is_old = kubernetes.is_newer(newest, self._stands)
+        is_old: bool | None = kubernetes.is_newer(newest, self._stands)
         if self._ages.kubernetes is None and self._is_unread:
             says, is_old = f"{_OF_FILE}; {says}", None
         return Aged(what="Kubernetes", stands=self._stands, newest=newest, is_old=is_old, says=says)
