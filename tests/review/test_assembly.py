@@ -316,6 +316,10 @@ def test_yaml_with_short_forms() -> None:
         ),
         (f"a: {'[' * 1000}", "t: nested too deeply for a template"),
         (f'{{"a": {"[" * 100_000}', "t: nested too deeply for a template"),
+        *(
+            (written, "t: not a template: a number in it is infinite, none, or of too many digits")
+            for written in ('{"a": NaN}', '{"a": 1e999}', f'{{"a": [{"9" * 400}]}}', "a: .inf")
+        ),
         ("a: &a [*a]", "t: not a template: an alias stands inside of what it stands for"),
         (
             "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9)),

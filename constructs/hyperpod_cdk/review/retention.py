@@ -228,6 +228,10 @@ Of the workspace's: Amazon Managed Grafana API reference, CreateWorkspace, netwo
 _ENDS_BY: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ("OntapConfiguration", "SnapshotPolicy"): ("none", "no snapshots are taken any more"),
     ("", "MonitoringInterval"): ("0", "nothing is recorded of its operating system any more"),
+    ("SharedEnvironmentConfig", "FSxLustreDeletionPolicy"): (
+        "DeleteIfNotUsed",
+        "the file system of the restricted groups goes with the last of them, and its files with it",
+    ),
     ("", "ResolveConflicts"): ("OVERWRITE", "what somebody has set by hand is overwritten"),
     ("", "ACLName"): ("open-access", "clients need no password any more"),
 }

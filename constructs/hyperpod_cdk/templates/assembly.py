@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import operator
 import re
 from collections import Counter
@@ -552,6 +553,27 @@ def _refuse_endless(document: object, where: str) -> None:
         raise AssemblyError(f"{where}: not a template: an alias stands inside of what it stands for")
     if total > MOST_VALUES:
         raise AssemblyError(f"{where}: not a template: its aliases stand for more than {MOST_VALUES:,} values")
+    if not _is_finite(document):
+        raise AssemblyError(f"{where}: not a template: a number in it is infinite, none, or of too many digits")
+
+
+def _is_finite(document: object) -> bool:
+    """Whether every number can be compared with another one: JSON's are decimal, and no property needs 308 digits."""
+    seen: set[int] = set()
+    pending = [document]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict | list):
+            if id(item) not in seen:
+                seen.add(id(item))
+                pending += item.values() if isinstance(item, dict) else item
+        elif isinstance(item, int | float):
+            try:
+                if not math.isfinite(item):
+                    return False
+            except OverflowError:
+                return False
+    return True
 
 
 def _listed(value: object) -> list[Any]:

@@ -324,8 +324,14 @@ def _leading(name: str, type_: str, path: tuple[str, ...], value: str, account: 
     is_sink = path[-1] in _SINKS or (type_, path[-1]) in _SINKS_OF or (type_, path) in _SINKS_AT
     if is_sink and not TOKEN.search(value) and not _is_own(account, value):
         return f"{name} sends data to {value}, which no template holds"
-    if type_ == "AWS::S3::Bucket" and path[-4:] == _REPLICATION and not TOKEN.search(value):
+    return _replicated(name, path, value) if type_ == "AWS::S3::Bucket" else ""
+
+
+def _replicated(name: str, path: tuple[str, ...], value: str) -> str:
+    if path[-4:] == _REPLICATION and not TOKEN.search(value):
         return f"{name} is replicated to {value}, which no template holds"
+    if path[-2:] == ("AccessControlTranslation", "Owner") and value == "Destination":
+        return f"{name} gives its copies to the account of the bucket that they are in"
     return ""
 
 
