@@ -998,6 +998,54 @@ def test_a_plan_without_an_answer_about_what_stands_is_none(call: str, code: str
         planned_beside(BESIDE, **{call: Fails(code, "no", 403)})
 
 
+@pytest.mark.parametrize("is_deployed", [True, False])
+def test_a_stack_that_is_deployed_gives_nothing_on(is_deployed: bool) -> None:  # noqa: FBT001 - a case
+    """Its template would leave out all that the deployment has made there, and CloudFormation would delete it."""
+    arn = {"Fn::GetAtt": ["Cluster", "ClusterArn"]}
+    (first,) = head_beside({}).stacks
+    exported = {"Outputs": {"Arn": {"Value": arn, "Export": {"Name": "lab-hyperpod:Arn"}}}}
+    quota = {**GOVERNED["Quota"]["Properties"], "ClusterArn": {"Fn::ImportValue": "lab-hyperpod:Arn"}}
+    governed = {"Resources": {"Quota": {"Type": QUOTA, "Properties": quota}}}
+    head = replace(
+        HEAD,
+        stacks=(
+            replace(first, template={**first.template, **exported}),
+            replace(first, name="lab-platform", template=governed),
+        ),
+    )
+    others = [("Cluster", scripted.CLUSTER_ARN), *([("Waiter", "waiter")] if is_deployed else [])]
+    summaries = [
+        {
+            "LogicalResourceId": name,
+            "PhysicalResourceId": physical,
+            "ResourceType": "A",
+            "ResourceStatus": "CREATE_COMPLETE",
+            "LastUpdatedTimestamp": datetime(2026, 11, 1, tzinfo=UTC),
+        }
+        for name, physical in others
+    ]
+
+    def listed(params: Any) -> Any:
+        return {"StackResourceSummaries": summaries} if params["StackName"] == "lab-hyperpod" else GONE
+
+    stack = {"StackName": "lab-hyperpod", "StackStatus": "IMPORT_COMPLETE"}
+    answers = {**ANSWERS, **STAND, "cloudformation_ListStackResources": listed}
+    aws, _ = scripted.asked(**{**answers, "cloudformation_DescribeStacks": {"Stacks": [stack]}})
+    if not is_deployed:
+        found = planned(aws, head, "ml-cluster")
+        assert [(each.id, each.is_there, each.is_given) for each in found.open] == [
+            (scripted.CLUSTER_ARN, True, False),
+            (QUOTA_ARN, False, False),
+        ]
+        return
+    with pytest.raises(NotAnswered) as refused:
+        planned(aws, head, "ml-cluster")
+    assert refused.value.sentence == (
+        f"the stack lab-hyperpod stands already, and without the outputs of {scripted.CLUSTER_ARN}: a takeover begins"
+        " before the first deployment of the environment"
+    )
+
+
 def test_a_type_that_cloudformation_does_not_import() -> None:
     """The cluster stays imported, and nothing of the policy has changed: there is a way on without it."""
     says = "ResourceTypes [AWS::SageMaker::ComputeQuota] are not supported for Import"

@@ -361,10 +361,13 @@ def _as_it_stands(aws: Api, each: Taken, taken: Sequence[Taken]) -> Taken:
     if mine and mine[0].get("PhysicalResourceId") == each.id:
         (stack,) = aws.send("cloudformation", "describe_stacks", StackName=each.stack.name)["Stacks"]
         given = {row["OutputKey"] for row in stack.get("Outputs", ())}
-        return replace(each, is_there=True, is_given=set(each.outputs) <= given)
-    if any(row.get("PhysicalResourceId") != ours.get(row["LogicalResourceId"]) for row in rows):
+        each = replace(each, is_there=True, is_given=set(each.outputs) <= given)
+    # what else it holds the templates of an import would take out of it
+    is_deployed = any(row.get("PhysicalResourceId") != ours.get(row["LogicalResourceId"]) for row in rows)
+    if is_deployed and not (each.is_there and each.is_given):
+        lacks = f"the outputs of {each.id}" if each.is_there else each.id
         raise NotAnswered(
-            f"the stack {each.stack.name} stands already, and without {each.id}: a takeover begins before the first"
+            f"the stack {each.stack.name} stands already, and without {lacks}: a takeover begins before the first"
             " deployment of the environment"
         )
     return each
