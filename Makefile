@@ -36,7 +36,7 @@ rehearse: $(READY) ## deploy ENV (default prod) for real against the embedded AW
 	$(BIN)/hyperpod-cdk rehearse $(ENV)
 
 synth: $(READY) ## write ENV's CloudFormation to cdk.out
-	$(BIN)/cdk synth --quiet --context env=$(ENV)
+	$(BIN)/cdk synth "**" --quiet --context env=$(ENV)
 
 # three workers and a hundred child processes import the same: compiled once, whatever the shell has set
 test test-slow examples faults transitions: export PYTHONDONTWRITEBYTECODE :=

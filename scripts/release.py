@@ -239,7 +239,7 @@ def as_a_stranger() -> None:
             (folder, [str(python), "-m", "pip", *_ARGUMENTS, *wheels]),
             (folder, ["hyperpod-cdk", "new", "demo", "--with", "github"]),
             (folder / "demo", ["hyperpod-cdk", "validate"]),
-            (folder / "demo", ["hyperpod-cdk", "cdk", "synth", "--quiet", "-c", "env=prod"]),
+            (folder / "demo", ["hyperpod-cdk", "cdk", "synth", "**", "--quiet", "-c", "env=prod"]),
             (folder / "demo", ["hyperpod-cdk", "rehearse", "prod"]),
         ):
             print(f"$ {' '.join(words)}", flush=True)

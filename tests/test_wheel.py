@@ -184,7 +184,7 @@ def test_what_is_installed_makes_a_project_and_rehearses_it(wheel: Path, project
     run("git", *author, "commit", "--quiet", "--message", "First", folder=demo)
     assert "ok, 2 warnings" in run("hyperpod-cdk", "validate", folder=demo)
     assert "nothing failed" in run("hyperpod-cdk", "preflight", "prod", "--offline", folder=demo)
-    run("hyperpod-cdk", "cdk", "synth", "--quiet", "-c", "env=prod", folder=demo)
+    run("hyperpod-cdk", "cdk", "synth", "**", "--quiet", "-c", "env=prod", folder=demo)
     assert "NO CHANGE" in run("hyperpod-cdk", "review", "prod", "--base", "main", folder=demo)
     run("hyperpod-cdk", "templates", "--trusted", folder=demo)
     run("hyperpod-cdk", "bootstrap-policy", "prod", "--out", "policy.json", folder=demo)

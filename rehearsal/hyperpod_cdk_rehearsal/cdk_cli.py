@@ -23,8 +23,11 @@ class CdkCli:
     environment: Mapping[str, str]
 
     def synth(self, environment_file: Path, assembly: Path) -> str:
-        """Write the cloud assembly of one environment file to ``assembly``; no AWS, no credentials."""
-        arguments = ["synth", "--quiet", "--context", f"env={environment_file}", "--output", str(assembly)]
+        """Write the cloud assembly of one environment file to ``assembly``; no AWS, no credentials.
+
+        The CLI fails for errors of the stacks that are named to it only, and without a name none of a stage is.
+        """
+        arguments = ["synth", "**", "--quiet", "--context", f"env={environment_file}", "--output", str(assembly)]
         return self.run(arguments, aws=False)
 
     def run(self, arguments: Sequence[str], *, aws: bool = True) -> str:

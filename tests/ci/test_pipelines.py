@@ -44,6 +44,14 @@ def test_every_action_is_pinned_by_commit_with_its_version_beside_it() -> None:
     assert [action for action, pins in versions.items() if len(pins) > 1] == []
 
 
+@pytest.mark.parametrize("file", [*WORKFLOWS, GITLAB, PROJECT / "Makefile"], ids=lambda file: file.name)
+def test_synthesis_names_the_stacks_whose_errors_fail_it(file: Path) -> None:
+    """The CDK CLI looks at no stack of a stage that is not named (tests/rehearsal/test_isolation.py)."""
+    calls = [line for line in file.read_text(encoding="utf-8").splitlines() if "/cdk synth" in line]
+    assert [line for line in calls if '/cdk synth "**" ' not in line] == []
+    assert calls or file.name not in {"review.yaml", "deploy-environment.yaml", ".gitlab-ci.yml", "Makefile"}
+
+
 @pytest.mark.parametrize("file", [*WORKFLOWS, GITLAB], ids=lambda file: file.name)
 def test_every_call_of_the_command_is_one_it_understands(file: Path) -> None:
     calls = list(_calls(yaml.safe_load(file.read_text(encoding="utf-8"))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -114,3 +115,35 @@ def test_two_accounts_one_after_the_other(
     assert len(keys) == len(ACCOUNTS)
     assert state() == before
     assert os.environ["HOME"] == str(tmp_path / "home")
+
+
+WRONG_APP = """\
+import aws_cdk as cdk
+app = cdk.App(builtin_cloud_formation_validation=False)
+stack = cdk.Stack(cdk.Stage(app, "dev"), "network")
+cdk.CfnWaitConditionHandle(stack, "Handle")
+cdk.Annotations.of(stack).add_error("no network like this")
+app.synth()
+"""
+
+
+@pytest.mark.examples
+@pytest.mark.slow
+@pytest.mark.usefixtures("home")
+def test_an_error_in_a_stack_of_a_stage_fails_synthesis(project: Path, tmp_path: Path) -> None:
+    """The CDK CLI alone, without the name of a stack, ends with 0."""
+    if packaged_node() is None or not (project / "node_modules" / "aws-cdk" / "bin" / "cdk").exists():
+        pytest.skip("Node.js or the CDK CLI is not installed; run npm ci")
+    wrong, scratch = tmp_path / "wrong", tmp_path / "scratch"
+    for folder in (wrong, scratch):
+        folder.mkdir()
+    (wrong / "node_modules").symlink_to(project / "node_modules")
+    (wrong / "app.py").write_text(WRONG_APP)
+    (wrong / "cdk.json").write_text(json.dumps({"app": f"{sys.executable} app.py"}))
+    cli = CdkCli(project=wrong, scratch=scratch, environment={})
+    cli.run(["synth", "--quiet"], aws=False)
+    with pytest.raises(CdkFailedError) as failed:
+        cli.synth(wrong / "dev.yaml", tmp_path / "assembly")
+    assert "no network like this" in failed.value.output
+    # what was refused is there to be reviewed
+    assert (tmp_path / "assembly" / "manifest.json").is_file()

@@ -122,7 +122,10 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "upgrade": ("upgrade prod", "upgrade prod --kubernetes 1.35 --addons"),
     "recover": ("recover prod --plan", "recover prod"),
     "destroy": ("destroy prod --plan", "destroy prod"),
-    "cdk": ("cdk synth -c env=prod", "cdk deploy 'prod/*' -c env=prod --concurrency 3 --require-approval never"),
+    "cdk": (
+        "cdk synth 'prod/*' --quiet -c env=prod",
+        "cdk deploy 'prod/*' -c env=prod --concurrency 3 --require-approval never",
+    ),
     "image render": ("image render prod --group h100 --out image", "image render --accelerator nvidia --out image"),
     "job render": (
         "job render prod --group h100 --kind nccl --out nccl.yaml",
