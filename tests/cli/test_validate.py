@@ -141,8 +141,8 @@ def test_two_environments_of_one_name(run: Run, workspace: Path) -> None:
     done = run("validate")
     assert done.returncode == 1
     assert (
-        'environments/dev.yaml:9 name: must be unique among environments/, got "dev" as in environments/copy.yaml;'
-        " rename one of the two"
+        'environments/copy.yaml:9 name: must be unique among environments/, got "dev" as in environments/dev.yaml,'
+        " whose stacks every command of this file would change; set name: copy"
     ) in done.stdout
 
 
@@ -237,7 +237,7 @@ def test_a_folder_is_all_its_files(run: Run, workspace: Path) -> None:
     done = run("validate", "environments")
     assert done.returncode == 1
     lines = done.stdout.splitlines()
-    assert any(line.startswith("environments/dev.yaml:9 name: must be unique among environments/") for line in lines)
+    assert any(line.startswith("environments/copy.yaml:9 name: must be unique among environments/") for line in lines)
     (workspace / "empty").mkdir()
     assert run("validate", "empty").stderr == "no environment file (*.yaml) in empty\n"
 

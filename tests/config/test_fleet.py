@@ -61,7 +61,8 @@ def one(**keys: object) -> str:
             "waves:\n  - staging\n",
             [
                 (
-                    'fleet.yaml:2 waves[0]: must be a mapping, got "staging"; write its keys below waves[0], each as'
+                    'fleet.yaml:2 waves[0]: must be a mapping, got "staging"; write its keys (name, environments, ...)'
+                    " below waves[0], each as"
                     " 'key: value'"
                 )
             ],

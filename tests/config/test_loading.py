@@ -199,15 +199,37 @@ class TestResolve:
 
 
 def test_environments_of_one_name(folder: Path, base: str) -> None:
+    (folder / "environments" / "prod.yaml").rename(folder / "environments" / "other.yaml")
     (folder / "environments" / "copy.yaml").write_text(base, encoding="utf-8")
-    copy, prod = (load_environment(Path(f"environments/{name}.yaml")) for name in ("copy", "prod"))
+    copy, other = (load_environment(Path(f"environments/{name}.yaml")) for name in ("copy", "other"))
     assert shared_names([copy]) == []
-    assert [finding.render() for finding in shared_names([copy, prod])] == [
+    assert [finding.render() for finding in shared_names([copy, other])] == [
         (
-            'environments/prod.yaml:1 name: must be unique among environments/, got "prod" as in'
+            'environments/other.yaml:1 name: must be unique among environments/, got "prod" as in'
             " environments/copy.yaml; rename one of the two"
         )
     ]
+
+
+def test_a_copy_that_still_has_the_name_of_its_original(folder: Path, base: str) -> None:
+    """Read alone, as 'deploy staging' does, it would change the stacks of prod."""
+    staging = folder / "environments" / "staging.yaml"
+    staging.write_text(base, encoding="utf-8")
+    with pytest.raises(EnvironmentFileError) as refused:
+        load_environment(Path("environments/staging.yaml"))
+    assert [finding.render() for finding in refused.value.findings if finding.path == "name"] == [
+        (
+            'environments/staging.yaml:1 name: must be unique among environments/, got "prod" as in'
+            " environments/prod.yaml, whose stacks every command of this file would change; set name: staging"
+        )
+    ]
+    staging.write_text(base.replace("name: prod", "name: staging"), encoding="utf-8")
+    assert load_environment(Path("environments/staging.yaml")).environment.name == "staging"
+    # what is called prod.yaml is another environment, or none
+    staging.write_text(base, encoding="utf-8")
+    for text in (base.replace("name: prod", "name: live"), "name: [prod"):
+        (folder / "environments" / "prod.yaml").write_text(text, encoding="utf-8")
+        assert load_environment(Path("environments/staging.yaml")).environment.name == "prod"
 
 
 def test_hyperpod_clusters_of_one_name(folder: Path, base: str) -> None:

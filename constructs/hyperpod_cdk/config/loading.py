@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -97,7 +97,7 @@ def load_environment(
     findings = [*source.findings, *(each.found_in(source) for each in said)]
     recorded, about_plans = _recorded_plans(path, environment, source, day) if with_record else (None, [])
     quotas, about_quotas = _recorded_quotas(path, environment) if with_record else (None, [])
-    findings = documents.in_order([*findings, *about_plans, *about_quotas])
+    findings = documents.in_order([*findings, *about_plans, *about_quotas, *_name_of_another(path, source)])
     if any(finding.severity is Severity.ERROR for finding in findings):
         raise EnvironmentFileError(findings, file=source.file)
     return LoadedEnvironment(
@@ -260,6 +260,34 @@ def _recorded_quotas(path: Path, environment: Environment) -> tuple[RecordedQuot
     except record_file.RecordError as error:
         return None, [error.finding]
     return recorded, []
+
+
+def _name_of_another(path: Path, source: Source) -> Iterator[Finding]:
+    """Refuse a copy that still has the name of the file beside it: what is done to it would be done to that one."""
+    name = _stated_name(source)
+    if path.parent.name != FOLDER or name in {"", path.stem} or "/" in name or "\0" in name:
+        return
+    other = path.with_name(f"{name}{SUFFIX}")
+    try:
+        # Path.is_file raises for a name longer than the system allows
+        if not os.path.isfile(other) or _stated_name(documents.open_source(other, ENVIRONMENT)) != name:  # noqa: PTH113
+            return
+    except DocumentError:
+        return
+    yield Finding(
+        severity=Severity.ERROR,
+        message=f'must be unique among {FOLDER}/, got "{name}" as in {FOLDER}/{other.name}, whose stacks every command'
+        f" of this file would change; set name: {path.stem}",
+        path="name",
+        file=source.file,
+        line=source.line_of(("name",)),
+        rule="environment_names_are_unique",
+    )
+
+
+def _stated_name(source: Source) -> str:
+    name = source.data.get("name") if isinstance(source.data, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def _shared(each: LoadedEnvironment, other: LoadedEnvironment, path: str, name: str, place: str) -> Finding:

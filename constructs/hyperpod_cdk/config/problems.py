@@ -19,6 +19,9 @@ from hyperpod_cdk.config.suggest import closest, meant_key
 
 _KEY = "[key]"
 
+_MOST_KEYS = 4
+"""So many keys of a section are named to somebody who wrote none."""
+
 
 @dataclass(frozen=True)
 class ValueProblem:
@@ -220,7 +223,7 @@ def _type_message(model: type[BaseModel], source: Source, path: DataPath, value:
     if get_origin(kind) is Literal:
         return _choice(annotation, value, key)
     if model_of(annotation) is not None or get_origin(kind) is dict:
-        return _mapping_message(value, key, model_of(annotation), is_required=_is_required(model, path))
+        return _mapping_message(value, key, annotation, is_required=_is_required(model, path))
     if get_origin(kind) is tuple:
         return f"must be a list, got {describe(value)}; {_list_fix(model, path, value, key)}"
     messages: dict[Any, Callable[[Source, DataPath, object, str, Any], str]] = {
@@ -272,13 +275,28 @@ def _refusal(model: type[BaseModel], path: DataPath, value: object) -> str | Non
     return None
 
 
-def _mapping_message(value: object, key: str, section: type[BaseModel] | None, *, is_required: bool) -> str:
+def _mapping_message(value: object, key: str, annotation: Any, *, is_required: bool) -> str:
+    section = model_of(annotation)
     if isinstance(value, bool) and section is not None and "enabled" in section.model_fields:
         return f"must be a mapping, got {describe(value)}; write {key}: {{enabled: {_as_yaml(value)}}}"
     if value is None:
         or_else = "" if is_required else f", or remove {key}"
         return f"must be a mapping, got nothing; write its keys below {key}, indented{or_else}"
-    return f"must be a mapping, got {describe(value)}; write its keys below {key}, each as 'key: value'"
+    fix = f"write its keys{_keys_of(section)} below {key}, each as 'key: value'"
+    if section is None and model_of(item_type(annotation)) and isinstance(value, list):
+        names = [each for each in value if isinstance(each, str)]
+        if names and len(names) == len(value):
+            fix = f"write each item as a key: {key}: {{{', '.join(f'{each}: {{}}' for each in names)}}}"
+    return f"must be a mapping, got {describe(value)}; {fix}"
+
+
+def _keys_of(section: type[BaseModel] | None) -> str:
+    """Name the keys that a section must have, else the first that it may have."""
+    fields = {} if section is None else section.model_fields
+    required = [name for name, field in fields.items() if field.is_required()]
+    keys = required or [*fields][:_MOST_KEYS]
+    more = ", ..." if len(keys) < len(fields) else ""
+    return f" ({', '.join(keys)}{more})" if keys else ""
 
 
 def _list_fix(model: type[BaseModel], path: DataPath, value: object, key: str) -> str:
