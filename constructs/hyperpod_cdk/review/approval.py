@@ -89,19 +89,24 @@ def first_line(
     excepted: Sequence[Excepted],
     *,
     changes: bool,
+    wrong: Sequence[str] = (),
     rules: ReviewRules,
     costs_are_known: bool = True,
 ) -> str:
     """Say who has to look at what, or why nobody has to: of each kind only what was found not to be.
 
-    ``costs_are_known`` says whether everything that costs money has a known price.
+    ``wrong`` is what nobody's approval helps against. ``costs_are_known`` says whether everything that costs money has
+    a known price.
     """
+    failed = f"Fails, and nobody can approve that: {' '.join(wrong)}" if wrong else ""
     if asked:
         by_approvers: dict[tuple[str, ...], list[Reason]] = {}
         for each in asked:
             by_approvers.setdefault(each.approvers, []).append(each)
         parts = [f"by {joined(who) if who else 'a person'}: {_counted(some)}" for who, some in by_approvers.items()]
-        return f"Needs approval {'; '.join(parts)}."
+        return f"{failed} Needs approval {'; '.join(parts)}.".lstrip()
+    if failed:
+        return failed
     if not changes and not excepted:
         return "Needs nobody's approval, because nothing that is deployed changes."
     amount = f"${rules.thresholds.monthly_increase_usd:,.0f}"

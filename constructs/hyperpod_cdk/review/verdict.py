@@ -76,6 +76,7 @@ def verdict(
             asked,
             excepted,
             changes=level is not Level.NONE or bool(reasons),
+            wrong=wrong,
             rules=rules,
             costs_are_known=not cost.unpriced and not cost.is_lower_bound,
         ),

@@ -460,10 +460,7 @@ def _access(access: Access) -> Section:
                 (
                     _flags(each.change, ("wildcard", each.is_wildcard), ("deny", each.effect == "Deny")),
                     _say(each.kind),
-                    (
-                        Word(visible(each.sentence)),
-                        *([Word("if"), Word(visible(each.condition), "code")] if each.condition else []),
-                    ),
+                    (Word(visible(each.sentence)),),
                     _code(f"{each.stack} / {each.logical_id}"),
                 )
             )
