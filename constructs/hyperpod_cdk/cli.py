@@ -347,7 +347,7 @@ def new(
     admin_role: AdminRoleOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Create a project of at most twelve files; everything else comes with the installed package.
+    """Create a project of few files; everything else comes with the installed package.
 
     On a terminal, the command asks for the account and the Region. Without an answer, the environment is the sample
     in the README, which passes 'validate' and 'rehearse'. Existing files are never overwritten.

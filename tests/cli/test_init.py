@@ -98,8 +98,9 @@ def test_a_session_is_no_administrator(run: Run, workspace: Path) -> None:
     done = run("init", "lab", "--region", "us-east-1", "--account", ACCOUNT, "--admin-role", session)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"eks.admin_role_arns[0]: must be the ARN of an IAM role, got the session {session}, which ends with its login;"
-        f" set admin_role_arns[0]: arn:aws:iam::{ACCOUNT}:role/platform-admin (with the role's path, if it has one)\n"
+        f"--admin-role (eks.admin_role_arns[0]): must be the ARN of an IAM role, got the session {session}, which ends"
+        f" with its login; set admin_role_arns[0]: arn:aws:iam::{ACCOUNT}:role/platform-admin "
+        "(with the role's path, if it has one)\n"
     )
     assert not (workspace / "environments" / "lab.yaml").exists()
 
@@ -146,17 +147,17 @@ def test_wrong_answers_write_nothing(run: Run, workspace: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
         (
-            'account: must be the 12 digits of an AWS account, in quotes, got "1111"; correct account, which has to'
-            ' look like "111122223333"'
+            '--account (account): must be the 12 digits of an AWS account, in quotes, got "1111"; correct account,'
+            ' which has to look like "111122223333"'
         ),
         (
-            "hyperpod.instance_groups[1].capacity: must say where ml.p5.48xlarge comes from (on_demand, spot or"
-            " training_plan), since on-demand capacity of accelerated types is scarce; set capacity: training_plan"
-            " with its training_plan_arn"
+            "--capacity (hyperpod.instance_groups[1].capacity): must say where ml.p5.48xlarge comes from (on_demand,"
+            " spot or training_plan), since on-demand capacity of accelerated types is scarce; set capacity:"
+            " training_plan with its training_plan_arn"
         ),
         (
-            "task_governance.teams[0].name: must be 1 to 40 lower-case letters, digits and hyphens, beginning and"
-            ' ending with a letter or digit, got "Research"; set name: research'
+            "--team (task_governance.teams[0].name): must be 1 to 40 lower-case letters, digits and hyphens, beginning"
+            ' and ending with a letter or digit, got "Research"; set name: research'
         ),
     ]
     assert not (workspace / "environments" / "lab.yaml").exists()
@@ -198,7 +199,9 @@ def test_workers_are_asked_for_by_their_type(run: Run, workspace: Path, argument
 
 def test_an_unknown_region_is_one_mistake_and_a_warning_is_none(run: Run) -> None:
     done = run("init", "lab", "--region", "us-west-9", "--account", ACCOUNT)
-    said = f'region: must be an AWS region known on {regions.AS_OF}, got "us-west-9"; did you mean us-west-1?\n'
+    said = (
+        f'--region (region): must be an AWS region known on {regions.AS_OF}, got "us-west-9"; did you mean us-west-1?\n'
+    )
     assert (done.returncode, done.stderr) == (2, said)
 
 

@@ -44,8 +44,8 @@ NO_NAME = (
     " demo"
 )
 NO_ACCOUNT = (
-    'account: must be the 12 digits of an AWS account, in quotes, got "1"; correct account, which has to look like'
-    ' "111122223333"'
+    '--account (account): must be the 12 digits of an AWS account, in quotes, got "1"; correct account, which'
+    ' has to look like "111122223333"'
 )
 WORKFLOWS = sorted(name for name in GITHUB if name.endswith(".yaml"))
 JUDGES = {
@@ -192,7 +192,10 @@ def test_a_terminal_is_asked(workspace: Path) -> None:
         ),
         (
             ["demo", "--account", "111122223333", "--region", "us-west-9"],
-            f'region: must be an AWS region known on {regions.AS_OF}, got "us-west-9"; did you mean us-west-1?',
+            (
+                f'--region (region): must be an AWS region known on {regions.AS_OF}, got "us-west-9"; did you mean'
+                " us-west-1?"
+            ),
         ),
         (["demo", "--name", "../x"], "name: must be a plain name such as prod, got '../x'"),
     ],

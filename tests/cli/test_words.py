@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
@@ -173,3 +174,42 @@ def test_without_an_app_nothing_runs(run_process: Run, tmp_path: Path) -> None:
         f"'cdk synth' needs an app, and {tmp_path} has no cdk.json: run it in the folder of a project, or make one with"
         " 'hyperpod-cdk new'\n"
     )
+
+
+def _told_to_run() -> Iterator[tuple[str, list[str]]]:
+    """Give each command of a message that is to be run, or that shows something, by the file that says it."""
+    told = re.compile(r"run 'hyperpod-cdk ([^']+)'|'hyperpod-cdk ([^']+)' (?:shows|writes|lists|tells|prints) ")
+    sources = Path(cli.__file__).parent
+    for file in sorted(sources.rglob("*.py")):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        docstrings = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            and node.body
+            and isinstance(node.body[0], ast.Expr)
+        }
+        for node in ast.walk(tree):
+            if id(node) in docstrings:
+                continue
+            parts = node.values if isinstance(node, ast.JoinedStr) else [node] if isinstance(node, ast.Constant) else []
+            # a value that is put in stands for one word
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "VALUE" for part in parts)
+            for first, second in told.findall(text):
+                yield file.name, (first or second).split()
+
+
+def test_a_command_in_a_message_has_every_argument_that_it_needs() -> None:
+    """`'hyperpod-cdk node list' shows them` would be answered with "Missing argument 'ENV'"."""
+    told = list(_told_to_run())
+    assert len(told) > 10
+    lacking = []
+    for file, given in told:
+        verb = next((" ".join(given[:length]) for length in (2, 1) if " ".join(given[:length]) in VERBS), None)
+        if verb is None:
+            continue
+        arguments = [word for word in given[len(verb.split()) :] if not word.startswith("-")]
+        needed = [each for each in VERBS[verb].params if each.param_type_name == "argument" and each.required]
+        if len(arguments) < len(needed):
+            lacking.append(f"{file}: hyperpod-cdk {' '.join(given)}")
+    assert lacking == []

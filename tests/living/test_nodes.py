@@ -211,7 +211,7 @@ class TestDescribe:
         done = run("describe", "i-00000000000000009")
         assert (done.exit_code, done.stderr) == (
             2,
-            "cluster dev has no node i-00000000000000009; 'hyperpod-cdk node list' shows them\n",
+            "cluster dev has no node i-00000000000000009; 'hyperpod-cdk node list dev' shows them\n",
         )
 
 

@@ -354,7 +354,7 @@ def test_quotas(need: QuotaNeed, said: str | None) -> None:
     assert seen(judged(capacity=Capacity(quotas=(need,)))) == expected
 
 
-UNRECORDED = "how many it has is not recorded; run 'hyperpod-cdk plans record'."
+UNRECORDED = "how many it has is not recorded; run 'hyperpod-cdk plans record ENV'."
 
 
 def plan(used: float | None, seats: int | None, problem: str | None = None) -> PlanSeats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
@@ -93,8 +94,29 @@ def checked_text(answers: Answers, root: Path, *, text: str | None = None) -> st
         if not answers.zones and any(each.path == "region" for each in errors):
             # which zones there are follows from the region
             errors = [each for each in errors if not each.path.startswith("network.")]
-        raise ScaffoldError("\n".join(f"{each.path}: {each.message}" for each in errors)) from error
+        said = (f"{_shown_place(each.path)}: {each.message}" for each in errors)
+        raise ScaffoldError("\n".join(said)) from error
     return text
+
+
+_OPTIONS = (
+    (re.compile(r"account"), "--account"),
+    (re.compile(r"region"), "--region"),
+    (re.compile(r"network\.availability_zones.*|.*\.availability_zone_id"), "--zone"),
+    (re.compile(r".*\.instance_types?"), "--instance-type"),
+    (re.compile(r"hyperpod\.instance_groups\[1\]\.count"), "--count"),
+    (re.compile(r".*\.capacity"), "--capacity"),
+    (re.compile(r".*\.training_plan_arn"), "--training-plan-arn"),
+    (re.compile(r"eks\.admin_role_arns.*"), "--admin-role"),
+    (re.compile(r"task_governance\.teams.*\.name"), "--team"),
+)
+"""The option that decides a place of the file, for whom there is no file to edit."""
+
+
+def _shown_place(path: str) -> str:
+    """Give a place of the file with the option that decides it before it, where one does."""
+    option = next((option for place, option in _OPTIONS if place.fullmatch(path)), None)
+    return f"{option} ({path})" if option else path
 
 
 def _check_workers(answers: Answers) -> None:

@@ -30,7 +30,7 @@ _NONE: Final = "ResourceNotFoundException"
 def node_logs(aws: Api, *, environment: str, cluster: str, name: str, log: Log, most: int) -> NodeLogs:
     """Give the ``most`` newest lines of a log of a node. Raises NodeError, NotAnswered for the cluster or the node."""
     found = known_cluster(aws, cluster)
-    (row,) = described(aws, cluster, by_name([name]))
+    (row,) = described(aws, cluster, by_name([name]), environment=environment)
     with reading("sagemaker:DescribeClusterNode"):
         node = node_of(row)
         group = log_group(cluster, str(found["ClusterArn"]))

@@ -71,7 +71,7 @@ def prepare(
     unknown = [name for name in groups if name not in of_cluster]
     if unknown:
         raise NodeError(f"cluster {cluster} has no group {unknown[0]}; its groups are {', '.join(of_cluster)}")
-    rows = described(aws, cluster, by_name(names))
+    rows = described(aws, cluster, by_name(names), environment=environment)
     with reading("sagemaker:ListClusterNodes"):
         rows += [row for row in rows_of_nodes(aws, cluster) if row["InstanceGroupName"] in groups] if groups else []
     # a node that is named and in a named group is one

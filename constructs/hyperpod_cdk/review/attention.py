@@ -619,7 +619,7 @@ def _of_plan(plan: PlanSeats) -> str | None:
     if seats is None and grows(plan.used):
         return (
             f"The groups take {_number(used)} {plan.instance_type} of the plan, before {_number(plan.used.before)}: "
-            "how many it has is not recorded; run 'hyperpod-cdk plans record'."
+            "how many it has is not recorded; run 'hyperpod-cdk plans record ENV'."
         )
     return None
 

@@ -567,7 +567,7 @@ def _circle(circle: CircleError) -> Refusal:
         why=f"No order of stacks works: {'; '.join(order.why for order in circle.orders)}.",
         what_works=(
             "Two deployments: first a file that has both the new and the old, or neither, then this one; "
-            "'hyperpod-cdk plan' tells of each whether it works."
+            "'hyperpod-cdk plan ENV' tells of each whether it works."
         ),
     )
 

@@ -353,10 +353,10 @@ def test_a_gate_of_another_version_is_told() -> None:
 def test_notes_say_which_records_are_missing(loaded: LoadedEnvironment) -> None:
     head = assembly(group(TrainingPlanArn=PLAN))
     assert capacity(EMPTY, head, head_environment=loaded).notes == (
-        "No training plan is recorded; 'hyperpod-cdk plans record' writes what AWS says of them.",
+        "No training plan is recorded; 'hyperpod-cdk plans record prod' writes what AWS says of them.",
         (
             "No quota is recorded, so needs are compared with AWS's defaults, without what others in the account use;"
-            " 'hyperpod-cdk quotas show --record' writes what the account has."
+            " 'hyperpod-cdk quotas show prod --record' writes what the account has."
         ),
     )
     assert capacity(EMPTY, head, head_environment=seen(loaded, seats=8)).notes == ()

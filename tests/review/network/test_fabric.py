@@ -233,7 +233,7 @@ def test_two_groups_with_a_side_each_are_not_documented() -> None:
 
 
 def test_groups_from_elsewhere_are_not_judged_but_for_what_a_template_adds() -> None:
-    elsewhere = "sg-0abc is not in these templates; run 'hyperpod-cdk preflight'"
+    elsewhere = "sg-0abc is not in these templates; run 'hyperpod-cdk preflight ENV'"
     made = {**network(), "C": cluster(group(groups=("sg-0abc",)))}
     found = proofs(made)
     assert said(found[EFA_IN]) == said(found[EFA_OUT]) == ("unknown", elsewhere)
@@ -376,8 +376,8 @@ def way(**target: Any) -> dict[str, Any]:
         ),
         (
             {"E": None, "R": way(NatGatewayId="nat-1")},
-            ("unknown", "nat-1 is not in these templates; run 'hyperpod-cdk preflight'"),
-            ("unknown", "nat-1 is not in these templates; run 'hyperpod-cdk preflight'"),
+            ("unknown", "nat-1 is not in these templates; run 'hyperpod-cdk preflight ENV'"),
+            ("unknown", "nat-1 is not in these templates; run 'hyperpod-cdk preflight ENV'"),
         ),
         (
             {
@@ -396,8 +396,8 @@ def way(**target: Any) -> dict[str, Any]:
         ),
         (
             {"C": cluster(group(subnets=("subnet-0d5a",)))},
-            ("unknown", "subnet-0d5a is not in these templates; run 'hyperpod-cdk preflight'"),
-            ("unknown", "subnet-0d5a is not in these templates; run 'hyperpod-cdk preflight'"),
+            ("unknown", "subnet-0d5a is not in these templates; run 'hyperpod-cdk preflight ENV'"),
+            ("unknown", "subnet-0d5a is not in these templates; run 'hyperpod-cdk preflight ENV'"),
         ),
     ],
 )
@@ -679,7 +679,7 @@ def test_every_shipped_environment_is_proven_or_not_told(name: str, assemblies: 
     if name in OF_THEIR_OWN:
         assert untold == []
     assert {proof.result for proof in untold} <= {"unknown"}
-    assert all("not in these templates; run 'hyperpod-cdk preflight'" in proof.detail for proof in untold)
+    assert all("not in these templates; run 'hyperpod-cdk preflight ENV'" in proof.detail for proof in untold)
 
 
 @pytest.mark.parametrize(

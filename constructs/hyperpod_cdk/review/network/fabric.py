@@ -43,7 +43,7 @@ SAME_ZONE: Final = "same zone as its nodes"
 _HTTPS: Final = 443
 _MOST_NAMED: Final = 6
 _SUBNET_ID: Final = re.compile(r"subnet-[0-9a-f]+")
-_PREFLIGHT: Final = "run 'hyperpod-cdk preflight'"
+_PREFLIGHT: Final = "run 'hyperpod-cdk preflight ENV'"
 
 
 def fabric(base: Assembly, head: Assembly) -> Fabric:
