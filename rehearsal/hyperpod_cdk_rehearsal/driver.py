@@ -171,7 +171,7 @@ class _Rehearsal:
         wanted = needs(steps, self.environment, parameters=_parameters(assembly))
         lacking = refused(written, wanted)
         self.report.refused = [str(need) for need in lacking]
-        judged = f"{len(wanted)} needs of CloudFormation judged by the policy of 'bootstrap-policy'"
+        judged = f"{len(wanted)} calls of CloudFormation compared with the policy of 'bootstrap-policy'"
         if not lacking:
             return f"{judged}, all allowed"
         return f"{judged}, {len(lacking)} refused: {lacking[0]}" + (" and others" if len(lacking) > 1 else "")
@@ -359,6 +359,11 @@ class _Rehearsal:
 
     def _hold(self, wait: Callable[[str], object]) -> None:
         self.console.print("\nthe deployment stays up; point any AWS client at it:")
+        group, count = _group_to_scale(self.environment)
+        self.console.print(
+            f"  (group {group} has {count + 1} nodes there and {count} in the file, since the rehearsal scaled it)",
+            highlight=False,
+        )
         for name, value in self.aws.environment().items():
             self.console.print(f"  export {name}={value}", highlight=False)
         wait("press Enter to destroy it ")

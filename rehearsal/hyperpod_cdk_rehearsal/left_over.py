@@ -13,7 +13,7 @@ from hyperpod_cdk_rehearsal.inventory import Aws
 Snapshot = Mapping[str, frozenset[str]]
 """The ids of everything, by kind."""
 
-BY_USE = "what its contents do"
+BY_USE = "as much as its contents"
 UNKNOWN = "unknown"
 FREE = "nothing"
 

@@ -93,7 +93,7 @@ def print_report(report: Report, console: Console) -> None:
         console.print("\n[bold]Stays after a destroy[/bold]; delete it when you no longer need it")
         for kind, why, monthly, named in _by_reason(report.kept):
             listed = ", ".join(named) if len(named) <= MOST_NAMED else f"{len(named)}, such as {named[0]}"
-            _item(console, f"{kind}: {listed} ({why}; each costs {monthly} a month)")
+            _item(console, f"{kind}: {listed} ({why}; each costs {monthly} per month)")
     console.print("\n[bold]Not rehearsed[/bold]")
     for each in NOT_REHEARSED:
         _item(console, each)
@@ -167,7 +167,9 @@ def _custom_resources(report: Report, console: Console) -> None:
         counted = Counter((e["how"], e["type"], e.get("reason", "")) for e in report.executions)
         for (how, kind, reason), times in sorted(counted.items()):
             why = f" ({reason})" if reason else ""
-            _item(console, f"{how} {times} x {kind}{why}")
+            # its provider's code does not run on this machine, so its documented effect takes its place
+            did = "simulated" if how == "played" else how
+            _item(console, f"{did} {times} x {kind}{why}")
     if report.kubernetes:
         console.print("[bold]Kubernetes objects recorded[/bold]")
         for each in report.kubernetes:
