@@ -13,7 +13,8 @@ def wait_for(resource: CfnResource, scopes: Sequence[IConstruct], *, beside: Seq
     # each word with a construct is a call into Node.js; jsii gives the same object for the same construct
     free = {id(each) for each in beside}
     around = {id(above) for each in beside for above in each.node.scopes} - free
-    for scope in _without(scopes, free, around):
+    outside = [each for each in scopes if free.isdisjoint(map(id, each.node.scopes))]
+    for scope in _without(outside, free, around):
         scope.node.add_dependency(resource)
 
 
