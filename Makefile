@@ -3,7 +3,8 @@ SHELL := /bin/bash
 PYTHON ?= python3.11
 ENV ?= prod
 BIN := .venv/bin
-READY := .venv/.ready
+# one for each PYTHON: with another one than the last time .venv is made anew
+READY := .venv/.ready-$(notdir $(PYTHON))
 AUDIT := .cache/audit
 SITE := .cache/site
 MUTANTS := .cache/mutants
@@ -24,7 +25,7 @@ help: ## say what each target does
 setup: $(READY) ## install everything into .venv and node_modules
 
 $(READY): requirements.lock package-lock.json pyproject.toml rehearsal/pyproject.toml
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv $(if $(wildcard $@),,--clear) .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable rehearsal
 	$(NPM) ci --no-audit --no-fund --loglevel=error

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
-from hyperpod_cdk.file_reading import NoFileError, TooLargeError, open_log, read_bytes, read_text
+from hyperpod_cdk.file_reading import NoFileError, TooLargeError, open_log, read_bytes, read_text, reason_of
+from hyperpod_cdk.yaml_reading import MAX_FLOW_DEPTH, ShallowLoader
 
 SOURCES = Path(__file__).parents[1] / "constructs" / "hyperpod_cdk"
 
@@ -90,6 +92,25 @@ def test_a_pipe_that_a_shell_hands_over_is_read() -> None:
             assert stream.read() == b"a log\n"
     finally:
         os.close(read)
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (RecursionError("maximum recursion depth exceeded while decoding a JSON array"), "nested too deeply"),
+        # Python 3.14
+        (RecursionError("Stack overflow (used 8156 kB) while decoding a JSON array"), "nested too deeply"),
+        (ValueError("NaN is no JSON number"), "NaN is no JSON number"),
+    ],
+)
+def test_what_a_parser_says_does_not_depend_on_the_version_of_python(error: Exception, says: str) -> None:
+    assert reason_of(error) == says
+
+
+def test_what_we_refuse_for_its_depth_says_how_deep_it_may_be() -> None:
+    with pytest.raises(RecursionError) as refused:
+        yaml.load("[" * (MAX_FLOW_DEPTH + 1), ShallowLoader)  # noqa: S506 - a safe loader
+    assert reason_of(refused.value) == "brackets nest more than 100 deep"
 
 
 def test_no_other_module_reads_what_users_name() -> None:

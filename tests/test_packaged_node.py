@@ -116,7 +116,6 @@ def test_the_verb_is_the_cli(tmp_path: Path) -> None:
     own.parent.mkdir(parents=True)
     own.write_text("console.log(process.argv.slice(2).join('|')); process.exit(7)", encoding="utf-8")
     (tmp_path / "cdk.json").touch()
-    (tmp_path / "below").mkdir()
     done = subprocess.run(
         [
             sys.executable,
@@ -129,7 +128,7 @@ def test_the_verb_is_the_cli(tmp_path: Path) -> None:
             "env=prod",
             "--help",
         ],
-        cwd=tmp_path / "below",
+        cwd=tmp_path,
         env=os.environ,
         capture_output=True,
         text=True,

@@ -54,6 +54,11 @@ def read_text(path: Path, *, most: int) -> str:
     return read_bytes(path, most=most).decode("utf-8")
 
 
+def reason_of(error: Exception) -> str:
+    """Give what a parser says in words of no version: each has its own for a text that nests too deeply for Python."""
+    return "nested too deeply" if type(error) is RecursionError else str(error)
+
+
 def open_log(path: Path, *, most: int) -> BinaryIO:
     """Open a regular file of at most ``most`` bytes, or the pipe that a shell hands over, to be read line by line.
 

@@ -15,7 +15,7 @@ class ShallowLoader(yaml.SafeLoader):
 
     def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803 - PyYAML's name
         if self.flow_level >= MAX_FLOW_DEPTH:
-            raise RecursionError(f"brackets nest more than {MAX_FLOW_DEPTH} deep")
+            raise _DeepError(f"brackets nest more than {MAX_FLOW_DEPTH} deep")
         super().fetch_flow_collection_start(TokenClass)
 
 
@@ -42,6 +42,10 @@ def values_with_aliases(document: object) -> int | None:
         return size(document)
     except _EndlessError:
         return None
+
+
+class _DeepError(RecursionError):
+    """Brackets nest deeper than we read; Python's own error has no words that stay."""
 
 
 class _EndlessError(Exception):

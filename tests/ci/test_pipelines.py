@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -174,13 +176,60 @@ def test_no_pull_request_reaches_a_role() -> None:
 
 
 def test_who_verifies_a_pull_request_has_no_secret_and_writes_nowhere() -> None:
-    (job,) = yaml.safe_load((PROJECT / ".github" / "workflows" / "verify.yaml").read_text(encoding="utf-8"))[
-        "jobs"
-    ].values()
-    assert job["permissions"] == {"contents": "read"}
-    assert "secrets." not in str(job)
-    assert "environment" not in job
-    assert job["steps"][-1]["run"] == ".ci/run"
+    jobs = yaml.safe_load((PROJECT / ".github" / "workflows" / "verify.yaml").read_text(encoding="utf-8"))["jobs"]
+    for job in jobs.values():
+        assert job["permissions"] == {"contents": "read"}
+        assert "secrets." not in str(job)
+        assert "environment" not in job
+    assert {name: [step["run"] for step in job["steps"] if "run" in step][1:] for name, job in jobs.items()} == {
+        "verify": [".ci/run"],
+        "pythons": ["make test release", ".venv/bin/python -m pytest -m examples tests/test_wheel.py"],
+    }
+
+
+def test_every_version_of_python_that_is_named_is_tested() -> None:
+    jobs = yaml.safe_load((PROJECT / ".github" / "workflows" / "verify.yaml").read_text(encoding="utf-8"))["jobs"]
+    (others,) = jobs["pythons"]["strategy"]["matrix"].values()
+    (main,) = [step["with"]["python-version"] for step in jobs["verify"]["steps"] if "python" in step.get("uses", "")]
+    assert jobs["pythons"]["env"] == {"PYTHON": "python${{ matrix.python }}"}
+    tested = [main, *others]
+
+    table = (
+        (PROJECT / "README.md").read_text(encoding="utf-8").partition("| Python | tested |\n")[2].partition("\n\n")[0]
+    )
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()[1:]]
+    assert (", ".join(rows).split(", "), "not tested" in table) == (tested, False)
+    # a classifier says more than a row that says what was run
+    for part in (PROJECT, PROJECT / "rehearsal"):
+        project = tomllib.loads((part / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        prefix = "Programming Language :: Python :: "
+        named = [each.removeprefix(prefix) for each in project["classifiers"] if each.startswith(prefix)]
+        assert (named, project["requires-python"]) == (tested[: len(named)], f">={main}")
+
+
+@pytest.mark.parametrize(
+    ("made_for", "first"),
+    [
+        (None, "python3.13 -m venv --clear .venv"),
+        ("python3.13", "python3.13 -m venv  .venv"),
+        # a .venv of another version would run the tests with that one
+        ("python3.11", "python3.13 -m venv --clear .venv"),
+    ],
+)
+def test_another_version_of_python_gets_an_environment_of_its_own(
+    tmp_path: Path, made_for: str | None, first: str
+) -> None:
+    for name in ("Makefile", "requirements.lock", "package-lock.json", "pyproject.toml", "rehearsal/pyproject.toml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(PROJECT / name, tmp_path / name)
+    if made_for is not None:
+        ready = tmp_path / ".venv" / f".ready-{made_for}"
+        ready.parent.mkdir()
+        ready.touch()
+        os.utime(ready, (0, 0))  # older than the lock
+    command = [shutil.which("make") or "make", "--dry-run", "setup", "PYTHON=python3.13"]
+    done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[0] == first
 
 
 def test_a_deployment_begins_with_the_question_whether_its_review_still_holds() -> None:

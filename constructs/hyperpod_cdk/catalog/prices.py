@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NoReturn
 
 from hyperpod_cdk.catalog import _data
-from hyperpod_cdk.file_reading import TooLargeError, read_bytes
+from hyperpod_cdk.file_reading import TooLargeError, read_bytes, reason_of
 
 AS_OF: date = _data.as_of("prices")
 
@@ -203,7 +203,7 @@ def parse_prices(text: str, *, where: str) -> Prices:
     except json.JSONDecodeError as error:
         raise PricesError(f"{where}:{error.lineno}: is not JSON: {error.msg}; {_ANEW}") from None
     except (ValueError, RecursionError) as error:
-        _refuse(where, f"is not JSON: {error}")
+        _refuse(where, f"is not JSON: {reason_of(error)}")
     return _read(document, where)
 
 

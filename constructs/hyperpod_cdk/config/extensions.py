@@ -28,7 +28,7 @@ from pydantic import Field, create_model
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.section import Section
 from hyperpod_cdk.config.source import MAX_BYTES
-from hyperpod_cdk.file_reading import read_text
+from hyperpod_cdk.file_reading import read_text, reason_of
 
 FILE = "pyproject.toml"
 """Where a project names its extensions."""
@@ -136,7 +136,7 @@ def _named(project: Path) -> Mapping[str, str]:
     try:
         table = tomllib.loads(text)["tool"]["hyperpod-cdk"]["extensions"]
     except (ValueError, RecursionError, KeyError, TypeError) as error:
-        raise ExtensionError(f"{FILE}: [{_TABLE}] cannot be read: {error}") from None
+        raise ExtensionError(f"{FILE}: [{_TABLE}] cannot be read: {reason_of(error)}") from None
     if not isinstance(table, dict):
         raise ExtensionError(f"{FILE}: [{_TABLE}]: must be a table of names and targets, got {table!r}")
     for name, target in table.items():

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from hyperpod_cdk.config.section import Section
 from hyperpod_cdk.config.source import MAX_BYTES, Source, describe, read_source, render_path
 from hyperpod_cdk.config.suggest import closest
-from hyperpod_cdk.file_reading import NoFileError, TooLargeError, read_bytes
+from hyperpod_cdk.file_reading import NoFileError, TooLargeError, read_bytes, reason_of
 from hyperpod_cdk.findings import Finding, Severity
 
 Record = TypeVar("Record", bound=Section)
@@ -62,7 +62,7 @@ def parse(
     except json.JSONDecodeError as error:
         refuse(file, f"is not JSON: {_lower(error.msg)}; {fix}", line=error.lineno)
     except (ValueError, RecursionError) as error:
-        refuse(file, f"is not JSON: {error}; {fix}")
+        refuse(file, f"is not JSON: {reason_of(error)}; {fix}")
     # JSON is YAML but for tabs between values: the reader of environment files knows the line of everything
     source = read_source(text.replace("\t", " "), file)
     twice = next((each for each in source.findings if each.rule == "no_duplicate_keys"), None)

@@ -22,7 +22,7 @@ from typing import Any
 
 import yaml
 
-from hyperpod_cdk.file_reading import read_text
+from hyperpod_cdk.file_reading import read_text, reason_of
 from hyperpod_cdk.yaml_reading import ShallowLoader
 
 LOCK_FILE = Path("charts/charts.lock.yaml")
@@ -117,8 +117,8 @@ class ChartLock:
                 f"{where}: is not a chart lock ({error.problem or error.context}); {_RESTORE_LOCK}"
             ) from None
         except (KeyError, TypeError, ValueError, RecursionError, yaml.YAMLError) as error:
-            told = " ".join(str(error).split())[:_LONGEST_REASON]
-            raise ChartError(f"{source}: is not a chart lock ({told}); {_RESTORE_LOCK}") from None
+            reason = " ".join(reason_of(error).split())[:_LONGEST_REASON]
+            raise ChartError(f"{source}: is not a chart lock ({reason}); {_RESTORE_LOCK}") from None
 
     @staticmethod
     def packaged_text() -> str:

@@ -12,6 +12,7 @@ from hyperpod_cdk.catalog.closest import closest
 from hyperpod_cdk.config import documents
 from hyperpod_cdk.config.documents import DocumentError
 from hyperpod_cdk.config.source import DataPath, Source, Wording, describe, read_source, render_path
+from hyperpod_cdk.file_reading import reason_of
 from hyperpod_cdk.findings import Finding, Severity
 from hyperpod_cdk.importing.model import Note, Weight
 
@@ -216,7 +217,7 @@ def opened(text: str, file: str, log: Log) -> Node:
     except UnicodeEncodeError:
         _refuse(file, "is not JSON: it holds half of a character")
     except (ValueError, RecursionError) as error:
-        _refuse(file, f"is not JSON: {error}")
+        _refuse(file, f"is not JSON: {reason_of(error)}")
     source = read_source(wrapped, file, WORDING)
     # JSON's own reader decides what a value is; of the other one come the lines and what is said twice
     source.findings = [each for each in source.findings if each.rule in ("no_duplicate_keys", "nesting_depth")]

@@ -37,7 +37,7 @@ from hyperpod_cdk.config.loading import (
     resolve_environment_file,
 )
 from hyperpod_cdk.config.source import ENVIRONMENT
-from hyperpod_cdk.file_reading import read_text
+from hyperpod_cdk.file_reading import read_text, reason_of
 from hyperpod_cdk.packaged_node import node_variables
 from hyperpod_cdk.review.changes.assets import Stored
 from hyperpod_cdk.review.isolation import Limits, run_isolated, scratch_folder
@@ -650,7 +650,7 @@ def _settings(file: Path, label: str) -> dict[str, Any]:
     try:
         found = json.loads(read_text(file, most=_LONGEST_SETTINGS))
     except (OSError, ValueError, RecursionError) as error:
-        raise AssemblyError(f"{label}: {file.name} cannot be read: {error}") from None
+        raise AssemblyError(f"{label}: {file.name} cannot be read: {reason_of(error)}") from None
     return found if isinstance(found, dict) else {}
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hyperpod_cdk.file_reading import read_bytes
+from hyperpod_cdk.file_reading import read_bytes, reason_of
 from hyperpod_cdk.yaml_reading import ShallowLoader
 from hyperpod_cdk_rehearsal.embedded.account_existing import (
     ExistingBackup,
@@ -306,7 +306,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Lines]:
         raise AccountFileError(f"{path}:{line} {told}") from error
     except (RecursionError, ValueError) as error:
         # nested without end, or a number of thousands of digits: neither has a line
-        raise AccountFileError(f"{path}: cannot be read: {error}") from error
+        raise AccountFileError(f"{path}: cannot be read: {reason_of(error)}") from error
     if not isinstance(document, dict):
         raise AccountFileError(f"{path}: must be a mapping, got {type(document).__name__}")
     _validated(document, str(path), lines)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from hyperpod_cdk.file_reading import reason_of
 from hyperpod_cdk.findings import Severity
 from hyperpod_cdk.templates.assembly import Stack
 from hyperpod_cdk.templates.rules.engine import engine_problems
@@ -29,7 +30,7 @@ def problems_apart(stack: Stack) -> list[Problem]:
     try:
         text = json.dumps({**given, "template": stack.template})
     except (TypeError, ValueError, RecursionError) as error:
-        raise EngineError(f"the template holds what JSON cannot: {error}") from None
+        raise EngineError(f"the template holds what JSON cannot: {reason_of(error)}") from None
     command = [sys.executable, "-m", "hyperpod_cdk.templates.rules.engine_process"]
     try:
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=_SECONDS, check=False)
