@@ -95,7 +95,7 @@ _USED_BY_SERVICES: Final = frozenset(
 Source: the type's role property in the CloudFormation template reference.
 """
 
-_ACTS_BY: Final = dict.fromkeys(("AWS::RDS::DBCluster", "AWS::RDS::DBInstance"), "AssociatedRoles")
+_ACTS_BY: Final[Mapping[str, str]] = dict.fromkeys(("AWS::RDS::DBCluster", "AWS::RDS::DBInstance"), "AssociatedRoles")
 """Types of which only one property names roles as which anyone acts who uses it; the others are the service's.
 
 Source: RDS and Aurora user guides, "Importing data from Amazon S3" and "Invoking an AWS Lambda function": by SQL.
