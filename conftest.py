@@ -8,17 +8,13 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import botocore.loaders
 import botocore.session
 import pytest
 import typer.testing
 from hypothesis import HealthCheck, settings
-from xdist.scheduler import LoadFileScheduling
-from xdist.workermanage import WorkerController
 
 from hyperpod_cdk.packaged_node import use_packaged_node
 
@@ -103,54 +99,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("examples") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(EXAMPLE_SECONDS))
-
-
-class _Numbered(list[str]):
-    """Tests of a worker that know their numbers: xdist asks for each, and a list looks through thousands."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        super().__init__(names)
-        self._numbers = {name: number for number, name in enumerate(names)}
-
-    def index(self, name: str, *_: Any) -> int:
-        """The number of a test."""
-        return self._numbers[name]
-
-
-class _ByFile(LoadFileScheduling):
-    def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
-        super().add_node_collection(node, collection)
-        if node in self.registered_collections:
-            self.registered_collections[node] = _Numbered(collection)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    """Distribute files as ``--dist loadfile`` does, in less time."""
-    return _ByFile(config, log) if config.option.dist == "loadfile" else None
-
-
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Let a worker keep what nobody reads: that a test begins, is set up and torn down without a word.
-
-    Each message is packed by the worker and unpacked by the one process that talks to all of them.
-    """
-    option = session.config.option
-    if option.verbose > 0 or option.durations is not None or option.xmlpath is not None:
-        return
-    for plugin in session.config.pluginmanager.get_plugins():
-        if type(plugin).__name__ == "WorkerInteractor":
-            setattr(plugin, "sendevent", _telling(plugin.sendevent))  # noqa: B010 - a patch
-
-
-def _telling(send: Any) -> Any:
-    def sendevent(name: str, **given: Any) -> None:
-        report = given["data"] if name == "testreport" else {}
-        is_dull = report and report["outcome"] == "passed" and report["when"] != "call" and not report["sections"]
-        if name != "logstart" and not is_dull:
-            send(name, **given)
-
-    return sendevent
 
 
 # needs PyTorch, and has a venv of its own: make training

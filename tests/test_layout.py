@@ -8,7 +8,6 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -27,36 +26,6 @@ def test_the_files_that_are_begun_first_are_there(project: Path, pytestconfig: p
     longest: tuple[str, ...] = vars(pytestconfig.pluginmanager.get_plugin(str(project / "conftest.py")))["LONGEST"]
     assert [file for file in longest if not (project / file).is_file()] == []
     assert len(set(longest)) == len(longest) > 0
-
-
-def test_workers_tell_whatever_is_not_a_silent_pass(project: Path, pytestconfig: pytest.Config) -> None:
-    told: list[dict[str, Any]] = []
-    conftest = vars(pytestconfig.pluginmanager.get_plugin(str(project / "conftest.py")))
-    send = conftest["_telling"](lambda name, **given: told.append({"name": name, **given}))
-    reports = [
-        {"outcome": outcome, "when": when, "sections": sections}
-        for outcome in ("passed", "failed", "skipped")
-        for when in ("setup", "call", "teardown")
-        for sections in ([], [("Captured stdout", "a word")])
-    ]
-    for report in reports:
-        send("testreport", data=report)
-    assert [each for each in reports if {"name": "testreport", "data": each} not in told] == [
-        {"outcome": "passed", "when": "setup", "sections": []},
-        {"outcome": "passed", "when": "teardown", "sections": []},
-    ]
-
-    told.clear()
-    others = ("logfinish", "runtest_protocol_complete", "warning_recorded", "collectreport", "internal_error")
-    for name in ("logstart", *others):
-        send(name, nodeid="a")
-    assert told == [{"name": name, "nodeid": "a"} for name in others]
-
-
-def test_numbers_of_tests_are_those_of_their_list(project: Path, pytestconfig: pytest.Config) -> None:
-    names = ["b", "a", "c"]
-    numbered = vars(pytestconfig.pluginmanager.get_plugin(str(project / "conftest.py")))["_Numbered"](names)
-    assert (numbered, [numbered.index(name) for name in names]) == (names, [0, 1, 2])
 
 
 def test_no_test_pays_for_the_validation_of_cdk(project: Path) -> None:
