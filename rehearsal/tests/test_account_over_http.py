@@ -104,7 +104,8 @@ def test_lists_come_in_pages(account: Account, service: str, operation: str, key
         in_use={"vpcs": 3, "eks_clusters": 3, "file_systems": [{"capacity_gib": 1200}] * 3},
         clusters=[{"name": name} for name in ("one", "two", "three")],
         log_groups=["/one", "/two", "/three"],
-        kubernetes={"versions": {"1.29": "gone", "1.30": "EXTENDED_SUPPORT"}},
+        # each with a status of its own: by dates, one fewer is supported every few months
+        kubernetes={"versions": {"1.29": "gone", **{f"1.{minor}": "EXTENDED_SUPPORT" for minor in range(30, 37)}}},
     )
     pages = list(make(service).get_paginator(operation).paginate())
     assert [len(page[key]) for page in pages] == [2] * (whole // 2) + [1] * (whole % 2)
