@@ -41,13 +41,13 @@ class HyperPodStack(cdk.Stack):
         hyperpod = environment.hyperpod
         subnets = foundation.network.network.node_subnets
         security_groups = foundation.network.node_security_groups
-        volume_key = foundation.volume_key
+        volume_key_arn = foundation.volume_key.key.key_arn if foundation.volume_key else None
         self.autoscaling = None
         if hyperpod.autoscaling == "karpenter":
             self.autoscaling = KarpenterAutoscaling(
                 self,
                 "Autoscaling",
-                kms_key_arns=[volume_key.key.key_arn] if volume_key else [],
+                kms_key_arns=[volume_key_arn] if volume_key_arn else [],
             )
         # beside the cluster, so that what waits for nodes finds it made
         self.node_waiter = NodeWaiter(self, "NodeWaiter", stack_names=[f"{environment.name}-platform"])
@@ -79,7 +79,7 @@ class HyperPodStack(cdk.Stack):
                     deep_health_checks=group.deep_health_checks,
                     threads_per_core=environment.threads_per_core(group),
                     volume_gib=group.volume_gib,
-                    volume_kms_key_arn=volume_key.key.key_arn if volume_key else None,
+                    volume_kms_key_arn=volume_key_arn,
                     labels=group.labels,
                     taints=group.taints,
                     ami_id=group.image.ami_id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Literal
 
 from aws_cdk import Annotations, CfnTag, Fn, Stack
@@ -225,7 +226,7 @@ class HyperPodCluster(Construct):
         """Make the cluster after ``dependables``: the HyperPod chart, rules of security groups, route tables."""
         self.resource.node.add_dependency(*dependables)
 
-    @property
+    @cached_property
     def cluster_id(self) -> str:
         """The last part of the cluster's ARN, which names its logs and Session Manager targets."""
         return Fn.select(1, Fn.split("/", self.cluster_arn))
