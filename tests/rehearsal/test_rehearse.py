@@ -51,7 +51,7 @@ class TestProd:
         assert results["deploy again"] == "no changes"
         assert results["update"] == "group system: 2 -> 3 nodes, in place"
         assert results["destroy"] == f"5 stacks gone, {len(prod.kept)} resources kept"
-        assert results["judge rights"].endswith(" judged by the policy of 'bootstrap-policy', all allowed")
+        assert results["judge rights"].endswith(" compared with the policy of 'bootstrap-policy', all allowed")
 
     def test_what_exists_is_what_the_file_asks_for(self, prod: Report) -> None:
         found = prod.inventory

@@ -268,7 +268,8 @@ def is_warned_to_fail(loaded: LoadedEnvironment) -> bool:
     """Whether its warnings say that a first deployment fails.
 
     Without a node, webhooks of add-ons answer nobody; a plan of the embedded account is of one type in one zone; a
-    type that the catalog lacks is in no model of SageMaker's API yet, nor is a control plane's size that EKS's lacks.
+    type that the catalog lacks is in no model of SageMaker's API yet, nor is a control plane's size that EKS's lacks;
+    and a region's CloudFormation refuses the types that it does not have.
     """
     environment = loaded.environment
     if any(

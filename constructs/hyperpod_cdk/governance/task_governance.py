@@ -164,7 +164,9 @@ class TaskGovernance(Construct):
                 raise ValueError(
                     f"team {team.name}: quota_name: must be unique, got {names[team.name]} twice; rename one of the two"
                 )
-        policy = policy_name or _name(f"{name_prefix}-policy", taken=names)
+        policy = policy_name or _name(f"{name_prefix}-policy")
+        for team in teams:
+            check(_policy_problem(team, names[team.name], policy, policy_name), where=f"team {team.name}")
 
         self.addon: eks_v2.CfnAddon | None = (
             NodeAddon(
@@ -390,14 +392,19 @@ def _classes(ordering: str, classes: Sequence[PriorityClass]) -> list[dict[str, 
     return [{"Name": each.name, "Weight": each.weight} for each in chosen]
 
 
-def _name(name: str, taken: Mapping[str, str] | None = None) -> str:
+def _policy_problem(team: Team, name: str, policy: str, policy_name: str | None) -> str | None:
+    if name != policy:
+        return None
+    fix = "set another quota_name or policy_name" if team.quota_name or policy_name else "rename the team"
+    return f"its quota would share the name {name} with the cluster policy; {fix}"
+
+
+def _name(name: str) -> str:
     if not governance.POLICY_NAME.matches(name):
         raise ValueError(
             f"task governance: names made of name_prefix and the team must be {governance.POLICY_NAME.describes}, "
             f'got "{name}"; shorten or change name_prefix'
         )
-    if taken and name in taken.values():
-        raise ValueError(f"team policy: its quota would share the name {name} with the cluster policy; rename the team")
     return name
 
 

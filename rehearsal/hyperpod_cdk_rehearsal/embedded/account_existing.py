@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_VPC_CIDR = "10.0.0.0/16"
 KUBECTL_POLICIES = ("service-role/AWSLambdaVPCAccessExecutionRole",)
+NODE_POLICIES = ("AmazonSageMakerClusterInstanceRolePolicy",)
 
 WayOut = Literal["nat", "internet_gateway", "transit_gateway", "none"]
 
@@ -223,18 +224,21 @@ def clusters_of(environment: Environment) -> Iterator[dict[str, Any]]:
 
 
 def roles_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Give the role as which an environment's kubectl works, where the file names one."""
+    """Give the role as which an environment's kubectl works, where it is named, and those that its groups keep."""
     eks = environment.eks.existing
-    if eks is None or eks.kubectl_role_arn is None:
-        return
-    path, _, name = eks.kubectl_role_arn.partition(":role/")[2].rpartition("/")
+    if eks is not None and eks.kubectl_role_arn is not None:
+        yield _role(eks.kubectl_role_arn, trusts="lambda.amazonaws.com", managed_policies=KUBECTL_POLICIES)
+    kept = (group.execution_role_arn for group in environment.hyperpod.instance_groups)
+    for arn in dict.fromkeys(filter(None, kept)):
+        yield _role(arn, trusts="sagemaker.amazonaws.com", managed_policies=NODE_POLICIES)
+
+
+def _role(arn: str, *, trusts: str, managed_policies: tuple[str, ...]) -> dict[str, Any]:
+    path, _, name = arn.partition(":role/")[2].rpartition("/")
     role = ExistingRole(
-        name=name,
-        path=f"/{path}/" if path else "/",
-        trusts=("lambda.amazonaws.com",),
-        managed_policies=KUBECTL_POLICIES,
+        name=name, path=f"/{path}/" if path else "/", trusts=(trusts,), managed_policies=managed_policies
     )
-    yield role.model_dump(mode="json")
+    return role.model_dump(mode="json")
 
 
 def _zones_of_subnets(environment: Environment) -> dict[str, str]:

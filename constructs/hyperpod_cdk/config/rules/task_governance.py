@@ -40,15 +40,15 @@ def priority_classes_go_with_priority(environment: Environment) -> Iterator[Prob
 @BOOK.whole
 def team_names_are_unique(environment: Environment) -> Iterator[Problem]:
     """Refuse two teams of one name, and the name under which the cluster policy is kept."""
-    names = [team.name for _, team in teams(environment)]
-    for index, first, name in duplicates(names):
+    named = [team for _, team in teams(environment)]
+    for index, first, name in duplicates([team.name for team in named]):
         yield Problem(
             (_SECTION, "teams", index, "name"),
             f'must be unique, got "{name}" as in teams[{first}]; rename one of the two',
         )
     section = environment.task_governance
-    for index, name in enumerate(names):
-        if name == _POLICY and section is not None and section.policy_name is None:
+    for index, team in enumerate(named):
+        if team.name == _POLICY and section is not None and section.policy_name is None and team.quota_name is None:
             yield Problem(
                 (_SECTION, "teams", index, "name"),
                 f'must not be "{_POLICY}", which is the name of the cluster policy; rename the team',
@@ -57,13 +57,23 @@ def team_names_are_unique(environment: Environment) -> Iterator[Problem]:
 
 @BOOK.whole
 def quota_names_are_unique(environment: Environment) -> Iterator[Problem]:
-    """Refuse a name of a quota that another quota of the cluster has, stated or made."""
+    """Refuse a name of a quota that another quota or the cluster policy has, stated or made."""
+    section = environment.task_governance
+    if section is None:
+        return
     names = [team.quota_name or f"{environment.name}-{team.name}" for _, team in teams(environment)]
+    policy = section.policy_name or f"{environment.name}-{_POLICY}"
     for (path, team), name in zip(teams(environment), names, strict=True):
         if team.quota_name is not None and names.count(name) > 1:
             yield Problem(
                 (*path, "quota_name"),
                 f'must be unique, got "{name}", which is the name of another team\'s quota; rename one of the two',
+            )
+        elif name == policy and (team.quota_name or section.policy_name):
+            yield Problem(
+                (*path, "quota_name") if team.quota_name else (_SECTION, "policy_name"),
+                f'must be unique, got "{name}", which is the name of the'
+                f" {'cluster policy' if team.quota_name else f'quota of team {team.name}'}; rename one of the two",
             )
 
 
