@@ -172,9 +172,11 @@ def _violations(report: Path, *, kinds: Container[str] = ("error", "fatal")) -> 
 
 def deploys(loaded: LoadedEnvironment) -> None:
     """Deploy it in an account that has all that it needs, unless its warnings say that a first deployment fails."""
-    if legal.is_warned_to_fail(loaded):
-        return
     environment = loaded.environment
+    # which endpoint services there are, the region alone knows, and preflight asks it: drawn names are none
+    endpoints = environment.network.endpoints
+    if legal.is_warned_to_fail(loaded) or (endpoints and endpoints.additional):
+        return
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         synthesized(loaded, new_app(outdir=folder / "assembly"))

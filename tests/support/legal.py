@@ -272,12 +272,11 @@ def is_warned_to_fail(loaded: LoadedEnvironment) -> bool:
     and a region's CloudFormation refuses the types that it does not have.
     """
     environment = loaded.environment
-    if any(
-        re.search(
-            "a plan is offered for one instance type|is not in the catalog|the EKS API does not list it", each.message
-        )
-        for each in loaded.warnings
-    ):
+    lacking = (
+        "a plan is offered for one instance type|is not in the catalog|the EKS API does not list it"
+        "|CloudFormation did not have"
+    )
+    if any(re.search(lacking, each.message) for each in loaded.warnings):
         return True
     asks = environment.task_governance is not None or environment.operators.need_cert_manager
     return asks and any("first one fails at" in each.message for each in loaded.warnings)
