@@ -50,6 +50,7 @@ def group(**members: Any) -> SimpleNamespace:
         "capacity": "training_plan",
         "training_plan_arn": PLAN_ARN,
         "volume_gib": 500,
+        "execution_role_arn": None,
     }
     return SimpleNamespace(**{**defaults, **members})
 
@@ -58,7 +59,11 @@ def environment(*groups: SimpleNamespace, admins: tuple[str, ...] = ()) -> Any:
     return SimpleNamespace(
         account="111122223333",
         region="us-east-1",
-        hyperpod=SimpleNamespace(all_groups=list(groups) or [group()], lifecycle=Lifecycle()),
+        hyperpod=SimpleNamespace(
+            all_groups=list(groups) or [group()],
+            instance_groups=list(groups) or [group()],
+            lifecycle=Lifecycle(),
+        ),
         encryption=Encryption(),
         operators=Operators(),
         storage=Storage(),
@@ -180,6 +185,18 @@ def test_roles_of_the_environment_exist() -> None:
         "s3_buckets": ["data"],
         "workspaces": {},
     }
+
+
+def test_roles_that_groups_keep_exist_and_nodes_may_use_them() -> None:
+    kept = group(execution_role_arn="arn:aws:iam::111122223333:role/nodes/worker")
+    assert resolved({"existing": FROM_ENVIRONMENT}, environment(kept, kept))["existing"]["roles"] == [
+        {
+            "name": "worker",
+            "path": "/nodes/",
+            "trusts": ["sagemaker.amazonaws.com"],
+            "managed_policies": ["AmazonSageMakerClusterInstanceRolePolicy"],
+        }
+    ]
 
 
 @pytest.mark.parametrize(
