@@ -41,6 +41,7 @@ from hyperpod_cdk.checks.answers import (
     SecurityGroupRule,
     StackAnswer,
     SubnetAnswer,
+    TopicAnswer,
     TrainingPlan,
     VpcAnswer,
     Zone,
@@ -697,6 +698,30 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
         },
         "ACTIVE",
     ),
+    "topic": (
+        ("arn:aws:sns:us-east-1:111122223333:on-call",),
+        {
+            "sns:GetTopicAttributes": {
+                "Attributes": {
+                    "TopicArn": "arn:aws:sns:us-east-1:111122223333:on-call",
+                    "Owner": "111122223333",
+                    "KmsMasterKeyId": "alias/aws/sns",
+                    "SubscriptionsConfirmed": "1",
+                }
+            }
+        },
+        TopicAnswer(arn="arn:aws:sns:us-east-1:111122223333:on-call", kms_key="alias/aws/sns"),
+    ),
+    "event_bus_exists": (
+        ("ml-platform",),
+        {
+            "events:DescribeEventBus": {
+                "Name": "ml-platform",
+                "Arn": "arn:aws:events:us-east-1:111122223333:event-bus/ml-platform",
+            }
+        },
+        True,
+    ),
     "grafana_workspace": (
         ("arn:aws:grafana:us-east-1:111122223333:/workspaces/g-0123456789",),
         {
@@ -927,6 +952,12 @@ MISSING: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
         {"aps:DescribeWorkspace": Fails("ResourceNotFoundException", status=404)},
         None,
     ),
+    "topic": (
+        ("arn:aws:sns:us-east-1:1:nope",),
+        {"sns:GetTopicAttributes": Fails("NotFound", "Topic does not exist", 404)},
+        None,
+    ),
+    "event_bus_exists": (("nope",), {"events:DescribeEventBus": Fails("ResourceNotFoundException")}, False),
     "grafana_workspace": (
         ("arn:aws:grafana:us-east-1:1:/workspaces/g-0",),
         {"grafana:DescribeWorkspace": Fails("ResourceNotFoundException", status=404)},

@@ -34,6 +34,7 @@ from hyperpod_cdk.checks.answers import (
     SecurityGroupAnswer,
     StackAnswer,
     SubnetAnswer,
+    TopicAnswer,
     TrainingPlan,
     VpcAnswer,
     Zone,
@@ -102,6 +103,8 @@ class Answers:
     policy_exists: By[str, bool] = field(default_factory=dict)  # ARN
     prometheus_workspace: By[str, str | None] = field(default_factory=dict)  # ARN
     grafana_workspace: By[str, str | None] = field(default_factory=dict)  # ARN
+    topic: By[str, TopicAnswer | None] = field(default_factory=dict)  # ARN
+    event_bus_exists: By[str, bool] = field(default_factory=dict)  # name
     # by action, or by "action resource" for one resource alone; an action that is missing is allowed
     simulate: Whole[Mapping[str, Decision | NotAnswered]] = field(default_factory=_unset)
     bootstrap_version: By[str, int | None] = field(default_factory=dict)  # qualifier
@@ -251,6 +254,14 @@ class FakeAws:
     def grafana_workspace(self, arn: str) -> str | None:
         self.asked.append(("grafana_workspace", arn))
         return _by_key(self.answers.grafana_workspace, arn)
+
+    def topic(self, arn: str) -> TopicAnswer | None:
+        self.asked.append(("topic", arn))
+        return _by_key(self.answers.topic, arn)
+
+    def event_bus_exists(self, name: str) -> bool:
+        self.asked.append(("event_bus_exists", name))
+        return _by_key(self.answers.event_bus_exists, name)
 
     def policy_exists(self, arn: str) -> bool:
         self.asked.append(("policy_exists", arn))

@@ -48,6 +48,9 @@ EVENT_BUS_ARN = Pattern(
     source="EventBridge API reference, CreateEventBus, Name",
 )
 DEFAULT_BUS = "event-bus/default"
+MANAGED_TOPIC_KEY = "alias/aws/sns"
+"""The key that AWS manages for SNS; its policy lets no CloudWatch alarm in and cannot be changed (AWS re:Post, "How do
+I configure a CloudWatch alarm with an encrypted Amazon SNS topic?")."""
 
 SUBSCRIPTIONS = Bound(minimum=0, maximum=50, source="a bound of this library: a larger circle is a mailing list")
 NODES_MISSING_MINUTES = Bound(

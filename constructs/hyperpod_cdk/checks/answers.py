@@ -460,6 +460,14 @@ class BackupAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TopicAnswer:
+    """An SNS topic; ``kms_key`` is the ID, alias or ARN of its key, empty where its messages are not encrypted."""
+
+    arn: str
+    kms_key: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class BucketAnswer:
     """An S3 bucket that the caller reaches."""
 
@@ -675,6 +683,14 @@ class Aws(Protocol):
         """The status of a workspace of managed Grafana in the region, such as ACTIVE."""
         ...
 
+    def topic(self, arn: str) -> TopicAnswer | None:
+        """An SNS topic of the region, of whatever account lets the caller look; None: there is none."""
+        ...
+
+    def event_bus_exists(self, name: str) -> bool:
+        """Whether the account has an EventBridge event bus of this name in the region."""
+        ...
+
     def stack(self, name: str) -> StackAnswer | None:
         """A CloudFormation stack by name; None: there is none."""
         ...
@@ -758,6 +774,8 @@ QUESTIONS: Mapping[str, Question] = {
     "role": _question("iam:GetRole", thing="role"),
     "prometheus_workspace": _question("aps:DescribeWorkspace", thing="workspace"),
     "grafana_workspace": _question("grafana:DescribeWorkspace", thing="workspace"),
+    "topic": _question("sns:GetTopicAttributes", thing="SNS topic"),
+    "event_bus_exists": _question("events:DescribeEventBus"),
     "policy_exists": _question("iam:GetPolicy"),
     "simulate": _question("iam:GetRole", "iam:SimulatePrincipalPolicy"),
     "bootstrap_version": _question("ssm:GetParameter", thing="CDK bootstrap stack with the qualifier"),

@@ -57,6 +57,7 @@ from hyperpod_cdk.checks.answers import (
     SecurityGroupAnswer,
     StackAnswer,
     SubnetAnswer,
+    TopicAnswer,
     TrainingPlan,
     Undescribed,
     VpcAnswer,
@@ -763,6 +764,22 @@ class LiveAws:
         answer = self._found("grafana", "describe_workspace", asked, _is_missing_from_eks)
         with _read("grafana:DescribeWorkspace"):
             return None if answer is None else str(answer["workspace"]["status"])
+
+    def topic(self, arn: str) -> TopicAnswer | None:
+        # the service model names NotFoundException, its answers NotFound
+        answer = self._found(
+            "sns", "get_topic_attributes", {"TopicArn": arn}, lambda refused: refused.code.startswith("NotFound")
+        )
+        with _read("sns:GetTopicAttributes"):
+            if answer is None:
+                return None
+            attributes = answer["Attributes"]
+            return TopicAnswer(arn=str(attributes["TopicArn"]), kms_key=str(attributes.get("KmsMasterKeyId", "")))
+
+    def event_bus_exists(self, name: str) -> bool:
+        answer = self._found("events", "describe_event_bus", {"Name": name}, _is_missing_from_eks)
+        with _read("events:DescribeEventBus"):
+            return answer is not None and bool(answer["Name"])
 
     def stack(self, name: str) -> StackAnswer | None:
         answer = self._found(

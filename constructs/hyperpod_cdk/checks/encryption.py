@@ -77,7 +77,7 @@ def kms_key_policies_let_the_services_in(case: Case, aws: Aws) -> Iterator[Found
             if path == _LOGS:
                 found = _logs_problem(environment, arn, statements)
             elif path == _TOPIC:
-                found = _topic_problem(environment, arn, statements)
+                found = publishers_problem(environment, _TOPIC, arn, statements)
             if path != _LOGS and found is None:
                 found = _iam_problem(environment, arn, statements, path)
             if found is not None:
@@ -121,13 +121,14 @@ def _logs_problem(environment: Environment, arn: str, statements: list[Statement
     return None
 
 
-def _topic_problem(environment: Environment, arn: str, statements: list[Statement]) -> Found | None:
+def publishers_problem(environment: Environment, path: str, arn: str, statements: list[Statement]) -> Found | None:
+    """Say at ``path`` what publishes notifications and may not use their key by these statements, or give None."""
     has_budget = environment.notify is not None and environment.notify.monthly_budget_usd is not None
     for service in ("cloudwatch.amazonaws.com", *(["budgets.amazonaws.com"] if has_budget else [])):
         fitting = [each for each in statements if _names_service(each, {service}) and not _has_context(each)]
         if not all(any(names_action(each, action) for each in fitting) for action in _OBJECT_ACTIONS):
             return error(
-                _TOPIC,
+                path,
                 f"needs a key whose policy lets {service} use it, got {arn}, whose policy does not; add a statement for"
                 " that service with kms:Decrypt and kms:GenerateDataKey*",
             )

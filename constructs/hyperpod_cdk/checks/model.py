@@ -185,6 +185,7 @@ MODULES = (
     "lifecycle_bucket",
     "lustre",
     "workspaces",
+    "notify",
     "encryption",
     "job_buckets",
 )

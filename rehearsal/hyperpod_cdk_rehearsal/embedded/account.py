@@ -18,18 +18,22 @@ from hyperpod_cdk.yaml_reading import ShallowLoader
 from hyperpod_cdk_rehearsal.embedded.account_existing import (
     ExistingBackup,
     ExistingCluster,
+    ExistingEventBus,
     ExistingFileSystem,
     ExistingKmsKey,
     ExistingRole,
     ExistingS3Bucket,
+    ExistingTopic,
     ExistingVpc,
     backups_of,
     buckets_of,
     clusters_of,
+    event_buses_of,
     file_systems_of,
     kms_keys_of,
     networks_of,
     roles_of,
+    topics_of,
 )
 from hyperpod_cdk_rehearsal.embedded.account_sections import (
     Bootstrap,
@@ -127,8 +131,8 @@ class Existing(_Section):
 
     A role's path stands before its name (`team/admin`).
 
-    `networks`, `eks_clusters`, `roles`, `kms_keys` and `buckets` are made under the IDs and names that they state,
-    before anybody asks.
+    `networks`, `eks_clusters`, `roles`, `kms_keys`, `buckets`, `topics` and `event_buses` are made under the IDs and
+    names that they state, before anybody asks.
     `workspaces` maps the ARNs of Prometheus and Grafana workspaces to their statuses.
     """
 
@@ -142,6 +146,8 @@ class Existing(_Section):
     backups: tuple[ExistingBackup, ...] = ()
     kms_keys: tuple[ExistingKmsKey, ...] = ()
     buckets: tuple[ExistingS3Bucket, ...] = ()
+    topics: tuple[ExistingTopic, ...] = ()
+    event_buses: tuple[ExistingEventBus, ...] = ()
     workspaces: Mapping[str, str] = {}
 
 
@@ -400,6 +406,8 @@ def _joined(stated: Existing, environment: Environment) -> dict[str, list[dict[s
         ("backups", "backup_id", backups_of(environment)),
         ("kms_keys", "key_id", kms_keys_of(environment)),
         ("buckets", "name", buckets_of(environment)),
+        ("topics", "name", topics_of(environment)),
+        ("event_buses", "name", event_buses_of(environment)),
     ):
         rows = [row.model_dump(mode="json") for row in getattr(stated, section)]
         known = {row[key] for row in rows}

@@ -123,6 +123,33 @@ class ExistingS3Bucket(Section):
     public: bool = False
 
 
+class ExistingTopic(Section):
+    """An SNS topic. ``kms_key``: ID, alias or ARN of the key of its messages; empty: they are not encrypted."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,256}$")]
+    kms_key: str = ""
+
+
+class ExistingEventBus(Section):
+    """An EventBridge event bus."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,256}$")]
+
+
+def topics_of(environment: Environment) -> Iterator[dict[str, Any]]:
+    """Give the topic that notifications go to, where the account has it already."""
+    arn = environment.notify.sns_topic_arn if environment.notify else None
+    if arn and f":{environment.region}:{environment.account}:" in arn:
+        yield ExistingTopic(name=arn.rpartition(":")[2]).model_dump(mode="json")
+
+
+def event_buses_of(environment: Environment) -> Iterator[dict[str, Any]]:
+    """Give the event bus that notifications go to, where the account has it already."""
+    arn = environment.notify.event_bus_arn if environment.notify else None
+    if arn and f":{environment.region}:{environment.account}:" in arn:
+        yield ExistingEventBus(name=arn.rpartition("/")[2]).model_dump(mode="json")
+
+
 def kms_keys_of(environment: Environment) -> Iterator[dict[str, Any]]:
     """Give the keys that an environment names, those of another account or region apart."""
     # the configuration's models are only needed where an environment is given

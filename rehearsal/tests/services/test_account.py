@@ -23,6 +23,7 @@ from hyperpod_cdk_rehearsal.embedded.account import (
     read_account_file,
     resolved,
 )
+from tests.support.embedded import embedded
 
 WRONG_MONTH = """training_plans:
   plans:
@@ -70,6 +71,7 @@ def environment(*groups: SimpleNamespace, admins: tuple[str, ...] = ()) -> Any:
         network=SimpleNamespace(existing=None),
         eks=SimpleNamespace(admin_role_arns=list(admins), existing=None),
         task_governance=None,
+        notify=None,
     )
 
 
@@ -197,6 +199,34 @@ def test_roles_that_groups_keep_exist_and_nodes_may_use_them() -> None:
             "managed_policies": ["AmazonSageMakerClusterInstanceRolePolicy"],
         }
     ]
+
+
+@pytest.mark.parametrize(
+    ("named", "topics", "buses"),
+    [
+        ({}, None, None),
+        ({"sns_topic_arn": "arn:aws:sns:us-east-1:111122223333:on-call"}, [{"name": "on-call", "kms_key": ""}], None),
+        ({"sns_topic_arn": "arn:aws:sns:us-east-1:444455556666:on-call"}, None, None),
+        ({"event_bus_arn": "arn:aws:events:us-east-1:111122223333:event-bus/ml"}, None, [{"name": "ml"}]),
+        ({"event_bus_arn": "arn:aws:events:us-east-1:444455556666:event-bus/ml"}, None, None),
+    ],
+)
+def test_where_notifications_go_exists(
+    named: dict[str, str], topics: list[dict[str, str]] | None, buses: list[dict[str, str]] | None
+) -> None:
+    told = environment()
+    told.notify = SimpleNamespace(**{"sns_topic_arn": None, "event_bus_arn": None, **named})
+    found = resolved({"existing": FROM_ENVIRONMENT}, told)["existing"]
+    assert (found.get("topics"), found.get("event_buses")) == (topics, buses)
+
+
+def test_topics_and_buses_that_the_file_states_stand() -> None:
+    existing = {"topics": [{"name": "on-call", "kms_key": "alias/aws/sns"}], "event_buses": [{"name": "ml"}]}
+    with embedded({"existing": existing}) as aws:
+        topic = "arn:aws:sns:us-east-1:111122223333:on-call"
+        attributes = aws.client("sns").get_topic_attributes(TopicArn=topic)["Attributes"]
+        assert (attributes["TopicArn"], attributes["KmsMasterKeyId"]) == (topic, "alias/aws/sns")
+        assert aws.client("events").describe_event_bus(Name="ml")["Name"] == "ml"
 
 
 @pytest.mark.parametrize(

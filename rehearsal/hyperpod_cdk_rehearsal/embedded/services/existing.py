@@ -56,6 +56,16 @@ def s3_buckets(context: Context) -> None:
 
 
 @seed
+def topics(context: Context) -> None:
+    """SNS topics, and the event buses beside them, that somebody else looks after."""
+    for topic in account_of(context).existing.topics:
+        attributes = {"KmsMasterKeyId": topic.kms_key} if topic.kms_key else {}
+        context.client("sns").create_topic(Name=topic.name, Attributes=attributes)
+    for bus in account_of(context).existing.event_buses:
+        context.client("events").create_event_bus(Name=bus.name)
+
+
+@seed
 def networks(context: Context) -> None:
     """VPCs with their subnets, routes, endpoints and security groups, all under the IDs that the file states."""
     wanted = account_of(context).existing.networks

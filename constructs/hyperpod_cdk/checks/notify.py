@@ -1,0 +1,97 @@
+"""The topic and the event bus of others that notifications go to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hyperpod_cdk.catalog.iam_matching import listed
+from hyperpod_cdk.catalog.notifications import MANAGED_TOPIC_KEY
+from hyperpod_cdk.checks.answers import Aws
+from hyperpod_cdk.checks.encryption import publishers_problem
+from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error
+from hyperpod_cdk.config import Environment
+
+AREA = "notify"
+
+_TOPIC = "notify.sns_topic_arn"
+_BUS = "notify.event_bus_arn"
+
+
+def named_topic(environment: Environment) -> str | None:
+    """Give the ARN of the topic that the file names, or None where there is none to look at."""
+    return environment.notify.sns_topic_arn if environment.notify else None
+
+
+def named_bus(environment: Environment) -> str | None:
+    """Give the ARN of the event bus that the file names, or None where there is none to look at."""
+    return environment.notify.event_bus_arn if environment.notify else None
+
+
+@check(
+    area=AREA,
+    asks=("topic", "kms_key", "kms_key_policy"),
+    inputs="notify.sns_topic_arn, the key that encrypts the topic, and the policy of that key.",
+    passes="The topic exists, and is not encrypted, or with a key whose policy lets CloudWatch use it, and Budgets"
+    " where there is a budget.",
+    fails="There is no such topic: nothing can be subscribed to it, and the last stack fails. Or CloudWatch cannot use"
+    " its key, as it never can use alias/aws/sns: alarms change their state and nobody is notified.",
+    skips="AWS gives no answer about the topic or its key, or the key is another account's, whose policy only its owner"
+    " may read. The policy of the topic itself is not judged.",
+    by_hand="aws sns get-topic-attributes --topic-arn arn:aws:sns:us-east-1:111122223333:ml-on-call",
+)
+def notification_topic_takes_alarms(case: Case, aws: Aws) -> Iterator[Found]:
+    """Nothing of the topic is changed, so it has to fit before."""
+    environment, arn = case.environment, named_topic(case.environment)
+    if arn is None:
+        return
+    topic = aws.topic(arn)
+    if topic is None:
+        yield error(_TOPIC, f"needs a topic that exists, got {arn}; make it, or correct the ARN")
+    elif topic.kms_key.endswith(MANAGED_TOPIC_KEY):
+        yield error(
+            _TOPIC,
+            f"needs a topic that CloudWatch can publish to, got {arn}, which is encrypted with {MANAGED_TOPIC_KEY}, a"
+            " key that CloudWatch may not use; encrypt the topic with a key of your own whose policy lets"
+            " cloudwatch.amazonaws.com use it",
+        )
+    elif topic.kms_key:
+        yield from _key(environment, aws, topic.kms_key)
+
+
+def _key(environment: Environment, aws: Aws, named: str) -> Iterator[Found]:
+    key = aws.kms_key(named)
+    if key is None:
+        yield error(
+            _TOPIC,
+            f"needs a topic that can be read, got one encrypted with {named}, a key that does not exist; encrypt the"
+            " topic with another",
+        )
+    elif key.arn.split(":")[4] != environment.account:
+        yield Skipped(reason=f"the policy of {key.arn} is another account's", path=_TOPIC)
+    else:
+        policy = aws.kms_key_policy(key.arn)
+        allowing = [each for each in listed(policy.get("Statement")) if each.get("Effect") == "Allow"]
+        found = publishers_problem(environment, _TOPIC, key.arn, allowing)
+        if found is not None:
+            yield found
+
+
+@check(
+    area=AREA,
+    asks=("event_bus_exists",),
+    inputs="notify.event_bus_arn.",
+    passes="The event bus exists.",
+    fails="The account has no bus of this name in the region: notifications would go nowhere.",
+    skips="EventBridge does not answer, or the bus is another account's, which is not asked.",
+    by_hand="aws events describe-event-bus --name ml-platform",
+)
+def notification_bus_exists(case: Case, aws: Aws) -> Iterator[Found]:
+    """A rule is made for a bus that does not exist, too, and its events are lost."""
+    arn = named_bus(case.environment)
+    if arn is None:
+        return
+    account = arn.split(":")[4]
+    if account != case.environment.account:
+        yield Skipped(reason=f"{arn} belongs to account {account}, which is not asked", path=_BUS)
+    elif not aws.event_bus_exists(arn.rpartition("/")[2]):
+        yield error(_BUS, f"needs an event bus that exists, got {arn}; make it, or correct the ARN")

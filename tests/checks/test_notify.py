@@ -1,0 +1,154 @@
+"""The topic and the event bus that the file names for notifications."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hyperpod_cdk.checks.answers import KmsKeyAnswer, NotAnswered, TopicAnswer
+from hyperpod_cdk.checks.model import Case, Result, Status
+from tests.support.fake_aws import FakeAws
+
+RunCheck = Callable[..., Result]
+
+TOPIC_CHECK = "notification_topic_takes_alarms"
+BUS_CHECK = "notification_bus_exists"
+TOPIC = "arn:aws:sns:us-east-1:111122223333:on-call"
+BUS = "arn:aws:events:us-east-1:111122223333:event-bus/ml-platform"
+KEY = "arn:aws:kms:us-east-1:111122223333:key/1a2b3c4d-5e6f-7a8b-9c0d-1e2f3a4b5c6d"
+THEIR_KEY = KEY.replace("111122223333", "444455556666")
+MANAGED = (
+    f"needs a topic that CloudWatch can publish to, got {TOPIC}, which is encrypted with alias/aws/sns, a key that"
+    " CloudWatch may not use; encrypt the topic with a key of your own whose policy lets cloudwatch.amazonaws.com use"
+    " it"
+)
+KEY_GONE = (
+    "needs a topic that can be read, got one encrypted with 1a2b3c4d, a key that does not exist; encrypt the topic with"
+    " another"
+)
+TO_TOPIC: dict[str, Any] = {"notify": {"sns_topic_arn": TOPIC}}
+TO_BUS: dict[str, Any] = {"notify": {"event_bus_arn": BUS}}
+
+
+@pytest.fixture
+def run(case_of: Callable[..., Case], run_check: Callable[..., Result], fake_aws: FakeAws) -> RunCheck:
+    """Runs a check against the environment with changes."""
+    return lambda name, changes: run_check(name, case_of(changes), fake_aws)
+
+
+def lets_in(*services: str, actions: tuple[str, ...] = ("kms:Decrypt", "kms:GenerateDataKey*")) -> dict[str, Any]:
+    """The policy of a key that lets services use it."""
+    return {
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Principal": {"Service": f"{each}.amazonaws.com"},
+                "Action": [*actions],
+                "Resource": "*",
+            }
+            for each in services
+        ]
+    }
+
+
+def not_let_in(service: str) -> str:
+    return (
+        f"needs a key whose policy lets {service}.amazonaws.com use it, got {KEY}, whose policy does not; add a"
+        " statement for that service with kms:Decrypt and kms:GenerateDataKey*"
+    )
+
+
+def key(arn: str = KEY) -> KmsKeyAnswer:
+    return KmsKeyAnswer(arn=arn, state="Enabled", spec="SYMMETRIC_DEFAULT", usage="ENCRYPT_DECRYPT")
+
+
+@pytest.mark.check("notification_topic_takes_alarms", "passes")
+def test_a_topic_without_a_key(run: RunCheck, fake_aws: FakeAws) -> None:
+    fake_aws.answers.topic = {TOPIC: TopicAnswer(arn=TOPIC, kms_key="")}
+    assert run(TOPIC_CHECK, TO_TOPIC).status is Status.PASSED
+    assert fake_aws.asked == [("topic", TOPIC)]
+
+
+@pytest.mark.check("notification_topic_takes_alarms", "passes")
+@pytest.mark.parametrize("budget", [{}, {"monthly_budget_usd": 9}])
+def test_a_topic_whose_key_lets_publishers_in(budget: dict[str, Any], run: RunCheck, fake_aws: FakeAws) -> None:
+    fake_aws.answers.topic = {TOPIC: TopicAnswer(arn=TOPIC, kms_key="alias/on-call")}
+    fake_aws.answers.kms_key = {"alias/on-call": key()}
+    fake_aws.answers.kms_key_policy = {KEY: lets_in("cloudwatch", *(["budgets"] if budget else []))}
+    assert run(TOPIC_CHECK, {"notify": {"sns_topic_arn": TOPIC, **budget}}).status is Status.PASSED
+
+
+@pytest.mark.check("notification_topic_takes_alarms", "fails")
+@pytest.mark.parametrize(
+    ("topic", "policy", "budget", "message"),
+    [
+        (None, {}, {}, f"needs a topic that exists, got {TOPIC}; make it, or correct the ARN"),
+        ("alias/aws/sns", {}, {}, MANAGED),
+        (KEY, lets_in("sns"), {}, not_let_in("cloudwatch")),
+        (KEY, lets_in("cloudwatch", actions=("kms:Decrypt",)), {}, not_let_in("cloudwatch")),
+        (KEY, lets_in("cloudwatch"), {"monthly_budget_usd": 9}, not_let_in("budgets")),
+        ("1a2b3c4d", {}, {}, KEY_GONE),
+    ],
+)
+def test_a_topic_that_takes_no_alarms(  # noqa: PLR0917 - a column of the table each, and two fixtures
+    topic: str | None, policy: dict[str, Any], budget: dict[str, Any], message: str, run: RunCheck, fake_aws: FakeAws
+) -> None:
+    fake_aws.answers.topic = {TOPIC: None if topic is None else TopicAnswer(arn=TOPIC, kms_key=topic)}
+    fake_aws.answers.kms_key = {KEY: key(), "1a2b3c4d": None}
+    fake_aws.answers.kms_key_policy = {KEY: policy}
+    (found,) = run(TOPIC_CHECK, {"notify": {"sns_topic_arn": TOPIC, **budget}}).findings
+    assert (found.path, found.message) == ("notify.sns_topic_arn", message)
+
+
+@pytest.mark.check("notification_topic_takes_alarms", "skips")
+def test_what_nobody_says_of_a_topic_is_skipped(run: RunCheck, fake_aws: FakeAws) -> None:
+    fake_aws.answers.topic = {TOPIC: NotAnswered("no permission")}
+    assert run(TOPIC_CHECK, TO_TOPIC).status is Status.SKIPPED
+    fake_aws.answers.topic = {TOPIC: TopicAnswer(arn=TOPIC, kms_key=KEY)}
+    fake_aws.answers.kms_key = {KEY: NotAnswered("no permission")}
+    assert run(TOPIC_CHECK, TO_TOPIC).status is Status.SKIPPED
+    fake_aws.answers.kms_key = {KEY: key()}
+    fake_aws.answers.kms_key_policy = {KEY: NotAnswered("no permission")}
+    assert run(TOPIC_CHECK, TO_TOPIC).status is Status.SKIPPED
+    fake_aws.answers.kms_key = {KEY: key(THEIR_KEY)}
+    result = run(TOPIC_CHECK, TO_TOPIC)
+    assert result.status is Status.SKIPPED
+    assert [each.reason for each in result.skipped] == [f"the policy of {THEIR_KEY} is another account's"]
+
+
+@pytest.mark.check("notification_bus_exists", "passes")
+def test_a_bus_that_is_there(run: RunCheck, fake_aws: FakeAws) -> None:
+    fake_aws.answers.event_bus_exists = {"ml-platform": True}
+    assert run(BUS_CHECK, TO_BUS).status is Status.PASSED
+
+
+@pytest.mark.check("notification_bus_exists", "fails")
+def test_a_bus_that_is_not_there(run: RunCheck, fake_aws: FakeAws) -> None:
+    fake_aws.answers.event_bus_exists = {"ml-platform": False}
+    (found,) = run(BUS_CHECK, TO_BUS).findings
+    assert (found.path, found.message) == (
+        "notify.event_bus_arn",
+        f"needs an event bus that exists, got {BUS}; make it, or correct the ARN",
+    )
+
+
+@pytest.mark.check("notification_bus_exists", "skips")
+def test_a_bus_that_nobody_tells_of(run: RunCheck, fake_aws: FakeAws) -> None:
+    fake_aws.answers.event_bus_exists = {"ml-platform": NotAnswered("no permission")}
+    assert run(BUS_CHECK, TO_BUS).status is Status.SKIPPED
+    theirs = BUS.replace("111122223333", "444455556666")
+    fake_aws.asked.clear()
+    result = run(BUS_CHECK, {"notify": {"event_bus_arn": theirs}})
+    assert [each.reason for each in result.skipped] == [f"{theirs} belongs to account 444455556666, which is not asked"]
+    assert fake_aws.asked == []
+
+
+@pytest.mark.parametrize("name", [TOPIC_CHECK, BUS_CHECK])
+@pytest.mark.parametrize("changes", [{}, {"notify": {"emails": ["a@example.com"]}}])
+def test_a_topic_that_is_made_is_not_asked_for(
+    name: str, changes: dict[str, Any], run: RunCheck, fake_aws: FakeAws
+) -> None:
+    assert run(name, changes).findings == ()
+    assert fake_aws.asked == []
