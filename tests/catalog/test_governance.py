@@ -145,6 +145,26 @@ def test_names_that_the_service_builds() -> None:
     assert governance.PRIORITY_LABEL == "kueue.x-k8s.io/priority-class"
 
 
+@pytest.mark.parametrize(
+    ("teams", "policy", "taken"),
+    [
+        ([], None, []),
+        ([("a", None), ("b", "its-own")], "our-policy", []),
+        ([("policy", None)], None, [(0, "prod-policy", True)]),
+        ([("policy", None)], "our-policy", []),
+        ([("a", None), ("b", "prod-a")], None, [(0, "prod-a", False), (1, "prod-a", False)]),
+        ([("a", "prod-policy")], None, [(0, "prod-policy", True)]),
+        ([("a", None)], "prod-a", [(0, "prod-a", True)]),
+        ([("a", "x"), ("b", "x")], "x", [(0, "x", False), (1, "x", False)]),
+    ],
+)
+def test_names_of_quotas_that_others_have(
+    teams: list[tuple[str, str | None]], policy: str | None, taken: list[tuple[int, str, bool]]
+) -> None:
+    found = governance.names_taken("prod", teams, policy)
+    assert [(each.team, each.name, each.is_policys) for each in found] == taken
+
+
 def test_defaults_of_the_service() -> None:
     assert governance.DEFAULT_BORROW_LIMIT_PERCENT == 50
     assert governance.DEFAULT_FAIR_SHARE_WEIGHT == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -95,6 +96,36 @@ the custom resources of stacks deployed there into native ones, which CloudForma
 is not permitted"), and a resource made anew would meet the name, the team and the cluster's one policy that the old one
 still holds. So a region that came later keeps the custom resource, which does the same.
 """
+
+POLICY_PART = "policy"
+"""What stands after the prefix in the name of a cluster policy; a team of this name would want that name, too."""
+
+
+def made_name(prefix: str, part: str) -> str:
+    """Give the name of a team's quota, or of the policy (``POLICY_PART``), where nobody states one."""
+    return f"{prefix}-{part}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NameTaken:
+    """A quota's name that something else of the cluster has: another team's quota, or the policy."""
+
+    team: int
+    name: str
+    is_policys: bool
+
+
+def names_taken(prefix: str, teams: Sequence[tuple[str, str | None]], policy_name: str | None) -> Iterator[NameTaken]:
+    """Find the quotas whose names are not theirs alone, of teams as (name, stated name of the quota).
+
+    A template would make both, and what is imported or adopted under a name would be the wrong one.
+    """
+    names = [stated or made_name(prefix, team) for team, stated in teams]
+    policy = policy_name or made_name(prefix, POLICY_PART)
+    for index, name in enumerate(names):
+        if names.count(name) > 1 or name == policy:
+            yield NameTaken(team=index, name=name, is_policys=names.count(name) == 1)
+
 
 _NAMESPACES_OF_OTHERS = ("default", "aws-hyperpod", "mount-s3")
 

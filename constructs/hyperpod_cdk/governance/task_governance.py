@@ -158,15 +158,12 @@ class TaskGovernance(Construct):
         self._eks_cluster_name = eks_cluster_name
         self._queue_api = governance.local_queue_api(addon_version)
         self._tags = [{"Key": key, "Value": value} for key, value in sorted((tags or {}).items())]
-        names = {team.name: team.quota_name or _name(f"{name_prefix}-{team.name}") for team in teams}
-        for team in teams:
-            if list(names.values()).count(names[team.name]) > 1:
-                raise ValueError(
-                    f"team {team.name}: quota_name: must be unique, got {names[team.name]} twice; rename one of the two"
-                )
-        policy = policy_name or _name(f"{name_prefix}-policy")
-        for team in teams:
-            check(_policy_problem(team, names[team.name], policy, policy_name), where=f"team {team.name}")
+        names = {team.name: team.quota_name or _name(name_prefix, team.name) for team in teams}
+        policy = policy_name or _name(name_prefix, governance.POLICY_PART)
+        wanted = [(team.name, team.quota_name) for team in teams]
+        for taken in governance.names_taken(name_prefix, wanted, policy_name):
+            team = teams[taken.team]
+            check(_taken_problem(team, taken, policy_name), where=f"team {team.name}")
 
         self.addon: eks_v2.CfnAddon | None = (
             NodeAddon(
@@ -392,14 +389,15 @@ def _classes(ordering: str, classes: Sequence[PriorityClass]) -> list[dict[str, 
     return [{"Name": each.name, "Weight": each.weight} for each in chosen]
 
 
-def _policy_problem(team: Team, name: str, policy: str, policy_name: str | None) -> str | None:
-    if name != policy:
-        return None
+def _taken_problem(team: Team, taken: governance.NameTaken, policy_name: str | None) -> str:
+    if not taken.is_policys:
+        return f"quota_name: must be unique, got {taken.name} twice; rename one of the two"
     fix = "set another quota_name or policy_name" if team.quota_name or policy_name else "rename the team"
-    return f"its quota would share the name {name} with the cluster policy; {fix}"
+    return f"its quota would share the name {taken.name} with the cluster policy; {fix}"
 
 
-def _name(name: str) -> str:
+def _name(prefix: str, part: str) -> str:
+    name = governance.made_name(prefix, part)
     if not governance.POLICY_NAME.matches(name):
         raise ValueError(
             f"task governance: names made of name_prefix and the team must be {governance.POLICY_NAME.describes}, "

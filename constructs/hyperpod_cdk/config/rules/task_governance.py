@@ -15,7 +15,6 @@ from hyperpod_cdk.config.task_governance import Team
 BOOK = Book()
 
 _SECTION = "task_governance"
-_POLICY = "policy"
 
 
 @BOOK.whole
@@ -48,10 +47,10 @@ def team_names_are_unique(environment: Environment) -> Iterator[Problem]:
         )
     section = environment.task_governance
     for index, team in enumerate(named):
-        if team.name == _POLICY and section is not None and section.policy_name is None and team.quota_name is None:
+        if team.name == governance.POLICY_PART and section and not (section.policy_name or team.quota_name):
             yield Problem(
                 (_SECTION, "teams", index, "name"),
-                f'must not be "{_POLICY}", which is the name of the cluster policy; rename the team',
+                f'must not be "{team.name}", which is the name of the cluster policy; rename the team',
             )
 
 
@@ -61,18 +60,20 @@ def quota_names_are_unique(environment: Environment) -> Iterator[Problem]:
     section = environment.task_governance
     if section is None:
         return
-    names = [team.quota_name or f"{environment.name}-{team.name}" for _, team in teams(environment)]
-    policy = section.policy_name or f"{environment.name}-{_POLICY}"
-    for (path, team), name in zip(teams(environment), names, strict=True):
-        if team.quota_name is not None and names.count(name) > 1:
+    named = list(teams(environment))
+    wanted = [(team.name, team.quota_name) for _, team in named]
+    for taken in governance.names_taken(environment.name, wanted, section.policy_name):
+        path, team = named[taken.team]
+        if not taken.is_policys and team.quota_name is not None:
             yield Problem(
                 (*path, "quota_name"),
-                f'must be unique, got "{name}", which is the name of another team\'s quota; rename one of the two',
+                f'must be unique, got "{taken.name}", which is the name of another team\'s quota; rename one of the'
+                " two",
             )
-        elif name == policy and (team.quota_name or section.policy_name):
+        elif taken.is_policys and (team.quota_name or section.policy_name):
             yield Problem(
                 (*path, "quota_name") if team.quota_name else (_SECTION, "policy_name"),
-                f'must be unique, got "{name}", which is the name of the'
+                f'must be unique, got "{taken.name}", which is the name of the'
                 f" {'cluster policy' if team.quota_name else f'quota of team {team.name}'}; rename one of the two",
             )
 
