@@ -39,6 +39,7 @@ from hyperpod_cdk.checks.answers import (
     RouteTable,
     SecurityGroupAnswer,
     SecurityGroupRule,
+    SlackChannelAnswer,
     StackAnswer,
     SubnetAnswer,
     TopicAnswer,
@@ -712,6 +713,39 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
         },
         TopicAnswer(arn="arn:aws:sns:us-east-1:111122223333:on-call", kms_key="alias/aws/sns"),
     ),
+    "slack_workspaces": (
+        (),
+        {
+            "chatbot:DescribeSlackWorkspaces": {
+                "SlackWorkspaces": [
+                    {"SlackTeamId": "T0123ABCD", "SlackTeamName": "ours", "State": "ENABLED"},
+                    {"SlackTeamId": "T0123ABCE", "SlackTeamName": "of old", "State": "DISABLED"},
+                    {"SlackTeamId": "T0123ABCF", "SlackTeamName": "of before there were states"},
+                ]
+            }
+        },
+        frozenset({"T0123ABCD", "T0123ABCF"}),
+    ),
+    "slack_channels": (
+        (),
+        {
+            "chatbot:DescribeSlackChannelConfigurations": {
+                "SlackChannelConfigurations": [
+                    {
+                        "SlackTeamName": "ours",
+                        "SlackTeamId": "T0123ABCD",
+                        "SlackChannelId": "C0123ABCD",
+                        "SlackChannelName": "on-call",
+                        "ChatConfigurationArn": "arn:aws:chatbot::111122223333:chat-configuration/slack-channel/x",
+                        "IamRoleArn": ROLE,
+                        "SnsTopicArns": [],
+                        "ConfigurationName": "x",
+                    }
+                ]
+            }
+        },
+        (SlackChannelAnswer(workspace_id="T0123ABCD", channel_id="C0123ABCD", name="x"),),
+    ),
     "event_bus_exists": (
         ("ml-platform",),
         {
@@ -957,6 +991,8 @@ MISSING: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
         {"sns:GetTopicAttributes": Fails("NotFound", "Topic does not exist", 404)},
         None,
     ),
+    "slack_workspaces": ((), {"chatbot:DescribeSlackWorkspaces": {"SlackWorkspaces": []}}, frozenset()),
+    "slack_channels": ((), {"chatbot:DescribeSlackChannelConfigurations": {"SlackChannelConfigurations": []}}, ()),
     "event_bus_exists": (("nope",), {"events:DescribeEventBus": Fails("ResourceNotFoundException")}, False),
     "grafana_workspace": (
         ("arn:aws:grafana:us-east-1:1:/workspaces/g-0",),

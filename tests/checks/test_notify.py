@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk.checks.answers import KmsKeyAnswer, NotAnswered, TopicAnswer
+from hyperpod_cdk.checks.answers import KmsKeyAnswer, NotAnswered, SlackChannelAnswer, TopicAnswer
 from hyperpod_cdk.checks.model import Case, Result, Status
 from tests.support.fake_aws import FakeAws
 
 RunCheck = Callable[..., Result]
 
 TOPIC_CHECK = "notification_topic_takes_alarms"
+CHANNEL_CHECK = "notification_channel_can_be_configured"
 BUS_CHECK = "notification_bus_exists"
 TOPIC = "arn:aws:sns:us-east-1:111122223333:on-call"
 BUS = "arn:aws:events:us-east-1:111122223333:event-bus/ml-platform"
@@ -145,7 +146,71 @@ def test_a_bus_that_nobody_tells_of(run: RunCheck, fake_aws: FakeAws) -> None:
     assert fake_aws.asked == []
 
 
-@pytest.mark.parametrize("name", [TOPIC_CHECK, BUS_CHECK])
+TO_SLACK: dict[str, Any] = {"notify": {"slack": {"workspace_id": "T0123ABCD", "channel_id": "C0123ABCD"}}}
+
+
+def channel(name: str, *, channel_id: str = "C0123ABCD", workspace_id: str = "T0123ABCD") -> SlackChannelAnswer:
+    return SlackChannelAnswer(workspace_id=workspace_id, channel_id=channel_id, name=name)
+
+
+@pytest.mark.check("notification_channel_can_be_configured", "passes")
+def test_a_channel_that_nobody_else_has(run: RunCheck, fake_aws: FakeAws) -> None:
+    fake_aws.answers.slack_workspaces = frozenset({"T0123ABCD"})
+    fake_aws.answers.slack_channels = (
+        channel("prod-hyperpod"),
+        channel("theirs", channel_id="C0123ABCE"),
+        channel("theirs", workspace_id="T0123ABCE"),
+    )
+    assert run(CHANNEL_CHECK, TO_SLACK).status is Status.PASSED
+
+
+@pytest.mark.check("notification_channel_can_be_configured", "fails")
+def test_a_workspace_that_nobody_authorized(run: RunCheck, fake_aws: FakeAws) -> None:
+    fake_aws.answers.slack_workspaces = frozenset({"T0123ABCE"})
+    result = run(CHANNEL_CHECK, TO_SLACK)
+    assert (result.status, [(each.path, each.message) for each in result.findings]) == (
+        Status.FAILED,
+        [
+            (
+                "notify.slack.workspace_id",
+                (
+                    "needs a Slack workspace that account 111122223333 may write to, got T0123ABCD, which nobody has"
+                    " authorized; authorize it in the console of Amazon Q Developer in chat applications, or correct"
+                    " the ID"
+                ),
+            )
+        ],
+    )
+
+
+def test_a_channel_that_another_configuration_has(run: RunCheck, fake_aws: FakeAws) -> None:
+    fake_aws.answers.slack_workspaces = frozenset({"T0123ABCD"})
+    fake_aws.answers.slack_channels = (channel("staging-hyperpod"),)
+    result = run(CHANNEL_CHECK, TO_SLACK)
+    assert (result.status, [(each.path, each.message) for each in result.findings]) == (
+        Status.WARNED,
+        [
+            (
+                "notify.slack.channel_id",
+                (
+                    "C0123ABCD receives the notifications of the configuration staging-hyperpod already, and the"
+                    " service has refused a second configuration of a channel in one account; name another channel"
+                ),
+            )
+        ],
+    )
+
+
+@pytest.mark.check("notification_channel_can_be_configured", "skips")
+def test_a_channel_that_nobody_tells_of(run: RunCheck, fake_aws: FakeAws) -> None:
+    fake_aws.answers.slack_workspaces = NotAnswered("no permission")
+    assert run(CHANNEL_CHECK, TO_SLACK).status is Status.SKIPPED
+    fake_aws.answers.slack_workspaces = frozenset({"T0123ABCD"})
+    fake_aws.answers.slack_channels = NotAnswered("no permission")
+    assert run(CHANNEL_CHECK, TO_SLACK).status is Status.SKIPPED
+
+
+@pytest.mark.parametrize("name", [TOPIC_CHECK, CHANNEL_CHECK, BUS_CHECK])
 @pytest.mark.parametrize("changes", [{}, {"notify": {"emails": ["a@example.com"]}}])
 def test_a_topic_that_is_made_is_not_asked_for(
     name: str, changes: dict[str, Any], run: RunCheck, fake_aws: FakeAws

@@ -112,6 +112,28 @@ def test_blocks_of_other_accounts_are_theirs(make: Make) -> None:
     assert [each.rule for each in found_together([make("one"), other])] == []
 
 
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ({}, True),
+        ({"us-east-1": "us-west-2", "use1-": "usw2-"}, True),
+        ({"111122223333": "444455556666"}, False),
+        ({"C0123ABCD": "C0123ABCE"}, False),
+        ({"T0123ABCD": "T0123ABCE"}, False),
+    ],
+)
+def test_a_slack_channel_of_two_environments(make: Make, texts: dict[str, str], said: bool) -> None:  # noqa: FBT001 - a column of the table
+    slack = {"hyperpod:\n": "notify: {slack: {workspace_id: T0123ABCD, channel_id: C0123ABCD}}\nhyperpod:\n"}
+    one, two = make("one", **slack), make("two", **slack, **texts)
+    found = [each for each in found_together([one, two]) if each.rule == "slack_channel_is_no_other_environments"]
+    text = (
+        "notify.slack.channel_id: C0123ABCD is the channel of one.yaml, too, and the service has refused a second"
+        " configuration of a channel in one account; name another channel"
+    )
+    expected = [f"two.yaml:{two.line_of('notify.slack.channel_id')} {text}"] if said else []
+    assert [each.render() for each in found] == expected
+
+
 def test_quotas_of_one_account_and_region_are_added_up(make: Make) -> None:
     found = list(quotas_together([make("one"), make("two", **apart(1))]))
     assert {each.rule for each in found} == {"quotas_suffice_for_all_environments"}

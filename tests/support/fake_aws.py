@@ -32,6 +32,7 @@ from hyperpod_cdk.checks.answers import (
     RoleAnswer,
     RouteTable,
     SecurityGroupAnswer,
+    SlackChannelAnswer,
     StackAnswer,
     SubnetAnswer,
     TopicAnswer,
@@ -105,6 +106,8 @@ class Answers:
     grafana_workspace: By[str, str | None] = field(default_factory=dict)  # ARN
     topic: By[str, TopicAnswer | None] = field(default_factory=dict)  # ARN
     event_bus_exists: By[str, bool] = field(default_factory=dict)  # name
+    slack_workspaces: Whole[frozenset[str]] = field(default_factory=_unset)
+    slack_channels: Whole[tuple[SlackChannelAnswer, ...]] = field(default_factory=_unset)
     # by action, or by "action resource" for one resource alone; an action that is missing is allowed
     simulate: Whole[Mapping[str, Decision | NotAnswered]] = field(default_factory=_unset)
     bootstrap_version: By[str, int | None] = field(default_factory=dict)  # qualifier
@@ -262,6 +265,14 @@ class FakeAws:
     def event_bus_exists(self, name: str) -> bool:
         self.asked.append(("event_bus_exists", name))
         return _by_key(self.answers.event_bus_exists, name)
+
+    def slack_workspaces(self) -> frozenset[str]:
+        self.asked.append(("slack_workspaces",))
+        return _whole(self.answers.slack_workspaces)
+
+    def slack_channels(self) -> tuple[SlackChannelAnswer, ...]:
+        self.asked.append(("slack_channels",))
+        return _whole(self.answers.slack_channels)
 
     def policy_exists(self, arn: str) -> bool:
         self.asked.append(("policy_exists", arn))

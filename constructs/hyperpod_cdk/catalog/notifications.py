@@ -39,6 +39,16 @@ SLACK_CHANNEL_ID = Pattern(
     example="C0123ABCD",
     source="AWS::Chatbot::SlackChannelConfiguration, SlackChannelId; Slack help, Locate your Slack URL or ID",
 )
+CHAT_REGION = "us-east-2"
+"""Where Amazon Q Developer in chat applications is asked about Slack, wherever the cluster is: its API answers in four
+Regions, its console in this one alone (Amazon Q Developer in chat applications API reference, "Welcome")."""
+
+
+def chat_configuration(cluster_name: str) -> str:
+    """Give the name under which a cluster's channel is configured."""
+    return f"{cluster_name}-hyperpod"
+
+
 EVENT_BUS_ARN = Pattern(
     regex=r"arn:aws[a-z-]*:events:[a-z]{2,4}(-[a-z]+)+-[0-9]:[0-9]{12}:event-bus/[A-Za-z0-9_.-]{1,256}",
     maximum=1600,

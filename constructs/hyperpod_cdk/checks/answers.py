@@ -468,6 +468,15 @@ class TopicAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SlackChannelAnswer:
+    """A Slack channel that receives notifications of the account, under the name of its configuration."""
+
+    workspace_id: str
+    channel_id: str
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class BucketAnswer:
     """An S3 bucket that the caller reaches."""
 
@@ -691,6 +700,14 @@ class Aws(Protocol):
         """Whether the account has an EventBridge event bus of this name in the region."""
         ...
 
+    def slack_workspaces(self) -> frozenset[str]:
+        """The IDs of the Slack workspaces that the account may write to."""
+        ...
+
+    def slack_channels(self) -> tuple[SlackChannelAnswer, ...]:
+        """The Slack channels that the account writes to, of whatever region."""
+        ...
+
     def stack(self, name: str) -> StackAnswer | None:
         """A CloudFormation stack by name; None: there is none."""
         ...
@@ -776,6 +793,8 @@ QUESTIONS: Mapping[str, Question] = {
     "grafana_workspace": _question("grafana:DescribeWorkspace", thing="workspace"),
     "topic": _question("sns:GetTopicAttributes", thing="SNS topic"),
     "event_bus_exists": _question("events:DescribeEventBus"),
+    "slack_workspaces": _question("chatbot:DescribeSlackWorkspaces"),
+    "slack_channels": _question("chatbot:DescribeSlackChannelConfigurations"),
     "policy_exists": _question("iam:GetPolicy"),
     "simulate": _question("iam:GetRole", "iam:SimulatePrincipalPolicy"),
     "bootstrap_version": _question("ssm:GetParameter", thing="CDK bootstrap stack with the qualifier"),

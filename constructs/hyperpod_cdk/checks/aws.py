@@ -27,6 +27,7 @@ from botocore.model import ServiceId
 from botocore.parsers import ResponseParserError
 from botocore.signers import RequestSigner
 
+from hyperpod_cdk.catalog.notifications import CHAT_REGION
 from hyperpod_cdk.checks import api_server, aws_shapes
 from hyperpod_cdk.checks.answers import (
     AddonVersions,
@@ -55,6 +56,7 @@ from hyperpod_cdk.checks.answers import (
     RoleAnswer,
     RouteTable,
     SecurityGroupAnswer,
+    SlackChannelAnswer,
     StackAnswer,
     SubnetAnswer,
     TopicAnswer,
@@ -116,6 +118,9 @@ IAM's API reference gives no limit to the list of actions.
 
 TOKEN_LIFETIME_S = 60
 """Of the presigned request inside an EKS token, as ``aws eks get-token`` makes it."""
+
+_REGIONS = {"chatbot": CHAT_REGION}
+"""Services of the whole account that answer elsewhere than in the region of the cluster."""
 
 _PREFIXES = {"service-quotas": "servicequotas", "amp": "aps"}
 _ACTIONS = {
@@ -781,6 +786,23 @@ class LiveAws:
         with _read("events:DescribeEventBus"):
             return answer is not None and bool(answer["Name"])
 
+    def slack_workspaces(self) -> frozenset[str]:
+        rows = self.pages("chatbot", "describe_slack_workspaces", "SlackWorkspaces")
+        with _read("chatbot:DescribeSlackWorkspaces"):
+            return frozenset(str(row["SlackTeamId"]) for row in rows if row.get("State") != "DISABLED")
+
+    def slack_channels(self) -> tuple[SlackChannelAnswer, ...]:
+        rows = self.pages("chatbot", "describe_slack_channel_configurations", "SlackChannelConfigurations")
+        with _read("chatbot:DescribeSlackChannelConfigurations"):
+            return tuple(
+                SlackChannelAnswer(
+                    workspace_id=str(row["SlackTeamId"]),
+                    channel_id=str(row["SlackChannelId"]),
+                    name=str(row.get("ConfigurationName", "")),
+                )
+                for row in rows
+            )
+
     def stack(self, name: str) -> StackAnswer | None:
         answer = self._found(
             "cloudformation",
@@ -957,7 +979,8 @@ class LiveAws:
         with self._making_client:
             if service not in self._clients:
                 try:
-                    client = self._session.create_client(service, config=self._config)
+                    here = Config(region_name=_REGIONS.get(service, self._region))
+                    client = self._session.create_client(service, config=self._config.merge(here))
                 except (errors.BotoCoreError, ValueError) as error:
                     raise _NoClient(_no_client(error)) from None
                 client.meta.events.register("before-send", self._count_attempt)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hyperpod_cdk.catalog.iam_matching import listed
-from hyperpod_cdk.catalog.notifications import MANAGED_TOPIC_KEY
+from hyperpod_cdk.catalog.notifications import MANAGED_TOPIC_KEY, chat_configuration
 from hyperpod_cdk.checks.answers import Aws
 from hyperpod_cdk.checks.encryption import publishers_problem
-from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error
+from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
 from hyperpod_cdk.config import Environment
+from hyperpod_cdk.config.notify import Slack
 
 AREA = "notify"
 
 _TOPIC = "notify.sns_topic_arn"
 _BUS = "notify.event_bus_arn"
+_WORKSPACE = "notify.slack.workspace_id"
+_CHANNEL = "notify.slack.channel_id"
 
 
 def named_topic(environment: Environment) -> str | None:
@@ -25,6 +28,11 @@ def named_topic(environment: Environment) -> str | None:
 def named_bus(environment: Environment) -> str | None:
     """Give the ARN of the event bus that the file names, or None where there is none to look at."""
     return environment.notify.event_bus_arn if environment.notify else None
+
+
+def named_channel(environment: Environment) -> Slack | None:
+    """Give the Slack channel that the file names, or None where there is none to look at."""
+    return environment.notify.slack if environment.notify else None
 
 
 @check(
@@ -95,3 +103,37 @@ def notification_bus_exists(case: Case, aws: Aws) -> Iterator[Found]:
         yield Skipped(reason=f"{arn} belongs to account {account}, which is not asked", path=_BUS)
     elif not aws.event_bus_exists(arn.rpartition("/")[2]):
         yield error(_BUS, f"needs an event bus that exists, got {arn}; make it, or correct the ARN")
+
+
+@check(
+    area=AREA,
+    asks=("slack_workspaces", "slack_channels"),
+    inputs="notify.slack, and the name of the HyperPod cluster.",
+    passes="The account may write to the Slack workspace, and no other configuration writes to the channel.",
+    fails="Nobody has authorized the workspace, which only a person can do, in the console of Amazon Q Developer in"
+    " chat applications: the last stack fails. A warning where the channel is another configuration's, such as another"
+    " environment's: the service takes a channel once for an account.",
+    skips="Amazon Q Developer in chat applications does not answer, in us-east-2.",
+    by_hand="aws chatbot describe-slack-workspaces --region us-east-2",
+)
+def notification_channel_can_be_configured(case: Case, aws: Aws) -> Iterator[Found]:
+    """What a person must have done before is asked for before the cluster is there."""
+    environment, slack = case.environment, named_channel(case.environment)
+    if slack is None:
+        return
+    if slack.workspace_id not in aws.slack_workspaces():
+        yield error(
+            _WORKSPACE,
+            f"needs a Slack workspace that account {environment.account} may write to, got {slack.workspace_id}, which"
+            " nobody has authorized; authorize it in the console of Amazon Q Developer in chat applications, or correct"
+            " the ID",
+        )
+        return
+    own = chat_configuration(environment.hyperpod_cluster_name)
+    for each in aws.slack_channels():
+        if (each.workspace_id, each.channel_id) == (slack.workspace_id, slack.channel_id) and each.name != own:
+            yield warning(
+                _CHANNEL,
+                f"{slack.channel_id} receives the notifications of the configuration {each.name} already, and the"
+                " service has refused a second configuration of a channel in one account; name another channel",
+            )

@@ -12,7 +12,7 @@ from hyperpod_cdk.catalog.closest import closest
 from hyperpod_cdk.checks.answers import QUESTIONS, Aws, NotAnswered
 from hyperpod_cdk.checks.job_buckets import job_buckets
 from hyperpod_cdk.checks.model import REGISTER, Case, Check, Detail, Found, Report, Result, Skipped, unanswered
-from hyperpod_cdk.checks.notify import named_bus, named_topic
+from hyperpod_cdk.checks.notify import named_bus, named_channel, named_topic
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.checks.workspaces import named_grafana, named_prometheus
 from hyperpod_cdk.config import Environment, LoadedEnvironment, UsageError
@@ -191,6 +191,7 @@ _HAS: Mapping[str, Callable[[Environment], bool]] = {
     "prometheus_workspace_is_active": lambda environment: named_prometheus(environment) is not None,
     "grafana_workspace_is_active": lambda environment: named_grafana(environment) is not None,
     "notification_topic_takes_alarms": lambda environment: named_topic(environment) is not None,
+    "notification_channel_can_be_configured": lambda environment: named_channel(environment) is not None,
     "notification_bus_exists": lambda environment: named_bus(environment) is not None,
     "job-buckets": lambda environment: bool(job_buckets(environment)),
 }

@@ -1,4 +1,4 @@
-"""What is wrong with environments together that is right with each: their names, plans and address blocks."""
+"""What is wrong with environments together that is right with each: names, plans, address blocks, Slack channels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Place = tuple[str, str]
 
 def found_together(loaded: Sequence[LoadedEnvironment]) -> list[Finding]:
     """Give everything that environments have to share and cannot; each is said once, about the later file."""
-    return [*shared_names(loaded), *_plans(loaded), *_overlaps(loaded)]
+    return [*shared_names(loaded), *_plans(loaded), *_overlaps(loaded), *_channels(loaded)]
 
 
 def place_of(environment: Environment) -> Place:
@@ -153,6 +153,29 @@ def _overlaps(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:
                 f"{block} overlaps {there} of {other.file}, in the same account and region: the two VPCs can neither be"
                 " peered nor share a transit gateway; choose other blocks before the first deployment if they are to",
                 "blocks_overlap_no_other_environment",
+            )
+
+
+def _channels(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:
+    """Warn of a Slack channel that environments of one account share: the second one's configuration is refused.
+
+    The service says so ("has already been configured for AWS account": cdk-constructs issue 92, awscc issue 1011), and
+    its guide does not.
+    """
+    first: dict[tuple[str, str, str], LoadedEnvironment] = {}
+    for each in loaded:
+        slack = each.environment.notify.slack if each.environment.notify else None
+        if slack is None:
+            continue
+        other = first.setdefault((each.environment.account, slack.workspace_id, slack.channel_id), each)
+        if other.file != each.file:
+            yield _finding(
+                each,
+                Severity.WARNING,
+                "notify.slack.channel_id",
+                f"{slack.channel_id} is the channel of {other.file}, too, and the service has refused a second"
+                " configuration of a channel in one account; name another channel",
+                "slack_channel_is_no_other_environments",
             )
 
 

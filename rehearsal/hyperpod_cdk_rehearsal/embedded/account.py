@@ -33,6 +33,7 @@ from hyperpod_cdk_rehearsal.embedded.account_existing import (
     kms_keys_of,
     networks_of,
     roles_of,
+    slack_workspaces_of,
     topics_of,
 )
 from hyperpod_cdk_rehearsal.embedded.account_sections import (
@@ -133,7 +134,8 @@ class Existing(_Section):
 
     `networks`, `eks_clusters`, `roles`, `kms_keys`, `buckets`, `topics` and `event_buses` are made under the IDs and
     names that they state, before anybody asks.
-    `workspaces` maps the ARNs of Prometheus and Grafana workspaces to their statuses.
+    `workspaces` maps the ARNs of Prometheus and Grafana workspaces to their statuses; `slack_workspaces` are the IDs of
+    those that somebody authorized in the console of Amazon Q Developer in chat applications.
     """
 
     from_environment: bool = False
@@ -148,6 +150,7 @@ class Existing(_Section):
     buckets: tuple[ExistingS3Bucket, ...] = ()
     topics: tuple[ExistingTopic, ...] = ()
     event_buses: tuple[ExistingEventBus, ...] = ()
+    slack_workspaces: tuple[str, ...] = ()
     workspaces: Mapping[str, str] = {}
 
 
@@ -279,6 +282,7 @@ def resolved(document: Mapping[str, Any], environment: Environment) -> dict[str,
             "iam_roles": sorted(roles),
             **_joined(file.existing, environment),
             "workspaces": {**_workspaces_of(environment), **file.existing.workspaces},
+            "slack_workspaces": sorted({*slack_workspaces_of(environment), *file.existing.slack_workspaces}),
         }
         result["existing"].pop("from_environment", None)
     return result

@@ -143,6 +143,12 @@ def topics_of(environment: Environment) -> Iterator[dict[str, Any]]:
         yield ExistingTopic(name=arn.rpartition(":")[2]).model_dump(mode="json")
 
 
+def slack_workspaces_of(environment: Environment) -> list[str]:
+    """Give the Slack workspace that notifications go to, as if somebody had authorized it."""
+    slack = environment.notify.slack if environment.notify else None
+    return [slack.workspace_id] if slack else []
+
+
 def event_buses_of(environment: Environment) -> Iterator[dict[str, Any]]:
     """Give the event bus that notifications go to, where the account has it already."""
     arn = environment.notify.event_bus_arn if environment.notify else None

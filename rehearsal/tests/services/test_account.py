@@ -186,6 +186,7 @@ def test_roles_of_the_environment_exist() -> None:
         "iam_roles": ["mine", "teams/admin"],
         "s3_buckets": ["data"],
         "workspaces": {},
+        "slack_workspaces": [],
     }
 
 
@@ -215,9 +216,17 @@ def test_where_notifications_go_exists(
     named: dict[str, str], topics: list[dict[str, str]] | None, buses: list[dict[str, str]] | None
 ) -> None:
     told = environment()
-    told.notify = SimpleNamespace(**{"sns_topic_arn": None, "event_bus_arn": None, **named})
+    told.notify = SimpleNamespace(**{"sns_topic_arn": None, "event_bus_arn": None, "slack": None, **named})
     found = resolved({"existing": FROM_ENVIRONMENT}, told)["existing"]
     assert (found.get("topics"), found.get("event_buses")) == (topics, buses)
+
+
+def test_the_slack_workspace_of_notifications_is_authorized() -> None:
+    told = environment()
+    slack = SimpleNamespace(workspace_id="T0123ABCD", channel_id="C0123ABCD")
+    told.notify = SimpleNamespace(sns_topic_arn=None, event_bus_arn=None, slack=slack)
+    stated = {"existing": {**FROM_ENVIRONMENT, "slack_workspaces": ["T0123ABCA"]}}
+    assert resolved(stated, told)["existing"]["slack_workspaces"] == ["T0123ABCA", "T0123ABCD"]
 
 
 def test_topics_and_buses_that_the_file_states_stand() -> None:
