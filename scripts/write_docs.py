@@ -238,10 +238,10 @@ def _properties(resource_type: str) -> list[str]:
 def _known(resource_type: str, name: str) -> str:
     """Give what is known of a change to one property: an effect, ``depends`` or ``unknown``."""
     rule = create_only.update_rule(resource_type)
-    if rule is not None and (name,) in rule.create_only:
+    if rule is not None and (name,) in (*rule.create_only, *rule.documented):
         return "replaced"
     effects = updates.effects_of(resource_type, name)
-    if rule is not None and rule.is_create_only((name,)):
+    if rule is not None and any(path[0] == name for path in (*rule.create_only, *rule.documented)):
         effects = {*effects, "replaced"}
     if len(effects) > 1:
         return "depends"

@@ -82,3 +82,36 @@ def test_overlap_goes_both_ways() -> None:
 
 def test_the_schemas_are_dated() -> None:
     assert create_only.SCHEMAS_AS_OF <= create_only.AS_OF
+
+
+@pytest.mark.parametrize("resource_type", sorted(_data.load("create_only")["documented"]))
+def test_only_pages_tell_of_what_is_documented(resource_type: str, registry_schema: Callable[[str], Any]) -> None:
+    """The schema decides where CloudFormation goes by it: a type with handlers, a property without a condition."""
+    schema, rule = registry_schema(resource_type), update_rule(resource_type)
+    assert rule is not None
+    assert rule.documented
+    for path in rule.documented:
+        assert path[0] in schema["properties"]
+        assert not rule.is_create_only(path)
+        assert rule.is_conditional(path) or not schema.get("handlers")
+
+
+@pytest.mark.parametrize(
+    ("path", "at", "documented"),
+    [
+        ("WindowsConfiguration.DeploymentType", 2, "WindowsConfiguration.DeploymentType"),
+        (
+            "OpenZFSConfiguration.RootVolumeConfiguration.NfsExports.ClientConfigurations",
+            4,
+            "OpenZFSConfiguration.RootVolumeConfiguration.NfsExports",
+        ),
+        # what comes or goes with all around it does not change, and neither does what stands above
+        ("WindowsConfiguration.DeploymentType", 1, ""),
+        ("WindowsConfiguration", 1, ""),
+        ("WindowsConfiguration.ThroughputCapacity", 2, ""),
+    ],
+)
+def test_what_is_documented_of_a_path(path: str, at: int, documented: str) -> None:
+    rule = update_rule("AWS::FSx::FileSystem")
+    assert rule is not None
+    assert ".".join(rule.documented_at(tuple(path.split(".")), at)) == documented

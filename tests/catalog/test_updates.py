@@ -26,6 +26,7 @@ WHEN = {
     "next minor": ("1.9", "1.10"),
     "skips a minor": ("1.9", "1.11"),
     "lower": ("1.10", "1.9"),
+    "higher": ("1.9", "1.10"),
     "to false": (None, False),
     "switched off": ("true", False),
     "switched on": (None, True),
@@ -52,7 +53,7 @@ TOLD = {
     ),
     *("Windows", "ONTAP", "OpenZFS", "SCRATCH_1", "EFA", "no such size", "both closed", "on an instance"),
     *("rolling", "replacing", "in place upgrade", "online resharding", "fires later", "tells more", "locks out"),
-    *("lets in less", "lets out less"),
+    *("lets in less", "lets out less", "Aurora", "Multi-AZ", "one minor at a time"),
 }
 """Circumstances that only the caller knows."""
 
@@ -192,6 +193,41 @@ def test_every_circumstance_is_one() -> None:
 )
 def test_taints_that_evict(taint: Any, evicts: bool) -> None:  # noqa: FBT001 - table
     assert ("evicting" in updates.circumstances({"Effect": "PreferNoSchedule"}, taint)) is evicts
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "order"),
+    [
+        ("1.9", "1.10", {"higher", "next minor"}),
+        ("1.9", "1.11", {"higher", "skips a minor"}),
+        ("1.31", "2.0", {"higher", "skips a minor"}),
+        ("1.10", "1.9", {"lower"}),
+        (1.9, "1.8", {"lower"}),
+        ("8.0.35", "8.0.36", {"higher"}),
+        ("8.0.mysql_aurora.3.05.2", "8.0.mysql_aurora.3.04.0", {"lower"}),
+        ("5.7.mysql_aurora.2.11.2", "8.0.mysql_aurora.3.04.0", {"higher", "skips a minor"}),
+        ("19.0.0.0.ru-2023-01.rur-2023-01.r1", "19.0.0.0.ru-2022-10.rur-2022-10.r1", {"lower"}),
+        ("15.00.4335.1.v1", "15.00.4316.3.v1", {"lower"}),
+        ("v1.18.3-eksbuild.2", "v1.18.3-eksbuild.1", {"lower"}),
+        ("v1.18.3-eksbuild.2", "v1.19.0-eksbuild.1", {"higher", "next minor"}),
+        ("OpenSearch_2.9", "OpenSearch_2.11", {"higher", "skips a minor"}),
+        ("Elasticsearch_7.10", "OpenSearch_1.3", {"higher"}),
+        ("OpenSearch_1.3", "Elasticsearch_7.10", {"lower"}),
+        ("3.7.x", "3.6.0", {"lower"}),
+        # which of them is the higher one only the service knows
+        ("3.7.x", "3.7.x.kraft", set()),
+        ("16", "16.3", set()),
+        ("6.x", "6.2", set()),
+        ("1.30", "01.30", set()),
+        ("a", "b", set()),
+        ("arn:1", "arn:0", set()),
+        (True, False, set()),
+        (["2"], ["1"], set()),
+        ("²", "1", set()),
+    ],
+)
+def test_which_version_is_the_higher_one(before: Any, after: Any, order: set[str]) -> None:
+    assert updates.circumstances(before, after) & {"higher", "lower", "next minor", "skips a minor"} == order
 
 
 @pytest.mark.parametrize("when", ["grows", "shrinks", "next minor"])

@@ -255,7 +255,7 @@ def test_a_snapshot_that_cloudformation_takes_by_default_is_protection(
 
 # exports under a condition
 
-IMPORTS: Body = {"U": {"Type": "AWS::SSM::Parameter", "Properties": {"Value": {"Fn::ImportValue": "x"}}}}
+IMPORTS: Body = {"U": {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": {"Fn::ImportValue": "x"}}}}
 ON_BY_CONSTANT: Body = {"On": {"Fn::Equals": ["a", "a"]}}
 OFF_BY_CONSTANT: Body = {"On": {"Fn::Equals": ["a", "b"]}}
 BY_DEPLOYMENT: Body = {"On": {"Fn::Equals": [{"Ref": "P"}, "b"]}}

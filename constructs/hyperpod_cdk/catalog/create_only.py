@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
+from typing import Final
 
 from hyperpod_cdk.catalog import _data
 
@@ -15,6 +16,9 @@ AS_OF: date = _data.as_of("create_only")
 SCHEMAS_AS_OF: date = date.fromisoformat(_DATA["registry_as_of"])
 """The date of the CloudFormation schemas."""
 
+SPECIFICATION: Final = str(_DATA["sources"]["specification"]).split(" ", maxsplit=1)[0]
+"""Where AWS's pages have what is ``documented``, in one file."""
+
 Path = tuple[str, ...]
 
 
@@ -24,13 +28,15 @@ class UpdateRule:
 
     Paths are steps below the properties without items of lists (``("Orchestrator", "Eks")``). ``name`` is what two
     resources of the type cannot share, empty where AWS names it. ``deletes_first``: the old one goes before its
-    replacement is made; otherwise after.
+    replacement is made; otherwise after. ``documented`` are those of which only AWS's pages say that a change replaces,
+    where the schema leaves it to code of CloudFormation's own, or to a condition that it does not state.
     """
 
     create_only: tuple[Path, ...] = ()
     conditionally: tuple[Path, ...] = ()
     name: tuple[Path, ...] = ()
     deletes_first: bool = False
+    documented: tuple[Path, ...] = ()
 
     def is_create_only(self, path: Path) -> bool:
         """Whether a change at, above or below ``path`` needs a new resource."""
@@ -39,6 +45,15 @@ class UpdateRule:
     def is_conditional(self, path: Path) -> bool:
         """Whether a change at, above or below ``path`` needs a new resource under a condition that is not stated."""
         return any(overlap(path, each) for each in self.conditionally)
+
+    def documented_at(self, path: Path, at: int) -> Path:
+        """Give the longest documented path that is ``path`` or above it, empty where there is none.
+
+        ``at`` is how many steps of the path came or went as one: an item of a list that does so has none of its
+        properties changed.
+        """
+        found = [each for each in self.documented if path[: len(each)] == each and at >= len(each)]
+        return max(found, key=len, default=())
 
 
 def overlap(one: Path, other: Path) -> bool:
@@ -59,6 +74,7 @@ def update_rule(resource_type: str) -> UpdateRule | None:
         conditionally=tuple(_path(word.rstrip("?")) for word in paths if word.endswith("?")),
         name=tuple(_path(word[1:]) for word in words if word.startswith("=")),
         deletes_first="!" in words,
+        documented=tuple(_path(word) for word in _DATA["documented"].get(resource_type, "").split()),
     )
 
 

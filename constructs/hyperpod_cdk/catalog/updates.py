@@ -31,7 +31,13 @@ _NODE_POOLS: Final = frozenset({"EC2NodeClass", "HyperpodNodeClass", "NodeClass"
 """Kinds by which Karpenter judges its nodes."""
 _EVICTS, _LETS_STAY = re.compile("NoExecute|NO_EXECUTE"), re.compile("NoSchedule|NO_SCHEDULE")
 """Effects of taints; a change that names none can be one of a taint that evicts."""
-_MINOR = re.compile(r"(\d+)\.(\d+)")
+_VERSION: Final = re.compile(r"(?:[A-Za-z][A-Za-z-]*[_-])?v?\d+(?:[.\w-]*\w)?")
+"""What versions look like: ``1.31``, ``v1.18.3-eksbuild.2``, ``8.0.mysql_aurora.3.04.0``, ``OpenSearch_2.11``."""
+_SUCCESSORS: Final = (("Elasticsearch_", "OpenSearch_"),)
+"""Names before versions, and that by which a product goes on under another (OpenSearch developer guide, upgrades)."""
+_NUMBER: Final = re.compile(r"(\d+)")
+_PLACE_OF_MINOR: Final = 3
+"""Where the second number of a version stands among its words and numbers."""
 _OF_THE_WHOLE: Final = frozenset({"added", "gains", "removed"})
 """Circumstances of the property that a row names, not of what stands below it."""
 SMALLEST_GROWTH: Final = 1.1
@@ -126,8 +132,9 @@ def update(  # noqa: PLR0917 - what changes, then of what it is a part
     UpdatePolicy asks for), ``in place upgrade`` and ``online resharding`` (other UpdatePolicies), ``on an instance``
     (an address that its resource puts there), ``locks out`` (a key's policy in which the account itself may change
     it no more), ``fires later`` (an alarm whose threshold is further away), ``tells more`` (actions that gain
-    topics of SNS and nothing else), ``lets in less`` and ``lets out less`` (a security group of which a rule goes or
-    becomes narrower).
+    topics of SNS and nothing else), ``Aurora`` (an engine of a DBCluster), ``Multi-AZ`` (a DBInstance), ``one minor at
+    a time`` (an add-on that is updated so), ``lets in less`` and ``lets out less`` (a security group of which a rule
+    goes or becomes narrower).
     """
     return first(_rows(resource_type), path, before, after, also, at)
 
@@ -278,15 +285,31 @@ def _number(value: Any) -> float | None:
 
 
 def _versions(before: Any, after: Any) -> Iterator[str]:
-    old, new = (_MINOR.fullmatch(str(value)) for value in (before, after))
-    if old and new:
-        (major, minor), (new_major, new_minor) = ((int(each[1]), int(each[2])) for each in (old, new))
-        if (new_major, new_minor) < (major, minor):
+    if not _is_version(before) or not _is_version(after):
+        return
+    old, new = str(before), str(after)
+    for first, then in _SUCCESSORS:
+        if old.startswith(first) and new.startswith(then):
+            yield "higher"
+        elif old.startswith(then) and new.startswith(first):
             yield "lower"
-        elif new_major == major and new_minor == minor + 1:
-            yield "next minor"
-        elif (new_major, new_minor) != (major, minor):
-            yield "skips a minor"
+    # words and numbers by turns: where a word differs, or one version ends, nobody tells which is the higher one
+    for place, (one, other) in enumerate(zip(_NUMBER.split(old), _NUMBER.split(new), strict=False)):
+        if one == other:
+            continue
+        if place % 2 == 0:
+            return
+        if int(one) != int(other):
+            is_minor = place == _PLACE_OF_MINOR
+            yield "lower" if int(other) < int(one) else "higher"
+            if place <= _PLACE_OF_MINOR and int(other) > int(one):
+                yield "next minor" if is_minor and int(other) == int(one) + 1 else "skips a minor"
+            return
+
+
+def _is_version(value: Any) -> bool:
+    is_text = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return is_text and _VERSION.fullmatch(str(value)) is not None
 
 
 @cache

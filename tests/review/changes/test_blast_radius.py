@@ -252,7 +252,7 @@ def test_a_property_of_an_instance_group(name: str, before: Any, after: Any, eff
                 ({"AutomaticBackupRetentionDays": 7}, {"AutomaticBackupRetentionDays": 30}, Effect.IN_PLACE),
                 ({"AutomaticBackupRetentionDays": 7}, {"AutomaticBackupRetentionDays": 0}, Effect.UNKNOWN),
                 ({"DataCompressionType": "NONE"}, {"DataCompressionType": "LZ4"}, Effect.IN_PLACE),
-                ({"ImportPath": "s3://a"}, {"ImportPath": "s3://b"}, Effect.UNKNOWN),
+                ({"ImportPath": "s3://a"}, {"ImportPath": "s3://b"}, Effect.REPLACED),
             ]
         ),
         ("AWS::EKS::Addon", {"AddonVersion": "v1"}, {"AddonVersion": "v2"}, Effect.IN_PLACE),
@@ -494,7 +494,56 @@ def test_who_reads_a_parameter_that_changes(value: Any, parameters: dict[str, An
         )
         for image in ("ami-1", "ami-2")
     )
-    assert effects(base, head) == {"s/P": Effect.IN_PLACE} | ({"s/U": effect} if effect else {})
+    assert effects(base, head) == {"s/P": Effect.UNKNOWN} | ({"s/U": effect} if effect else {})
+
+
+@pytest.mark.parametrize(
+    ("users", "said"),
+    [
+        ({}, ""),
+        (
+            {"U": resource("AWS::Lambda::Function", Environment={"Variables": {"P": {"Ref": "P"}}})},
+            "; here U (s) does or",
+        ),
+        ({"U": resource("AWS::EC2::Instance", ImageId="{{resolve:ssm:/ami}}")}, "; here U (s) does or has its name"),
+        ({"U": resource("AWS::EC2::Instance", ImageId="{{resolve:ssm:/ami:3}}")}, ""),
+        (
+            {name: resource("AWS::SNS::Topic", DisplayName={"Ref": "P"}) for name in "ABCDE"},
+            "; here A (s), B (s), C (s) and 2 more do or have its name",
+        ),
+    ],
+)
+def test_who_is_given_the_name_of_a_parameter_that_changes(users: dict[str, Any], said: str) -> None:
+    base, head = (
+        one({"P": resource("AWS::SSM::Parameter", Name="/ami", Value=value), **users}) for value in ("1", "2")
+    )
+    (found,) = (each for each in blast_radius(base, head, compare(base, head)).resources if each.logical_id == "P")
+    (change,) = found.properties
+    reason = (
+        "Whoever reads it gets the other value from the next time on, and the templates do not tell everyone who does"
+    )
+    assert change.reason.startswith(f"{reason}{said}" if said else f"{reason}.")
+
+
+@pytest.mark.parametrize(
+    ("image", "interrupts"),
+    [("resolve:ssm:/ami", True), ("resolve:ssm:/ami:3", False), ("resolve:ssm:/other", False), ("ami-1", False)],
+)
+def test_an_image_that_is_looked_up_for_each_instance(image: str, interrupts: bool) -> None:  # noqa: FBT001 - a table's column
+    """EC2 Auto Scaling user guide: a launch template with ``resolve:ssm:`` needs no new version for another image."""
+    base, head = (
+        one(
+            {
+                "P": resource("AWS::SSM::Parameter", Name="/ami", Value=value),
+                "T": resource("AWS::EC2::LaunchTemplate", LaunchTemplateData={"ImageId": image, "KeyName": image}),
+            }
+        )
+        for value in ("ami-1", "ami-2")
+    )
+    told = [each for each in blast_radius(base, head, compare(base, head)).resources if each.logical_id == "T"]
+    assert [(each.effect, [(one.path, one.interrupts) for one in each.properties]) for each in told] == (
+        [(Effect.IN_PLACE, [("LaunchTemplateData.ImageId", True)])] if interrupts else []
+    )
 
 
 def test_a_replacement_is_spared_what_updates_would_refuse() -> None:
@@ -706,11 +755,11 @@ def test_a_replaced_vpc_takes_everything_with_it() -> None:
         "A": Effect.REPLACED,
         "Files": Effect.REPLACED,
         "Group": Effect.REPLACED,
-        "Parameter": Effect.IN_PLACE,
+        "Parameter": Effect.UNKNOWN,
         "Eks": Effect.REFUSED,
         "Role": Effect.IN_PLACE,
     }
-    assert report.counts == {Effect.REPLACED: 5, Effect.REFUSED: 1, Effect.IN_PLACE: 2}
+    assert report.counts == {Effect.REPLACED: 5, Effect.REFUSED: 1, Effect.UNKNOWN: 1, Effect.IN_PLACE: 1}
     subnet, cluster = (each for each in report.resources if each.logical_id in ("Subnet", "A"))
     assert [(each.path, each.effect) for each in subnet.properties] == [
         ("VpcId", Effect.REPLACED),

@@ -6,6 +6,7 @@ import operator
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 from typing import Any, Final, Literal
@@ -25,6 +26,7 @@ from hyperpod_cdk.review.changes.effects import (
 from hyperpod_cdk.review.changes.excerpts import Excerpts, differing
 from hyperpod_cdk.review.changes.uses import Key, Uses
 from hyperpod_cdk.review.model import BlastRadius, Effect, LeftBehind, PropertyEffect, ResourceEffect
+from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.templates.difference import METADATA, MISSING, PropertyChange, ResourceChange
 from hyperpod_cdk.templates.values import (
@@ -46,8 +48,18 @@ EXPORT: Final = "CloudFormation export"
 """The type of an output that stands for no resource of its own."""
 
 _PARAMETER: Final = "AWS::SSM::Parameter"
-_DYNAMIC: Final = re.compile(r"\{\{resolve:(?:ssm|ssm-secure):([^:}]+)\}\}|\{\{resolve:secretsmanager:([^}]+)\}\}")
-"""A dynamic reference to what has versions, of which it names none where it is one of Parameter Store."""
+_VALUE: Final = ("Value",)
+_DYNAMIC: Final = re.compile(
+    r"\{\{resolve:(?:ssm|ssm-secure):([^:}]+)\}\}|\{\{resolve:secretsmanager:([^}]+)\}\}|^(?:resolve:ssm:)([^:{}]+)$"
+)
+"""A dynamic reference to what has versions, of which it names none where it is one of Parameter Store.
+
+The last form is one that EC2 reads whenever it starts an instance (EC2 Auto Scaling user guide, "Use AWS Systems
+Manager parameters instead of AMI IDs in launch templates").
+"""
+_IMAGE: Final = ("ImageId",)
+_AT_START: Final = "resolve:ssm:"
+_AT_START_SOURCE: Final = "https://docs.aws.amazon.com/autoscaling/ec2/userguide/using-systems-manager-parameters.html"
 _VERSION: Final = re.compile(r":SecretString:[^:]*:[^:]*:[^:]+$")
 """How a dynamic reference to a secret ends that names a version by its ID."""
 _NESTED: Final = "AWS::CloudFormation::Stack"
@@ -196,6 +208,7 @@ class _Review:
             self._enter(change)
         self._cascade()
         self._read_anew()
+        self._name_readers()
         for entry in self.entries.values():
             _spare_the_new_one(entry)
         for entry in list(self.entries.values()):
@@ -451,6 +464,9 @@ class _Review:
             is_updated = entry is not None and any(not each.is_indirect for each in entry.findings)
             told = {each.steps for each in entry.findings} if entry is not None else set()
             for steps, name in _read_outside(resolved_properties(self.head, user)):
+                if name.startswith(_AT_START):
+                    self._read_at_start(user, before, steps, name.removeprefix(_AT_START), changed)
+                    continue
                 if steps in told or not (name in changed or name in of_stack or is_updated):
                     continue
                 change = PropertyChange(steps=steps, before=Unknown(name), after=Unknown(name))
@@ -465,6 +481,46 @@ class _Review:
                     what = f"this deployment reads {name} anew, where another value may stand by now"
                 said = replace(judged, effect=Effect.UNKNOWN, reason=f"{what}: {judged.reason}")
                 entry.findings.append(_Finding(steps, name, f"{name} (another value)", said, is_indirect=True))
+
+    def _read_at_start(
+        self, user: Resource, before: Resource, steps: tuple[str, ...], name: str, changed: AbstractSet[str]
+    ) -> None:
+        """Tell of an image that EC2 looks up for each instance by the name of a parameter that changes."""
+        if name not in changed or steps[-1:] != _IMAGE:
+            return
+        entry = self.entries.setdefault((user.stack, user.logical_id), _Entry(before, user))
+        said = (
+            f"instances that start from now on have the image that the parameter {name} then names; those that run stay"
+        )
+        judged = Judged(Effect.IN_PLACE, said, _AT_START_SOURCE, interrupts=True)
+        entry.findings.append(_Finding(steps, name, f"{name} (another value)", judged))
+
+    def _name_readers(self) -> None:
+        """Name the resources that read a parameter whose value changes, or are given its name."""
+        for entry in self.entries.values():
+            if not entry.is_update or entry.resource.type != _PARAMETER or not _is_updated(entry, "Value"):
+                continue
+            name = resolve(self.head, entry.resource.stack, entry.resource.properties.get("Name"))
+            named = {name} if isinstance(name, str) else set()
+            readers = {(each.stack, each.logical_id): each for each in self.uses.of(*entry.key)}
+            for each in self.head.resources() if named else ():
+                found = {
+                    read.removeprefix(_AT_START) for _, read in _read_outside(resolved_properties(self.head, each))
+                }
+                if found & named:
+                    readers[each.stack, each.logical_id] = each
+            if readers:
+                verb = "does or has its name" if len(readers) == 1 else "do or have its name"
+                texts = [f"{each.name} ({each.stack})" for each in readers.values()]
+                listed = joined(
+                    texts if len(texts) <= IN_SUMMARY else [*texts[:IN_SUMMARY], f"{len(texts) - IN_SUMMARY} more"]
+                )
+                entry.findings = [
+                    replace(each, judged=replace(each.judged, reason=f"{each.judged.reason}; here {listed} {verb}"))
+                    if each.steps == _VALUE
+                    else each
+                    for each in entry.findings
+                ]
 
     def _circumstances(self, entry: _Entry) -> frozenset[str]:
         before, after = entry.before, entry.after
@@ -864,8 +920,10 @@ def _read_outside(value: Any, steps: tuple[str, ...] = ()) -> Iterator[tuple[tup
         for index, item in enumerate(value):
             yield from _read_outside(item, (*steps, f"[{index}]") if isinstance(item, dict) else steps)
     elif isinstance(value, str | Unknown):
-        for parameter, secret in _DYNAMIC.findall(value if isinstance(value, str) else value.text):
-            if parameter:
+        for parameter, secret, at_start in _DYNAMIC.findall(value if isinstance(value, str) else value.text):
+            if at_start:
+                yield steps, f"{_AT_START}{at_start}"
+            elif parameter:
                 yield steps, parameter
             elif not _VERSION.search(secret):
                 yield steps, secret.partition(":SecretString")[0]

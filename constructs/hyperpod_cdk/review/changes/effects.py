@@ -25,6 +25,11 @@ ANOTHER_VPC: Final = "another VPC"
 AUTOSCALED: Final = "autoscaled"
 PRUNED: Final = "pruned"
 _CUSTOMER_KEYS: Final = ("AWS::KMS::Key", "AWS::KMS::ReplicaKey")
+_DB_CLUSTER: Final = "AWS::RDS::DBCluster"
+_DB_INSTANCE: Final = "AWS::RDS::DBInstance"
+_ADDON: Final = "AWS::EKS::Addon"
+_MINOR_BY_MINOR: Final = ("eks-pod-identity-agent", "vpc-cni")
+"""Add-ons that are updated by one minor version at a time (EKS user guide, AWS add-ons, update information)."""
 _ALARM: Final = "AWS::CloudWatch::Alarm"
 _ACTIONS: Final = (("AlarmActions",), ("InsufficientDataActions",), ("OKActions",))
 _ADDRESS: Final = "AWS::EC2::EIP"
@@ -47,6 +52,7 @@ GRAVEST_FIRST: Final = (
     Effect.ADDED,
 )
 _SILENT: Final = "its schema lets CloudFormation update it, and what the service then does is not in this table"
+_PAGE: Final = "the type's page in CloudFormation's reference says Replacement"
 _RANK: Final = {effect: rank for rank, effect in enumerate(GRAVEST_FIRST)}
 
 
@@ -122,6 +128,9 @@ def circumstances_of(before: Resource, head: Assembly, after: Resource) -> froze
         "replacing": _is_on((_policy_of(after, "AutoScalingReplacingUpdate") or {}).get("WillReplace")),
         "in place upgrade": _is_on(_policy_of(after, "EnableVersionUpgrade")),
         "online resharding": _is_on(_policy_of(after, "UseOnlineResharding")),
+        "Aurora": before.type == _DB_CLUSTER and str(after.properties.get("Engine", "aurora")).startswith("aurora"),
+        "Multi-AZ": before.type == _DB_INSTANCE and _is_on(after.properties.get("MultiAZ")),
+        "one minor at a time": before.type == _ADDON and after.properties.get("AddonName") in _MINOR_BY_MINOR,
         "locks out": before.type in _CUSTOMER_KEYS and _locks_out(properties, after.properties),
         "fires later": before.type == _ALARM and _fires_later(properties, after.properties),
         "lets in less": before.type == SECURITY_GROUP and _lets_less("Ingress", properties, after.properties),
@@ -385,13 +394,24 @@ def _judge(  # noqa: PLR0917 - what changes, then of what it is a part
     row = updates.update(resource_type, path, old, new, also, at)
     if rule is not None and rule.is_create_only(path) and (row is None or Effect(row.effect) is not Effect.REFUSED):
         return Judged(Effect.REPLACED, "CloudFormation cannot change it in place", SCHEMA)
+    documented = rule.documented_at(path, at) if rule is not None else ()
+    if documented and (row is None or (len(row.path) < len(documented) and Effect(row.effect) is not Effect.REFUSED)):
+        unsure = " (its schema: under a condition that it does not state)" if rule and rule.is_conditional(path) else ""
+        return Judged(Effect.REPLACED, f"{_PAGE}{unsure}", create_only.SPECIFICATION)
     if updates.speaks_below(resource_type, path):
         return Judged(Effect.UNKNOWN, "which of its parts change cannot be told", None, is_of_update=True)
     if row is not None:
         reason = f"{row.sentence} ({row.unsure})" if row.unsure else row.sentence
         # what CloudFormation refuses of a create-only property it refuses of a replacement, too
         is_of_update = rule is None or not rule.is_create_only(path)
-        return Judged(Effect(row.effect), reason, row.source, is_of_update=is_of_update, interrupts=row.interrupts)
+        return Judged(
+            Effect(row.effect),
+            reason,
+            row.source,
+            is_of_update=is_of_update,
+            interrupts=row.interrupts,
+            may_replace=rule is not None and rule.is_conditional(path) and row.effect == "unknown",
+        )
     return _by_schema(resource_type, rule, path)
 
 
@@ -409,7 +429,8 @@ def _by_schema(resource_type: str, rule: create_only.UpdateRule | None, path: cr
     if rule.is_conditional(path):
         reason = "CloudFormation replaces it under a condition that its schema does not state"
         return Judged(Effect.UNKNOWN, reason, SCHEMA, is_of_update=True, may_replace=True)
-    return Judged(Effect.UNKNOWN, _SILENT, SCHEMA, is_of_update=True)
+    may_replace = any(each[: len(path)] == path for each in rule.documented)
+    return Judged(Effect.UNKNOWN, _SILENT, SCHEMA, is_of_update=True, may_replace=may_replace)
 
 
 def _unknown(resource_type: str) -> str:
