@@ -67,7 +67,8 @@ class Update:
         """Whether the circumstance holds for a change; ``also`` are circumstances that the caller knows to hold.
 
         ``at`` is how many steps down something comes, goes or gains an item. Below ``path`` it leaves the property
-        itself there, so that a row by which nothing happens does not speak of it; what is graver may.
+        itself there, so that a row by which nothing happens does not speak of it; what is graver may. Above it the
+        property comes or goes ``along`` with what stands around it.
         """
         is_part = at is not None and at > len(self.path)
         if is_part and self.is_silent and not _OF_THE_WHOLE.isdisjoint(self.when.split(", ")):
@@ -76,6 +77,8 @@ class Update:
             before = self.default if before is None else before
             places = [self.order.index(value) if value in self.order else -1 for value in (before, after)]
             return places[1] == places[0] + 1 and places[0] >= 0
+        if at is not None and at < len(self.path):
+            also |= {"along"}
         holding = also | circumstances(before, after) if self.when else also
         return all(each in holding for each in self.when.split(", ") if each)
 

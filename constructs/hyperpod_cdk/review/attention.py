@@ -346,7 +346,7 @@ def _is_snapshot(policy: Any, after: Resource, name: str) -> bool:
 
 def _switched_off(change: ResourceChange, after: Resource) -> Iterator[Attention]:
     for each in change.properties:
-        for path, old, new, said in lifted(each):
+        for path, old, new, said in lifted(each, after.type):
             is_switch = path.rpartition(".")[2] in _UNPROTECTED_BY
             yield Attention(
                 effect=None,

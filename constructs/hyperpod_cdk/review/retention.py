@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
+from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.templates.difference import MISSING, PropertyChange
 from hyperpod_cdk.templates.values import plain
 
@@ -29,6 +30,7 @@ _KEEPS: Final[dict[str, str]] = {
     "NoncurrentVersionExpirationInDays": "older versions are kept for",
     "PendingWindowInDays": "a deleted key can be taken back for",
     "RecoveryPeriodInDays": "the table can be restored for",
+    "RetainInterval": "snapshots or images are kept for",
     "RetentionDays": "it is kept for",
     "RetentionInDays": "logs are kept for",
     "RetentionLockTimeInDays": "tapes are locked for",
@@ -45,6 +47,9 @@ _KEEPS: Final[dict[str, str]] = {
 
 _KEEPS_BELOW: Final[dict[tuple[str, str], str]] = {
     ("RetainRule", "Count"): "of snapshots or images so many are kept:",
+    ("RetainRule", "Interval"): "snapshots or images are kept for",
+    ("RetentionArchiveTier", "Count"): "of archived snapshots so many are kept:",
+    ("RetentionArchiveTier", "Interval"): "archived snapshots are kept for",
 }
 """Those that are so called elsewhere, too, by the key above them."""
 
@@ -114,6 +119,11 @@ _SWITCHES: Final[dict[str, tuple[str, ...]]] = {
     "RecursiveLoop": ("Terminate",),
     "TerminationProtectionEnabled": ("true",),
 }
+_SWITCHES_OF: Final[dict[tuple[str, str], tuple[str, ...]]] = {
+    ("AWS::DLM::LifecyclePolicy", "State"): ("ENABLED",),
+}
+"""Switches that protect on one type only, by the type: those of others of the name are something else."""
+
 _LADDERS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("", "ImageTagMutability"): ("IMMUTABLE", "IMMUTABLE_WITH_EXCLUSION", "MUTABLE_WITH_EXCLUSION", "MUTABLE"),
     ("", "InternetGatewayBlockMode"): ("block-bidirectional", "block-ingress", "off"),
@@ -131,6 +141,7 @@ _LADDERS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("CodeSigningPolicies", "UntrustedArtifactOnDeployment"): ("Enforce", "Warn"),
     ("DefaultRetention", "Mode"): ("COMPLIANCE", "GOVERNANCE"),
     ("DeleteMarkerReplication", "Status"): ("Disabled", "Enabled"),
+    **{(rule, "IntervalUnit"): ("YEARS", "MONTHS", "WEEKS", "DAYS") for rule in ("RetainRule", "RetentionArchiveTier")},
     ("EncryptionAtRest", "CatalogEncryptionMode"): ("SSE-KMS-WITH-SERVICE-ROLE", "SSE-KMS", "DISABLED"),
     ("ExecuteCommandConfiguration", "Logging"): ("OVERRIDE", "DEFAULT", "NONE"),
     ("SnaplockConfiguration", "PrivilegedDelete"): ("PERMANENTLY_DISABLED", "DISABLED", "ENABLED"),
@@ -175,6 +186,8 @@ _LOGS: Final = frozenset(
 """Lists, of whatever type, of what is logged; one that is shorter records less."""
 
 _LIMITS: Final[dict[tuple[str, str], str]] = {
+    ("CreateRule", "Interval"): "hours between two snapshots or images:",
+    **{(above, "CreateInterval"): "days between two snapshots or images:" for above in ("", "PolicyDetails")},
     ("BudgetLimit", "Amount"): "the budget warns from",
     ("", "RotationPeriodInDays"): "days for which the key's material stays the same:",
     ("MetadataOptions", "HttpPutResponseHopLimit"): "hops to which instances hand their role's credentials:",
@@ -200,6 +213,9 @@ IAM Identity Center API reference, CreatePermissionSet.
 """
 
 _GUARDS: Final[dict[tuple[str, str], str]] = {
+    ("", "AutomaticBackupReplicationRegion"): "backups are no longer copied to another region",
+    ("", "DestinationRegion"): "snapshots are no longer copied to another region",
+    ("LockConfiguration", "ChangeableForDays"): "the lock may be taken away again by who has the right to",
     ("", "GuardrailPolicies"): "members of the channel may use all that its role permits",
     ("", "CodeSigningConfigArn"): "code is no longer checked for who signed it",
     ("LoggingConfiguration", "DestinationBucketName"): "requests are no longer logged",
@@ -249,10 +265,30 @@ Source: FSx API reference, AutoExportPolicy and AutoImportPolicy, Events.
 _FILTERS: Final = {"DefaultAction": "Block", "Action": "Block", "OverrideAction": "None"}
 """What lets a web ACL stop requests; the last one counts the rules of a group in."""
 
+_COPIES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
+    "BackupPlanRule": (("RuleName",), "backups are no longer made by the rule"),
+    "CopyActions": (("DestinationBackupVaultArn",), "backups are no longer copied to"),
+    "CrossRegionCopyRules": (("TargetRegion", "Target"), "snapshots or images are no longer copied to"),
+    "CrossRegionCopyTargets": (("TargetRegion",), "snapshots or images are no longer copied to"),
+    "Destinations": (("Region",), "it is no longer copied to"),
+    "ReplicaRegions": (("Region",), "it is no longer kept in"),
+    "Replicas": (("Region",), "it is no longer kept in"),
+    "ScanActions": (("MalwareScanner",), "backups are no longer scanned by"),
+    "Schedules": (("Name",), "snapshots or images are no longer made by the schedule"),
+}
+"""Lists, of whatever type, of what makes copies, by which property an item is told from the others, and what ends.
+
+One that comes takes nothing from those that are made already, however short it keeps its own. Source: the pages of
+``AWS::Backup::BackupPlan``, ``AWS::DLM::LifecyclePolicy``, ``AWS::ECR::ReplicationConfiguration``,
+``AWS::EFS::FileSystem``, ``AWS::SecretsManager::Secret`` and ``AWS::DynamoDB::GlobalTable`` in the CloudFormation
+template reference.
+"""
+
 _DELETES: Final[dict[str, tuple[str, ...]]] = {
     "DeleteAutomatedBackups": ("true",),
     "DeleteReports": ("true",),
     "EncryptionDisabled": ("true",),
+    "ExtendDeletion": ("true",),
     "InsecureSsl": ("true",),
     "InstanceInitiatedShutdownBehavior": ("terminate",),
     "DeleteOnTermination": ("true",),
@@ -297,8 +333,9 @@ Source: S3 user guide, "Controlling ownership of objects". No page states HyperP
 """
 
 
-def lifted(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
+def lifted(change: PropertyChange, resource_type: str = "") -> Iterator[tuple[str, Any, Any, str]]:
     """Give the places below a changed property where protection is lifted: path, before, after, and a clause."""
+    yield from _copied_no_more(change)
     yield from _logged_no_more(change)
     yield from _gone_whole(change)
     yield from _excluded(change)
@@ -308,10 +345,14 @@ def lifted(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
         yield change.path, "Block", MISSING, "the default action no longer blocks"
     elif was.total() > will.total():
         yield change.path, MISSING, MISSING, "fewer of its rules block"
+    if MISSING in (change.before, change.after) and any(name in _COPIES for name in change.steps[-2:-1]):
+        # what makes copies comes, or goes and is told of as such
+        return
     for steps, before, after in _leaves(change.steps, change.before, change.after):
         # what comes along with all around it had no default of its own
         is_alone = change.before is not MISSING or steps == change.steps
-        said = _said(steps, before, after, is_alone=is_alone)
+        on = _SWITCHES_OF.get((resource_type, steps[0])) if len(steps) == 1 else None
+        said = _switched(steps[0], before, after, on) if on else _said(steps, before, after, is_alone=is_alone)
         if said:
             yield ".".join(steps).replace(".[", "["), before, after, said
 
@@ -334,11 +375,15 @@ def _said(steps: tuple[str, ...], before: Any, after: Any, *, is_alone: bool) ->
     if on is None and name == "Value" and "deletion_protection" in "".join(steps):
         on = ("true",)
     if on is not None:
-        return f"{name} is no longer {plain(before)}" if _text(before) in on and _text(after) not in on else ""
+        return _switched(name, before, after, on)
     if name in _DELETES:
         was, will = _text(before) in _DELETES[name], _text(after) in _DELETES[name]
         return f"{name} is {plain(after)}" if will and not was else ""
     return _kept_shorter(above, name, before, after)
+
+
+def _switched(name: str, before: Any, after: Any, on: tuple[str, ...]) -> str:
+    return f"{name} is no longer {plain(before)}" if _text(before) in on and _text(after) not in on else ""
 
 
 def _weakened(above: str, name: str, before: Any, after: Any) -> str:
@@ -361,6 +406,56 @@ def _gone_whole(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
     """Give what guards by being there at all, and is gone as a whole."""
     if len(change.steps) == 1 and change.after is MISSING and (said := _GUARDING.get(change.steps[0])):
         yield change.path, change.before, MISSING, said
+
+
+def _copied_no_more(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
+    """Give what no longer makes copies: an item that goes, or that makes them elsewhere."""
+    path = change.path
+    for at, name in enumerate(change.steps[:-1]):
+        keys, said = _COPIES.get(name, ((), ""))
+        is_item, is_key = len(change.steps) == at + 2, change.steps[at + 2 :] in {(key,) for key in keys}
+        if is_item and change.after is MISSING and _name_of(change.before, keys):
+            yield path, change.before, MISSING, f"{said} {_name_of(change.before, keys)}"
+        elif is_key and change.before is not MISSING:
+            yield path, change.before, change.after, f"{said} {plain(change.before)}"
+    pending = [(change.steps, change.before, change.after)]
+    while pending:
+        steps, before, after = pending.pop()
+        if isinstance(before, dict) and after is not MISSING:
+            new = after if isinstance(after, dict) else {}
+            pending += [((*steps, str(key)), value, new.get(key, MISSING)) for key, value in before.items()]
+        if steps[-1] not in _COPIES or not isinstance(before, list):
+            continue
+        keys, said = _COPIES[steps[-1]]
+        old, kept = (
+            dict.fromkeys(_name_of(each, keys) for each in (side if isinstance(side, list) else []))
+            for side in (before, after)
+        )
+        gone = [name for name in old if name and name not in kept]
+        if gone:
+            yield ".".join(steps).replace(".[", "["), before, MISSING, f"{said} {joined(gone)}"
+
+
+def _name_of(item: Any, keys: tuple[str, ...]) -> str:
+    """Give by what an item is told from the others of its list, empty where it has none of that."""
+    return next((plain(item[key]) for key in keys if key in item), "") if isinstance(item, dict) else ""
+
+
+def _paired(name: str, before: Any, after: Any) -> Iterator[tuple[int, Any, Any]]:
+    """Give the items of a list that stand for each other: by their place, of what makes copies by what each is.
+
+    Of the latter only those that both sides have: what goes is told of as such, and what comes takes nothing away.
+    """
+    old, new = (each if isinstance(each, list) else [] for each in (before, after))
+    keys, _ = _COPIES.get(name, ((), ""))
+    if keys and all(_name_of(each, keys) for each in (*old, *new)):
+        known = {_name_of(each, keys): each for each in old}
+        found = ((index, known.get(_name_of(each, keys)), each) for index, each in enumerate(new))
+        yield from (each for each in found if each[1] is not None)
+        return
+    for index in range(max(len(old), len(new))):
+        one, other = (each[index] if index < len(each) else MISSING for each in (old, new))
+        yield index, one, other
 
 
 def _excluded(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
@@ -430,9 +525,7 @@ def _leaves(steps: tuple[str, ...], before: Any, after: Any) -> Iterator[tuple[t
         for key in dict.fromkeys((*old, *new)):
             yield from _leaves((*steps, str(key)), old.get(key, MISSING), new.get(key, MISSING))
     elif isinstance(before, list) or isinstance(after, list):
-        old_items, new_items = (value if isinstance(value, list) else [] for value in (before, after))
-        for index in range(max(len(old_items), len(new_items))):
-            one, other = (each[index] if index < len(each) else MISSING for each in (old_items, new_items))
+        for index, one, other in _paired(steps[-1], before, after):
             yield from _leaves((*steps, f"[{index}]"), one, other)
     else:
         yield steps, before, after
@@ -446,7 +539,8 @@ def _loosened(above: str, name: str, before: Any, after: Any) -> str:
     if was is None or (will is not None and will <= was):
         return ""
     until_now = "the default" if before is MISSING else plain(before)
-    return f"{_LIMITS[above, name]} {plain(after)}, until now {until_now}"
+    from_now_on = "not stated any more" if after is MISSING and least is None else plain(after)
+    return f"{_LIMITS[above, name]} {from_now_on}, until now {until_now}"
 
 
 def _filters(steps: tuple[str, ...], value: Any) -> Counter[str]:
