@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from functools import cache
-from typing import Literal
+from typing import Final, Literal
 
 from hyperpod_cdk.catalog import _data
 
@@ -16,6 +16,9 @@ Where = Literal["everywhere", "pattern", "kind", "any"]
 ``everywhere``: a single resource is enough. ``pattern``: more than a single one. ``kind``: every one of a kind (each
 function, each key), where no condition keeps it to some. ``any``: any resource at all, likewise.
 """
+
+TAGGING: Final[tuple[str, ...]] = tuple(name.lower() for name in _data.load("grave_actions")["tagging"])
+"""Names of actions that change tags, in lower case and without their service: grave where policies decide by tags."""
 
 
 @cache

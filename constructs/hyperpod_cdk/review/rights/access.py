@@ -120,11 +120,13 @@ class _Sentences:
         self.power = power
         self.before = before
         self.after = after
+        self._decided: Mapping[str, frozenset[str]] = {}
         self._old = {before.token(each) for each in before.resources}
         self._new = {after.token(each) for each in after.resources}
 
     def permissions(self, old: Permissions, new: Permissions) -> Iterator[_Found]:
         spelling = old.spelling | new.spelling
+        self._decided = grave.decided_by_tags(old, new)
         attached = old.attached | new.attached
         for heading in dict.fromkeys((*new.blocks, *old.blocks)):
             if heading.who[0] == "holders" and heading.who[1] in attached:
@@ -550,6 +552,9 @@ class _Sentences:
             change == "added" and heading.kind != "trust" and not is_covered and self._is_for_strangers(heading, block)
         ):
             sentence = f"{sentence}, for anyone who asks the service: no aws:SourceArn or aws:SourceAccount limits it"
+        is_grave = not is_covered and self._is_grave(change, heading, block, until_now)
+        by_tags = "" if is_covered or is_grave else self._by_tags(change, heading, block)
+        sentence = f"{sentence}{by_tags}"
         if is_covered:
             does = ("allowed", "allows") if heading.effect == "Allow" else ("denied", "denies")
             sentence = (
@@ -567,8 +572,16 @@ class _Sentences:
             place=place,
             width=-1 if is_covered else self._width(heading, block),
             is_wide=is_wildcard(block),
-            is_grave=not is_covered and self._is_grave(change, heading, block, until_now),
+            is_grave=is_grave or bool(by_tags),
         )
+
+    def _by_tags(self, change: _Change, heading: Heading, block: Block) -> str:
+        """Say that somebody may newly change tags by which policies decide, empty where none or nobody does."""
+        if change == "removed" or heading.kind != "permission" or heading.effect == "Deny":
+            return ""
+        keys = grave.changes_deciding_tags(block, heading.condition, self._decided)
+        tags = f"the tag{'s' if len(keys) > 1 else ''} {words.listed(keys, 'tags')}"
+        return f": policies decide by {tags} who may do what" if keys else ""
 
     def _is_grave(self, change: _Change, heading: Heading, block: Block, until_now: str) -> bool:
         if heading.effect == "Deny":

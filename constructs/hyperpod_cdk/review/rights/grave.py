@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import managed_policies
-from hyperpod_cdk.catalog.grave_actions import Where, grave_actions
+from hyperpod_cdk.catalog.grave_actions import TAGGING, Where, grave_actions
 from hyperpod_cdk.catalog.iam_matching import matches_action
 from hyperpod_cdk.review.rights import conditions, words
 from hyperpod_cdk.review.rights.statements import (
@@ -184,6 +184,74 @@ def _is_for_services(stated: Any) -> bool:
         operator == "Bool" and key == "kms:grantisforawsresource" and values == ["true"]
         for operator, key, values in _limits(stated)
     )
+
+
+def decided_by_tags(*sides: Permissions) -> dict[str, frozenset[str]]:
+    """Give the keys of tags by which conditions of policies decide, by the service whose actions change such tags.
+
+    A tag of a principal is one of IAM's, or of the session; of what stands in a condition without a service, ``*``.
+    """
+    found: dict[str, set[str]] = {}
+    for side in sides:
+        for heading, blocks in side.blocks.items():
+            stated = " ".join((heading.condition, *(each for block in blocks for each in _resources(block))))
+            for name, key in _TAG_KEYS.findall(stated):
+                services = _TAGS_OF_PRINCIPALS if name.lower() == "principaltag" else _services(blocks)
+                for service in services:
+                    found.setdefault(service, set()).add(key)
+    return {service: frozenset(keys) for service, keys in found.items()}
+
+
+def _resources(block: Block) -> Iterator[str]:
+    # what the templates refer to by its id is no text of theirs
+    return (each for _, names in block.resources for each in names if "Tag/" in each)
+
+
+def _services(blocks: Iterable[Block]) -> set[str]:
+    terms = [term for block in blocks for term in block.actions]
+    return {"*" if kind == "but" else name.partition(":")[0].lower() for kind, names in terms for name in names}
+
+
+def changes_deciding_tags(block: Block, condition: str, decided: Mapping[str, frozenset[str]]) -> list[str]:
+    """Give the keys of the tags by which policies decide and that a statement lets somebody change, sorted.
+
+    Not those that are given only as something is made, that the statement does not let be named, that have to be the
+    principal's own, or of what the statement keeps to by the same tag.
+    """
+    limits = list(conditions.limits(condition))
+    if any(each.key.lower().endswith(":createaction") for each in limits):
+        return []
+    keys = {key for service, some in decided.items() if _may_tag(block.actions, service) for key in some}
+    return sorted(key for key in keys if not any(_keeps_from(each, key.lower()) for each in limits))
+
+
+def _may_tag(terms: Iterable[Term], service: str) -> bool:
+    actions = [f"{service}:{name}" for name in TAGGING]
+    return any(
+        not any(matches_action(each, action) for each in names)
+        if kind == "but"
+        else not kind and any(conditions.overlap(_VALUE.sub("*", each).lower(), action) for each in names)
+        for kind, names in terms
+        for action in actions
+    )
+
+
+def _keeps_from(limit: conditions.Limit, key: str) -> bool:
+    """Whether a line of a condition keeps a tag from being changed, or changed into what it was not."""
+    is_narrow = limit.operator in _NARROWING and not limit.is_if_exists
+    name = limit.key.lower()
+    if name == "aws:tagkeys":
+        is_every = limit.quantifier != "ForAnyValue"
+        return is_narrow and is_every and not any(conditions.overlap(each.lower(), key) for each in limit.values)
+    if name == f"aws:requesttag/{key}":
+        return is_narrow and all("aws:principaltag/" in each.lower() for each in limit.values)
+    return is_narrow and name.endswith(f"resourcetag/{key}") and not any(set(each) <= {"*"} for each in limit.values)
+
+
+_TAG_KEYS: Final = re.compile(
+    r"(ResourceTag|PrincipalTag|ExistingObjectTag|BucketTag|db-tag|cluster-tag)/([^}\"]+)", re.IGNORECASE
+)
+_TAGS_OF_PRINCIPALS: Final = frozenset({"iam", "sts"})
 
 
 def powerful(view: View, permissions: Permissions) -> frozenset[Principal]:
