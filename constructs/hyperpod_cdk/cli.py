@@ -53,6 +53,7 @@ from hyperpod_cdk._cli.common import (
     files_of,
     finish,
     has_app,
+    judged_environment,
     loaded_environment,
     os_errors,
     root_of,
@@ -350,14 +351,19 @@ def new(
     """Create a project of few files; everything else comes with the installed package.
 
     On a terminal, the command asks for the account and the Region. Without an answer, the environment is the sample
-    in the README, which passes 'validate' and 'rehearse'. Existing files are never overwritten.
+    in the README, which passes 'validate' and 'rehearse'. With --training-plan-arn they are those of the plan. Existing
+    files are never overwritten.
     """
     from hyperpod_cdk._cli.project import SAMPLE, check_folder, write_project  # noqa: PLC0415 - as in validate
-    from hyperpod_cdk._cli.scaffold import Answers, ScaffoldError  # noqa: PLC0415 - as in validate
+    from hyperpod_cdk._cli.scaffold import Answers, ScaffoldError, home_of_plan  # noqa: PLC0415 - as in validate
 
     try:
         check_folder(directory)
-        if sys.stdin.isatty() and account is None and region is None:
+        if account is None and region is None and (of_plan := home_of_plan(training_plan_arn)) is not None:
+            # no cluster uses a plan of another account or region
+            account, region = of_plan
+            print(f"account {account} and region {region}: those of --training-plan-arn", file=sys.stderr)
+        elif sys.stdin.isatty() and account is None and region is None:
             account = typer.prompt("AWS account ID", default=SAMPLE.account, err=True)
             region = typer.prompt("AWS region", default=SAMPLE.region, err=True)
         if (account is None) is not (region is None):
@@ -496,7 +502,7 @@ def rehearse(
         usage(f"--account-file: no file {account_file}")
     if not has_app(root):
         # mistakes of the file come first, as they do with an app
-        loaded_environment(file, output=output)
+        judged_environment(file, output=output)
         usage(NO_APP.format(root))
     from hyperpod_cdk.catalog.prices import PricesError  # noqa: PLC0415 - no other command of this file needs it
     from hyperpod_cdk.packaged_node import ToolMissingError  # noqa: PLC0415 - as above
@@ -639,7 +645,7 @@ def preflight(
     if iam_policy:
         print_json(policy(checks))
         return
-    loaded = loaded_environment(environment_file(environment, root), output=output)
+    loaded = judged_environment(environment_file(environment, root), output=output)
     with aws_errors(otherwise=", or use --offline"):
         report, asked = verb.run(loaded, project=root, only=only or (), skip=skip or (), is_offline=offline)
     verb.print_report(report, asked, output=output, verbose=verbose or bool(only), is_offline=offline)

@@ -132,6 +132,8 @@ def test_order_by_price(offers: list[Offer], random: Any) -> None:
     for currency in ("USD", "EUR", ""):
         of = [each.price for each in ordered if each.currency == currency and each.price is not None]
         assert of == sorted(of)
+    tied = [replace(offers[0], hours=Decimal(hours), offering_id=f"tpo-{9 - hours}") for hours in (1, 2, 3) if offers]
+    assert sorted(tied, key=price_order) == tied
     random.shuffle(offers)
     assert [price_order(each) for each in sorted(offers, key=price_order)] == [price_order(each) for each in ordered]
 

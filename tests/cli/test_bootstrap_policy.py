@@ -73,8 +73,11 @@ def test_json_has_the_documents_and_the_reasons(run: Run, assembly: Path) -> Non
 
 def test_what_is_left_out_is_said_with_its_reason(run: Run, tmp_path: Path) -> None:
     head = written(tmp_path / "groups.out", {"Group": {"Type": "AWS::Logs::LogGroup", "Properties": {}}})
+    summary = "left out: permissions that CloudFormation lists for 1 resource type, and these stacks do not need"
     lines = run("bootstrap-policy", "dev", "--head", str(head)).stdout.splitlines()
-    told = lines[lines.index("left out of what CloudFormation's handlers ask for:") + 1]
+    assert lines[-3:-1] == [f"{summary}; --verbose lists them with the reasons", ""]
+    lines = run("bootstrap-policy", "dev", "--head", str(head), "-v").stdout.splitlines()
+    told = lines[lines.index(summary) + 1]
     assert told.startswith("  AWS::Logs::LogGroup, for DataProtectionPolicy, FieldIndexPolicies, ")
     assert ": features of log groups that no stack uses" in told
     (row,) = json.loads(run("bootstrap-policy", "dev", "--head", str(head), "--format", "json").stdout)["left_out"]

@@ -253,14 +253,63 @@ def test_one_that_raises_is_named_with_its_traceback(run: Run, demo: Path, part:
                 ' = "ours:RESULTS"'
             ),
         ),
-        ('results = "ours:KEPT"', "the extension results: ours:KEPT must be an Extension, got Rule"),
+        (
+            'results = "ours:KEPT"',
+            f'{REFUSED} results: ours:KEPT: must be an Extension, got Rule; write results = "ours:RESULTS"',
+        ),
+        (
+            'results = "ours:RESULT"',
+            (
+                f"{REFUSED} results: ours:RESULT: must be an Extension, ours has none of that name; write results ="
+                ' "ours:RESULTS"'
+            ),
+        ),
+        (
+            'results = "app:RESULTS"',
+            (
+                f"{REFUSED} results: app:RESULTS: must be an Extension, app has none of that name; write RESULTS ="
+                " Extension(...) in app"
+            ),
+        ),
+        (
+            'results = "our:RESULTS"',
+            f"{REFUSED} results: our:RESULTS: no module our in DEMO and none is installed; did you mean ours?",
+        ),
+        (
+            'results = "reports.daily:RESULTS"',
+            (
+                f"{REFUSED} results: reports.daily:RESULTS: no module reports in DEMO and none is installed; write"
+                " reports.py there, or correct the name"
+            ),
+        ),
+        (
+            'results = "ours.sub:RESULTS"',
+            (
+                f"{REFUSED} results: ours.sub:RESULTS: no module ours.sub in DEMO and none is installed; did you mean"
+                " ours?"
+            ),
+        ),
     ],
 )
-def test_a_table_that_names_none(run: Run, demo: Path, table: str, said: str) -> None:
+def test_a_table_that_names_none(run_process: Run, demo: Path, table: str, said: str) -> None:
     text = (demo / "pyproject.toml").read_text(encoding="utf-8")
     (demo / "pyproject.toml").write_text(text.replace('results = "ours:RESULTS"', table), encoding="utf-8")
+    for done in (run_process("validate", "prod", cwd=demo), synthesize(demo)):
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{said}\n".replace("DEMO", str(demo)))
+
+
+def test_what_a_module_imports_in_vain_is_its_own_mistake(run: Run, demo: Path) -> None:
+    (demo / "ours.py").write_text("import nowhere\n", encoding="utf-8")
     done = run("validate", "prod", cwd=demo)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{said}\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        (
+            "Traceback (most recent call last):\n"
+            f'  File "{demo / "ours.py"}", line 1, in <module>\n    import nowhere\n'
+            "ModuleNotFoundError: No module named 'nowhere'\n"
+            "the extension results of pyproject.toml raised this, not hyperpod-cdk\n"
+        ),
+    )
 
 
 def test_verbs_that_judge_strangers_run_no_code_of_theirs(run: Run, demo: Path) -> None:

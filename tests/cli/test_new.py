@@ -135,6 +135,26 @@ def test_what_a_person_answers(run: Run, workspace: Path) -> None:
     ]
 
 
+def test_a_plan_says_where_it_is(run: Run, workspace: Path) -> None:
+    plan = "arn:aws:sagemaker:us-west-2:123456789012:training-plan/h100-april"
+    words = ("--instance-type", "ml.p5.48xlarge", "--capacity", "training_plan", "--training-plan-arn", plan)
+    done = run("new", "demo", *words)
+    assert (done.returncode, done.stderr) == (
+        0,
+        "account 123456789012 and region us-west-2: those of --training-plan-arn\n",
+    )
+    environment = load_environment(workspace / "demo" / "environments" / "prod.yaml").environment
+    assert (environment.account, environment.region) == ("123456789012", "us-west-2")
+    done = run("new", "other", *words, "--account", "123456789012", "--region", "us-east-1")
+    assert (done.returncode, done.stderr) == (
+        2,
+        (
+            "--training-plan-arn (hyperpod.instance_groups[1].training_plan_arn): must be a plan in us-east-1, got one"
+            " in us-west-2; name a plan of us-east-1, or set region: us-west-2\n"
+        ),
+    )
+
+
 def test_a_terminal_is_asked(workspace: Path) -> None:
     main, other = pty.openpty()
     started = subprocess.Popen(

@@ -75,6 +75,45 @@ def test_warning_keeps_exit_code_0(run: Run, workspace: Path) -> None:
     assert last == "environments/dev.yaml: ok, 1 warning"
 
 
+@pytest.mark.parametrize(
+    ("words", "is_judge"),
+    [
+        (("preflight", "dev", "--offline"), True),
+        (("rehearse", "dev"), True),
+        (("deploy", "dev"), True),
+        (("job", "render", "dev", "--kind", "dcgm"), False),
+        (("job", "admit", "dev", "job.yaml"), False),
+        (("image", "render", "dev", "--group", "workers"), False),
+        (("teams", "cost", "dev"), False),
+        (("charts", "images", "dev"), False),
+        (("upgrade", "dev", "--offline"), False),
+        (("status", "dev"), False),
+        (("node", "list", "dev"), False),
+        (("node", "describe", "dev", "i-0a1b2c3d4e5f67890"), False),
+        (("quotas", "show", "dev"), False),
+        (("quotas", "request", "dev"), False),
+        (("plans", "search", "dev"), False),
+        (("plans", "record", "dev"), False),
+        (("plans", "extend", "dev"), False),
+        (("bootstrap-policy", "dev", "--head", "cdk.out"), False),
+    ],
+)
+def test_only_who_judges_a_file_warns_of_it(
+    run: Run,
+    workspace: Path,
+    words: tuple[str, ...],
+    is_judge: bool,  # noqa: FBT001 - a table
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = workspace / "environments" / "dev.yaml"
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if "public_access_cidrs" not in line]
+    file.write_text("\n".join(lines), encoding="utf-8")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    done = run(*words, AWS_CONFIG_FILE="none", AWS_SHARED_CREDENTIALS_FILE="none", AWS_EC2_METADATA_DISABLED="true")
+    assert ("eks.public_access_cidrs" in done.stderr) is is_judge, done.stderr
+
+
 def test_json(run: Run, workspace: Path) -> None:
     break_dev(workspace)
     done = run("validate", "dev", "--format", "json")

@@ -77,7 +77,12 @@ def one(**keys: object) -> str:
         ),
         (
             one(soak_minutes="1h"),
-            ['fleet.yaml:7 waves[0].soak_minutes: must be a whole number, got "1h"; write soak_minutes: 60'],
+            [
+                (
+                    'fleet.yaml:7 waves[0].soak_minutes: must be a whole number, got "1h"; write digits, such as'
+                    " soak_minutes: 60"
+                )
+            ],
         ),
         (
             one(checks=["statu"]),

@@ -184,7 +184,7 @@ class TestDescribe:
             "  logical ID  h100-1a2b3c4d\n"
             "  zone        use1-az5\n"
             "  address     10.1.0.4\n"
-            "  capacity    OnDemand\n"
+            "  capacity    training plan h100-april of its group (CapacityType OnDemand)\n"
             "  launched    2026-11-23 03:00 UTC\n"
             "  software    2.1.0\n"
             "  labels      team=research\n"

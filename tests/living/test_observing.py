@@ -308,11 +308,11 @@ def times(kind: str, *seconds: float, when: str | None = "", action: Any = "crea
         (Observed(answers=[member(words=("ACTIVE",))]), []),
         (
             Observed(answers=[member(came=1, of=2)]),
-            [("answers", "eks:DescribeCluster cluster.status", "it came 1 times of 2")],
+            [("answers", "eks:DescribeCluster cluster.status", "it came 1 time of 2")],
         ),
         (
             Observed(answers=[member(place="cluster.outpostConfig")]),
-            [("answers", "eks:DescribeCluster cluster.outpostConfig", "it came 1 times of 1")],
+            [("answers", "eks:DescribeCluster cluster.outpostConfig", "it came 1 time of 1")],
         ),
         (
             Observed(answers=[member(unpublished=("ASLEEP",))]),

@@ -1,4 +1,4 @@
-"""Environments that name who may call the API server: what ships names nobody, and each verb warns of it."""
+"""Environments that name who may call the API server: what ships names nobody, and who judges it warns."""
 
 from __future__ import annotations
 

@@ -126,6 +126,33 @@ def test_what_is_said_of_a_file_system_that_goes() -> None:
     assert found.total == Minutes(low=release.lasts.low + last.lasts.low, high=release.lasts.high + last.lasts.high)
 
 
+def test_what_is_said_of_an_environment_that_goes() -> None:
+    on_it = {"ServiceToken": "arn:aws:lambda:us-east-1:111122223333:function:k", "ClusterName": {"Ref": "Cluster"}}
+    chart = {"Type": "Custom::AWSCDK-EKS-HelmChart", "Properties": {**on_it, "Release": "hyperpod"}}
+    made = {
+        "Cluster": {"Type": "AWS::EKS::Cluster", "Properties": {"Name": "dev"}},
+        "Chart": {**chart, "DeletionPolicy": "Retain"},
+        "Layer": {"Type": "AWS::Lambda::LayerVersion", "Properties": {}},
+        "Logs": {"Type": "AWS::Logs::LogGroup", "Properties": {}, "DeletionPolicy": "Retain"},
+    }
+    stands = stack("foundation", exports=["efa"], resources=made)
+    exported = {**stands.outputs, "Eks": {"Value": {"Ref": "Cluster"}, "Export": {"Name": "eks"}}}
+    base = assembly(replace(stands, template={**stands.template, "Outputs": exported}))
+    found = planned(base, EMPTY)
+    assert found.verdict == "1 step, which needs a person."
+    (step,) = found.steps
+    # nobody imports what is exported, functions keep the layer that they have, and the chart goes with its cluster
+    assert step.does == ("dev-foundation: deletes it: 5 deleted, 1 left in the account.",)
+    assert step.loses == (
+        "dev-foundation / Always: It is deleted: with it goes what it holds, messages.",
+        "dev-foundation / Cluster: It is deleted: all Kubernetes objects are lost.",
+        "dev-foundation / Chart: It goes with Cluster.",
+    )
+    assert set(step.interrupts) == set(step.loses)
+    assert step.stays == ("dev-foundation / Logs remains in the account and costs money.",)
+    assert step.unknown == ()
+
+
 def test_a_claim_whose_volume_goes_with_it_is_lost() -> None:
     base = assembly(stack("platform", resources=_claim("Delete")))
     (step,) = planned(base, assembly(stack("platform"))).steps

@@ -321,17 +321,17 @@ def test_a_look_tells_what_is_old() -> None:
     assert upgrade_text(told).splitlines() == [
         "dev: 3 outdated, 1 unknown.",
         (
-            "  hyperpod-cdk: 1.2.3, not known whether outdated; the newest version was not checked; see the "
-            "package index"
+            "  hyperpod-cdk: 1.2.3, not known whether outdated; the package index has the newest, and was not "
+            "asked"
         ),
         (
             "  Kubernetes: 1.33, outdated, newest 1.35; standard support until 2026-07-29, extended until"
             " 2027-07-29 (calendar of"
             " 2026-11-20); EKS takes it back one minor until 2026-11-27"
         ),
-        "  add-on vpc-cni: v1.20.4-eksbuild.1, up to date; fits Kubernetes 1.33, 1.34 and 1.35",
+        "  add-on vpc-cni: v1.20.4-eksbuild.1, up to date; fits Kubernetes 1.33 to 1.35",
         "  add-on kube-proxy: v1.33.5-eksbuild.2, up to date; fits Kubernetes 1.33",
-        "  add-on eks-pod-identity-agent: v1.20.4-eksbuild.1, up to date; fits Kubernetes 1.33, 1.34 and 1.35",
+        "  add-on eks-pod-identity-agent: v1.20.4-eksbuild.1, up to date; fits Kubernetes 1.33 to 1.35",
         "  add-on coredns: v1.12.4-eksbuild.1, up to date; fits Kubernetes 1.33 and 1.34",
         (
             "  dependency chart: bbbbbbbbbbbb, up to date; that of this hyperpod-cdk was read on"

@@ -60,6 +60,10 @@ def bootstrap_policy(
             help="File to write the policy to. If one policy is too small: FILE-1, FILE-2 and so on.",
         ),
     ] = None,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="List what the policy leaves out of CloudFormation's own list, and why."),
+    ] = False,
     trusted: TrustedOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
@@ -95,7 +99,7 @@ def bootstrap_policy(
     if output is Format.JSON:
         print_json(_as_dict(made, loaded, files, without))
     else:
-        _say(made, loaded, files, without)
+        _say(made, loaded, files, without, verbose=verbose)
 
 
 def _write(made: Sequence[Policy], out: Path) -> list[Path]:
@@ -124,8 +128,16 @@ def _as_dict(
     }
 
 
-def _say(made: Sequence[Policy], environment: Environment, files: Sequence[Path], without: Sequence[LeftOut]) -> None:
+def _say(
+    made: Sequence[Policy],
+    environment: Environment,
+    files: Sequence[Path],
+    without: Sequence[LeftOut],
+    *,
+    verbose: bool,
+) -> None:
     from hyperpod_cdk.bootstrap_policy import MOST_CHARACTERS  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.nouns import count  # noqa: PLC0415 - as above
 
     for policy in made:
         print(f"{policy.name}: {policy.characters:,} of {MOST_CHARACTERS:,} characters")
@@ -133,8 +145,10 @@ def _say(made: Sequence[Policy], environment: Environment, files: Sequence[Path]
             actions = statement.actions[0] if len(statement.actions) == 1 else f"{len(statement.actions)} actions"
             print(f"  {statement.sid}: {actions}; {statement.why}")
     if without:
-        print("left out of what CloudFormation's handlers ask for:")
-    for each in without:
+        types = count(len({name for each in without for name in each.types}), "resource type")
+        how = "" if verbose else "; --verbose lists them with the reasons"
+        print(f"left out: permissions that CloudFormation lists for {types}, and these stacks do not need{how}")
+    for each in without if verbose else ():
         asking = f", for {', '.join(each.properties)}" if each.properties else ""
         print(f"  {', '.join(each.types)}{asking}: {each.why}")
     print()

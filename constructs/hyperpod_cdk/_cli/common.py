@@ -145,27 +145,43 @@ def environment_file(name: str, root: Path) -> Path:
 def loaded_environment(
     file: Path, *, output: Format, today: date | None = None, with_record: bool = True
 ) -> LoadedEnvironment:
-    """Read an environment file; prints its errors and exits 1 where it is refused. Warnings go to standard error.
+    """Read an environment file for a verb that uses what it says; prints its errors and exits 1 where it is refused.
 
-    ``today`` and ``with_record`` are those of ``load_environment``.
+    Its warnings are kept back: who looks at nodes every minute has read them in ``validate``. ``today`` and
+    ``with_record`` are those of ``load_environment``.
     """
     from hyperpod_cdk.config import load_environment  # noqa: PLC0415 - as above
 
-    return loaded_document(lambda: load_environment(file, today=today, with_record=with_record), output=output)
+    return _read(lambda: load_environment(file, today=today, with_record=with_record), output=output)
+
+
+def judged_environment(file: Path, *, output: Format) -> LoadedEnvironment:
+    """Read an environment file for a verb that judges it, or deploys what it says: its warnings go to standard error.
+
+    ``validate`` and ``fleet validate`` have them among their findings, and synthesis, for ``review`` and ``rehearse``
+    too, as annotations of the CDK.
+    """
+    from hyperpod_cdk.config import load_environment  # noqa: PLC0415 - as above
+
+    return loaded_document(lambda: load_environment(file), output=output)
 
 
 def loaded_document(load: Callable[[], Loaded], *, output: Format) -> Loaded:
     """Give what ``load`` reads; prints its errors and exits 1 where it is refused. Warnings go to standard error."""
-    from hyperpod_cdk.config.documents import DocumentError  # noqa: PLC0415 - as above
-
-    try:
-        loaded = load()
-    except DocumentError as error:
-        print_checked([Checked(error.file, error.findings)], output=output)
-        raise typer.Exit(FINDINGS) from None
+    loaded = _read(load, output=output)
     for warning in loaded.warnings:
         print(f"warning {warning.render()}", file=sys.stderr)
     return loaded
+
+
+def _read(load: Callable[[], Loaded], *, output: Format) -> Loaded:
+    from hyperpod_cdk.config.documents import DocumentError  # noqa: PLC0415 - as above
+
+    try:
+        return load()
+    except DocumentError as error:
+        print_checked([Checked(error.file, error.findings)], output=output)
+        raise typer.Exit(FINDINGS) from None
 
 
 @contextmanager

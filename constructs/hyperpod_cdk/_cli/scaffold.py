@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from hyperpod_cdk.catalog import governance, instance_types, kubernetes, regions
+from hyperpod_cdk.catalog import governance, hyperpod, instance_types, kubernetes, regions
 from hyperpod_cdk.config import EnvironmentFileError, environment_files, load_environment
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
 from hyperpod_cdk.config.network import DEFAULT_VPC_CIDR
@@ -171,6 +171,14 @@ def environment_text(answers: Answers, *, chosen: tuple[str, Mapping[str, str]] 
         *_governance(answers),
     ]
     return "\n".join(lines) + "\n"
+
+
+def home_of_plan(arn: str | None) -> tuple[str, str] | None:
+    """Give the account and the region of a training plan; None without one, or where it is none."""
+    if arn is None or not hyperpod.TRAINING_PLAN_ARN.matches(arn):
+        return None
+    _, _, _, region, account, _ = arn.split(":", 5)
+    return account, region
 
 
 def _network(zones: Sequence[str], chosen: tuple[str, Mapping[str, str]] | None) -> list[str]:

@@ -22,7 +22,7 @@ from hyperpod_cdk._cli.common import (
     aws_errors,
     environment_file,
     finish,
-    loaded_environment,
+    judged_environment,
     os_errors,
     root_of,
     synthesized,
@@ -170,7 +170,7 @@ def deploy(
         usage(f"--skip: {error}")
     if head is not None and not Path(head).is_dir():
         usage(f"--head: no folder {head}; want a cloud assembly as 'cdk synth --output' writes it")
-    loaded = loaded_environment(environment_file(environment, root), output=Format.TEXT)
+    loaded = judged_environment(environment_file(environment, root), output=Format.TEXT)
     person = Terminal(is_there=not yes)
     stated = loaded.environment
     access = access_of(context)
@@ -245,7 +245,7 @@ def destroy(
 ) -> None:
     """Destroy the environment, after it shows what is deleted and retained and you type the name.
 
-    It also shows what the retained resources cost. The stacks are deleted in order; termination protection of each
+    It also shows which retained resources continue to cost money. The stacks are deleted in order; termination protection of each
     stack is disabled immediately before its deletion. Retained resources remain. If the command failed or was
     interrupted, run it again to continue. Exit code 1 if something prevents the deletion or nobody confirms.
     """

@@ -215,9 +215,9 @@ def distinct(offerings: Iterable[Offering]) -> list[Offering]:
 
 
 def price_order(offer: Offer) -> tuple[object, ...]:
-    """Order offers by price per accelerator-hour within a currency, then by start; those without a price come last."""
+    """Order offers by price per accelerator-hour within a currency, start and duration; those without a price last."""
     start = offer.start.timestamp() if offer.start else float("inf")
-    return (offer.price is None, offer.currency, offer.price or Decimal(0), start, offer.offering_id)
+    return (offer.price is None, offer.currency, offer.price or Decimal(0), start, offer.hours, offer.offering_id)
 
 
 def price_per_accelerator_hour(fee: str, *, accelerators: int, hours: Decimal) -> Decimal | None:

@@ -10,6 +10,8 @@ code of them: ``activate(project, runs=False)``.
 
 from __future__ import annotations
 
+import difflib
+import importlib
 import inspect
 import re
 import sys
@@ -18,7 +20,6 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -156,16 +157,35 @@ def _named(project: Path) -> Mapping[str, str]:
 
 def _loaded(project: Path, name: str, target: str) -> Extension:
     module, _, attribute = target.partition(":")
+    place = f"{FILE}: [{_TABLE}] {name}: {target}"
     with _blamed(name):
-        found = getattr(_module(project.resolve(), module), attribute)
+        try:
+            own = _module(project.resolve(), module)
+        except ModuleNotFoundError as error:
+            # what a module of theirs imports in vain is their own mistake, with its traceback
+            if not f"{module}.".startswith(f"{error.name}."):
+                raise
+            raise ExtensionError(
+                f"{place}: no module {error.name} in {project} and none is installed{_near(error.name, project)}"
+            ) from None
+    found = getattr(own, attribute, None)
     if not isinstance(found, Extension):
-        raise ExtensionError(f"the extension {name}: {target} must be an Extension, got {type(found).__name__}")
+        got = f"{module} has none of that name" if found is None else f"got {type(found).__name__}"
+        there = [each for each, value in vars(own).items() if isinstance(value, Extension)]
+        fix = f'write {name} = "{module}:{there[0]}"' if there else f"write {attribute} = Extension(...) in {module}"
+        raise ExtensionError(f"{place}: must be an Extension, {got}; {fix}")
     if found.section is not None and not (inspect.isclass(found.section) and issubclass(found.section, Section)):
         raise ExtensionError(
             f"the extension {name}: section must be a class made of hyperpod_cdk.config.Section, which refuses keys"
             f" that it does not know, got {found.section!r}"
         )
     return replace(found, name=name)
+
+
+def _near(module: str | None, project: Path) -> str:
+    names = [each.stem for each in project.glob("*.py")]
+    near = difflib.get_close_matches(module or "", names, n=1)
+    return f"; did you mean {near[0]}?" if near else f"; write {module}.py there, or correct the name"
 
 
 def _module(project: Path, name: str) -> Any:
@@ -181,7 +201,7 @@ def _module(project: Path, name: str) -> Any:
     elif own:
         sys.path.remove(str(project))
         sys.path.insert(0, str(project))
-    return import_module(name)
+    return importlib.import_module(name)
 
 
 def _model(found: Mapping[str, Extension | None]) -> type[Environment]:
@@ -206,10 +226,14 @@ def _blamed(name: str) -> Iterator[None]:
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the extension's
         # the frames of this module say nothing about what is wrong in theirs
         own = error.__traceback__
-        while own is not None and own.tb_frame.f_code.co_filename in (__file__, _CONTEXT_FILE):
+        while own is not None and _is_no_extension(own.tb_frame.f_code.co_filename):
             own = own.tb_next
         told = "".join(traceback.format_exception(type(error), error, own))
         raise ExtensionError(f"{told}the extension {name} of {FILE} raised this, not hyperpod-cdk") from None
+
+
+def _is_no_extension(file: str) -> bool:
+    return file in (__file__, _CONTEXT_FILE, importlib.__file__) or file.startswith("<frozen importlib")
 
 
 _CONTEXT_FILE = inspect.getsourcefile(contextmanager) or ""

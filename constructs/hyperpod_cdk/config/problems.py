@@ -232,12 +232,40 @@ def _type_message(model: type[BaseModel], source: Source, path: DataPath, value:
         float: _fraction_message,
         bool: _truth_message,
     }
+    number = _without_unit(key, value) if kind in {int, float} and isinstance(value, str) else None
+    if number is not None and _refusal(model, path, number) is None:
+        what = "a whole number" if kind is int else "a number"
+        return f"must be {what}, without a unit, got {describe(value)}; write {key}: {number}"
     info = field_at(model, path)
     example = info.examples[0] if info is not None and info.examples else None
     message = messages[kind](source, path, value, key, example)
     if value is None and _is_required(model, path):
         return message.removesuffix(f", or remove {key}")
     return _with_a_value_that_is_taken(model, source, path, message)
+
+
+_UNITS = {
+    "mbps": ("mbps", "mb/s", "mib/s"),
+    "gib": ("g", "gb", "gi", "gib"),
+    "mib": ("m", "mb", "mi", "mib"),
+    "percent": ("%", "percent"),
+    "seconds": ("s", "sec", "second", "seconds"),
+    "minutes": ("m", "min", "minute", "minutes"),
+    "days": ("d", "day", "days"),
+    "usd": ("$", "usd"),
+}
+"""How people write the unit that the name of a key says; AWS calls the GiB of volumes and file systems GB."""
+
+_WITH_UNIT = re.compile(r"(?P<before>\$?)(?P<number>\d+)\s*(?P<unit>[a-z%/$]*)")
+
+
+def _without_unit(key: str, text: str) -> int | None:
+    """Give the number of a text such as 500GB where its unit is the one that the name of the key says."""
+    found = _WITH_UNIT.fullmatch(text.strip().lower())
+    unit = next((each for each in _UNITS if each in key.split("_")), None)
+    if found is None or unit is None or (found["before"] or found["unit"]) not in _UNITS[unit]:
+        return None
+    return int(found["number"])
 
 
 def _is_required(model: type[BaseModel], path: DataPath) -> bool:
@@ -338,14 +366,14 @@ def _number_message(source: Source, path: DataPath, value: object, key: str, exa
         return f"must be a whole number, got the text {describe(value)}; write {key}: {int(value)} without quotes"
     if isinstance(value, Ambiguous):
         return f"must be a whole number, got {value.text}, which YAML reads as {value.reading}; write plain digits"
-    shown = f"{key}: {_as_yaml(example)}" if example is not None else f"digits after {key}:"
+    shown = f"digits, such as {key}: {_as_yaml(example)}" if example is not None else f"digits after {key}:"
     return f"must be a whole number, got {describe(value)}; write {shown}"
 
 
 def _fraction_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:  # noqa: ARG001
     if isinstance(value, str) and value.strip().replace(".", "", 1).isdecimal():
         return f"must be a number, got the text {describe(value)}; write {key}: {value.strip()} without quotes"
-    shown = f"{key}: {_as_yaml(example)}" if example is not None else f"digits after {key}:"
+    shown = f"digits, such as {key}: {_as_yaml(example)}" if example is not None else f"digits after {key}:"
     return f"must be a number, got {describe(value)}; write {shown}"
 
 

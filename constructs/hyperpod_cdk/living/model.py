@@ -207,6 +207,9 @@ class NodeDetails(Node):
     address: str = ""
     kubernetes_name: str = ""
     capacity: str = ""
+    """``OnDemand`` or ``Spot``: HyperPod says ``OnDemand`` of nodes of a training plan, too."""
+    plan: str = ""
+    """ARN of the training plan of its group, empty where that has none."""
     labels: dict[str, str] = Field(default={})
     """The labels that its group gives it, as they are now."""
     taints: tuple[str, ...] = ()

@@ -215,13 +215,14 @@ def describe_nodes(aws: Api, *, environment: str, cluster: str, names: Sequence[
     rows = described(aws, cluster, names, environment=environment)
     with reading("sagemaker:DescribeCluster"):
         arn = str(found["ClusterArn"])
+        plans = {str(each["InstanceGroupName"]): str(each.get("TrainingPlanArn", "")) for each in groups_of(found)}
     skipped: list[Unread] = []
     has_events = found.get("NodeProvisioningMode") == "Continuous"
     told = together(lambda row: _events(aws, cluster, row, now) if has_events else (), rows)
     nodes = []
     with reading("sagemaker:DescribeClusterNode"):
         for row, events in zip(rows, told, strict=True):
-            details = _details(row, cluster, arn)
+            details = _details(row, cluster, arn, plans)
             if isinstance(events, NotAnswered):
                 skipped.append(_unread(f"events of {details.name}", events))
             else:
@@ -240,7 +241,7 @@ def describe_nodes(aws: Api, *, environment: str, cluster: str, names: Sequence[
     )
 
 
-def _details(row: Mapping[str, Any], cluster: str, arn: str) -> NodeDetails:
+def _details(row: Mapping[str, Any], cluster: str, arn: str, plans: Mapping[str, str]) -> NodeDetails:
     node = node_of(row)
     kubernetes = row.get("KubernetesConfig", {})
     taints = (
@@ -255,6 +256,7 @@ def _details(row: Mapping[str, Any], cluster: str, arn: str) -> NodeDetails:
         address=str(row.get("PrivatePrimaryIp", "")),
         kubernetes_name=f"{KUBERNETES}{instance}" if instance else "",
         capacity=str(row.get("CapacityType", "")),
+        plan=plans.get(node["group"], ""),
         labels={str(key): str(value) for key, value in kubernetes.get("CurrentLabels", {}).items()},
         taints=tuple(taints),
         shell=f"sagemaker-cluster:{cluster_id}_{node['group']}-{instance}" if instance else "",

@@ -16,6 +16,7 @@ from hyperpod_cdk.living.model import (
     Group,
     Handled,
     Node,
+    NodeDetails,
     NodeLogs,
     Nodes,
     NodesDescribed,
@@ -179,7 +180,7 @@ def nodes_described_text(found: NodesDescribed) -> str:
                 ("logical ID", node.logical_id),
                 ("zone", node.availability_zone_id),
                 ("address", node.address),
-                ("capacity", node.capacity),
+                ("capacity", _capacity(node)),
                 ("launched", node.launched),
                 ("software", " ".join(part for part in (node.software, node.software_status) if part)),
                 ("labels", ", ".join(f"{key}={value}" for key, value in node.labels.items())),
@@ -193,6 +194,13 @@ def nodes_described_text(found: NodesDescribed) -> str:
         for event in node.events:
             lines += _wrapped(_event(event), indent="  ", hanging="    ")
     return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def _capacity(node: NodeDetails) -> str:
+    if not node.plan:
+        return node.capacity
+    type_of_aws = f" (CapacityType {node.capacity})" if node.capacity else ""
+    return f"training plan {node.plan.rpartition('/')[2]} of its group{type_of_aws}"
 
 
 def _named(node: Node) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 
 from hyperpod_cdk.catalog import kubernetes, updates
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
-from hyperpod_cdk.review.changes.blast_radius import BLOCKS, EXPORT, blast_radius
+from hyperpod_cdk.review.changes.blast_radius import BLOCKS, blast_radius
 from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST
 from hyperpod_cdk.review.figures.timeline import timeline
 from hyperpod_cdk.review.model import BlastRadius, Effect, Minutes, PropertyEffect, ResourceEffect, Side
@@ -38,9 +38,6 @@ from hyperpod_cdk.transitions.services import CLAIM, POOLS, is_view, kubernetes_
 
 SIDE_BY_SIDE: Final = 3
 """How many stacks ``cdk deploy`` works on at once."""
-
-_EXPORT: Final = "Export "
-"""How the blast radius begins the path of an export among the properties of what it gives."""
 
 _WORDS: Final = {
     Effect.REPLACED: "replaced",
@@ -225,7 +222,7 @@ def _steps(leg: _Leg, head_side: Side, room: Room, *, is_last: bool) -> tuple[li
             others = tuple(each for each in after.stacks if each.name not in emptied)
             after = replace(after, stacks=(*emptied.values(), *others))
         changes = compare(before, after)
-        radius = blast_radius(before, after, changes)
+        radius = blast_radius(before, after, changes, with_exports=False)
         refusals += [refusal for each in radius.resources if (refusal := _refused(each)) is not None]
         is_all = is_last and bool(deploys) and number == deploys[-1]
         selected = () if emptied else _selected(head, batch, is_last=is_all)
@@ -328,7 +325,7 @@ def _why(found: Needs, batch: Batch, later: Sequence[Batch]) -> Iterator[str]:
 
 def _does(batch: Batch, radius: BlastRadius, before: Assembly) -> Iterator[str]:
     for name in batch.stacks:
-        effects = [_without_exports(each) for each in radius.resources if each.stack == name and each.type != EXPORT]
+        effects = [each.effect for each in radius.resources if each.stack == name]
         numbers = {effect: sum(each == effect for each in effects) for effect in GRAVEST_FIRST}
         told = ", ".join(f"{number} {_WORDS[effect]}" for effect, number in numbers.items() if number)
         if batch.action == "delete":
@@ -341,19 +338,6 @@ def _does(batch: Batch, radius: BlastRadius, before: Assembly) -> Iterator[str]:
             yield f"{name}: is created, {count(sum(numbers.values()), 'resource')}."
 
 
-def _without_exports(each: ResourceEffect) -> Effect:
-    """Give the effect without that of exports that go: in its step nobody here imports them."""
-    others = [change for change in each.properties if not _is_export(change)]
-    if len(others) == len(each.properties) or each.effect not in (Effect.UNKNOWN, Effect.REFUSED):
-        return each.effect
-    effects = [change.effect for change in others]
-    return next((effect for effect in GRAVEST_FIRST if effect in effects), Effect.IN_PLACE)
-
-
-def _is_export(change: PropertyEffect) -> bool:
-    return change.path.startswith(_EXPORT)
-
-
 def _named(each: ResourceEffect) -> str:
     return f"{each.stack} / {each.name}"
 
@@ -362,7 +346,8 @@ def _interrupts(radius: BlastRadius) -> Iterator[str]:
     grave = (Effect.REPLACED, Effect.DELETED, Effect.INTERRUPTED)
     for each in radius.resources:
         is_slow = any(change.interrupts for change in each.properties)
-        if (each.effect in grave and each.stateful) or is_slow:
+        is_harmful = each.stateful and not updates.is_made_anew_without_harm(each.type)
+        if (each.effect in grave and is_harmful) or is_slow:
             yield f"{_named(each)}: {each.summary}"
 
 
@@ -374,7 +359,7 @@ def _exchanged(before: Assembly, after: Assembly, room: Room) -> Iterator[str]:
 
 def _unknown(radius: BlastRadius) -> Iterator[str]:
     for each in radius.resources:
-        if each.type != EXPORT and each.effect is Effect.UNKNOWN and _without_exports(each) is Effect.UNKNOWN:
+        if each.effect is Effect.UNKNOWN:
             yield f"{_named(each)}: {each.summary}"
 
 
@@ -426,7 +411,7 @@ def _lost_inside(each: ResourceEffect) -> Iterator[str]:
         is_lost = change.effect in (Effect.REPLACED, Effect.DELETED)
         # a file system or an address that is interrupted comes back as it was, a node without its volumes
         is_lost |= change.effect is Effect.INTERRUPTED and ends_nodes
-        is_unknown = change.effect is Effect.UNKNOWN and not _is_export(change)
+        is_unknown = change.effect is Effect.UNKNOWN
         if is_lost or is_unknown:
             sides = [side for side in (change.before, change.after) if side is not None]
             told = f" {' -> '.join(sides)}" if sides else ""
@@ -629,5 +614,6 @@ def _verdict(steps: Sequence[Step], refusals: Sequence[Refusal]) -> str:
     if not steps:
         return "Nothing to do: the deployed stacks match the file."
     by_hand = sum(step.needs_a_person for step in steps)
-    asked = f", {by_hand} of which {'needs' if by_hand == 1 else 'need'} a person" if by_hand else ""
+    of_all = "" if len(steps) == 1 else f"{by_hand} of "
+    asked = f", {of_all}which {'needs' if by_hand == 1 else 'need'} a person" if by_hand else ""
     return f"{count(len(steps), 'step')}{asked}."

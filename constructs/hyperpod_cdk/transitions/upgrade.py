@@ -30,7 +30,7 @@ _NODES: Final = (
 _AGAIN: Final = "deploy the file as it was before"
 _OF_FILE: Final = "by the file, since what is deployed was not read"
 _AMI_BACK: Final = (
-    "set the release of before in image.release_version and deploy, which interrupts the nodes once more; AWS takes"
+    "set the previous release in image.release_version and deploy, which interrupts the nodes once more; AWS takes"
     " releases that it still supports"
 )
 
@@ -146,7 +146,7 @@ class _Upgrade:
             stands=library,
             newest=None,
             is_old=None,
-            says="the newest version was not checked; see the package index",
+            says="the package index has the newest, and was not asked",
         )
         yield self._kubernetes()
         for name in self._addons:
@@ -196,7 +196,7 @@ class _Upgrade:
         elif stands not in offer.versions:
             says, is_old = f"EKS has it no more for Kubernetes {self._stands}", True
         else:
-            says = f"fits Kubernetes {joined(self._fits(name, stands))}"
+            says = f"fits Kubernetes {_minors(self._fits(name, stands))}"
             is_old = _release(default) > _release(stands) if default else None
         if stands is not None and is_of_file:
             says, is_old = f"{_OF_FILE}; {says}", None
@@ -277,7 +277,7 @@ class _Upgrade:
                 f"../next/bin/hyperpod-cdk review {self._argument} --base .venv --head ../next",
             ),
             interrupts="nothing; the review says what the next deployment with it would",
-            back="the version of before in the project's lock file",
+            back="the previous version in the project's lock file",
         )
 
     def _to(self, target: str) -> Iterator[tuple[UpgradeStep, dict[str, str]]]:
@@ -437,7 +437,7 @@ class _Upgrade:
             title=f"dependency chart {own[0][:12]} -> {commit[:12]}, which this hyperpod-cdk was tested with",
             commands=("hyperpod-cdk charts pull", *self._deploy),
             interrupts="pods of the chart that change restart: device plugins, health agents, operators; jobs stay",
-            back=f"the lock of before in {LOCK}, charts pull, and deploy",
+            back=f"the previous lock in {LOCK}, charts pull, and deploy",
         )
         yield step, {LOCK: text}
 
@@ -503,13 +503,13 @@ class _Upgrade:
             ),
             commands=self._deploy,
             interrupts=_NODES,
-            back="set the AMI of before and deploy, which interrupts the nodes once more",
+            back="set the previous AMI and deploy, which interrupts the nodes once more",
         )
 
     def _drain(self, group: InstanceGroup) -> str:
         select = f"{scheduling.INSTANCE_GROUP_LABEL}={group.name}"
         return (
-            f"Let jobs on {group.name} write a checkpoint and end them, or: kubectl drain -l {select}"
+            f"Let the jobs on group {group.name} write a checkpoint and end them, or: kubectl drain -l {select}"
             " --ignore-daemonsets --delete-emptydir-data; afterwards: kubectl uncordon"
             f" -l {select}."
         )
@@ -550,6 +550,14 @@ def _at(data: object, path: DataPath) -> object:
 
 def _release(version: str | None) -> tuple[int, ...]:
     return addon_rows.release(version or "") or ()
+
+
+def _minors(versions: Sequence[str]) -> str:
+    """Give minor versions of Kubernetes in order, those that follow each other as from the first to the last."""
+    numbers = [int(each.partition(".")[2]) for each in versions]
+    if len(versions) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+        return f"{versions[0]} to {versions[-1]}"
+    return joined(versions)
 
 
 def _number(version: str | None) -> tuple[int, ...]:

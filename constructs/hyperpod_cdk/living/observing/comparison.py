@@ -21,6 +21,7 @@ from hyperpod_cdk.living.observing.model import (
 )
 from hyperpod_cdk.living.observing.redaction import model_of
 from hyperpod_cdk.review.model import Effect
+from hyperpod_cdk.review.nouns import count
 
 _SLACK_S: Final = 1.0
 """Stack events tell milliseconds, and the catalog fractions of a minute."""
@@ -95,7 +96,7 @@ def _members(operation: Operation, rows: Mapping[str, bool]) -> Iterator[Deviati
                 table="answers",
                 row=f"{operation.operation} {member.place}",
                 assumed="it always comes",
-                observed=f"it came {member.came} times of {member.of}",
+                observed=f"it came {count(member.came, 'time')} of {member.of}",
                 samples=member.of - member.came,
             )
     for member in unknown_members(operation, rows):
@@ -103,7 +104,7 @@ def _members(operation: Operation, rows: Mapping[str, bool]) -> Iterator[Deviati
             table="answers",
             row=f"{operation.operation} {member.place}",
             assumed="it does not come",
-            observed=f"it came {member.came} times of {member.of}",
+            observed=f"it came {count(member.came, 'time')} of {member.of}",
             samples=member.came,
         )
 

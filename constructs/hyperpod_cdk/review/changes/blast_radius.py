@@ -62,6 +62,8 @@ _AT_START: Final = "resolve:ssm:"
 _AT_START_SOURCE: Final = "https://docs.aws.amazon.com/autoscaling/ec2/userguide/using-systems-manager-parameters.html"
 _VERSION: Final = re.compile(r":SecretString:[^:]*:[^:]*:[^:]+$")
 """How a dynamic reference to a secret ends that names a version by its ID."""
+_ON_A_CLUSTER: Final = "Custom::AWSCDK-EKS-"
+"""How CDK's types begin of what its kubectl function does on an EKS cluster: manifests, patches and Helm charts."""
 _NESTED: Final = "AWS::CloudFormation::Stack"
 _BLOCK: Final = "CidrBlock"
 BLOCKS: Final = frozenset({"AWS::EC2::VPCCidrBlock", "AWS::EC2::Subnet"})
@@ -87,15 +89,19 @@ _WORDS: Final = {
 }
 
 
-def blast_radius(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> BlastRadius:
+def blast_radius(
+    base: Assembly, head: Assembly, changes: Sequence[ResourceChange], *, with_exports: bool = True
+) -> BlastRadius:
     """Tell what deploying ``head`` over ``base`` does to each resource, gravest first.
 
     ``changes`` are ``difference.compare``'s. Resources that do not differ are in it too where they refer to one that is
     replaced. Nothing is ever called safe: what neither the CloudFormation schemas nor the catalog's table tell is
-    ``unknown``.
+    ``unknown``. ``with_exports`` is False for a step of a plan, which has asked who imports what goes, and says so.
     """
-    known: _Known | None = head.read.get(_Known)
-    return known.radius if known and known.is_of(base, changes) else _Review(base, head).of(changes)
+    known: _Known | None = head.read.get(_Known) if with_exports else None
+    if known and known.is_of(base, changes):
+        return known.radius
+    return _Review(base, head).of(changes, with_exports=with_exports)
 
 
 def changed_exports(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> dict[str, str]:
@@ -203,10 +209,11 @@ class _Review:
         self.uses: Uses = head.read.setdefault(Uses, Uses(head))
         self.order = {stack.name: place for place, stack in enumerate(head.stacks)}
 
-    def of(self, changes: Sequence[ResourceChange]) -> BlastRadius:
+    def of(self, changes: Sequence[ResourceChange], *, with_exports: bool = True) -> BlastRadius:
         for change in (*changes, *self._switched(changes)):
             self._enter(change)
         self._cascade()
+        self._check_clusters()
         self._read_anew()
         self._name_readers()
         for entry in self.entries.values():
@@ -215,7 +222,8 @@ class _Review:
             self._check_name(entry)
         self._check_moved()
         self._check_blocks()
-        self._check_exports()
+        if with_exports:
+            self._check_exports()
         for entry in self.entries.values():
             self._check_kept(entry)
             self._check_protection(entry)
@@ -536,6 +544,16 @@ class _Review:
         if attribute not in before.properties or attribute not in after.properties:
             return False
         return not any(each.steps[0] == attribute for each in entry.findings)
+
+    def _check_clusters(self) -> None:
+        """What a stack leaves on an EKS cluster is gone with the cluster, whatever its DeletionPolicy says."""
+        for entry in self.entries.values():
+            if entry.fate is not Effect.LEFT_BEHIND or not entry.resource.type.startswith(_ON_A_CLUSTER):
+                continue
+            on = resolve(self.base, entry.resource.stack, entry.resource.properties.get("ClusterName"))
+            cluster = self.entries.get((on.stack, on.logical_id)) if isinstance(on, Reference) else None
+            if cluster is not None and cluster.effect in (Effect.DELETED, Effect.REPLACED):
+                entry.fate, entry.why, entry.kept = Effect.DELETED, f"it goes with {cluster.resource.name}", ""
 
     # shapes that CloudFormation refuses
 
