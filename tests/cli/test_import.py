@@ -57,6 +57,14 @@ def group(**fields: Any) -> dict[str, Any]:
     return changed(InstanceGroups=[{**json.loads(REQUEST)["InstanceGroups"][0], **fields}])
 
 
+@pytest.fixture(autouse=True)
+def app(workspace: Path) -> Path:
+    """Make the folder a project, which has an app."""
+    path = workspace / "app.py"
+    path.touch()
+    return path
+
+
 def notes_of(run: Run, workspace: Path, request: dict[str, Any], *said: str) -> list[dict[str, str]]:
     (workspace / "cluster.json").write_text(json.dumps(request, indent=2), encoding="utf-8")
     done = run("import", "cluster.json", "--name", "lab", "--format", "json", *(said or SAID))
@@ -353,9 +361,26 @@ def test_what_stands_there_is_never_overwritten(run: Run, workspace: Path) -> No
         assert (done.returncode, done.stdout, done.stderr) == (
             2,
             "",
-            "environments/dev.yaml exists and is never overwritten; choose another name or edit the file\n",
+            (
+                "environments/dev.yaml exists and is never overwritten; remove it to import again, choose another name"
+                " or edit it\n"
+            ),
         )
     assert (workspace / "environments" / "dev.yaml").read_bytes() == before
+
+
+def test_without_an_app_only_what_works_there_is_next(run: Run, workspace: Path, app: Path) -> None:
+    app.unlink()
+    (workspace / "cluster.json").write_text(REQUEST, encoding="utf-8")
+    done = run("import", "cluster.json", "--name", "lab", *SAID)
+    assert done.stdout.splitlines()[-3:] == [
+        "next: read it, then 'hyperpod-cdk validate lab'",
+        (
+            f"      {workspace} has neither cdk.json nor app.py, so the CDK has nothing to run; 'hyperpod-cdk new DIR'"
+            " creates a project;"
+        ),
+        "      move the file into the project's environments/ for what follows",
+    ]
 
 
 def test_another_place(run: Run, workspace: Path) -> None:

@@ -23,6 +23,14 @@ UNKNOWN = (
 )
 
 
+@pytest.fixture(autouse=True)
+def app(workspace: Path) -> Path:
+    """Make the folder a project, which has an app."""
+    path = workspace / "app.py"
+    path.touch()
+    return path
+
+
 @pytest.mark.parametrize("name", SOURCES)
 def test_sources(run: Run, workspace: Path, name: str) -> None:
     row = SOURCES[name]

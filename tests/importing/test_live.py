@@ -261,7 +261,7 @@ def test_what_was_imported_already_stays(tmp_path: Path) -> None:
     again = run(tmp_path, *NAMED, **NO_STORAGE)
     assert (again.exit_code, again.stderr.splitlines()[0].partition("environments/")[2]) == (
         2,
-        "lab.yaml exists and is never overwritten; choose another name or edit the file",
+        "lab.yaml exists and is never overwritten; remove it to import again, choose another name or edit it",
     )
     assert (tmp_path / "environments" / "lab.yaml").read_bytes() == before
 

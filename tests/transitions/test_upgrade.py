@@ -320,10 +320,7 @@ def test_a_look_tells_what_is_old() -> None:
     support = "AWS supports 1.x until January 2027, of others a major release for 12 months, a minor one for 6"
     assert upgrade_text(told).splitlines() == [
         "dev: 3 outdated, 1 unknown.",
-        (
-            "  hyperpod-cdk: 1.2.3, not known whether outdated; the package index has the newest, and was not "
-            "asked"
-        ),
+        ("  hyperpod-cdk: 1.2.3, not known whether outdated; the package index has the newest, and was not asked"),
         (
             "  Kubernetes: 1.33, outdated, newest 1.35; standard support until 2026-07-29, extended until"
             " 2027-07-29 (calendar of"

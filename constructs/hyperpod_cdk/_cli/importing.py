@@ -14,6 +14,7 @@ import typer
 
 from hyperpod_cdk._cli.common import (
     FINDINGS,
+    NO_APP,
     FormatOption,
     ProjectOption,
     StrictOption,
@@ -21,6 +22,7 @@ from hyperpod_cdk._cli.common import (
     aws_errors,
     extra,
     finish,
+    has_app,
     os_errors,
     root_of,
     usage,
@@ -189,7 +191,12 @@ def import_(
         for word, line in report_lines(found):
             print(f"{painted_word(word)} {line}" if word else line)
         again = f"hyperpod-cdk import --cluster {cluster} --name {name} --takeover --plan"
-        print(f"next: {_next((found.next[0], again) if takeover else found.next, passed=found.passed is not False)}")
+        commands = (found.next[0], again) if takeover else found.next
+        is_project = has_app(root)
+        print(f"next: {_next(commands if is_project else commands[:1], passed=found.passed is not False)}")
+        if not is_project:
+            print(f"      {NO_APP.format(root)};")
+            print("      move the file into the project's environments/ for what follows")
     finish(passed=found.passed, strict=strict)
 
 
@@ -209,7 +216,7 @@ def _imported(
     from hyperpod_cdk.importing.run import Place, imported, imported_living  # noqa: PLC0415 - as above
 
     try:
-        refuse_existing(target, shown=shown(target))
+        refuse_existing(target, shown=shown(target), fix="remove it to import again, choose another name or edit it")
         schema = Path(os.path.relpath(root / SCHEMA, target.parent)).as_posix()
         place = Place(target=target, root=root, schema=schema)
         if isinstance(source, Path):
@@ -282,6 +289,8 @@ def _subnet(text: str) -> tuple[str, str]:
 
 
 def _next(commands: Sequence[str], *, passed: bool) -> str:
-    first, *others = (f"'{each}'" for each in commands)
+    from hyperpod_cdk.review.nouns import joined  # noqa: PLC0415 - as above
+
     what = "read it" if passed else "write into it what is missing"
-    return f"{what}, then {first}, {' and '.join(others)}"
+    quoted = [f"'{each}'" for each in commands]
+    return f"{what}, then {joined(quoted)}"

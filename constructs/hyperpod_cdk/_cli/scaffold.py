@@ -60,10 +60,10 @@ def write_environment(answers: Answers, root: Path) -> Path:
     return path
 
 
-def refuse_existing(path: Path, *, shown: str) -> None:
+def refuse_existing(path: Path, *, shown: str, fix: str = "choose another name or edit the file") -> None:
     """Raise ScaffoldError where something stands at ``path``, which messages call ``shown``."""
     if os.path.lexists(path):
-        raise ScaffoldError(f"{shown} exists and is never overwritten; choose another name or edit the file")
+        raise ScaffoldError(f"{shown} exists and is never overwritten; {fix}")
 
 
 def write_new(path: Path, text: str, root: Path) -> None:

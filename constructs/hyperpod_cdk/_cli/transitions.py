@@ -245,9 +245,10 @@ def destroy(
 ) -> None:
     """Destroy the environment, after it shows what is deleted and retained and you type the name.
 
-    It also shows which retained resources continue to cost money. The stacks are deleted in order; termination protection of each
-    stack is disabled immediately before its deletion. Retained resources remain. If the command failed or was
-    interrupted, run it again to continue. Exit code 1 if something prevents the deletion or nobody confirms.
+    It also shows which retained resources continue to cost money. The stacks are deleted in order; termination
+    protection of each stack is disabled immediately before its deletion. Retained resources remain. If the command
+    failed or was interrupted, run it again to continue. Exit code 1 if something prevents the deletion or nobody
+    confirms.
     """
     from hyperpod_cdk.transitions import pages  # noqa: PLC0415 - as above
     from hyperpod_cdk.transitions.run import Destruction  # noqa: PLC0415 - as above

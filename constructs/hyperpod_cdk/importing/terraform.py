@@ -1,7 +1,8 @@
 """Variables of AWS's Terraform module hyperpod-eks-tf, in ``*.tfvars`` or ``*.tfvars.json``.
 
 Read of awslabs/awsome-distributed-ai (aws-samples/awsome-distributed-training), commit 7217859f,
-1.architectures/7.sagemaker-hyperpod-eks/terraform-modules/hyperpod-eks-tf.
+1.architectures/7.sagemaker-hyperpod-eks/terraform-modules/hyperpod-eks-tf; what older versions call by other names, of
+terraform.tfvars there at commit 0162aacd.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _OF_THE_MODULE: Final = (
     *("create_eks_auth_endpoint", "create_s3_bucket_module", "existing_s3_bucket_name"),
     *("create_lifecycle_script_module", "create_helm_chart_module", "helm_repo_path", "helm_repo_path_hpio"),
     *("helm_release_name", "helm_release_name_hpio", "namespace", "rig_script_path", "enable_guardduty_cleanup"),
+    *("eks_private_node_subnet_cidr", "existing_private_route_table_id", "create_s3_endpoint_module"),
     *("create_fsx_pvc_namespace", "create_fsx_module", "eks_endpoint_private_access"),
 )
 """How that module makes what this library makes in its own way, or what an existing network has."""
@@ -129,29 +131,33 @@ def _read_network(node: Node, draft: Draft) -> None:
     is_closed = _is_on(node, "closed_network", default=False)
     cidr, vpc_id = node.text("vpc_cidr"), node.text("existing_vpc_id")
     has_subnets = _is_on(node, "create_private_subnet_module", default=True)
-    subnets = node.texts("existing_private_subnet_ids")
+    subnets = [
+        (each, "existing_private_subnet_ids", n) for n, each in enumerate(node.texts("existing_private_subnet_ids"))
+    ]
+    if older := node.text("existing_private_subnet_id"):
+        subnets.append((older, "existing_private_subnet_id"))
     has_group = _is_on(node, "create_security_group_module", default=True)
     group = node.text("existing_security_group_id")
     for_eks = [] if _is_on(node, "create_eks_subnets", default=True) else node.texts("existing_eks_subnet_ids")
     node.texts("existing_eks_subnet_ids")
-    blocks = node.texts("private_subnet_cidrs")
+    block = "private_subnet_cidrs" if node.texts("private_subnet_cidrs") else "private_subnet_cidr"
     if is_closed:
         draft.network["egress"] = "closed"
     if is_made:
         if cidr and cidr != _VPC_CIDR:
             draft.network = {"vpc_cidr": cidr, **draft.network}
-        if blocks:
+        if node.texts("private_subnet_cidrs") or node.text("private_subnet_cidr"):
             draft.log.note(
                 "changed",
                 "which zone gets which block is not in the file there; here each zone's block follows from its ID, or"
                 " is its node_cidr",
-                at=node.place("private_subnet_cidrs"),
+                at=node.place(block),
                 path="network.availability_zones",
             )
         return
     draft.network["existing"] = {"vpc_id": vpc_id, "control_plane_subnet_ids": for_eks}
-    for index, each in enumerate(subnets):
-        draft.subnet(each, node.place("existing_private_subnet_ids", index))
+    for each, *place in subnets:
+        draft.subnet(each, node.place(*place))
     if has_subnets:
         draft.log.note(
             "missing",
@@ -187,26 +193,34 @@ def _read_eks(node: Node, draft: Draft) -> None:
 def _read_cluster(node: Node, draft: Draft, *, is_restricted: bool) -> None:
     section, log = draft.hyperpod, draft.log
     section["cluster_name"] = node.text("hyperpod_cluster_name") or "ml-cluster"
-    if not _is_on(node, "auto_node_recovery", default=True):
+    recovery, is_recovered = _either(node, "auto_node_recovery", "node_recovery", "Automatic")
+    if not is_recovered:
         section["node_recovery"] = "none"
         log.note(
             "unsafe",
             "no node that fails is replaced by itself",
-            at=node.place("auto_node_recovery"),
+            at=node.place(recovery),
             path="hyperpod.node_recovery",
         )
-    if not _is_on(node, "continuous_provisioning_mode", default=True) or is_restricted:
+    mode, is_continuous = _either(node, "continuous_provisioning_mode", "node_provisioning_mode", "Continuous")
+    if not is_continuous or is_restricted:
         section["provisioning"] = "all_or_nothing"
         why = ", as that module does it with restricted groups" if is_restricted else ""
         log.note(
             "unsafe",
             f"all or nothing{why}: one node that cannot be had rolls the whole cluster back; for continuous, remove"
             " provisioning",
-            at=node.place("continuous_provisioning_mode"),
+            at=node.place(mode),
             path="hyperpod.provisioning",
         )
     if _is_on(node, "karpenter_autoscaling", default=False) and not is_restricted:
         section["autoscaling"] = "karpenter"
+
+
+def _either(node: Node, key: str, older: str, word: str) -> tuple[str, bool]:
+    """Give a switch of the module by its name, or by that of older versions, in which it is ``word`` where it is on."""
+    said = node.text(older)
+    return (key, _is_on(node, key, default=True)) if said is None else (older, said == word)
 
 
 def _groups(node: Node) -> Sequence[Node]:
