@@ -91,6 +91,11 @@ def complete(run_process: Run, typed: str, **variables: str) -> list[str]:
         ("hyperpod-cdk schema --of review", ["review", "review-report"]),
         ("hyperpod-cdk image render --acc", ["--accelerator"]),
         ("hyperpod-cdk rehearse x", []),
+        ("hyperpod-cdk plans attach ", ["dev"]),
+        ("hyperpod-cdk plans attach dev ", ["a10g", "system"]),
+        ("hyperpod-cdk node describe dev ", []),
+        ("hyperpod-cdk node describe --strict d", ["dev"]),
+        ("hyperpod-cdk fleet status dev ", ["dev"]),
     ],
 )
 def test_completion(run_process: Run, workspace: Path, typed: str, offered: list[str]) -> None:

@@ -175,6 +175,11 @@ class _Quick:
             return rest
         parser = command.make_parser(ctx)
         ctx.params, words, _ = parser.parse_args(args=list(args))
+        for each in command.params:
+            if each.param_type_name == "argument" and ctx.params.get(each.name):
+                # else what is completed is always the first one
+                _, source = each.consume_value(ctx, ctx.params)
+                ctx.set_parameter_source(each.name, source)
         ctx.args = words
         ctx._opt_prefixes.update(parser._opt_prefixes)  # noqa: SLF001 - as click does
         if hasattr(command, "commands") and words:
