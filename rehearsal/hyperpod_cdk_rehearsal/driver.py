@@ -366,7 +366,11 @@ class _Rehearsal:
         )
         for name, value in self.aws.environment().items():
             self.console.print(f"  export {name}={value}", highlight=False)
-        wait("press Enter to destroy it ")
+        # the end of what is typed (Ctrl-D, a pipe that ends) is as good as Enter: the deployment is still destroyed
+        try:
+            wait("press Enter to destroy it ")
+        except EOFError:
+            self.console.print()
 
 
 @dataclass

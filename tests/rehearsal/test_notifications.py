@@ -148,3 +148,9 @@ def test_planted_events_arrive_in_a_subscribed_queue(assemblies: Path, tmp_path:
             share = 100 * nodes[quota] / account["quotas"]["sagemaker"][quota]
             assert 0 < share < 100
             assert [each["Maximum"] for each in data] == [pytest.approx(share)]
+
+        # as docs/day-two.md tests the delivery
+        told = {"AlarmName": f"{NAME}-hyperpod-events", "StateReason": "a test"}
+        life.aws.client("cloudwatch").set_alarm_state(**told, StateValue="ALARM")
+        (message,) = arrived(life, queue)
+        assert json.loads(message["Message"])["AlarmName"] == told["AlarmName"]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from hyperpod_cdk_rehearsal.driver import rehearse
+from hyperpod_cdk.config import load_environment
+from hyperpod_cdk_rehearsal.driver import _Rehearsal, rehearse
 from hyperpod_cdk_rehearsal.report import Report, Step, print_report
 
 STEPS = ["synthesize", "bootstrap", "deploy", "read back", "deploy again", "update", "destroy", "judge rights"]
@@ -32,6 +35,20 @@ def printed(report: Report) -> str:
     output = io.StringIO()
     print_report(report, Console(width=160, file=output))
     return output.getvalue()
+
+
+def test_the_end_of_what_is_typed_is_as_good_as_enter(project: Path) -> None:
+    def ended(_: str) -> str:
+        raise EOFError
+
+    output = io.StringIO()
+    kept: Any = SimpleNamespace(
+        console=Console(file=output),
+        environment=load_environment(project / "environments" / "prod.yaml").environment,
+        aws=SimpleNamespace(environment=lambda: {"AWS_REGION": "us-east-1"}),
+    )
+    _Rehearsal._hold(kept, ended)
+    assert output.getvalue().endswith("export AWS_REGION=us-east-1\n\n")
 
 
 @pytest.fixture(scope="module")

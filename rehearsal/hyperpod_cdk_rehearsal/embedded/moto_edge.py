@@ -1,14 +1,16 @@
-"""What of moto is corrected before it serves: behaviour that would stop the CDK CLI though AWS would not."""
+"""What of moto is corrected before it serves: what would stop the CDK CLI though AWS would not, or tell nobody."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, NoReturn
 
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.moto_state import moto_lock
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
+from hyperpod_cdk_rehearsal.embedded.published.policies import evaluate, listed
 
 
 def patch_moto() -> None:
@@ -21,6 +23,7 @@ def patch_moto() -> None:
     _look_tags_up()
     _forget_what_is_deleted()
     _read_code_once()
+    _tell_topics_of_alarms()
 
 
 def empty_moto() -> None:
@@ -126,6 +129,52 @@ def _evaluate_bucket_policies_without_conditions() -> None:
         return policy.is_action_permitted(action, resource)
 
     setattr(FakeBucket, "get_permission", get_permission)  # noqa: B010 - a patch, which mypy refuses as an assignment
+
+
+def _tell_topics_of_alarms() -> None:
+    """moto keeps the state that an alarm is set to, and tells nobody.
+
+    Where it differs from the one before, the actions of the new one are invoked (CloudWatch API, SetAlarmState). A
+    topic gets what its policy lets CloudWatch publish (SNS developer guide, "Allow CloudWatch alarms in account to
+    publish to an SNS topic in a different account"); other actions are not played.
+    """
+    from moto.backends import get_backend  # noqa: PLC0415 - moto loads after the account is set
+    from moto.cloudwatch.models import CloudWatchBackend  # noqa: PLC0415 - as above
+
+    set_state = CloudWatchBackend.set_alarm_state
+    of_state = {"ALARM": "alarm_actions", "OK": "ok_actions", "INSUFFICIENT_DATA": "insufficient_data_actions"}
+
+    def set_alarm_state(backend: Any, name: str, reason: str, reason_data: str, state: str) -> None:
+        alarm = backend.alarms.get(name)
+        before = alarm.state_value if alarm else state
+        set_state(backend, name, reason, reason_data, state)
+        if state == before or not alarm.actions_enabled:
+            return
+        told = {"AlarmName": name, "AlarmDescription": alarm.description, "AlarmArn": alarm.alarm_arn}
+        told |= {"AWSAccountId": backend.account_id, "Region": backend.region_name}
+        told |= {"OldStateValue": before, "NewStateValue": state, "NewStateReason": reason}
+        for arn in getattr(alarm, of_state[state]):
+            sns = get_backend("sns")[backend.account_id][backend.region_name]
+            if arn in sns.topics and _lets_alarm_publish(sns.topics[arn], told):
+                subject = f'{state}: "{name}" in {backend.region_name}'[:100]
+                sns.publish(json.dumps(told), arn, subject=subject)
+
+    setattr(CloudWatchBackend, "set_alarm_state", set_alarm_state)  # noqa: B010 - a patch
+
+
+def _lets_alarm_publish(topic: Any, told: Mapping[str, str]) -> bool:
+    account = told["AWSAccountId"]
+    keys = {"aws:sourcearn": told["AlarmArn"], "aws:sourceaccount": account, "aws:securetransport": "true"}
+    # what the policy that SNS makes itself asks for
+    keys["aws:sourceowner"] = account
+    statements = [each for each in listed(json.loads(topic.policy)["Statement"]) if _names_alarms(each["Principal"])]
+    return evaluate(statements, "sns:Publish", topic.arn, keys) == "allowed"
+
+
+def _names_alarms(principal: Any) -> bool:
+    if not isinstance(principal, Mapping):
+        return bool(principal == "*")
+    return "cloudwatch.amazonaws.com" in listed(principal.get("Service")) or "*" in listed(principal.get("AWS"))
 
 
 @operation("cloudtrail", "LookupEvents")
