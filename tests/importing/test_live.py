@@ -145,6 +145,42 @@ def test_what_is_not_answered_is_skipped(call: str, error: str, tmp_path: Path) 
     assert lines - others <= {"installed_addons: []", "task_governance:", "teams: []"}
 
 
+_NODE_THERE = {"NodeDetails": {"Placement": {"AvailabilityZoneId": "use1-az4"}}}
+GONE: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "the policy": ({"sagemaker_DescribeClusterSchedulerConfig": Fails("ResourceNotFound", "none")}, ("ordering:",)),
+    "a quota": ({"sagemaker_DescribeComputeQuota": Fails("ValidationException", "not found")}, ("name: research",)),
+    "an add-on": (
+        {
+            "eks_DescribeAddon": lambda params: (
+                Fails("ResourceNotFoundException", "none", 404)
+                if params["addonName"] == "cert-manager"
+                else {"addon": {"addonName": params["addonName"], "addonVersion": "v1.2.0-eksbuild.1"}}
+            )
+        },
+        ("cert-manager",),
+    ),
+    "a node": (
+        {
+            "sagemaker_DescribeClusterNode": lambda params: (
+                Fails("ResourceNotFound", "none") if params["NodeId"] == "i-2" else _NODE_THERE
+            )
+        },
+        (),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GONE)
+def test_what_goes_after_it_was_listed_is_not_there(name: str, tmp_path: Path) -> None:
+    """The file is that of a cluster that has it no more, and nothing is said to be unread."""
+    answers, lacks = GONE[name]
+    found, text = read(tmp_path, **{**NO_STORAGE, **answers})
+    assert [each.render() for each in found.notes if each.weight == "skipped"] == []
+    _, whole = read(tmp_path, **NO_STORAGE)
+    assert all(each in whole and each not in text for each in lacks)
+    assert ("zone" in text) == ("zone" in whole)
+
+
 def test_half_an_account(tmp_path: Path) -> None:
     """Nothing but the cluster itself may be read: every gap is named, nothing is invented, and it never is clean."""
     denied = {call.replace(":", "_"): there.DENIED for call in READS}

@@ -536,6 +536,13 @@ def test_a_difference_is_found_once(row: Row) -> None:
         ("ec2:DescribeSubnets", "InvalidSubnetID.NotFound", "Subnet"),
         ("ec2:DescribeNatGateways", "NatGatewayNotFound", "Nat"),
         ("events:DescribeRule", "ResourceNotFoundException", "Rule"),
+        ("logs:DescribeMetricFilters", "ResourceNotFoundException", "Filter"),
+        # gone since the call before found it
+        ("events:ListTargetsByRule", "ResourceNotFoundException", "Rule"),
+        ("iam:ListAttachedRolePolicies", "NoSuchEntity", "Role"),
+        ("iam:ListRolePolicies", "NoSuchEntity", "Role"),
+        ("iam:GetPolicyVersion", "NoSuchEntity", "Policy"),
+        ("eks:ListAssociatedAccessPolicies", "ResourceNotFoundException", "Entry"),
     ],
 )
 def test_a_resource_deleted_by_hand(call: str, code: str, resource: str) -> None:

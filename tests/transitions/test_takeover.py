@@ -772,8 +772,8 @@ def quota_row(**more: Any) -> dict[str, Any]:
 
 
 def add_on(**more: Any) -> dict[str, Any]:
-    found = {"clusterName": scripted.EKS, "addonName": OPERATOR, "addonVersion": "v1.2.0-eksbuild.1", **more}
-    return {"eks_DescribeAddon": {"addon": found}}
+    found = {"clusterName": scripted.EKS, "addonName": OPERATOR, "addonVersion": "v1.2.0-eksbuild.1", "status": "ACTIVE"}
+    return {"eks_DescribeAddon": {"addon": {**found, **more}}}
 
 
 STAND: dict[str, Any] = {
@@ -878,6 +878,22 @@ def test_what_does_not_stand_is_left_to_the_deployment() -> None:
         sagemaker_ListComputeQuotas={"ComputeQuotaSummaries": []},
     )
     assert [each.type for each in found.taken] == ["AWS::SageMaker::Cluster"]
+
+
+VANISHED = {
+    "sagemaker_DescribeClusterSchedulerConfig": (Fails("ResourceNotFound", "none"), POLICY),
+    "sagemaker_DescribeComputeQuota": (Fails("ValidationException", "ComputeQuota not found"), QUOTA),
+    "eks_DescribePodIdentityAssociation": (Fails("ResourceNotFoundException", "none", 404), ASSOCIATION),
+    "eks_ListPodIdentityAssociations": (Fails("ResourceNotFoundException", "none", 404), ASSOCIATION),
+    "eks_ListAssociatedAccessPolicies": (Fails("ResourceNotFoundException", "none", 404), "AWS::EKS::AccessEntry"),
+}
+
+
+@pytest.mark.parametrize("call", VANISHED)
+def test_what_goes_between_two_calls_is_left_to_the_deployment(call: str) -> None:
+    gone, kind = VANISHED[call]
+    found = planned_beside(BESIDE, **{call: gone})
+    assert {each.type for each in planned_beside(BESIDE).taken} - {each.type for each in found.taken} == {kind}
 
 
 _ADD_ON_HERE = f"the add-on {OPERATOR} of {scripted.EKS}"

@@ -25,6 +25,7 @@ from hyperpod_cdk.importing import create_cluster, live_teams
 from hyperpod_cdk.importing.document import Log, Node
 from hyperpod_cdk.importing.draft import Draft, Known
 from hyperpod_cdk.review.deployed import Api
+from hyperpod_cdk.review.stored import objects
 
 _GONE: Final = frozenset({"NoSuchEntity", "ResourceNotFoundException"})
 _OPERATORS: Final[Mapping[str, str]] = {
@@ -53,12 +54,8 @@ class Asking:
         """Give what ``ask`` gives, None where AWS says that there is none, or does not say: then ``what`` is noted."""
         try:
             with _readable(what):
-                return ask()
-        except NotFound:
-            return None
+                return _unless_gone(ask)
         except NotAnswered as missing:
-            if isinstance(missing, Refused) and missing.code in _GONE:
-                return None
             self.skip(what, missing, path=path)
             return None
 
@@ -66,16 +63,46 @@ class Asking:
         """Note what was not read, and why."""
         self.log.note("skipped", f"{what}: {missing.sentence}", path=path)
 
-    def each(self, what: str, ask: Callable[[Any], AnswerT], items: Iterable[Any], *, path: str = "") -> list[AnswerT]:
-        """Ask about each item side by side; give what was answered, and note each that was not."""
+    def each(
+        self,
+        what: str,
+        ask: Callable[[Any], AnswerT],
+        items: Iterable[Any],
+        *,
+        path: str = "",
+        gone: list[Any] | None = None,
+    ) -> list[AnswerT]:
+        """Ask about each item side by side; give what was answered, and note each that was not.
+
+        What has gone since it was listed is not there: it is added to ``gone``, and nothing else is said of it.
+        """
         asked = list(items)
+
+        def of(item: Any) -> AnswerT | None:
+            with _readable(f"{what} {item}"):
+                return _unless_gone(partial(ask, item))
+
         found = []
-        for item, answer in zip(asked, together(ask, asked), strict=True):
+        for item, answer in zip(asked, together(of, asked), strict=True):
             if isinstance(answer, NotAnswered):
                 self.skip(f"{what} {item}", answer, path=path)
-            else:
+            elif answer is not None:
                 found.append(answer)
+            elif gone is not None:
+                gone.append(item)
         return found
+
+
+def _unless_gone(ask: Callable[[], AnswerT]) -> AnswerT | None:
+    """Give what ``ask`` gives, None where AWS says that what it asks about is not there."""
+    try:
+        return ask()
+    except NotFound:
+        return None
+    except Refused as refused:
+        if refused.code in _GONE:
+            return None
+        raise
 
 
 @contextmanager
@@ -313,13 +340,15 @@ def _read_eks(asking: Asking, draft: Draft, eks: EksClusterAnswer) -> None:
     names = asking.answer(
         f"the add-ons of {eks.name}", lambda: aws.pages("eks", "list_addons", "addons", clusterName=eks.name), path=path
     )
+    gone: list[str] = []
     described = asking.each(
         "add-on",
         lambda name: aws.call("eks", "describe_addon", clusterName=eks.name, addonName=name)["addon"],
         names or (),
         path=path,
+        gone=gone,
     )
-    installed = [name for name in OWN_ADDONS if name in (names or ())]
+    installed = [name for name in OWN_ADDONS if name in (names or ()) and name not in gone]
     if installed:
         draft.eks["existing"]["installed_addons"] = installed
     versions = sorted(f"{each['addonName']} {each.get('addonVersion', '')}".strip() for each in described)
@@ -519,8 +548,10 @@ def _read_nodes(asking: Asking, draft: Draft, found: Mapping[str, Any]) -> None:
             return [str(row["InstanceId"]) for row in rows if row["InstanceGroupName"] == name]
 
         nodes = asking.answer(what, ask, path=path)
-        stand = Counter(asking.each("node", lambda node: _zone_of(asking, cluster, node), nodes or (), path=path))
-        if not nodes or sum(stand.values()) < len(nodes):
+        gone: list[str] = []
+        zone_of = partial(_zone_of, asking, cluster)
+        stand = Counter(asking.each("node", zone_of, nodes or (), path=path, gone=gone))
+        if not stand or sum(stand.values()) + len(gone) < len(nodes or ()):
             continue
         # the zone of most, where the file pins nothing
         (first, *others) = [zone for zone, _ in stand.most_common()]
@@ -536,7 +567,8 @@ def _read_nodes(asking: Asking, draft: Draft, found: Mapping[str, Any]) -> None:
         group.zone = first
         asking.log.note(
             "changed",
-            f"{group.name} is pinned to no zone; its {len(nodes)} nodes are in {first}, to which the file pins it",
+            f"{group.name} is pinned to no zone; its {sum(stand.values())} nodes are in {first}, to which the file pins"
+            " it",
             at=group.at,
             path=path,
         )
@@ -544,8 +576,7 @@ def _read_nodes(asking: Asking, draft: Draft, found: Mapping[str, Any]) -> None:
 
 def _zone_of(asking: Asking, cluster: str, node: str) -> str:
     found = asking.aws.call("sagemaker", "describe_cluster_node", ClusterName=cluster, NodeId=node)
-    with _readable(node):
-        return str(found["NodeDetails"]["Placement"]["AvailabilityZoneId"])
+    return str(found["NodeDetails"]["Placement"]["AvailabilityZoneId"])
 
 
 def _read_plans(asking: Asking, draft: Draft) -> None:
@@ -588,13 +619,7 @@ def _scripts(aws: Api, uri: str) -> list[str]:
     """Give the files of a folder in S3 by their path in it; none where the bucket is gone, too."""
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")
     folder = f"{prefix.rstrip('/')}/" if prefix else ""
-    try:
-        found = aws.call("s3", "list_objects_v2", Bucket=bucket, Prefix=folder)
-    except Refused as refused:
-        if refused.code == "NoSuchBucket":
-            return []
-        raise
-    return sorted(str(row["Key"]).removeprefix(folder) for row in found.get("Contents", ()))
+    return sorted(str(row["Key"]).removeprefix(folder) for row in objects(aws, bucket, folder) or ())
 
 
 def _say_what_a_deployment_does(draft: Draft, cluster: Mapping[str, Any], eks: EksClusterAnswer | None) -> None:

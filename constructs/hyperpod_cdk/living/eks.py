@@ -141,7 +141,9 @@ def _entry(look: Look) -> Properties | None:
     found = look.found("eks", "describe_access_entry", _GONE, **asked)
     if found is None:
         return None
-    policies = look.aws.pages("eks", "list_associated_access_policies", "associatedAccessPolicies", **asked)
+    policies = look.listed("eks", "list_associated_access_policies", "associatedAccessPolicies", _GONE, **asked)
+    if policies is None:
+        return None
     with reading("eks:DescribeAccessEntry"):
         entry = found["accessEntry"]
         return {
@@ -167,7 +169,7 @@ def _entry(look: Look) -> Properties | None:
 def _pod_identity(look: Look) -> Properties | None:
     cluster = look.stated["ClusterName"]
     where = {"namespace": look.stated["Namespace"], "serviceAccount": look.stated["ServiceAccount"]}
-    rows = look.aws.pages("eks", "list_pod_identity_associations", "associations", clusterName=cluster, **where)
+    rows = look.listed("eks", "list_pod_identity_associations", "associations", _GONE, clusterName=cluster, **where)
     if not rows:
         return None
     with reading("eks:ListPodIdentityAssociations"):

@@ -34,11 +34,14 @@ def _role(look: Look) -> Properties | None:
     found = look.found("iam", "get_role", _GONE, **name)
     if found is None:
         return None
-    attached = look.aws.pages("iam", "list_attached_role_policies", "AttachedPolicies", **name)
-    inline = look.aws.pages("iam", "list_role_policies", "PolicyNames", **name)
+    attached = look.listed("iam", "list_attached_role_policies", "AttachedPolicies", _GONE, **name)
+    inline = look.listed("iam", "list_role_policies", "PolicyNames", _GONE, **name)
+    if attached is None or inline is None:
+        return None
     with reading("iam:GetRole"):
         role = found["Role"]
-        documents = [look.aws.call("iam", "get_role_policy", **name, PolicyName=each) for each in sorted(inline)]
+        asked = [look.found("iam", "get_role_policy", _GONE, **name, PolicyName=each) for each in sorted(inline)]
+        documents = [each for each in asked if each is not None]
         return {
             **taken(role, "Description", "MaxSessionDuration", "Path"),
             "PermissionsBoundary": role.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn"),
@@ -91,7 +94,9 @@ def _managed_policy(look: Look) -> Properties | None:
         return None
     with reading("iam:GetPolicy"):
         version = found["Policy"]["DefaultVersionId"]
-        document = look.aws.call("iam", "get_policy_version", PolicyArn=look.id, VersionId=version)
+        document = look.found("iam", "get_policy_version", _GONE, PolicyArn=look.id, VersionId=version)
+        if document is None:
+            return None
         return {"PolicyDocument": statements(document["PolicyVersion"]["Document"])}
 
 

@@ -56,6 +56,18 @@ class Look:
                 return None
             raise
 
+    def listed(self, service: str, operation: str, key: str, *missing: str, **params: Any) -> list[Any] | None:
+        """Give the items of all pages; None where AWS says by a code of ``missing`` that what they are of is not there.
+
+        That may be so a moment after another call found it. Raises NotAnswered.
+        """
+        try:
+            return self.aws.pages(service, operation, key, **params)
+        except Refused as refused:
+            if refused.code in missing:
+                return None
+            raise
+
 
 Read = Callable[[Look], Properties | None]
 """Gives what AWS has in the form of the template, None where it has no such thing. Raises NotAnswered."""

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from hyperpod_cdk.checks.answers import Refused
 from hyperpod_cdk.living.look import (
     ANY_TAG,
     Kind,
@@ -18,9 +17,7 @@ from hyperpod_cdk.living.look import (
     taken,
     with_statements,
 )
-from hyperpod_cdk.review.stored import content, files_of
-
-_NO_BUCKET: Final = "NoSuchBucket"
+from hyperpod_cdk.review.stored import NO_BUCKET, content, files_of, objects
 
 
 def _file_system(look: Look) -> Properties | None:
@@ -43,7 +40,7 @@ def _file_system(look: Look) -> Properties | None:
 
 def _bucket(look: Look) -> Properties | None:
     name = {"Bucket": look.id}
-    versioning = look.found("s3", "get_bucket_versioning", _NO_BUCKET, **name)
+    versioning = look.found("s3", "get_bucket_versioning", NO_BUCKET, **name)
     if versioning is None:
         return None
     encryption = look.found("s3", "get_bucket_encryption", "ServerSideEncryptionConfigurationNotFoundError", **name)
@@ -72,7 +69,7 @@ def _bucket(look: Look) -> Properties | None:
 
 
 def _bucket_policy(look: Look) -> Properties | None:
-    found = look.found("s3", "get_bucket_policy", _NO_BUCKET, "NoSuchBucketPolicy", Bucket=look.stated["Bucket"])
+    found = look.found("s3", "get_bucket_policy", NO_BUCKET, "NoSuchBucketPolicy", Bucket=look.stated["Bucket"])
     if found is None:
         return None
     with reading("s3:GetBucketPolicy"):
@@ -112,12 +109,9 @@ def _uploaded(look: Look) -> Properties | None:
     for place, key in archives:
         wanted |= files_of(content(look.aws, str(place), str(key)), key=str(key))
     folder = f"{prefix}/" if prefix else ""
-    try:
-        rows = look.aws.pages("s3", "list_objects_v2", "Contents", Bucket=bucket, Prefix=folder)
-    except Refused as refused:
-        if refused.code == _NO_BUCKET:
-            return None
-        raise
+    rows = objects(look.aws, bucket, folder)
+    if rows is None:
+        return None
     with reading("s3:ListObjectsV2"):
         there = {str(row["Key"]).removeprefix(folder): int(row["Size"]) for row in rows}
     found: dict[str, str] = {}

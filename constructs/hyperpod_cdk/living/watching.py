@@ -55,8 +55,9 @@ def _metric_filter(look: Look) -> Properties | None:
     group, name = str(look.stated["LogGroupName"]), look.id
     asked = {"logGroupName": group, "filterNamePrefix": name}
     with reading("logs:DescribeMetricFilters"):
-        rows = look.aws.pages("logs", "describe_metric_filters", "metricFilters", **asked)
-        found = next((row for row in rows if row["filterName"] == name), None)
+        # a group that is gone took its filters along
+        rows = look.listed("logs", "describe_metric_filters", "metricFilters", _GONE, **asked)
+        found = next((row for row in rows or () if row["filterName"] == name), None)
         if found is None:
             return None
         return {"LogGroupName": group, "FilterPattern": found.get("filterPattern", "")}
@@ -81,7 +82,9 @@ def _rule(look: Look) -> Properties | None:
     if found is None:
         return None
     with reading("events:DescribeRule"):
-        targets = look.aws.pages("events", "list_targets_by_rule", "Targets", Rule=name)
+        targets = look.listed("events", "list_targets_by_rule", "Targets", _GONE, Rule=name)
+        if targets is None:
+            return None
         return {
             **taken(found, "State", "ScheduleExpression", "Description"),
             "EventPattern": _parsed(found.get("EventPattern")),

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import io
 import zipfile
-from typing import Final
+from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError
 
-from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.review.deployed import Api
 
 LARGEST: Final = 50_000_000
 """Bytes of an object, or of an archive's files together, that are read; lifecycle scripts have some 100,000."""
+
+NO_BUCKET: Final = "NoSuchBucket"
+"""How S3 says that there is no bucket of a name (S3 API reference, "Error responses")."""
 
 
 def content(aws: Api, bucket: str, key: str, *, account: str = "") -> bytes:
@@ -30,6 +33,24 @@ def content(aws: Api, bucket: str, key: str, *, account: str = "") -> bytes:
     except (BotoCoreError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise NotAnswered(f"the answer to s3:GetObject cannot be read: {error}") from None
     return read
+
+
+def objects(aws: Api, bucket: str, folder: str) -> list[Any] | None:
+    """List what lies in a folder of a bucket as S3 does; None where there is no such bucket. Raises NotAnswered.
+
+    Of an empty folder the answer has no ``Contents`` at all (S3 API reference, ListObjectsV2), which is no half answer.
+    """
+    asked = {"Bucket": bucket, "Prefix": folder}
+    try:
+        first = aws.call("s3", "list_objects_v2", **asked)
+        if "Contents" not in first and not first.get("KeyCount"):
+            return []
+        found: list[Any] = aws.pages("s3", "list_objects_v2", "Contents", **asked)
+    except Refused as refused:
+        if refused.code == NO_BUCKET:
+            return None
+        raise
+    return found
 
 
 def files_of(archive: bytes, *, key: str) -> dict[str, bytes]:

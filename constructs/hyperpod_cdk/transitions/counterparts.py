@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hyperpod_cdk.catalog import governance
+from hyperpod_cdk.catalog import addons, governance
 from hyperpod_cdk.living.drift import stated_of
 from hyperpod_cdk.living.facts import aligned, canonical
 from hyperpod_cdk.living.kinds import KINDS
@@ -31,6 +31,14 @@ _WRITE_ONLY: Final = {_ADD_ON: ("ResolveConflicts", "PreserveOnDelete")}
 """What says how the service is called, and is nothing that it has (CloudFormation schemas)."""
 
 _GONE: Final = "ResourceNotFoundException"
+_ACTIVE: Final = "ACTIVE"
+_FOR_PEOPLE: Final = "STANDARD"
+"""Type of an access entry where nobody says (EKS API reference, CreateAccessEntry); it never changes, and entries of
+other types are those of nodes, which take no access policy."""
+
+_BEYOND_ROLE: Final = ("TargetRoleArn", "DisableSessionTags", "Policy")
+"""What says, beside its role, as whom a service account of an association calls AWS (CloudFormation schema)."""
+
 _READY: Final = frozenset({"Created", "Updated"})
 _AS_IT_IS: Final = "write it into eks.existing.installed_addons to use it as it is, or take that out of it first"
 
@@ -132,16 +140,17 @@ def _add_on(aws: Api, head: Assembly, resource: Resource, properties: Mapping[st
 
     def problems(actual: Mapping[str, Any]) -> Iterator[str]:
         wanted = stated_of(head, resource, physical=look.id, ids={})
+        described = look.found("eks", "describe_addon", _GONE, clusterName=cluster, addonName=name) or {}
+        with reading("eks:DescribeAddon"):
+            found = described["addon"]
+            yield from _problems_of_add_on(found, f"the add-on {name} of {cluster}")
         for key in ("ServiceAccountRoleArn", "ConfigurationValues"):
             if canonical(actual.get(key)) != canonical(wanted.get(key)):
                 yield (
                     f"the add-on {name} of {cluster}: {key} is {_short(actual.get(key))}, and the environment's is"
                     f" {_short(wanted.get(key))}; what its pods make of another one is not known: {_AS_IT_IS}"
                 )
-        described = look.found("eks", "describe_addon", _GONE, clusterName=cluster, addonName=name) or {}
-        with reading("eks:DescribeAddon"):
-            owned = described["addon"].get("podIdentityAssociations")
-        if owned:
+        if owned := found.get("podIdentityAssociations"):
             yield (
                 f"the add-on {name} of {cluster}: PodIdentityAssociations are its own ({', '.join(owned)}), and an"
                 f" environment keeps them apart, where EKS takes each service account once: {_AS_IT_IS}"
@@ -150,13 +159,40 @@ def _add_on(aws: Api, head: Assembly, resource: Resource, properties: Mapping[st
     return _standing(look, {"ClusterName": cluster, "AddonName": name}, problems)
 
 
+def _problems_of_add_on(found: Mapping[str, Any], called: str) -> Iterator[str]:
+    """Say why an add-on comes under no stack as it stands; its namespace is create-only (CloudFormation schema)."""
+    if (status := found["status"]) != _ACTIVE:
+        issues = (found.get("health") or {}).get("issues") or ()
+        told = "; ".join(f"{each.get('code')}: {each.get('message')}" for each in issues)
+        yield (
+            f"{called}: Status is {status}{f' ({told})' if told else ''}: wait until it is {_ACTIVE}, or repair it; or"
+            f" {_AS_IT_IS}"
+        )
+    row = addons.get(found["addonName"])
+    namespace = (found.get("namespaceConfig") or {}).get("namespace")
+    if row is not None and row.namespace and namespace not in (None, row.namespace):
+        yield (
+            f"{called}: NamespaceConfig is {namespace}, and the environment's is {row.namespace}, which EKS never"
+            f" changes: {_AS_IT_IS}"
+        )
+
+
 def _entry(aws: Api, head: Assembly, resource: Resource, properties: Mapping[str, Any]) -> Standing | None:
     cluster, principal = properties.get("ClusterName"), properties.get("PrincipalArn")
     if not isinstance(cluster, str) or not isinstance(principal, str):
         # a role that the stack has yet to make has no entry
         return None
     look = _look(aws, head, resource, properties, f"{principal}|{cluster}")
-    return _standing(look, {"PrincipalArn": principal, "ClusterName": cluster})
+
+    def problems(actual: Mapping[str, Any]) -> Iterator[str]:
+        wanted = properties.get("Type", _FOR_PEOPLE)
+        if actual.get("Type") != wanted:
+            yield (
+                f"the access entry of {principal} in {cluster}: Type is {actual.get('Type')}, and the environment's is"
+                f" {wanted}, which EKS never changes: remove the role from eks.admin_role_arns or member_role_arns"
+            )
+
+    return _standing(look, {"PrincipalArn": principal, "ClusterName": cluster}, problems)
 
 
 def _association(aws: Api, head: Assembly, resource: Resource, properties: Mapping[str, Any]) -> Standing | None:
@@ -164,20 +200,33 @@ def _association(aws: Api, head: Assembly, resource: Resource, properties: Mappi
     if not isinstance(cluster, str):
         return None
     asked = {"clusterName": cluster, "namespace": properties["Namespace"], "serviceAccount": account}
-    rows = aws.pages("eks", "list_pod_identity_associations", "associations", **asked)
+    there = _look(aws, head, resource, properties, "")
+    rows = there.listed("eks", "list_pod_identity_associations", "associations", _GONE, **asked)
     if not rows:
         return None
     with reading("eks:ListPodIdentityAssociations"):
         arn, owner = str(rows[0]["associationArn"]), rows[0].get("ownerArn")
+        one = {"clusterName": cluster, "associationId": rows[0]["associationId"]}
+    look = _look(aws, head, resource, properties, arn)
 
     def problems(_: Mapping[str, Any]) -> Iterator[str]:
+        described = look.found("eks", "describe_pod_identity_association", _GONE, **one) or {}
+        with reading("eks:DescribePodIdentityAssociation"):
+            found = described["association"]
+            for key in _BEYOND_ROLE:
+                if found.get(f"{key[0].lower()}{key[1:]}"):
+                    yield (
+                        f"the pod identity association {arn} of {asked['namespace']}/{account}: it has {key}, and the"
+                        " environment's has none; what its pods make of another one is not known: write its add-on into"
+                        " eks.existing.installed_addons"
+                    )
         if owner:
             yield (
                 f"the pod identity association {arn} of {asked['namespace']}/{account}: OwnerArn is {owner}, and what"
                 " an add-on owns goes with it: write the add-on into eks.existing.installed_addons"
             )
 
-    return _standing(_look(aws, head, resource, properties, arn), {"AssociationArn": arn}, problems)
+    return _standing(look, {"AssociationArn": arn}, problems)
 
 
 _FINDERS: Final[Mapping[str, Callable[[Api, Assembly, Resource, Mapping[str, Any]], Standing | None]]] = {
@@ -229,11 +278,13 @@ def _governed(aws: Api, head: Assembly, cluster_arn: str) -> Iterator[Standing]:
             with reading(f"sagemaker:{how.lists}"):
                 mine = [row for row in rows if how.team(row) == how.team(properties)]
                 if mine:
-                    physical = str(mine[0][f"{how.noun}Arn"])
-                    yield _of_governance(_look(aws, head, resource, properties, physical), mine[0], how)
+                    look = _look(aws, head, resource, properties, str(mine[0][f"{how.noun}Arn"]))
+                    if (found := _of_governance(look, mine[0], how)) is not None:
+                        yield found
 
 
-def _of_governance(look: Look, row: Mapping[str, Any], how: _Governed) -> Standing:
+def _of_governance(look: Look, row: Mapping[str, Any], how: _Governed) -> Standing | None:
+    """Give what stands of a policy or quota that is listed; None where it has gone since."""
     resource, properties, arn = look.resource, look.stated, look.id
     name, status = row["Name"], row["Status"]
     identifier = {f"{how.noun}Arn": arn}
@@ -254,10 +305,7 @@ def _of_governance(look: Look, row: Mapping[str, Any], how: _Governed) -> Standi
         if status not in _READY:
             yield f"{how.called} {name} ({arn}): Status is {status}: wait until it is Created or Updated, or repair it"
 
-    found = _standing(look, identifier, problems)
-    if found is None:
-        raise LookupError(f"{arn} is listed, and gone")
-    return found
+    return _standing(look, identifier, problems)
 
 
 def _short(value: Any) -> str:
