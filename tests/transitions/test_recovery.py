@@ -74,6 +74,8 @@ class Api:
 
     cloud: Cloud
     meanwhile: Callable[[str], None] = lambda _: None
+    template: Mapping[str, Any] | None = None
+    """In place of the one that CloudFormation has of a stack."""
 
     def call(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
         assert service == "cloudformation"
@@ -82,6 +84,8 @@ class Api:
             found = self.cloud.ask(_NAMES[operation], **params)
         except ServiceError as error:
             raise NotAnswered(f"{error.code}: {error.message}") from None
+        if operation == "get_template" and self.template is not None:
+            return {"TemplateBody": self.template}
         if operation == "get_template" and found["TemplateBody"]:
             return {"TemplateBody": json.loads(found["TemplateBody"])}
         return found
@@ -421,7 +425,11 @@ HOLDS = "  loses: dev-storage / A (parameter A-1): it holds a value that others 
         ),
         (
             "IMPORT_ROLLBACK_FAILED",
-            "Nothing here: AWS documents no call that leads out of this state. AWS Support can.",
+            (
+                "Nothing here: AWS documents no call that leads out of this state; ask AWS Support. Do not delete it: "
+                "of what it holds, no template that CloudFormation tells keeps A (parameter A-1) with DeletionPolicy: "
+                "Retain."
+            ),
             "",
             False,
         ),
@@ -433,6 +441,49 @@ def test_what_is_said_of_each_status(place: Place, status: str, does: str, call:
     told = recovery_text(place.read()).splitlines()
     typed = [f"  $ aws cloudformation {call} --stack-name dev-storage --region us-west-2"] if call else []
     assert told[2:] == [f"dev-storage is {status}", f"  does: {does}", *([HOLDS] if loses else []), *typed]
+
+
+KEPT = parameter("a", DeletionPolicy="Retain")
+_GOES = (
+    "Do not delete it: of what it holds, no template that CloudFormation tells keeps {} with DeletionPolicy: Retain."
+)
+
+
+@pytest.mark.parametrize(
+    ("stands", "told", "said"),
+    [
+        (
+            {"A": KEPT, "B": KEPT},
+            template(A=KEPT, B=KEPT),
+            (
+                "Of all that CloudFormation lists in it, A (parameter A-1) and B (parameter B-1), its template says "
+                "DeletionPolicy: Retain, by which a deletion takes nothing; whether CloudFormation accepts one in this "
+                "state is not documented."
+            ),
+        ),
+        # what was imported and could not be taken back need not be in the template that is told, if any is
+        ({"A": KEPT, "B": KEPT}, template(A=KEPT), _GOES.format("B (parameter B-1)")),
+        ({"A": KEPT}, {}, _GOES.format("A (parameter A-1)")),
+    ],
+)
+def test_what_an_import_has_left_is_never_deleted(
+    place: Place, stands: dict[str, Any], told: dict[str, Any], said: str
+) -> None:
+    place.deploy("one", template(**stands))
+    place.put("one", "IMPORT_ROLLBACK_FAILED")
+    api, head = Api(place.cloud, template=told), place.head()
+    assert recovery_text(read_recovery(api, head)).splitlines()[2:] == [
+        "dev-one is IMPORT_ROLLBACK_FAILED",
+        f"  does: Nothing here: AWS documents no call that leads out of this state; ask AWS Support. {said}",
+    ]
+    assert [each.why for each in read_to_destroy(api, head.assembly).blockers] == [
+        "dev-one is IMPORT_ROLLBACK_FAILED: whether CloudFormation deletes it, and what of it, is not known."
+    ]
+    assert [each.why for each in read_standing(api, head.assembly).blockers] == [
+        "dev-one is IMPORT_ROLLBACK_FAILED: whether CloudFormation takes a deployment of it is not known."
+    ]
+    done, _ = place.recover("yes", "dev")
+    assert (done, place.statuses()) == (False, {"dev-one": "IMPORT_ROLLBACK_FAILED"})
 
 
 @pytest.mark.parametrize(("answers", "done"), [(("yes", "dev"), True), (("yes", "yes"), False)])

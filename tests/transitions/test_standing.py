@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
+from botocore.session import get_session
 
 from hyperpod_cdk.checks.aws import LiveAws
 from hyperpod_cdk.handlers.quota_gate.reading import Own
@@ -100,6 +101,39 @@ def test_what_stands_is_planned_from() -> None:
 def test_a_stack_that_takes_no_deployment(status: str, why: str, what_works: str) -> None:
     found = standing({"dev-foundation": "CREATE_COMPLETE", "dev-storage": status})
     assert found.blockers == (Refusal(why=why, what_works=what_works),)
+
+
+STATUSES: list[str] = get_session().get_service_model("cloudformation").shape_for("StackStatus").enum  # type: ignore[attr-defined]  # botocore: an enum of strings
+AT_REST = {
+    "CREATE_COMPLETE",
+    "UPDATE_COMPLETE",
+    "UPDATE_ROLLBACK_COMPLETE",
+    "IMPORT_COMPLETE",
+    "IMPORT_ROLLBACK_COMPLETE",
+}
+NOT_THERE = {"REVIEW_IN_PROGRESS", "DELETE_COMPLETE", "ROLLBACK_COMPLETE"}
+FAILED = {"CREATE_FAILED", "UPDATE_FAILED", "ROLLBACK_FAILED", "UPDATE_ROLLBACK_FAILED", "DELETE_FAILED"}
+UNKNOWN = {"IMPORT_ROLLBACK_FAILED"}
+BUSY = {each for each in STATUSES if each.endswith("_IN_PROGRESS")} - NOT_THERE
+
+
+def test_each_status_of_a_stack_is_in_one_set() -> None:
+    """CloudFormation user guide, "Stack status codes"."""
+    sets = (AT_REST, NOT_THERE, FAILED, UNKNOWN, BUSY)
+    assert sorted(STATUSES) == sorted(each for one in sets for each in one)
+
+
+@pytest.mark.parametrize("status", [*STATUSES, "HALTED"])
+def test_no_verb_deploys_or_deletes_what_takes_neither(status: str) -> None:
+    """Of each status that CloudFormation has, and of one that it may get."""
+    statuses = {"dev-foundation": "CREATE_COMPLETE", "dev-storage": status}
+    planned_from = standing(statuses)
+    assert (not planned_from.blockers) == (status in AT_REST | NOT_THERE)
+    assert ("dev-storage" in {each.name for each in planned_from.base.stacks}) == (
+        status not in NOT_THERE | {"ROLLBACK_FAILED"}
+    )
+    destroyed = standing(statuses, read=read_to_destroy)
+    assert (not destroyed.blockers) == (status in AT_REST | NOT_THERE | FAILED)
 
 
 @pytest.mark.parametrize("status", ["ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS"])

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from botocore.session import get_session
 from typer.testing import CliRunner
 
 from hyperpod_cdk import cli
@@ -772,7 +773,12 @@ def quota_row(**more: Any) -> dict[str, Any]:
 
 
 def add_on(**more: Any) -> dict[str, Any]:
-    found = {"clusterName": scripted.EKS, "addonName": OPERATOR, "addonVersion": "v1.2.0-eksbuild.1", "status": "ACTIVE"}
+    found = {
+        "clusterName": scripted.EKS,
+        "addonName": OPERATOR,
+        "addonVersion": "v1.2.0-eksbuild.1",
+        "status": "ACTIVE",
+    }
     return {"eks_DescribeAddon": {"addon": {**found, **more}}}
 
 
@@ -1012,6 +1018,36 @@ def test_everything_that_refuses_is_said_at_once() -> None:
 def test_a_plan_without_an_answer_about_what_stands_is_none(call: str, code: str) -> None:
     with pytest.raises(NotAnswered, match=call.replace("_", ":")):
         planned_beside(BESIDE, **{call: Fails(code, "no", 403)})
+
+
+RECOVER = "'hyperpod-cdk recover lab' names the cause and what works"
+TAKES_IMPORTS = {
+    *("CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"),
+    *("REVIEW_IN_PROGRESS", "DELETE_COMPLETE"),
+}
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        *get_session().get_service_model("cloudformation").shape_for("StackStatus").enum,  # type: ignore[attr-defined]  # botocore: an enum of strings
+        "HALTED",
+    ],
+)
+def test_a_takeover_begins_where_a_stack_takes_a_change_set(status: str) -> None:
+    """CloudFormation user guide, "Stack status codes"."""
+    stack = {"StackName": "lab-hyperpod", "StackStatus": status}
+    found = planned_beside({}, cloudformation_DescribeStacks={"Stacks": [stack]})
+    said = [each for each in found.refusals if each.startswith("lab-hyperpod is ")]
+    if status in TAKES_IMPORTS:
+        assert said == []
+    elif status.endswith("_IN_PROGRESS"):
+        assert said == [f"lab-hyperpod is {status}: CloudFormation works on it; wait until it has ended"]
+    elif status == "ROLLBACK_COMPLETE":
+        delete = "'aws cloudformation delete-stack --stack-name lab-hyperpod'"
+        assert said == [f"lab-hyperpod is ROLLBACK_COMPLETE, holds nothing and can only be deleted: {delete}"]
+    else:
+        assert said == [f"lab-hyperpod is {status}, which takes no import: {RECOVER}"]
 
 
 @pytest.mark.parametrize("is_deployed", [True, False])

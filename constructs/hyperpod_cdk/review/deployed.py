@@ -21,8 +21,12 @@ from hyperpod_cdk.templates.values import imports
 WITHOUT_RESOURCES = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE"})
 """States of a stack that holds nothing, and counts as not there."""
 
-_TAKEN_BACK = frozenset({"IMPORT_ROLLBACK_COMPLETE", "IMPORT_ROLLBACK_FAILED"})
-"""States of a stack that has "the previous template" (user guide, "Import AWS resources"): a new stack has none."""
+_TAKEN_BACK: Final = "IMPORT_ROLLBACK_COMPLETE"
+"""State of a stack that has "the previous template" (user guide, "Stack status codes"): a new stack has none."""
+
+_NOT_TAKEN_BACK: Final = "IMPORT_ROLLBACK_FAILED"
+"""State of a stack in which "results will be available for the resources CloudFormation successfully imported" (the
+same page): also a new stack may hold something."""
 
 SETTLED = frozenset(
     {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"}
@@ -61,7 +65,8 @@ class Deployed:
     A stack that exists keeps the values of its parameters, so the head's defaults give way to them. ``notes`` say what
     of the stacks is not as it should be, ``statuses`` are those of all stacks that were found, by name, ``protected``
     the names of those with termination protection, ``empty`` of those that an import has begun and could not fill,
-    ``arns`` the stacks' ARNs by name, ``outputs`` the values of their outputs by their keys.
+    ``untold`` of those that it may have filled and of which CloudFormation tells no template, ``arns`` the stacks' ARNs
+    by name, ``outputs`` the values of their outputs by their keys.
     """
 
     base: Assembly
@@ -70,6 +75,7 @@ class Deployed:
     statuses: Mapping[str, str] = field(default_factory=dict)
     protected: frozenset[str] = frozenset()
     empty: frozenset[str] = frozenset()
+    untold: frozenset[str] = frozenset()
     arns: Mapping[str, str] = field(default_factory=dict)
     outputs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
@@ -89,8 +95,11 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
             described = {str(each["StackName"]): _told(each) for each in rows}
         found = [described[name] for name in names if name in described]
         whole = {str(each["StackName"]): _stack(aws, each, head) for each in found if _may_hold(each)}
-        empty = frozenset(name for name, stack in whole.items() if stack is None)
+        statuses = {str(each["StackName"]): str(each["StackStatus"]) for each in found}
+        bare = frozenset(name for name, stack in whole.items() if stack is None)
+        empty = frozenset(name for name in bare if statuses[name] == _TAKEN_BACK)
         notes = [note for each in found for note in _notes(each, is_empty=each["StackName"] in empty)]
+        notes += [f"CloudFormation tells no template of {name}: what it holds is not known." for name in bare - empty]
         read = [stack for stack in whole.values() if stack is not None]
     except NotAnswered as missing:
         raise AssemblyError(f"what is deployed cannot be read: {missing.sentence}") from None
@@ -101,7 +110,6 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
         if number:
             notes.append(_MANGLED.format(stack=stack.name, values=count(number, "value")))
     base = Assembly(environment=head.environment, stacks=_in_order(stacks))
-    statuses = {str(each["StackName"]): str(each["StackStatus"]) for each in found}
     return Deployed(
         base=base,
         head=_with_exports(_with_parameters(head, found), base),
@@ -109,6 +117,7 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
         statuses=statuses,
         protected=frozenset(str(each["StackName"]) for each in found if each.get("EnableTerminationProtection")),
         empty=empty,
+        untold=bare - empty,
         arns={str(each["StackName"]): str(each["StackId"]) for each in found if each.get("StackId")},
         outputs={
             str(each["StackName"]): {
@@ -151,10 +160,10 @@ def _may_hold(described: Mapping[str, Any]) -> bool:
 
 
 def _stack(aws: Api, described: Mapping[str, Any], head: Assembly) -> Stack | None:
-    """Read a stack; None of one that an import has begun and that has no template, so no resource."""
+    """Read a stack; None of one that an import has begun and of which there is no template."""
     name = str(described["StackName"])
     body = aws.call("cloudformation", "get_template", StackName=name, TemplateStage="Original")["TemplateBody"]
-    if not body and described["StackStatus"] in _TAKEN_BACK:
+    if not body and described["StackStatus"] in (_TAKEN_BACK, _NOT_TAKEN_BACK):
         return None
     where = f"the deployed stack {name}"
     # botocore parses a template that is JSON, and gives one in YAML as text

@@ -16,7 +16,7 @@ from hyperpod_cdk.review.changes.blast_radius import is_stateful
 from hyperpod_cdk.review.changes.causes import line_of_failure
 from hyperpod_cdk.review.deployed import WITHOUT_RESOURCES, Api, Deployed, read_deployed
 from hyperpod_cdk.review.model import Cause
-from hyperpod_cdk.review.nouns import count, noun
+from hyperpod_cdk.review.nouns import count, joined, noun
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.templates.assembly import AssemblyError, Resource
 from hyperpod_cdk.transitions.failures import (
@@ -87,7 +87,7 @@ _DONE: Final = {
         "Finishes the deletion. If that fails again, it asks whether to leave only the failed resources behind. "
         "{deploy} creates the stack again."
     ),
-    Way.NONE_KNOWN: "Nothing here: AWS documents no call that leads out of this state. AWS Support can.",
+    Way.NONE_KNOWN: "Nothing here: AWS documents no call that leads out of this state; ask AWS Support. {holds}",
 }
 _NEW: Final = "Nothing here: {status} is a state that is not known here; CloudFormation's user guide may tell of it."
 
@@ -171,10 +171,11 @@ class _Reading:
             way = Way.DELETE
         if way is Way.DELETE_NEVER_MADE and not sets and is_in_file and not is_empty:
             way = Way.DEPLOY
-        if is_empty or status in WITHOUT_RESOURCES:
-            proof = is_ours(self.aws, name, status, self.head.assembly.by_name.get(name), is_imported=is_empty)
+        is_imported = is_empty or name in self.found.untold
+        if is_imported or status in WITHOUT_RESOURCES:
+            proof = is_ours(self.aws, name, status, self.head.assembly.by_name.get(name), is_imported=is_imported)
             if proof is False and is_in_file:
-                return is_of_others(name, status, is_imported=is_empty)
+                return is_of_others(name, status, is_imported=is_imported)
             if not is_in_file and not proof:
                 return left_alone(name, status)
         events = self._events(str(described["StackId"]))
@@ -212,13 +213,7 @@ class _Reading:
             return
         is_undone = way is not Way.DELETE
         made = made_in_update(events) if status.startswith("UPDATE") else None
-        summaries = self.aws.pages(
-            "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=described["StackId"]
-        )
-        for each in summaries:
-            logical_id, kind = str(each["LogicalResourceId"]), str(each["ResourceType"])
-            if each["ResourceStatus"] in _GONE or not each.get("PhysicalResourceId"):
-                continue
+        for logical_id, kind, physical in self._listed(described):
             if made is not None and logical_id not in made:
                 continue
             resource = self._resource(name, logical_id, kind)
@@ -228,7 +223,7 @@ class _Reading:
             is_kept = is_kept and not (made or {}).get(logical_id)
             if is_kept or not is_stateful(resource) or is_view(self.found.base, resource):
                 continue
-            yield f"{name} / {resource.name} ({noun(kind)} {each['PhysicalResourceId']}): {_holds(kind)}"
+            yield f"{name} / {resource.name} ({noun(kind)} {physical}): {_holds(kind)}"
 
     def _resource(self, stack: str, logical_id: str, kind: str) -> Resource:
         """Give a resource as it is deployed, else as the file has it; of neither nothing says that it is kept."""
@@ -267,7 +262,43 @@ class _Reading:
         if way is Way.DELETE and status in MADE_ANEW:
             return "Deletes the rest of a failed creation, which the CDK CLI cannot delete."
         does = _DONE[way] if status in WAYS else _NEW
-        return does.format(deploy=deploy, status=status, what="creation" if status.startswith("CREATE") else "update")
+        what = "creation" if status.startswith("CREATE") else "update"
+        holds = self._what_it_holds(described) if way is Way.NONE_KNOWN and status in WAYS else ""
+        return does.format(deploy=deploy, status=status, what=what, holds=holds)
+
+    def _what_it_holds(self, described: Mapping[str, Any]) -> str:
+        """Say what a deletion would do to a stack whose import could not be taken back.
+
+        "Results will be available for the resources CloudFormation successfully imported" (user guide, "Stack status
+        codes"): what it lists is the user's, and only DeletionPolicy keeps it where the stack goes.
+        """
+        name = str(described["StackName"])
+        template = self.found.base.by_name[name].resources if name in self.found.base.by_name else {}
+        kept, goes = [], []
+        for logical_id, kind, physical in self._listed(described):
+            known = template.get(logical_id)
+            is_kept = known is not None and known.type == kind and known.is_kept_on_delete
+            (kept if is_kept else goes).append(f"{logical_id} ({noun(kind)} {physical})")
+        if goes:
+            return (
+                f"Do not delete it: of what it holds, no template that CloudFormation tells keeps {joined(goes)} with "
+                "DeletionPolicy: Retain."
+            )
+        if not kept:
+            return "CloudFormation lists nothing in it."
+        return (
+            f"Of all that CloudFormation lists in it, {joined(kept)}, its template says DeletionPolicy: Retain, by "
+            "which a deletion takes nothing; whether CloudFormation accepts one in this state is not documented."
+        )
+
+    def _listed(self, described: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+        """Give what a stack holds: logical ID, type and physical ID."""
+        summaries = self.aws.pages(
+            "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=described["StackId"]
+        )
+        for each in summaries:
+            if each["ResourceStatus"] not in _GONE and each.get("PhysicalResourceId"):
+                yield str(each["LogicalResourceId"]), str(each["ResourceType"]), str(each["PhysicalResourceId"])
 
     def _commands(self, described: Mapping[str, Any], way: Way) -> Iterator[str]:
         name = str(described["StackName"])

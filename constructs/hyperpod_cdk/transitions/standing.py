@@ -161,7 +161,12 @@ def read_to_destroy(aws: Api, head: Assembly) -> Standing:
     stacks = [_as_in_file(each, head.by_name.get(each.name)) for each in found.base.stacks]
     read = {stack.name for stack in stacks}
     bare: dict[str, Any] = {"Resources": {}}
-    blockers = [*_under_way(found.statuses), *of_others(found.base, found.head), *_empty_of_others(aws, found, head)]
+    blockers = [
+        *_under_way(found.statuses),
+        *_not_known(found.statuses, head.environment),
+        *of_others(found.base, found.head),
+        *_empty_of_others(aws, found, head),
+    ]
     proofs = {name: _proof(aws, found, head, name) for name in found.statuses if name not in read}
     stacks += [
         Stack(
@@ -218,6 +223,18 @@ def _under_way(statuses: Mapping[str, str]) -> Iterator[Refusal]:
             yield Refusal(
                 why=f"{name} is {status}: CloudFormation works on it.",
                 what_works="Wait until it has ended, then plan again.",
+            )
+
+
+def _not_known(statuses: Mapping[str, str], environment: str) -> Iterator[Refusal]:
+    for name, status in statuses.items():
+        if way_of(status) is Way.NONE_KNOWN:
+            yield Refusal(
+                why=f"{name} is {status}: whether CloudFormation deletes it, and what of it, is not known.",
+                what_works=(
+                    f"'{recovers(environment)}' names what failed and what it holds; bring it into a state with "
+                    "_COMPLETE, then destroy it."
+                ),
             )
 
 
@@ -346,7 +363,7 @@ def left_alone(name: str, status: str) -> str:
 
 
 def _proof(aws: Api, found: Deployed, head: Assembly, name: str) -> bool | None:
-    is_imported = name in found.empty
+    is_imported = name in found.empty | found.untold
     try:
         return is_ours(aws, name, found.statuses[name], head.by_name.get(name), is_imported=is_imported)
     except NotAnswered as missing:
@@ -362,7 +379,7 @@ def _left_alone(found: Deployed, head: Assembly, proofs: Mapping[str, bool | Non
 
 def _empty_of_others(aws: Api, found: Deployed, head: Assembly) -> Iterator[Refusal]:
     for name, status in found.statuses.items():
-        is_imported = name in found.empty
+        is_imported = name in found.empty | found.untold
         is_empty = is_imported or status in WITHOUT_RESOURCES
         if is_empty and name in head.by_name and _proof(aws, found, head, name) is False:
             yield is_of_others(name, status, is_imported=is_imported)

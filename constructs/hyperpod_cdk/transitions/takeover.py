@@ -23,12 +23,14 @@ from hyperpod_cdk.living.hyperpod import described_in_template
 from hyperpod_cdk.living.look import reading
 from hyperpod_cdk.living.standing import grounded
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
-from hyperpod_cdk.review.deployed import Api
+from hyperpod_cdk.review.deployed import SETTLED, Api
 from hyperpod_cdk.review.model import Effect
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.templates.values import imports, resolve, target
 from hyperpod_cdk.transitions.counterparts import UNSURE, Standing, counterparts
+from hyperpod_cdk.transitions.model import Way
+from hyperpod_cdk.transitions.standing import recovers, way_of
 
 CHANGE_SET: Final = "hyperpod-cdk-takeover"
 _CLUSTER: Final = "AWS::SageMaker::Cluster"
@@ -140,9 +142,39 @@ def _planned(aws: Api, head: Assembly, cluster: str) -> Takeover:
         for each in standing
         if not each.is_there and (owner := _owner(aws, each)) is not None
     ]
-    return Takeover(
-        cluster=cluster, taken=standing, refusals=(*owned, *refused), later=later, counted=_counted(answer, resource)
-    )
+    found = Takeover(cluster=cluster, taken=standing, later=later, counted=_counted(answer, resource))
+    return replace(found, refusals=(*_unready(aws, head.environment, found.open), *owned, *refused))
+
+
+def _unready(aws: Api, environment: str, taken: Sequence[Taken]) -> Iterator[str]:
+    """Say which stacks take no change set as they are. Raises NotAnswered.
+
+    A stack that is not there, or that has only change sets, takes one, and one whose last operation has ended well or
+    was taken back (CloudFormation user guide, "Stack status codes").
+    """
+    for name in dict.fromkeys(each.stack.name for each in taken):
+        try:
+            (stack,) = aws.send("cloudformation", "describe_stacks", StackName=name)["Stacks"]
+        except Refused as refused:
+            if _is_no_stack(refused):
+                continue
+            raise
+        status = str(stack["StackStatus"])
+        if status in SETTLED or status in ("REVIEW_IN_PROGRESS", "DELETE_COMPLETE"):
+            continue
+        if way_of(status) is Way.WAIT:
+            yield f"{name} is {status}: CloudFormation works on it; wait until it has ended"
+        elif status == "ROLLBACK_COMPLETE":
+            yield (
+                f"{name} is {status}, holds nothing and can only be deleted: 'aws cloudformation delete-stack"
+                f" --stack-name {name}'"
+            )
+        else:
+            yield f"{name} is {status}, which takes no import: '{recovers(environment)}' names the cause and what works"
+
+
+def _is_no_stack(refused: Refused) -> bool:
+    return refused.code == "ValidationError" and "does not exist" in refused.message
 
 
 def _unfit(answer: Mapping[str, Any], head: Assembly, cluster: str) -> Iterator[str]:
@@ -375,9 +407,9 @@ def _as_it_stands(aws: Api, each: Taken, taken: Sequence[Taken]) -> Taken:
 
 def _rows(aws: Api, stack: str) -> Sequence[Mapping[str, Any]]:
     try:
-        rows = aws.send("cloudformation", "list_stack_resources", StackName=stack)["StackResourceSummaries"]
+        rows = aws.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack)
     except Refused as refused:
-        if refused.code == "ValidationError" and "does not exist" in refused.message:
+        if _is_no_stack(refused):
             return ()
         raise
     return [row for row in rows if row["ResourceStatus"] not in ("DELETE_COMPLETE", "DELETE_SKIPPED")]
@@ -555,7 +587,7 @@ class Import:
     def _drop_old(self, stack: str) -> None:
         """Take away the change set of an attempt that was interrupted; one that runs is waited for."""
         try:
-            self._until(lambda: self._stack(stack), "StackStatus", "IMPORT_IN_PROGRESS")
+            self._until(lambda: self._stack(stack), "StackStatus", "_IN_PROGRESS")
             self.aws.send("cloudformation", "delete_change_set", StackName=stack, ChangeSetName=CHANGE_SET)
         except Refused as refused:
             if refused.code not in ("ValidationError", "ChangeSetNotFound"):
