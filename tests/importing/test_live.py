@@ -467,3 +467,31 @@ def test_a_takeover_with_karpenter_leaves_its_pools(tmp_path: Path) -> None:
     assert (hyperpod["autoscaling"], hyperpod["existing_karpenter_pools"]) == ("karpenter", True)
     assert any(each.startswith("which groups Karpenter scales is in Kubernetes") for each in notes)
     assert not any("is not used" in each for each in notes)
+
+
+@pytest.mark.parametrize("is_takeover", [True, False])
+@pytest.mark.parametrize(
+    "half",
+    [
+        {"sagemaker_ListTags": {"Tags": [None]}},
+        {"eks_DescribeAddon": {"addon": {}}},
+        {"sagemaker_DescribeComputeQuota": {"ComputeQuotaArn": "arn"}},
+        {"ec2_DescribeSubnets": {"Subnets": [{"SubnetId": None, "AvailabilityZoneId": None}]}},
+        {"eks_DescribeCluster": {"cluster": {"name": there.EKS, "arn": None}}},
+    ],
+    ids=lambda half: next(iter(half)),
+)
+def test_half_an_answer_is_skipped(half: dict[str, Any], tmp_path: Path, *, is_takeover: bool) -> None:
+    aws, _ = there.asked(**{**NO_STORAGE, **half})
+    to = Place(target=tmp_path / "lab.yaml", root=PROJECT, schema=None)
+    found, _ = imported_living(aws, "ml-cluster", Known(name="lab", is_takeover=is_takeover), to=to)
+    assert any(each.weight == "skipped" for each in found.notes)
+    assert found.passed is not True
+
+
+@pytest.mark.parametrize("half", [{"InstanceGroups": [None]}, {"VpcConfig": ["x"]}, {"Orchestrator": {"Eks": [1]}}])
+def test_half_a_cluster_is_one_line(half: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(DocumentError) as refused:
+        read(tmp_path, **NO_STORAGE, sagemaker_DescribeCluster=described(**half))
+    assert refused.value.findings
+    assert all("\n" not in each.render() for each in refused.value.findings)

@@ -131,18 +131,28 @@ def read_living_cluster(aws: Api, name: str, known: Known, log: Log) -> Draft:
     # it was asked for by that name
     cluster.setdefault("ClusterName", name)
     arn = str(cluster.get("ClusterArn", ""))
-    tags = asking.answer("its tags", lambda: aws.pages("sagemaker", "list_tags", "Tags", ResourceArn=arn), path="tags")
-    cluster["Tags"] = [each for each in tags or () if not str(each.get("Key", "")).startswith("aws:")]
+
+    def ask_tags() -> dict[str, Mapping[str, Any]]:
+        rows = aws.pages("sagemaker", "list_tags", "Tags", ResourceArn=arn)
+        return {str(row["Key"]): row for row in rows}
+
+    tags = asking.answer("its tags", ask_tags, path="tags") or {}
+    cluster["Tags"] = [row for key, row in tags.items() if not key.startswith("aws:")]
     node = Node(Source(file=label, data=cluster), cluster, (), log)
-    eks = _eks_of(asking, cluster)
-    subnets = _subnets_of(asking, cluster)
+    eks = asking.answer("its EKS cluster", lambda: _eks_of(asking, cluster), path="eks.existing")
+    subnets = asking.answer("its subnets", lambda: _subnets_of(asking, cluster), path="network") or []
     draft = Draft(_known(known, eks, subnets), log)
     create_cluster.read_cluster(node, draft)
     log.raise_errors()
-    _read_pins(asking, draft, cluster, tags or ())
-    _read_nodes(asking, draft, cluster)
-    _read_plans(asking, draft)
-    _read_scripts(asking, cluster)
+    part = asking.answer
+    part(
+        "the stack that made it",
+        lambda: _read_pins(asking, draft, cluster, tags.values()),
+        path="hyperpod.instance_groups",
+    )
+    part("where its nodes stand", lambda: _read_nodes(asking, draft, cluster), path="hyperpod.instance_groups")
+    part("its plans", lambda: _read_plans(asking, draft), path="hyperpod.instance_groups")
+    part("its scripts", lambda: _read_scripts(asking, cluster), path="hyperpod.lifecycle")
     if draft.hyperpod.get("autoscaling") == "karpenter" and not known.is_takeover:
         log.note(
             "lost",
@@ -151,14 +161,15 @@ def read_living_cluster(aws: Api, name: str, known: Known, log: Log) -> Draft:
             path="hyperpod.karpenter_pools",
         )
     if eks is not None:
-        _read_network(asking, draft, eks.vpc_id)
-        _read_eks(asking, draft, eks)
-        _read_lustre(asking, draft, eks.vpc_id, subnets)
-    live_teams.read_teams(asking, draft, arn)
-    if known.is_takeover:
-        _as_it_stands(draft, cluster, eks)
-    else:
-        _say_what_a_deployment_does(draft, cluster, eks)
+        part("its VPC", lambda: _read_network(asking, draft, eks.vpc_id), path="network.existing")
+        part("the EKS cluster", lambda: _read_eks(asking, draft, eks), path="eks.existing")
+        part("file systems", lambda: _read_lustre(asking, draft, eks.vpc_id, subnets), path="storage.lustre")
+    part("policy and quotas", lambda: live_teams.read_teams(asking, draft, arn), path="task_governance")
+    try:
+        with _readable(label):
+            (_as_it_stands if known.is_takeover else _say_what_a_deployment_does)(draft, cluster, eks)
+    except NotAnswered as missing:
+        _refuse(label, f"cannot be read: {missing.sentence}")
     return draft
 
 

@@ -150,7 +150,7 @@ def _team(node: Node) -> dict[str, Any] | None:
     target = node.section("ComputeQuotaTarget")
     config = node.section("ComputeQuotaConfig")
     if target is None or config is None or target.text("TeamName") is None:
-        node.log.note("lost", "tells neither team nor amounts", at=node.place())
+        node.log.note("skipped", "its answer tells neither team nor amounts", at=node.place())
         return None
     team: dict[str, Any] = {"name": target.text("TeamName"), "fair_share_weight": target.number("FairShareWeight")}
     if text := node.text("Description"):

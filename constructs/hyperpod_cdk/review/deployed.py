@@ -94,25 +94,26 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
         with reading("cloudformation:DescribeStacks"):
             described = {str(each["StackName"]): _told(each) for each in rows}
         found = [described[name] for name in names if name in described]
-        whole = {str(each["StackName"]): _stack(aws, each, head) for each in found if _may_hold(each)}
+        with reading("cloudformation:GetTemplate"):
+            whole = {str(each["StackName"]): _stack(aws, each, head) for each in found if _may_hold(each)}
         statuses = {str(each["StackName"]): str(each["StackStatus"]) for each in found}
         bare = frozenset(name for name, stack in whole.items() if stack is None)
         empty = frozenset(name for name in bare if statuses[name] == _TAKEN_BACK)
         notes = [note for each in found for note in _notes(each, is_empty=each["StackName"] in empty)]
         notes += [f"CloudFormation tells no template of {name}: what it holds is not known." for name in bare - empty]
         read = [stack for stack in whole.values() if stack is not None]
+        with reading("cloudformation:GetTemplate"):
+            stacks = [_restored(stack, head.by_name.get(stack.name)) for stack in read]
+            notes += [
+                _MANGLED.format(stack=stack.name, values=count(number, "value")) for stack, number in stacks if number
+            ]
+            base = Assembly(environment=head.environment, stacks=_in_order([stack for stack, _ in stacks]))
+            stands = _with_exports(_with_parameters(head, found), base)
     except NotAnswered as missing:
         raise AssemblyError(f"what is deployed cannot be read: {missing.sentence}") from None
-    stacks = []
-    for stack in read:
-        restored_stack, number = _restored(stack, head.by_name.get(stack.name))
-        stacks.append(restored_stack)
-        if number:
-            notes.append(_MANGLED.format(stack=stack.name, values=count(number, "value")))
-    base = Assembly(environment=head.environment, stacks=_in_order(stacks))
     return Deployed(
         base=base,
-        head=_with_exports(_with_parameters(head, found), base),
+        head=stands,
         notes=tuple(notes),
         statuses=statuses,
         protected=frozenset(str(each["StackName"]) for each in found if each.get("EnableTerminationProtection")),
