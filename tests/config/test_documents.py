@@ -107,3 +107,18 @@ def test_findings_are_put_in_order_once_each_on_one_line() -> None:
         line=2,
         rule="one",
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("one\ttwo", "one\\x09two"),
+        ("one\x85two", "one\\x85two"),
+        ("one\u2028two", "one\\u2028two"),
+        # marks by which a terminal shows what follows in another direction
+        *((f"one{mark}two", f"one\\u{ord(mark):04x}two") for mark in "\u061c\u200e\u200f\u202a\u202e\u2066\u2069"),
+        ("gr\u00f6\u00dfe", "gr\u00f6\u00dfe"),
+    ],
+)
+def test_a_line_shows_its_marks(text: str, line: str) -> None:
+    assert documents.tidy(text) == line

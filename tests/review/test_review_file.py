@@ -16,10 +16,11 @@ import yaml
 from hyperpod_cdk.catalog.prices import PricesError, parse_prices
 from hyperpod_cdk.config import judged_by
 from hyperpod_cdk.config.documents import DocumentError
-from hyperpod_cdk.review.model import ReasonKind
+from hyperpod_cdk.review.model import Reason, ReasonKind
 from hyperpod_cdk.review.review_file import (
     NO_RULES,
     Approvers,
+    Exception_,
     Kind,
     decided,
     read_rules,
@@ -91,6 +92,104 @@ def test_what_is_refused(text: str, line: int, said: str) -> None:
     assert any(said in f"{each.path} {each.message}" for each in findings)
     assert {each.file for each in findings} == {"review.yaml"}
     assert line in {each.line for each in findings}
+
+
+OWNED = ENTRY.replace("owner: d", "owner: {owner}").replace("reason: c", "reason: {reason}").replace("{}", "2027-03-31")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "thresholds: {monthly_increase_usd: -1}\n",
+            (
+                "1 thresholds.monthly_increase_usd: must be from 0 to 1000000000 US dollars, got -1; set "
+                "monthly_increase_usd: 1000"
+            ),
+        ),
+        (
+            "thresholds: {monthly_increase_usd: 1000000001}\n",
+            (
+                "1 thresholds.monthly_increase_usd: must be from 0 to 1000000000 US dollars, got 1000000001; set "
+                "monthly_increase_usd: 1000"
+            ),
+        ),
+        (
+            # no dollar and no cent is meant by it
+            "thresholds: {monthly_increase_usd: true}\n",
+            "1 thresholds.monthly_increase_usd: must be a number, got true; write digits after monthly_increase_usd:",
+        ),
+        (
+            'thresholds: {monthly_increase_usd: "1000"}\n',
+            (
+                '1 thresholds.monthly_increase_usd: must be a number, got the text "1000"; write '
+                "monthly_increase_usd: 1000 without quotes"
+            ),
+        ),
+        (
+            OWNED.format(owner="d", reason="'  '"),
+            "5 exceptions[0].reason: must say something, got blanks; write reason",
+        ),
+        (
+            OWNED.format(owner="d", reason="''"),
+            "5 exceptions[0].reason: must say something, got nothing; write reason",
+        ),
+        (
+            OWNED.format(owner="d", reason="x" * 501),
+            "5 exceptions[0].reason: must have at most 500 characters, got 501; shorten reason",
+        ),
+        (
+            OWNED.format(owner='"se\u202ecurity"', reason="c"),
+            (
+                "6 exceptions[0].owner: must be at most 64 letters, digits, blanks and _ . / @ -, a letter or a digit "
+                'first, got "se\\u202ecurity"; set owner: se-curity'
+            ),
+        ),
+        (
+            'approvers: {access: ["a\\nb"]}\n',
+            (
+                "1 approvers.access[0]: must be at most 64 letters, digits, blanks and _ . / @ -, a letter or a digit "
+                'first, got "a\\x0ab"; set access[0]: a-b'
+            ),
+        ),
+    ],
+)
+def test_what_is_refused_is_said_with_what_is_allowed(text: str, said: str) -> None:
+    with pytest.raises(DocumentError) as refused:
+        read_rules(Path("review.yaml"), text=text)
+    assert [each.render() for each in refused.value.findings] == [f"review.yaml:{said}"]
+
+
+@pytest.mark.parametrize("dollars", ["0", "0.5", "1000000000"])
+def test_thresholds_at_their_bounds(dollars: str) -> None:
+    rules = read_rules(Path("review.yaml"), text=f"thresholds: {{monthly_increase_usd: {dollars}}}\n")
+    assert rules.thresholds.monthly_increase_usd == float(dollars)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "answers"),
+    [
+        ("Role a may b.", "Role a may b.", True),
+        ("Role a may b.", "Role a may bx", False),
+        ("role a may b.", "Role a may b.", False),
+        ("Role a*", "Role a may\nb.", True),
+        ("*may b.", "Role a may b.", True),
+        ("Role * b.", "Role a may b.", True),
+        ("Role * may * b.", "Role a may b.", False),
+        ("Role a may b.*Role a may b.", "Role a may b.", False),
+        ("aba*aba", "ababa", False),
+        ("a*b*a", "abba", True),
+        ("a?c.", "abc.", False),
+        # no number of stars makes it slow
+        ("*e" * 200 + "!", "every e " * 60, False),
+    ],
+)
+def test_a_star_is_any_text(pattern: str, text: str, *, answers: bool) -> None:
+    exception = Exception_(
+        kind="access", resource="prod / role a", sentence=pattern, reason="c", owner="d", expires="2027-03-31"
+    )
+    reason = Reason(kind=ReasonKind.ACCESS, resource="prod / role a", sentence=text)
+    assert exception.answers(reason, "prod / role a") is answers
 
 
 def test_every_kind_of_reason_has_its_word() -> None:

@@ -19,7 +19,8 @@ from hyperpod_cdk.findings import Finding, Severity, by_place
 Model = TypeVar("Model", bound=BaseModel)
 
 _LONGEST_MESSAGE = 1000
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Marks of control, and those by which what follows is shown in another direction than it is written."""
 
 
 class DocumentError(Exception):
@@ -105,11 +106,16 @@ def shown(path: Path) -> str:
 
 def tidy(text: str) -> str:
     """Keep a finding on one line, however the value it shows was written."""
-    line = _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
+    line = _CONTROL.sub(_escaped, text)
     if len(line) <= _LONGEST_MESSAGE:
         return line
     half = _LONGEST_MESSAGE // 2
     return f"{line[:half]} ... {line[-half:]}"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"
 
 
 def text_of(path: Path, wording: Wording) -> str:

@@ -11,12 +11,14 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Strict, WithJsonSchema
 
 from hyperpod_cdk.catalog.prices import MAX_BYTES as MOST_BYTES_OF_PRICES
 from hyperpod_cdk.catalog.prices import Prices, PricesError, read_content, read_prices
+from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.config import documents, judged_by
 from hyperpod_cdk.config.documents import DocumentError, Said
+from hyperpod_cdk.config.section import Check, Section, like
 from hyperpod_cdk.config.source import MAX_BYTES, Ambiguous, Wording
 from hyperpod_cdk.file_reading import read_bytes
 from hyperpod_cdk.findings import Severity
@@ -65,8 +67,31 @@ Kind = Literal[
 ]
 """The words of ``model.ReasonKind``."""
 
-Text = Annotated[str, Field(min_length=1, max_length=500)]
-Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _./@-]{0,63}$")]
+LABEL: Final = Pattern(
+    regex=r"[A-Za-z0-9][A-Za-z0-9 _./@-]*",
+    maximum=64,
+    describes="at most 64 letters, digits, blanks and _ . / @ -, a letter or a digit first",
+    example="security",
+)
+_LONGEST_TEXT: Final = 500
+Label = Annotated[str, like(LABEL)]
+_MOST_USD: Final = 1_000_000_000
+
+
+def _dollars_problem(value: float, key: str) -> str | None:
+    if 0 <= value <= _MOST_USD:
+        return None
+    return f"must be from 0 to {_MOST_USD} US dollars, got {value:.15g}; set {key}: {MONTHLY_INCREASE_USD:g}"
+
+
+def _text_problem(value: str, key: str) -> str | None:
+    if len(value) > _LONGEST_TEXT:
+        return f"must have at most {_LONGEST_TEXT} characters, got {len(value)}; shorten {key}"
+    return None if value.strip() else f"must say something, got {'blanks' if value else 'nothing'}; write {key}"
+
+
+Text = Annotated[str, Check(_text_problem, "length", {"minLength": 1, "maxLength": _LONGEST_TEXT, "pattern": r"\S"})]
+Dollars = Annotated[float, Check(_dollars_problem, "bounds", {"minimum": 0, "maximum": _MOST_USD})]
 
 
 _DAY: Final = re.compile("^[0-9]{4}-[0-9]{2}-[0-9]{2}$")
@@ -80,17 +105,17 @@ def _written(value: object) -> object:
 Day = Annotated[str, BeforeValidator(_written), WithJsonSchema({"type": "string", "pattern": _DAY.pattern})]
 
 
-Labels = tuple[Label, ...] | None
+Labels = Annotated[tuple[Label, ...], Strict(strict=False)] | None
 
 
-class _Section(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+class _Section(Section):
+    model_config: ClassVar[ConfigDict] = ConfigDict(use_attribute_docstrings=True)
 
 
 class Thresholds(_Section):
     """From what on money needs approval."""
 
-    monthly_increase_usd: float = Field(default=MONTHLY_INCREASE_USD, ge=0, le=1_000_000_000, allow_inf_nan=False)
+    monthly_increase_usd: Dollars = MONTHLY_INCREASE_USD
     """US dollars a month more, as far as prices are known, that need approval; also a training plan's upfront fee."""
 
 
@@ -151,9 +176,9 @@ class ReviewRules(_Section):
     """From what on money needs approval."""
     approvers: Approvers = Approvers()
     """Who approves which kind of reason: teams or people, as labels for the pipelines."""
-    default_approvers: tuple[Label, ...] = ()
+    default_approvers: Annotated[tuple[Label, ...], Strict(strict=False)] = ()
     """Who approves every kind that ``approvers`` does not name."""
-    exceptions: tuple[Exception_, ...] = ()
+    exceptions: Annotated[tuple[Exception_, ...], Strict(strict=False)] = ()
     """Reasons that need not be asked about again, each with its reason, owner and last day."""
 
     def approvers_of(self, kind: ReasonKind) -> tuple[str, ...]:
@@ -379,4 +404,17 @@ def rules_schema_text() -> str:
 
 
 def _matches(pattern: str, text: str) -> bool:
-    return re.fullmatch(".*".join(re.escape(each) for each in pattern.split("*")), text, re.DOTALL) is not None
+    first, *parts = pattern.split("*")
+    if not parts:
+        return pattern == text
+    *middle, last = parts
+    if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
+        return False
+    # each part where it stands first leaves the most for those after it, so that no other place need be tried
+    at, end = len(first), len(text) - len(last)
+    for part in middle:
+        found = text.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
