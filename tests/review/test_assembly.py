@@ -201,6 +201,19 @@ def test_not_a_cloud_assembly(tmp_path: Path, artifacts: Any, environment: str |
     assert refusal(read_assembly, folder, environment) == said.format(folder=folder)
 
 
+def test_stacks_of_one_name_in_several_places(tmp_path: Path) -> None:
+    """CloudFormation knows a stack by account, region and name, and one app may have the same one in two regions."""
+    east = {**stack_artifact(stackName="app"), "environment": "aws://111122223333/us-east-1", "dependencies": ["west"]}
+    artifacts = {"east": east, "west": stack_artifact(stackName="app"), "own": stack_artifact(stackName="own")}
+    found = read_assembly(written(tmp_path, artifacts, network=TEMPLATE))
+    assert sorted((each.name, each.region, each.dependencies) for each in found.stacks) == [
+        ("app in 111122223333 us-east-1", "us-east-1", ("app in 111122223333 us-west-2",)),
+        ("app in 111122223333 us-west-2", "us-west-2", ()),
+        ("own", "us-west-2", ()),
+    ]
+    assert len(found.by_name) == 3
+
+
 def test_a_folder_without_manifest(tmp_path: Path) -> None:
     assert refusal(read_assembly, tmp_path / "x") == (
         f"{tmp_path / 'x'}: no such folder; want a cloud assembly as 'cdk synth --output' writes it"

@@ -155,6 +155,40 @@ def test_a_stack_elsewhere_is_another_one(before: tuple[str, str], after: tuple[
     assert [(each.before is None, each.after is None) for each in found] == gone_and_come
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "alike"),
+    [
+        # a name that stands in several regions has the region with it, on the side where it does
+        (("s",), ("s in 1 us-east-1", "s in 1 eu-west-1"), ["s in 1 us-east-1"]),
+        (("s in 1 us-east-1", "s in 1 eu-west-1"), ("s",), ["s"]),
+        (("s in 1 us-east-1", "s in 1 eu-west-1"), ("s in 1 us-east-1", "s in 1 eu-west-1"), None),
+    ],
+)
+def test_stacks_of_one_name_are_paired_by_their_places(
+    before: tuple[str, ...], after: tuple[str, ...], alike: list[str] | None
+) -> None:
+    template = {"Resources": {"A": {"Type": "T"}}}
+    base, head = (
+        Assembly(
+            environment="dev",
+            stacks=tuple(
+                Stack(
+                    name=name, template=template, account="1", region=name.rpartition(" ")[2] if " " in name else EAST
+                )
+                for name in names
+            ),
+        )
+        for names in (before, after)
+    )
+    renamed = apart(base, head)
+    assert sorted(renamed.by_name.keys() & head.by_name.keys()) == (sorted(after) if alike is None else alike)
+    assert len(renamed.by_name) == len(before)
+    assert len(compare(renamed, head)) == abs(len(before) - len(after))
+
+
+EAST = "us-east-1"
+
+
 def test_from_nothing_and_to_nothing() -> None:
     some = of(P=1)
     assert [(each.before, each.resource.logical_id) for each in compare(EMPTY, some)] == [(None, "A")]

@@ -284,6 +284,11 @@ def read_assembly(folder: Path, environment: str | None = None) -> Assembly:
     return Assembly(environment=name, stacks=_stacks(inner, _artifacts(inner), top=folder), folder=folder)
 
 
+def placed(name: str, account: str, region: str) -> str:
+    """Give what tells a stack from those of its name elsewhere: CloudFormation knows it by account, region and name."""
+    return f"{name} in {account or 'its account'} {region}".rstrip()
+
+
 def read_template(file: Path, *, region: str = "", account: str = "") -> Assembly:
     """Read one CloudFormation template, JSON or YAML with its short forms (``!Ref``). Raises AssemblyError."""
     template = parse_template(_template_text(file), str(file))
@@ -467,17 +472,21 @@ def _stacks(folder: Path, artifacts: Mapping[str, dict[str, Any]], *, top: Path 
     of_stacks = {key: each for key, each in artifacts.items() if each.get("type") == STACK}
     properties = {key: each.get("properties") or {} for key, each in of_stacks.items()}
     names = {key: str(properties[key].get("stackName") or key) for key in of_stacks}
+    targets = {key: _target(str(each.get("environment", ""))) for key, each in of_stacks.items()}
     stacks = []
     places = Counter((names[key], str(each.get("environment", ""))) for key, each in of_stacks.items())
     if twice := [name for (name, _), number in places.items() if number > 1]:
         raise AssemblyError(f"{folder / 'manifest.json'}: holds the stack {twice[0]} twice; one would be unread")
+    several = {name for name, number in Counter(names.values()).items() if number > 1}
+    # one name in several regions or accounts is as many stacks
+    names = {key: placed(name, *targets[key]) if name in several else name for key, name in names.items()}
     needed = {
         key: [each for each in _listed(stack.get("dependencies")) if each in names] for key, stack in of_stacks.items()
     }
     for key in _ordered(needed):
         file = _inside(folder, properties[key].get("templateFile", ""))
         template = parse_template(_template_text(file), str(file))
-        account, region = _target(str(of_stacks[key].get("environment", "")))
+        account, region = targets[key]
         try:
             settings = deployment.settings(folder, top or folder, artifacts, key, template)
         except deployment.DeploymentError as error:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
+from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack, placed
 from hyperpod_cdk.templates.values import resolve, resolved_properties
 
 NAMES: Final = (
@@ -105,10 +105,12 @@ def apart(base: Assembly, head: Assembly) -> Assembly:
         pairs = () if other is None else ((stack.account, other.account), (stack.region, other.region))
         return any(one and two and one != two for one, two in pairs)
 
+    places = {_place(each): each.name for each in head.stacks}
     names = {
-        stack.name: f"{stack.name} in {stack.account or 'its account'} {stack.region}".rstrip()
+        stack.name: _place(stack) if is_elsewhere(stack) else places[_place(stack)]
         for stack in base.stacks
-        if is_elsewhere(stack)
+        # one of several of its name is told by its place, on the side that has several
+        if is_elsewhere(stack) or (stack.name not in head.by_name and _place(stack) in places)
     }
     if not names:
         return base
@@ -121,6 +123,11 @@ def apart(base: Assembly, head: Assembly) -> Assembly:
         for stack in base.stacks
     )
     return replace(base, stacks=stacks)
+
+
+def _place(stack: Stack) -> str:
+    suffix = placed("", stack.account, stack.region)
+    return stack.name if stack.name.endswith(suffix) else placed(stack.name, stack.account, stack.region)
 
 
 def compare(base: Assembly, head: Assembly) -> list[ResourceChange]:

@@ -939,7 +939,24 @@ def bucket(name: str, **attributes: Any) -> dict[str, Any]:
     [
         (one({"Old": bucket("b")}), one({"A": bucket("b")}), Effect.REFUSED),
         (one({"Old": bucket("b")}), one({"A": bucket("c")}), Effect.ADDED),
-        (one({"Old": bucket("b")}), one({"Old": bucket("b"), "A": bucket("b")}), Effect.ADDED),
+        (one({"Old": bucket("b")}), one({"Old": bucket("b"), "A": bucket("b")}), Effect.REFUSED),
+        # what is made anew leaves its name at the end of the update only, to whoever takes it
+        (one({"Old": bucket("b")}), one({"Old": bucket("c"), "A": bucket("b")}), Effect.REFUSED),
+        (
+            assembly(stack("one", {"Old": bucket("b")}), stack("two", {"Y": bucket("y")})),
+            assembly(stack("one", {"Old": bucket("c")}), stack("two", {"Y": bucket("y"), "A": bucket("b")})),
+            Effect.ADDED,
+        ),
+        (
+            assembly(
+                stack("one", {"Old": bucket("b", UpdateReplacePolicy="Retain")}), stack("two", {"Y": bucket("y")})
+            ),
+            assembly(
+                stack("one", {"Old": bucket("c", UpdateReplacePolicy="Retain")}),
+                stack("two", {"Y": bucket("y"), "A": bucket("b")}),
+            ),
+            Effect.REFUSED,
+        ),
         # between two stacks the order of deployment decides
         (
             assembly(stack("one", {"Old": bucket("b"), "X": bucket("x")}), stack("two", {"Y": bucket("y")})),
@@ -968,6 +985,26 @@ def bucket(name: str, **attributes: Any) -> dict[str, Any]:
 )
 def test_a_resource_of_a_name_that_is_still_taken(base: Assembly, head: Assembly, effect: Effect) -> None:
     assert found(base, head).effect is effect
+
+
+@pytest.mark.parametrize(
+    ("names", "others", "refused"),
+    [
+        (("b", "c"), ("c", "b"), {"A", "Old"}),
+        (("b", "c"), ("d", "b"), {"Old"}),
+        (("b", "c"), ("d", "c"), set()),
+        (("b", "c"), ("c", "c"), {"A"}),
+    ],
+)
+def test_names_that_resources_take_from_one_another(
+    names: tuple[str, str], others: tuple[str, str], refused: set[str]
+) -> None:
+    base, head = (one({"A": bucket(a), "Old": bucket(b)}) for a, b in (names, others))
+    changed = blast_radius(base, head, compare(base, head)).resources
+    assert {
+        each.logical_id for each in changed if any(one.effect is Effect.REFUSED for one in each.properties)
+    } == refused
+    assert {each.effect for each in changed} == {Effect.REPLACED}
 
 
 def test_a_taken_name_is_told_in_words() -> None:

@@ -29,6 +29,7 @@ from hyperpod_cdk.review.model import BlastRadius, Effect, LeftBehind, PropertyE
 from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.templates.difference import METADATA, MISSING, PropertyChange, ResourceChange
+from hyperpod_cdk.templates.loops import UNTOLD
 from hyperpod_cdk.templates.values import (
     STORED,
     Reference,
@@ -65,6 +66,11 @@ _VERSION: Final = re.compile(r":SecretString:[^:]*:[^:]*:[^:]+$")
 _ON_A_CLUSTER: Final = "Custom::AWSCDK-EKS-"
 """How CDK's types begin of what its kubectl function does on an EKS cluster: manifests, patches and Helm charts."""
 _NESTED: Final = "AWS::CloudFormation::Stack"
+_TYPE: Final = re.compile(r"Custom::[\w@-]{1,60}|\w{2,64}::\w{2,64}::\w{2,64}(?:::MODULE)?|" + re.escape(UNTOLD))
+"""What a type is called (CloudFormation API reference, RegisterType, TypeName; AWS::CloudFormation::CustomResource).
+
+The last one stands for the resources of a loop that only the deployment writes out.
+"""
 _BLOCK: Final = "CidrBlock"
 BLOCKS: Final = frozenset({"AWS::EC2::VPCCidrBlock", "AWS::EC2::Subnet"})
 """What takes a block of a VPC's addresses, of which no two of a type overlap."""
@@ -263,6 +269,11 @@ class _Review:
     def _added(self, entry: _Entry) -> None:
         entry.fate = Effect.ADDED
         there = _is_there(self.head, entry.resource)
+        if _TYPE.fullmatch(entry.resource.type) is None:
+            shape = updates.SHAPES["no type"]
+            judged = Judged(Effect.REFUSED, shape.sentence, shape.source)
+            entry.findings.append(_Finding(("Type",), None, entry.resource.type, judged))
+            entry.fate = None
         entry.why = "it is made" if there else "it is made if its condition holds, which the template does not tell"
         entry.findings += self._acts(entry.resource)
 
@@ -576,25 +587,39 @@ class _Review:
         entry.findings.append(_Finding(paths[0], name[0], name[0], Judged(Effect.REFUSED, reason, shape.source)))
 
     def _check_moved(self) -> None:
-        """A resource that is made while another of its name, which goes, is still there."""
-        gone: dict[tuple[str, tuple[str, ...]], _Entry] = {}
-        for entry in self.entries.values():
-            if entry.fate in (Effect.DELETED, Effect.LEFT_BEHIND) and entry.before is not None:
-                full = self._full_name(self.base, entry.before)
-                if full is not None:
-                    gone[entry.before.type, full] = entry
-        for entry in self.entries.values():
-            if entry.fate is not Effect.ADDED or not gone:
+        """A resource that is made while another of its name is still there: one that goes, or that stays."""
+        made = (Effect.ADDED, Effect.REPLACED)
+        takers = [entry for entry in self.entries.values() if entry.effect in made and entry.after is not None]
+        types = {entry.resource.type for entry in takers}
+        # what is made in a new environment finds nothing there
+        holders = {
+            (each.type, full): each
+            for each in (self.base.resources() if types else ())
+            if each.type in types and (full := self._full_name(self.base, each)) is not None
+        }
+        for entry in takers if holders else ():
+            full = self._full_name(self.head, entry.resource)
+            name = self._name(self.head, entry.resource)
+            holder = holders.get((entry.resource.type, full)) if full is not None else None
+            if holder is None or name is None or (holder.stack, holder.logical_id) == entry.key:
                 continue
-            name, full = self._name(self.head, entry.resource), self._full_name(self.head, entry.resource)
-            old = gone.get((entry.resource.type, full)) if full is not None else None
-            if old is None or name is None or self._is_gone_before(old, entry):
+            old = self.entries.get((holder.stack, holder.logical_id))
+            if old is not None and (self._is_gone_before(old, entry) or self._is_freed(old)):
                 continue
             shape = updates.SHAPES["moved"]
             paths = updates.name_of(entry.resource.type)
-            reason = f"{old.resource.logical_id} of {old.resource.stack} {shape.sentence} {_listed(paths)}"
+            reason = f"{holder.logical_id} of {holder.stack} {shape.sentence} {_listed(paths)}"
             entry.findings.append(_Finding(paths[0], None, name[0], Judged(Effect.REFUSED, reason, shape.source)))
-            entry.fate = None
+            if entry.fate is Effect.ADDED:
+                entry.fate = None
+
+    def _is_freed(self, old: _Entry) -> bool:
+        """Whether a resource that stays, or is made anew before its old one goes, is said to give its name up."""
+        is_gone = old.fate in (Effect.DELETED, Effect.LEFT_BEHIND) or old.effect is Effect.REPLACED
+        if is_gone:
+            return False
+        # by an update in place, of which nobody tells whether it comes first
+        return old.after is None or self._full_name(self.head, old.after) != self._full_name(self.base, old.resource)
 
     def _check_blocks(self) -> None:
         """A block of addresses that is taken while another that it overlaps, which goes, is still there."""
@@ -642,7 +667,9 @@ class _Review:
 
     def _is_gone_before(self, old: _Entry, new: _Entry) -> bool:
         """Whether the old one is deleted before the new one is made: by a stack that is deployed earlier."""
-        if old.fate is not Effect.DELETED:
+        before, after = old.before, old.after
+        is_kept = before is not None and before.is_kept_on_replacement and after and after.is_kept_on_replacement
+        if old.fate is not Effect.DELETED and (old.effect is not Effect.REPLACED or is_kept):
             return False
         return self.order[old.resource.stack] < self.order[new.resource.stack]
 
