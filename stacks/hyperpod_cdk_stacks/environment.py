@@ -6,17 +6,31 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
+from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from hyperpod_cdk import DeletionProtection, HyperPodChart
 from hyperpod_cdk.common.keys import encrypt_log_groups
+from hyperpod_cdk.common.selection import resources_of
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk_stacks.foundation import FoundationStack
 from hyperpod_cdk_stacks.hyperpod import HyperPodStack
 from hyperpod_cdk_stacks.observability import ObservabilityStack
 from hyperpod_cdk_stacks.platform import PlatformStack
 from hyperpod_cdk_stacks.storage import StorageStack
+
+_ASK_EKS = (
+    # CDK names the class of a resource like its type
+    *(
+        f"AWS::EKS::{name.removeprefix('Cfn')}"
+        for name, made in vars(eks).items()
+        if isinstance(made, type) and issubclass(made, cdk.CfnResource)
+    ),
+    "AWS::SageMaker::Cluster",
+    "AWS::SageMaker::ClusterSchedulerConfig",
+)
+"""Types of resources that ask something of the EKS cluster while they are made."""
 
 # whoever imports this reads environments: their model is made now, beside the start of Node.js, rather than then
 Environment.model_rebuild()
@@ -132,12 +146,7 @@ class HyperPodEnvironment(cdk.Stage):
         if name is None:
             return
         stack = self.platform or self.hyperpod
-        users = [
-            each
-            for each in stack.node.find_all()
-            if isinstance(each, cdk.CfnResource)
-            and each.cfn_resource_type.startswith(("AWS::EKS::", "AWS::SageMaker::Cluster"))
-        ]
+        users = resources_of(stack, *_ASK_EKS)
         switch = DeletionProtection(
             stack,
             "EksProtection",
@@ -147,7 +156,7 @@ class HyperPodEnvironment(cdk.Stage):
         )
         if stack is self.platform:
             for each in users:
-                each.node.add_dependency(switch)
+                each.add_resource_dependency(switch.resource)
         else:
             switch.node.add_dependency(*users)
 

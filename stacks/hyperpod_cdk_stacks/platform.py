@@ -28,6 +28,7 @@ from hyperpod_cdk import (
     WebhookReady,
 )
 from hyperpod_cdk.catalog import addons, governance
+from hyperpod_cdk.common.selection import resources_of
 from hyperpod_cdk.config import Environment, Lustre, S3Volume
 from hyperpod_cdk.config.awaited_nodes import addon_groups, comes_soon
 from hyperpod_cdk.governance.teams import PriorityClass
@@ -98,13 +99,13 @@ class PlatformStack(cdk.Stack):
         """
         if self.governance is None or self.governance.addon is None:
             return
-        for node in self.node.find_all():
+        for node in resources_of(self, "AWS::EKS::Addon"):
             if not isinstance(node, eks.CfnAddon) or node is self.governance.addon:
                 continue
-            row = addons.row(node.addon_name)
-            if row.namespace in governance.OUT_OF_KUEUES_SIGHT:
+            name = node.addon_name
+            if addons.row(name).namespace in governance.OUT_OF_KUEUES_SIGHT:
                 continue
-            if node.addon_name == addons.CERT_MANAGER or self.governance.ready is None:
+            if name == addons.CERT_MANAGER or self.governance.ready is None:
                 self.governance.addon.node.add_dependency(node)
             else:
                 node.node.add_dependency(self.governance.ready)
@@ -112,11 +113,7 @@ class PlatformStack(cdk.Stack):
     def _wait_for_nodes(self, hyperpod: HyperPodStack) -> None:
         """Let all that runs on nodes wait for one; where no group can have one there is nothing to wait for."""
         environment, groups = self._environment, addon_groups(self._environment)
-        needy = [
-            node
-            for node in self.node.find_all()
-            if isinstance(node, cdk.CfnResource) and node.cfn_resource_type == "AWS::EKS::Addon"
-        ]
+        needy = resources_of(self, "AWS::EKS::Addon")
         if self.governance is not None and self.governance.addon is None:
             needy.append(self.governance.scheduler_config)
         if not groups or not (needy or ObservabilityStack.has_addon(environment)):

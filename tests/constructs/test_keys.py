@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, cast
 
 import aws_cdk as cdk
+import jsii
 import pytest
 from aws_cdk import assertions
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
+from constructs import Construct, IConstruct
 
 from hyperpod_cdk import EncryptionKey
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group, ignore_in_checkov
@@ -125,6 +128,51 @@ def test_every_log_group_below_gets_the_key(stack: cdk.Stack) -> None:
     groups = template(stack).find_resources("AWS::Logs::LogGroup")
     keys = {name.rstrip("0123456789ABCDEF"): each["Properties"]["KmsKeyId"] for name, each in groups.items()}
     assert keys == {"First": ARN, "Second": ARN, "Own": other.key_arn}
+
+
+def test_what_comes_after_the_key_gets_it_too(stack: cdk.Stack) -> None:
+    encrypt_log_groups(stack, EncryptionKey(stack, "Key", arn=ARN).key)
+    logs.CfnLogGroup(stack, "Later")
+    (group,) = template(stack).find_resources("AWS::Logs::LogGroup").values()
+    assert group["Properties"]["KmsKeyId"] == ARN
+
+
+def test_of_two_keys_the_first_one_stays(stack: cdk.Stack) -> None:
+    logs.CfnLogGroup(stack, "Group")
+    for name, arn in (("First", ARN), ("Second", ARN.replace("1234abcd", "5678abcd"))):
+        encrypt_log_groups(stack, EncryptionKey(stack, name, arn=arn).key)
+    (group,) = template(stack).find_resources("AWS::Logs::LogGroup").values()
+    assert group["Properties"]["KmsKeyId"] == ARN
+
+
+@jsii.implements(cdk.IAspect)
+class Adds:
+    """Adds a log group where it comes by last: below the last construct of a stack."""
+
+    def __init__(self, key: str | None) -> None:
+        self.key = key
+
+    def visit(self, node: IConstruct) -> None:
+        if node.node.id == "Last":
+            logs.CfnLogGroup(cast("Construct", node), "Added", kms_key_id=self.key)
+
+
+@pytest.mark.parametrize("key", [None, ARN])
+def test_a_group_that_an_aspect_adds_afterwards_has_to_have_a_key(stack: cdk.Stack, key: str | None) -> None:
+    encrypt_log_groups(stack, EncryptionKey(stack, "Key", arn=ARN).key)
+    Construct(stack, "Last")
+    cdk.Aspects.of(stack).add(cast("cdk.IAspect", Adds(key)))
+    if key:
+        assert len(template(stack).find_resources("AWS::Logs::LogGroup")) == 1
+        return
+    with pytest.raises(
+        RuntimeError,
+        match=re.escape(
+            "[prod/EncryptedLogGroups] prod/Last/Added: must have a key like every log group below prod, got none from"
+            " the aspect that added it; give it the key there"
+        ),
+    ):
+        template(stack)
 
 
 def test_a_group_that_gets_the_key_needs_no_answer_for_having_none(stack: cdk.Stack) -> None:

@@ -107,9 +107,11 @@ def acknowledge_log_group(group: logs.CfnLogGroup | logs.LogGroup) -> None:
 
 def withdraw_log_group(group: logs.CfnLogGroup) -> None:
     """Take back what ``acknowledge_log_group`` said of a group that has a key by now."""
-    others = [each for each in _skipped(group) if each["id"] != _LOG_KEY]
-    metadata = {key: value for key, value in (group.cfn_options.metadata or {}).items() if key != "checkov"}
-    group.cfn_options.metadata = {**metadata, "checkov": {"skip": others}} if others else metadata
+    options = group.cfn_options
+    metadata = dict(options.metadata or {})
+    skipped: Mapping[str, list[dict[str, str]]] = metadata.pop("checkov", {})
+    others = [each for each in skipped.get("skip", []) if each["id"] != _LOG_KEY]
+    options.metadata = {**metadata, "checkov": {"skip": others}} if others else metadata
 
 
 def acknowledge_quota_gate(role: IConstruct, *, log_group: logs.CfnLogGroup) -> None:

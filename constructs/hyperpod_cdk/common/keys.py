@@ -10,11 +10,12 @@ from aws_cdk import Aspects, Aws, IAspect, RemovalPolicy, Stack, Token
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
-from constructs import Construct, IConstruct
+from constructs import Construct, IConstruct, IValidation
 
 from hyperpod_cdk.catalog import arns, regions
 from hyperpod_cdk.common.acknowledgments import withdraw_log_group
-from hyperpod_cdk.common.log_settings import LogSettings
+from hyperpod_cdk.common.log_settings import SETTINGS, LogSettings
+from hyperpod_cdk.common.selection import resources_of
 from hyperpod_cdk.common.stack_arns import arn_here
 
 LOGS_ACTIONS = ("kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*")
@@ -127,22 +128,44 @@ def encrypt_log_groups(scope: IConstruct, key: kms.IKey) -> None:
     """Give ``key`` to every log group below ``scope`` that has none, those that CDK makes for its functions too.
 
     ``LogSettings`` passes it on to groups that a service makes. Others of services, such as HyperPod's own, are not
-    below any scope.
+    below any scope. What is added later gets it, too, until the app is synthesized: a log group without a key that an
+    aspect adds then is refused.
     """
-    Aspects.of(scope).add(cast("IAspect", _LogGroups(key)))
+    asked = scope.node.try_find_child(_ENCRYPTED) or Construct(cast("Construct", scope), _ENCRYPTED)
+    log_groups = _LogGroups(scope, key)
+    # an aspect of the scope itself would be asked about each construct below it, a thousand calls out of Node.js
+    Aspects.of(asked).add(cast("IAspect", log_groups))
+    asked.node.add_validation(cast("IValidation", log_groups))
 
 
-@jsii.implements(IAspect)
+_ENCRYPTED = "EncryptedLogGroups"
+
+
+@jsii.implements(IAspect, IValidation)
 class _LogGroups:
-    def __init__(self, key: kms.IKey) -> None:
+    def __init__(self, scope: IConstruct, key: kms.IKey) -> None:
+        self._scope = scope
         self._key = key
 
-    def visit(self, node: IConstruct) -> None:
-        if isinstance(node, logs.CfnLogGroup) and node.kms_key_id is None:
-            node.kms_key_id = self._key.key_arn
-            withdraw_log_group(node)
-        elif isinstance(node, LogSettings) and node.kms_key_arn is None:
-            node.encrypt_with(self._key.key_arn)
+    def visit(self, _node: IConstruct) -> None:
+        for group in self._without_key():
+            group.kms_key_id = self._key.key_arn
+            withdraw_log_group(group)
+        for resource in resources_of(self._scope, SETTINGS):
+            settings = resource.node.scope
+            if isinstance(settings, LogSettings) and settings.kms_key_arn is None:
+                settings.encrypt_with(self._key.key_arn)
+
+    def validate(self) -> list[str]:
+        return [
+            f"{group.node.path}: must have a key like every log group below {self._scope.node.path or 'the app'}, got"
+            " none from the aspect that added it; give it the key there"
+            for group in self._without_key()
+        ]
+
+    def _without_key(self) -> list[logs.CfnLogGroup]:
+        groups = cast("list[logs.CfnLogGroup]", resources_of(self._scope, "AWS::Logs::LogGroup"))
+        return [group for group in groups if group.kms_key_id is None]
 
 
 def _check_arn(arn: str, *, region: str) -> None:

@@ -13,6 +13,7 @@ from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import handler_function, handler_role
 from hyperpod_cdk.common.stack_arns import arn_here
 
+SETTINGS = "Custom::HyperPodLogSettings"
 _TIMEOUT_SECONDS = 120
 _ANSWER_SECONDS = 600  # the first run, Lambda's two retries and the pauses between them
 
@@ -56,7 +57,7 @@ class LogSettings(Construct):
         self._resource = cdk.CfnResource(
             self,
             "Resource",
-            type="Custom::HyperPodLogSettings",
+            type=SETTINGS,
             properties={
                 "ServiceToken": function.attr_arn,
                 "ServiceTimeout": _ANSWER_SECONDS,

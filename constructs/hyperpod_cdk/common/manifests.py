@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from aws_cdk import CfnResource, RemovalPolicy
 from aws_cdk import aws_eks_v2 as eks
-from constructs import Construct
+from constructs import Construct, IDependable
+
+from hyperpod_cdk.common.selection import resources_of
+
+_KUBECTL = tuple(
+    f"Custom::AWSCDK-EKS-{what}"
+    for what in ("HelmChart", "KubernetesObjectValue", "KubernetesPatch", "KubernetesResource")
+)
+"""Every type that CDK's kubectl provider serves (aws-cdk-lib 2.275, aws-eks-v2)."""
 
 _ANSWER_SECONDS = 960
 """The 900 s of the functions of CDK's kubectl provider, and a minute for the answer."""
@@ -19,6 +27,7 @@ def applied_manifest(
     *,
     cluster: eks.ICluster,
     objects: Sequence[Mapping[str, Any]],
+    after: IDependable | None = None,
     removal_policy: RemovalPolicy | None = None,
 ) -> eks.KubernetesManifest:
     """Apply ``objects``, in their order; those that stand already are taken over.
@@ -31,6 +40,8 @@ def applied_manifest(
     An object that is taken out of a manifest that stays is not deleted; give each object with a life of its own a
     manifest of its own.
 
+    ``after``: what has to stand before the objects. Default: nothing.
+
     ``removal_policy``: what becomes of the objects when the manifest leaves the stack; default: they are deleted.
     """
     manifest = eks.KubernetesManifest(
@@ -42,17 +53,23 @@ def applied_manifest(
         prune=False,
         removal_policy=removal_policy,
     )
-    answer_in_time(manifest)
+    node = manifest.node
+    _stop_waiting(cast("CfnResource", node.default_child))
+    if after is not None:
+        node.add_dependency(after)
     return manifest
 
 
-def answer_in_time(resource: Construct) -> None:
+def answer_in_time(scope: Construct) -> None:
     """Let CloudFormation stop waiting for kubectl's functions soon after the last of them has ended.
 
     Both functions of CDK's provider may run for 15 minutes, and `kubectl delete` waits for finalizers (a claim that a
     pod mounts, a Karpenter pool that drains). Where they are ended before they answered, CloudFormation would go on
     waiting for its default, an hour (aws-cdk issues 9970 and 33837).
     """
-    for child in resource.node.find_all():
-        if isinstance(child, CfnResource) and child.cfn_resource_type.startswith("Custom::AWSCDK-EKS-"):
-            child.add_property_override("ServiceTimeout", _ANSWER_SECONDS)
+    for resource in resources_of(scope, *_KUBECTL):
+        _stop_waiting(resource)
+
+
+def _stop_waiting(resource: CfnResource) -> None:
+    resource.add_property_override("ServiceTimeout", _ANSWER_SECONDS)

@@ -136,11 +136,12 @@ class TaskGovernance(Construct):
         tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        region = cdk.Stack.of(self).region
         for team in teams:
             check(_second_entry_problem(team, admin_role_arns), where=f"team {team.name}: member_role_arns")
             check(_kubectl_problem(team, cluster), where=f"team {team.name}")
             check(_queue_problem(team, addon_version), where=f"team {team.name}: default_queue")
-            check(*_partition_problems(self, team), where=f"team {team.name}: member_role_arns")
+            check(*_partition_problems(region, team), where=f"team {team.name}: member_role_arns")
         refuse(
             fields.TaskGovernance,
             where="task governance",
@@ -235,10 +236,15 @@ class TaskGovernance(Construct):
                 construct_id = f"{what}-{team.name}"
                 # to take the labels back would be to delete the namespace, with what runs in it, in a rollback too
                 stays = cdk.RemovalPolicy.RETAIN if what == POD_SECURITY else None
-                applied = applied_manifest(self, construct_id, cluster=cluster, objects=objects, removal_policy=stays)
-                # the namespace and the cluster queue come with the quota, which goes after what stands in them
-                applied.node.add_dependency(self.quotas[team.name])
-                found[construct_id] = applied
+                found[construct_id] = applied_manifest(
+                    self,
+                    construct_id,
+                    cluster=cluster,
+                    objects=objects,
+                    # the namespace and the cluster queue come with the quota, which goes after what stands in them
+                    after=self.quotas[team.name],
+                    removal_policy=stays,
+                )
         return found
 
     def _resource(
@@ -364,8 +370,7 @@ def _queue_problem(team: Team, addon_version: str | None) -> str | None:
     return governance.default_queue_problem(addon_version)
 
 
-def _partition_problems(scope: Construct, team: Team) -> Iterator[str | None]:
-    region = cdk.Stack.of(scope).region
+def _partition_problems(region: str, team: Team) -> Iterator[str | None]:
     partition = None if is_token(region) else regions.partition_of(region)
     for arn in team.member_role_arns if partition else ():
         if not is_token(arn):

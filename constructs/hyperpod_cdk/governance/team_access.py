@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import aws_cdk as cdk
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
 from hyperpod_cdk.catalog import governance
 from hyperpod_cdk.common.stack_arns import arn_of_aws
+from hyperpod_cdk.config.arguments import is_token
 from hyperpod_cdk.governance.teams import Team
 
 POD_SECURITY = "PodSecurity"
@@ -155,5 +155,5 @@ def _role_and_binding(
 
 def _entry_id(role_arn: str, index: int) -> str:
     # a token has no text to name the entry by, so that its place must do
-    known = not cdk.Token.is_unresolved(role_arn)
+    known = not is_token(role_arn)
     return f"Member-{hashlib.sha256(role_arn.encode()).hexdigest()[:12]}" if known else f"Member-{index}"

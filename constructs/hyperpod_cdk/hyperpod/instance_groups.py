@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, get_args
+from weakref import WeakKeyDictionary
 
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sagemaker as sagemaker
@@ -254,8 +255,8 @@ class InstanceGroup:
             override_vpc_config=None
             if self.cluster_network
             else cfn.VpcConfigProperty(
-                security_group_ids=[group.security_group_id for group in self.security_groups],
-                subnets=[self.subnet.subnet_id],
+                security_group_ids=[_id_of(group, "security_group_id") for group in self.security_groups],
+                subnets=[_id_of(self.subnet, "subnet_id")],
             ),
             instance_storage_configs=list(self._volumes()) or None,
             network_interface=cfn.ClusterNetworkInterfaceProperty(
@@ -529,6 +530,16 @@ def _duplicate_problem(key: str, values: Sequence[str]) -> Iterator[str]:
         if value in seen:
             yield f"{key} must not repeat a value, got {value} twice; remove one"
         seen.add(value)
+
+
+_IDS: WeakKeyDictionary[ec2.ISubnet | ec2.ISecurityGroup, str] = WeakKeyDictionary()
+
+
+def _id_of(named: ec2.ISubnet | ec2.ISecurityGroup, attribute: Literal["subnet_id", "security_group_id"]) -> str:
+    """Give the ID, which never changes: a hundred groups share a few, and each question is a call into Node.js."""
+    if named not in _IDS:
+        _IDS[named] = getattr(named, attribute)
+    return _IDS[named]
 
 
 def _kubernetes(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from aws_cdk import CfnTag, RemovalPolicy, Stack, Token
+from aws_cdk import CfnTag, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_kms as kms
@@ -252,9 +252,10 @@ class LustreFileSystem(Construct):
             ),
             tags=[CfnTag(key="Name", value=label)],
         )
-        for rule in (*among_servers, *to_clients):
-            self._file_system.add_resource_dependency(rule)
-        links = [self._link(repository) for repository in data_repositories]
+        # each call is one into Node.js, and a file system has many rules and links
+        self._file_system.node.add_dependency(*among_servers, *to_clients)
+        file_system_id = self.file_system_id
+        links = [self._link(repository, file_system_id) for repository in data_repositories]
         # the servers go on using their group; the rules that name the clients' group go, or they would hold that, too
         for kept in (*groups, *among_servers, self._file_system, *links):
             kept.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
@@ -339,12 +340,12 @@ class LustreFileSystem(Construct):
                     description=description,
                 )
 
-    def _link(self, repository: DataRepository) -> _Link:
+    def _link(self, repository: DataRepository, file_system_id: str) -> _Link:
         imported, exported = _events(repository.auto_import), _events(repository.auto_export)
         return _Link(
             self,
             f"DataRepository{_spelt(repository.path)}",
-            file_system_id=self._file_system.ref,
+            file_system_id=file_system_id,
             file_system_path=repository.path,
             data_repository_path=repository.s3_uri,
             batch_import_meta_data_on_create=repository.batch_import,
@@ -389,7 +390,7 @@ def _performance(settings: rules.Settings) -> dict[str, Any]:
 
 def _check_settings(settings: rules.Settings) -> None:
     refuse(fields.Lustre, deployment_type=settings.deployment_type, storage_type=settings.storage_type)
-    if not Token.is_unresolved(settings.backup_days) and settings.backup_days is not None:
+    if not is_token(settings.backup_days) and settings.backup_days is not None:
         problem = rules.BACKUP_RETENTION_DAYS.problem(settings.backup_days, key="backup_retention_days")
         if problem:
             raise ValueError(f"backup_retention_days: {problem}")
@@ -408,20 +409,20 @@ def _check_performance(settings: rules.Settings) -> None:
 
 def _performance_problems(settings: rules.Settings) -> Iterator[tuple[str, str | None]]:
     throughput, capacity = settings.throughput_mbps_per_tib, settings.capacity_gib
-    if throughput is not None and not Token.is_unresolved(throughput):
+    if throughput is not None and not is_token(throughput):
         yield "throughput_mbps_per_tib", rules.throughput_problem(throughput)
-    if capacity is not None and not Token.is_unresolved(capacity):
-        efa = settings.efa and not Token.is_unresolved(throughput)
+    if capacity is not None and not is_token(capacity):
+        efa = settings.efa and not is_token(throughput)
         yield "capacity_gib", rules.capacity_problem(capacity, throughput_mbps_per_tib=throughput or 0, efa=efa)
-    if settings.metadata_iops is not None and not Token.is_unresolved(settings.metadata_iops):
+    if settings.metadata_iops is not None and not is_token(settings.metadata_iops):
         tiering = settings.storage_type == rules.INTELLIGENT_TIERING
         judge = rules.tiering_metadata_iops_problem if tiering else rules.metadata_iops_problem
         yield "metadata_iops", judge(settings.metadata_iops)
     in_all = settings.throughput_capacity_mbps
-    if in_all is not None and not Token.is_unresolved(in_all):
+    if in_all is not None and not is_token(in_all):
         yield "throughput_capacity_mbps", rules.tiering_throughput_problem(in_all)
         size = settings.read_cache_gib
-        if size is not None and not Token.is_unresolved(size):
+        if size is not None and not is_token(size):
             yield "read_cache.size_gib", rules.read_cache_problem(size, throughput_capacity_mbps=in_all)
 
 
@@ -434,7 +435,7 @@ def _check_times(retention_days: int | None, start_time: str | None, maintenance
         ("backup_start_time", start_time, _DAILY, "HH:MM in UTC, such as 03:00"),
         ("maintenance_window", maintenance_window, _WEEKLY, "d:HH:MM in UTC, such as 7:03:00 for Sunday"),
     ):
-        if value is not None and not Token.is_unresolved(value) and not pattern.fullmatch(value):
+        if value is not None and not is_token(value) and not pattern.fullmatch(value):
             raise ValueError(f"{name}: must be {shape}, got {value!r}")
 
 
@@ -442,8 +443,8 @@ def _check_place(region: str, own_zone: str, client_zones: Sequence[str], *, efa
     problem = rules.region_problem(region, efa=efa, deployment_type=deployment_type)
     if problem:
         raise ValueError(f"region: {problem}")
-    elsewhere = sorted({zone for zone in client_zones if zone != own_zone and not Token.is_unresolved(zone)})
-    if efa and elsewhere and not Token.is_unresolved(own_zone):
+    elsewhere = sorted({zone for zone in client_zones if zone != own_zone and not is_token(zone)})
+    if efa and elsewhere and not is_token(own_zone):
         raise ValueError(
             "availability_zone_id: must be that of all clients with EFA, which does not cross zones, "
             f"got {own_zone} and clients in {', '.join(elsewhere)}; put the file system in {elsewhere[0]}, "

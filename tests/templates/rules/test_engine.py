@@ -42,6 +42,19 @@ def test_a_process_of_its_own_says_the_same() -> None:
     assert problems_apart(stack) == said
 
 
+def test_a_cluster_in_pieces_has_the_outputs_of_the_whole_once() -> None:
+    groups = [{"InstanceGroupName": f"group-{index}", "InstanceType": "ml.m5.2xlarge"} for index in range(25)]
+    stack = Stack(
+        name="prod",
+        template={
+            "Resources": {"It": {"Type": "AWS::SageMaker::Cluster", "Properties": {"InstanceGroups": groups}}},
+            "Outputs": {"Bad": {"Value": {"Fn::GetAtt": ["It", "NoSuchAttribute"]}}},
+        },
+        region="us-east-1",
+    )
+    assert ["NoSuchAttribute" in each.message for each in engine_problems(stack)].count(True) == 1
+
+
 def test_a_template_that_the_engine_cannot_be_given() -> None:
     stack = Stack(name="prod", template={"Resources": {"It": {"Type": "AWS::SNS::Topic", "Properties": {"A": {1, 2}}}}})
     with pytest.raises(EngineError, match=r"^the template holds what JSON cannot: "):

@@ -28,7 +28,8 @@ DATED: Mapping[str, str] = {
 }
 """Rules of the engine that refuse by a dated table, and are reported as warnings, and why."""
 
-_GROUPS_AT_ONCE = 10
+_GROUPS_AT_ONCE = 4
+_LARGE = 20
 
 
 def engine_problems(stack: Stack) -> Iterator[Problem]:
@@ -93,7 +94,7 @@ def _pieces(stack: Stack) -> Iterator[_Piece]:
         for resource in stack.resources.values()
         if resource.type == CLUSTER
         and isinstance(groups := resource.properties.get("InstanceGroups"), list)
-        and len(groups) > 2 * _GROUPS_AT_ONCE
+        and len(groups) > _LARGE
     ]
     if len(large) != 1:
         yield _Piece(source=_whole(stack))
@@ -104,7 +105,11 @@ def _pieces(stack: Stack) -> Iterator[_Piece]:
     for first in range(0, len(groups), _GROUPS_AT_ONCE):
         few = {**cluster.properties, "InstanceGroups": groups[first : first + _GROUPS_AT_ONCE]}
         resources = {**stack.template["Resources"], name: {**cluster.body, "Properties": few}}
-        yield _Piece(source=_encoded({**stack.template, "Resources": resources}), cluster=name, first_group=first)
+        piece = {**stack.template, "Resources": resources}
+        if first:
+            # an output for each group, which the first piece has shown
+            piece.pop("Outputs", None)
+        yield _Piece(source=_encoded(piece), cluster=name, first_group=first)
 
 
 def _whole(stack: Stack) -> str | bytes:
