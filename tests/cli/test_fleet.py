@@ -94,7 +94,7 @@ def test_a_wrong_fleet_file_is_told_beside_all(run: Run, fleet: Path) -> None:
         "error fleet.yaml:3 waves[1].environments[0]: must be an environment of environments/, got prd; did you mean"
         " prod?\n"
     ) in done.stdout
-    assert done.stdout.endswith("\n2 environments: 2 ok.\n")
+    assert done.stdout.endswith("\n2 environments: 2 ok, fleet.yaml refused.\n")
 
 
 def test_what_suffices_for_each_and_not_for_both_is_told(run: Run) -> None:
@@ -203,7 +203,7 @@ def test_status_of_one_that_cannot_be_asked(run: Run, fleet: Path) -> None:
     # what fails of the other is told all the same, and not having looked is worse
     assert done.exit_code == 2
     assert [row[-2:] for row in cells(done)[1:]] == [
-        ["not looked at", "not looked at"],
+        ["not looked at", "the credentials are of account 111122223333, and the environment of 444455556666"],
         ["failed", "1 of 2 nodes run, group a10g missing"],
     ]
     found = json.loads(run("status", "--format", "json", obj=answering()).stdout)
@@ -244,7 +244,10 @@ def test_drift_of_one_beside_one_without_an_assembly(run: Run, one_drifts: tuple
     heads, access = one_drifts
     done = run("drift", "prod", "dev", "--heads", heads, obj=access)
     assert done.exit_code == 2
-    assert [row[-2:] for row in cells(done)[1:]] == [["not looked at", "not looked at"], ["failed", "1 difference"]]
+    missing, differing = (row[-2:] for row in cells(done)[1:])
+    assert missing[0] == "not looked at"
+    assert missing[1].endswith("/heads has no cloud assembly prod")
+    assert differing == ["failed", "1 difference"]
     assert "has no cloud assembly prod" in " ".join(done.stdout.split())
     found = json.loads(run("drift", "dev", "--heads", heads, "--format", "json", obj=access).stdout)
     jsonschema.validate(found, json.loads(report_schema_text()))

@@ -748,7 +748,7 @@ def _one(each: _Member, ask: Callable[[_Member, LoadedEnvironment], Look]) -> Lo
         why = missing.sentence
     except OSError as error:
         why = str(error)
-    return each.look(passed=None, summary="not looked at", verdict=why, exit_code=USAGE)
+    return each.look(passed=None, summary=why.partition(";")[0], verdict=why, exit_code=USAGE)
 
 
 def _side_by_side(looked: _Fleet, ask: Callable[[_Member, LoadedEnvironment], Look]) -> list[Look]:

@@ -29,6 +29,8 @@ def report(verb: Verb, looks: Sequence[Look], findings: Sequence[Finding] = (), 
     if any(each.needs_approval for each in looks):
         asked = sum(bool(each.needs_approval) for each in looks)
         parts.append(f"{count(asked, 'environment')} {'needs' if asked == 1 else 'need'} approval")
+    if findings:
+        parts.append("fleet.yaml refused")
     return FleetReport(
         verb=verb,
         # where fleet.yaml is wrong there may be none that was to be looked at
