@@ -53,7 +53,9 @@ class Log:
     def note(self, weight: Weight, message: str, *, at: Place | None = None, path: str = "") -> None:
         """Say what a reader of the file has to know; ``at`` is the place in the source, ``path`` that in the file."""
         note = Note(weight=weight, source=str(at or ""), path=path, message=documents.tidy(message))
-        if note not in self.notes:
+        # what twenty groups have in common is one thing to know of one place of the file
+        told = ((each.weight, each.path, each.message, "" if path else each.source) for each in self.notes)
+        if (note.weight, note.path, note.message, "" if path else note.source) not in told:
             self.notes.append(note)
 
     def drop(self, weight: Weight, path: str) -> None:
