@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -33,6 +33,7 @@ _UNKNOWN = ""
 _STACK_NAME = "aws:resourcetag/aws:cloudformation:stack-name"
 _ROLE_TYPE = "AWS::IAM::Role"
 _ID = re.compile(r"(?P<prefix>[a-z]+)-[0-9a-f]{8,}")
+_TAGGING = re.compile(r":(Tag|Untag|ListTags|AddTags|RemoveTags|DeleteTags|CreateTags)")
 _VARIABLE = re.compile(r"\$\{\w+\}")
 _PHASES = {"create": ("create", "read"), "update": ("update", "read"), "delete": ("delete",)}
 
@@ -208,8 +209,12 @@ class _Reader:
             if not step["type"].startswith("AWS::EKS::"):
                 # the name of another service's cluster
                 said.pop("clustername", None)
-            for action in sorted(self._permissions(step)):
-                yield from self._of_action(action, said, step, origin)
+            permissions = self._permissions(step)
+            # what carries tags is every type of a service: what else is done tells the types that are meant
+            meant = {kind for each in permissions if not _TAGGING.search(each) for kind in _resource_types(each)}
+            for action in sorted(permissions):
+                kinds = meant if _TAGGING.search(action) else None
+                yield from self._of_action(action, said, step, origin, kinds=kinds)
             if step["type"] == "AWS::FSx::DataRepositoryAssociation" and step["phase"] != "delete":
                 yield from self._of_link(str(step["properties"]["DataRepositoryPath"]), origin)
 
@@ -243,8 +248,18 @@ class _Reader:
         left = {action for action in named - used if deployer_actions.is_left_out(step["type"], action)}
         return (named - left) | set(_BESIDE_HANDLERS.get(step["type"], ()))
 
-    def _of_action(self, action: str, said: Mapping[str, list[str]], step: Step, origin: str) -> Iterator[Need]:
+    def _of_action(
+        self,
+        action: str,
+        said: Mapping[str, list[str]],
+        step: Step,
+        origin: str,
+        *,
+        kinds: Collection[str] | None = None,
+    ) -> Iterator[Need]:
+        """Give what an action needs; ``kinds`` are the types of resources that are meant. Default: all it takes."""
         types = _resource_types(action)
+        types = {kind: pattern for kind, pattern in types.items() if kinds is None or kind in kinds} or types
         if not types:
             yield self._need(action, NEW, origin)
             return

@@ -72,6 +72,11 @@ def test_what_the_handler_asks_for_is_needed_though_nobody_called_it(prod: Envir
     }
 
 
+def test_what_is_tagged_is_of_the_type_that_is_made(prod: Environment) -> None:
+    entry = step("AWS::EKS::AccessEntry", properties={"ClusterName": "theirs", "PrincipalArn": "arn:aws:iam::1:role/r"})
+    assert not [each for each in found(prod, entry)["eks:TagResource"] if "podidentityassociation" in each]
+
+
 def test_a_role_is_passed_to_whom_it_trusts(prod: Environment) -> None:
     arn = "arn:aws:iam::111122223333:role/prod-foundation-Role"
     trust = {"Statement": [{"Principal": {"Service": "lambda.amazonaws.com"}}]}
