@@ -929,6 +929,59 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
             f" where EKS takes each service account once: {_KEEP}"
         ),
     ),
+    "an add-on that does not work": (
+        BESIDE,
+        add_on(status="DEGRADED", health={"issues": [{"code": "AccessDenied", "message": "no role"}]}),
+        (
+            f"{_ADD_ON_HERE}: Status is DEGRADED (AccessDenied: no role): wait until it is ACTIVE, or repair it; or"
+            f" {_KEEP}"
+        ),
+    ),
+    "an add-on that is updated": (
+        BESIDE,
+        add_on(status="UPDATING"),
+        f"{_ADD_ON_HERE}: Status is UPDATING: wait until it is ACTIVE, or repair it; or {_KEEP}",
+    ),
+    "an add-on in another namespace": (
+        BESIDE,
+        add_on(namespaceConfig={"namespace": "operators"}),
+        (
+            f"{_ADD_ON_HERE}: NamespaceConfig is operators, and the environment's is aws-hyperpod, which EKS never"
+            f" changes: {_KEEP}"
+        ),
+    ),
+    "an entry of nodes": (
+        BESIDE,
+        {
+            "eks_DescribeAccessEntry": {
+                "accessEntry": {
+                    "clusterName": scripted.EKS,
+                    "principalArn": scripted.ADMIN,
+                    "type": "HYPERPOD_LINUX",
+                }
+            }
+        },
+        (
+            f"the access entry of {scripted.ADMIN} in {scripted.EKS}: Type is HYPERPOD_LINUX, and the environment's is"
+            " STANDARD, which EKS never changes: remove the role from eks.admin_role_arns or member_role_arns"
+        ),
+    ),
+    "an association that goes on to another role": (
+        BESIDE,
+        {
+            "eks_DescribePodIdentityAssociation": {
+                "association": {
+                    **STAND["eks_DescribePodIdentityAssociation"]["association"],
+                    "targetRoleArn": "arn:aws:iam::444455556666:role/theirs",
+                }
+            }
+        },
+        (
+            f"the pod identity association {POD_ARN} of aws-hyperpod/controller: it has TargetRoleArn, and the"
+            " environment's has none; what its pods make of another one is not known: write its add-on into"
+            " eks.existing.installed_addons"
+        ),
+    ),
     "an association that an add-on owns": (
         BESIDE,
         {
