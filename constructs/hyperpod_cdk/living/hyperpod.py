@@ -51,6 +51,12 @@ def describe_cluster(aws: Api, name: str) -> Mapping[str, Any] | None:
         return None
 
 
+def is_on_eks(cluster: Mapping[str, Any]) -> bool:
+    """Say whether a cluster, as DescribeCluster tells it, has EKS as its orchestrator."""
+    orchestrator = cluster.get("Orchestrator")
+    return isinstance(orchestrator, Mapping) and "Eks" in orchestrator
+
+
 def describe_training_plan(aws: Api, name: str) -> Mapping[str, Any]:
     """Give a training plan by name or ARN as DescribeTrainingPlan does. Raises NotAnswered, also where none is."""
     try:
@@ -67,7 +73,7 @@ def _cluster(look: Look) -> Properties | None:
     found = describe_cluster(look.aws, look.id)
     if found is None:
         return None
-    if "Eks" not in found.get("Orchestrator", {}):
+    if not is_on_eks(found):
         raise NotAnswered(f"cluster {found.get('ClusterName', look.id)} runs Slurm or nothing yet, not EKS")
     with reading("sagemaker:DescribeCluster"):
         tags = look.aws.pages("sagemaker", "list_tags", "Tags", ResourceArn=found["ClusterArn"])

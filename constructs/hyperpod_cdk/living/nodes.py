@@ -12,7 +12,7 @@ from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.findings import passed
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
-from hyperpod_cdk.living.hyperpod import describe_cluster
+from hyperpod_cdk.living.hyperpod import describe_cluster, is_on_eks
 from hyperpod_cdk.living.look import reading
 from hyperpod_cdk.living.model import Event, Node, NodeDetails, Nodes, NodesDescribed, Unread
 from hyperpod_cdk.review.deployed import Api
@@ -152,7 +152,7 @@ def known_cluster(aws: Api, name: str) -> Mapping[str, Any]:
     found = describe_cluster(aws, name)
     if found is None:
         raise NodeError(f"there is no HyperPod cluster {name} in this account and region")
-    if "Eks" not in found.get("Orchestrator", {}):
+    if not is_on_eks(found):
         raise NodeError(f"cluster {name} runs Slurm or nothing yet, not EKS: its nodes are left alone")
     return found
 

@@ -13,7 +13,7 @@ from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config.recorded_plans import RECLAIM
 from hyperpod_cdk.findings import passed
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
-from hyperpod_cdk.living.hyperpod import PLAN_WORKS, describe_cluster, describe_training_plan
+from hyperpod_cdk.living.hyperpod import PLAN_WORKS, describe_cluster, describe_training_plan, is_on_eks
 from hyperpod_cdk.living.look import reading
 from hyperpod_cdk.living.model import Event, FileSystem, Group, Plan, Reason, Status, Unread
 from hyperpod_cdk.living.nodes import (
@@ -95,7 +95,7 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         verdict = f"There is no HyperPod cluster {wanted.cluster} in this account and region."
         return Status(environment=wanted.environment, cluster=wanted.cluster, verdict=verdict, passed=None)
     cluster = cluster or {}
-    if cluster and "Eks" not in cluster.get("Orchestrator", {}):
+    if cluster and not is_on_eks(cluster):
         skipped.append(
             Unread(what="the cluster", reason=f"cluster {wanted.cluster} runs Slurm or nothing yet, not EKS")
         )
@@ -106,6 +106,7 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         with reading("sagemaker:DescribeCluster"):
             groups = tuple(_group(each, rows, wanted) for each in groups_of(cluster))
             skipped += (unread for each in groups for unread in _unknown_of(each, rows or ()))
+            skipped += _strays(groups, rows or ()) if cluster else ()
             arns = dict.fromkeys(each.plan for each in groups if each.plan)
     except NotAnswered as missing:
         told("groups", missing)
@@ -165,6 +166,15 @@ def _unknown_of(group: Group, rows: Sequence[Mapping[str, Any]]) -> Iterator[Unr
         yield Unread(what=what, reason=f"its software update is {group.update_status}, which is not known here")
     states = (str(row["InstanceStatus"]["Status"]) for row in rows if row["InstanceGroupName"] == group.name)
     yield from unknown_states(states, what=what)
+
+
+def _strays(groups: Sequence[Group], rows: Sequence[Mapping[str, Any]]) -> Iterator[Unread]:
+    """Say which nodes are in no group that DescribeCluster tells: they are in no count here, failing or not."""
+    names = {each.name for each in groups}
+    strays = Counter(name for row in rows if (name := str(row["InstanceGroupName"])) not in names)
+    for name, number in sorted(strays.items()):
+        are = "is" if number == 1 else "are"
+        yield Unread(what="nodes", reason=f"{count(number, 'node')} {are} in group {name}, of which AWS tells no more")
 
 
 def _stands_still(groups: Sequence[Group]) -> bool:

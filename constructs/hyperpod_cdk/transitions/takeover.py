@@ -19,7 +19,7 @@ from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.importing.live import free_groups
 from hyperpod_cdk.living.facts import canonical
-from hyperpod_cdk.living.hyperpod import described_in_template
+from hyperpod_cdk.living.hyperpod import described_in_template, is_on_eks
 from hyperpod_cdk.living.look import reading
 from hyperpod_cdk.living.standing import grounded
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
@@ -178,7 +178,7 @@ def _is_no_stack(refused: Refused) -> bool:
 
 
 def _unfit(answer: Mapping[str, Any], head: Assembly, cluster: str) -> Iterator[str]:
-    if "Eks" not in (answer.get("Orchestrator") or {}):
+    if not is_on_eks(answer):
         yield f"{cluster} is on Slurm; this library is for HyperPod on EKS"
         return
     if answer.get("ClusterStatus") != "InService":
