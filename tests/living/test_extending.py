@@ -134,6 +134,16 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     return Runs(folder=tmp_path)
 
 
+def test_an_offer_whose_number_is_none_is_skipped(run: Runs) -> None:
+    offer = {"TrainingPlanExtensionOfferingId": "tpeo-7", "UpfrontFee": "24192.00", "DurationHours": "a week"}
+    done = run("--format", "json", aws=script(SearchTrainingPlanOfferings={"TrainingPlanExtensionOfferings": [offer]}))
+    found = json.loads(done.stdout)
+    assert (found["passed"], found["plans"]) == (None, [])
+    assert [each["reason"] for each in found["skipped"] if each["what"] == "plan h100-april"] == [
+        "the answer to sagemaker:DescribeTrainingPlan cannot be read: what should be a number is none"
+    ]
+
+
 def test_the_cheapest_comes_first_with_what_ends_without_it(run: Runs) -> None:
     done = run()
     assert (done.exit_code, done.stdout) == (

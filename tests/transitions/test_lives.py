@@ -307,6 +307,29 @@ def test_a_group_that_moves_under_its_name_goes_before_it_comes(
 
 @pytest.mark.examples
 @pytest.mark.timeout(600)
+def test_a_group_in_a_zone_that_comes_stands_beside_the_one_that_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def smaller(data: dict[str, Any]) -> None:
+        del data["storage"], data["network"]["availability_zones"]["use1-az6"]
+        data["hyperpod"]["instance_groups"][1]["availability_zone_id"] = "use1-az5"
+
+    def moved(data: dict[str, Any]) -> None:
+        data["network"]["availability_zones"]["use1-az6"] = {}
+        data["hyperpod"]["instance_groups"][1].update(name="farther", availability_zone_id="use1-az6")
+
+    small = yaml.safe_load(SMALL)
+    smaller(small)
+    with living(tmp_path, monkeypatch, text=yaml.safe_dump(small, sort_keys=False)) as life:
+        ran, person = life.change(moved)
+        assert ran == [("small/foundation", "small/hyperpod", "--exclusively"), ("small/*",)]
+        assert [bool(each.between) for each in person.shown[0].steps] == [True, False]
+        found = life.there.client("sagemaker").describe_cluster(ClusterName="small")["InstanceGroups"]
+        assert sorted(each["InstanceGroupName"] for each in found) == ["farther", "system"]
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(600)
 def test_karpenter_goes_after_its_pools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = with_callers((PROJECT / "examples" / "karpenter-spot.yaml").read_text(encoding="utf-8"))
     with living(tmp_path, monkeypatch, text=text) as life:

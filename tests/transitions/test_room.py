@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -297,6 +297,45 @@ ONE = "dev-hyperpod: Instance group old goes and new comes in one update, so tha
 def test_why_groups_are_exchanged_in_one_update_is_said(base: Assembly, head: Assembly, limit: float, why: str) -> None:
     found = planned(base, head, room=known(limit, total=999, each=999))
     assert found.steps[-1].interrupts[-1] == f"{ONE}{why}"
+
+
+def in_zone(name: str, export: str) -> dict[str, Any]:
+    return group(name, OverrideVpcConfig={"Subnets": [{"Fn::ImportValue": export}]})
+
+
+def with_network(exports: list[str], *groups: dict[str, Any], imports: list[str] | None = None) -> Assembly:
+    """Give a cluster whose groups stand in subnets of another stack, which may itself use a third one's."""
+    (hyperpod,) = cluster(*groups).stacks
+    network = stack("foundation", exports=exports, imports=imports or [])
+    return assembly(stack("observability", exports=imports or []), network, hyperpod)
+
+
+@pytest.mark.parametrize("imports", [[], ["keys"]])
+def test_what_another_stack_gives_to_a_new_group_comes_first(imports: list[str]) -> None:
+    """A zone that comes: its subnet, then the group in it beside the old one, then the old one goes."""
+    base = with_network(["near"], SYSTEM, in_zone("old", "near"))
+    head = with_network(["near", "far"], SYSTEM, in_zone("new", "far"), imports=imports)
+    found = planned(base, head, room=known(9))
+    keys = [("deploy", "dev-observability", "exclusively")] if imports else []
+    assert steps(found) == [*keys, ("deploy", "dev-foundation", "exclusively"), *BOTH]
+    assert [len(each.between) for each in found.steps] == [*([0] * len(keys)), 0, 1, 0]
+    assert not [each for step in found.steps for each in step.interrupts if each.startswith(ONE)]
+    # what was done is read anew, and the rest of the plan is the same
+    there = with_stacks(base, [each for each in head.stacks if each.name != "dev-hyperpod"])
+    rest = planned(there, head, room=known(9))
+    assert steps(rest) == BOTH
+    assert [each.between for each in rest.steps] == [each.between for each in found.steps[-2:]]
+
+
+def test_what_goes_with_the_old_group_lets_no_other_stack_come_first() -> None:
+    """The new subnet takes the name of the export that the old group uses."""
+    base = with_network(["near", "far"], SYSTEM, in_zone("old", "far"))
+    far = {"Value": "elsewhere", "Export": {"Name": "far"}}
+    moved = with_network(["near", "new"], SYSTEM, in_zone("new", "new"))
+    network = moved.by_name["dev-foundation"]
+    outputs = {**network.template["Outputs"], "far": far}
+    head = with_stacks(moved, [replace(network, template={**network.template, "Outputs": outputs})])
+    assert betweens(base, head, known(9)) == []
 
 
 @pytest.mark.parametrize("limit", [3, 9])

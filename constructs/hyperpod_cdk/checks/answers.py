@@ -38,6 +38,8 @@ def reading(what: str) -> Iterator[None]:
     """Turn an answer that lost something on its way into NotAnswered: it is no proof of anything."""
     try:
         yield
+    except ArithmeticError:
+        raise NotAnswered(f"the answer to {what} cannot be read: what should be a number is none") from None
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         detail = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise NotAnswered(f"the answer to {what} cannot be read: {detail}") from None

@@ -1238,7 +1238,7 @@ def _read(name: str) -> Iterator[None]:
     """Turn a member that is missing or of another kind into NotAnswered: such an answer lost something on its way."""
     try:
         yield
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         detail = f"{error} is missing" if isinstance(error, KeyError) else _line(error)
         raise NotAnswered(f"the answer to {name} cannot be read: {detail}") from None
 

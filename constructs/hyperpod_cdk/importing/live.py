@@ -109,7 +109,7 @@ def _unless_gone(ask: Callable[[], AnswerT]) -> AnswerT | None:
 def _readable(what: str) -> Iterator[None]:
     try:
         yield
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         detail = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise NotAnswered(f"the answer about {what} cannot be read: {detail}") from None
 
@@ -540,29 +540,31 @@ def _read_nodes(asking: Asking, draft: Draft, found: Mapping[str, Any]) -> None:
     """Give a group that may stand in several zones the one in which all of its nodes stand."""
     cluster = str(found["ClusterName"])
     free = free_groups(found)
-    for index, group in enumerate(draft.groups):
-        zones = {draft.known.subnet_zones.get(each) for each in group.subnets}
-        if group.zone or len(zones) < 2:
-            continue
-        path = f"hyperpod.{'restricted_' if group.is_restricted else ''}instance_groups[{index}].availability_zone_id"
-        what = f"where the nodes of {group.name} stand"
-        name = group.name
+    wanted = [
+        (index, group)
+        for index, group in enumerate(draft.groups)
+        if not group.zone and len({draft.known.subnet_zones.get(each) for each in group.subnets}) > 1
+    ]
 
-        def ask(name: str = name) -> list[str]:
-            rows = asking.aws.pages(
-                "sagemaker",
-                "list_cluster_nodes",
-                "ClusterNodeSummaries",
-                ClusterName=cluster,
-                InstanceGroupNameContains=name,
+    def ask(name: str) -> list[str]:
+        asked = {"ClusterName": cluster, "InstanceGroupNameContains": name}
+        with _readable(f"the nodes of {name}"):
+            rows = _unless_gone(
+                partial(asking.aws.pages, "sagemaker", "list_cluster_nodes", "ClusterNodeSummaries", **asked)
             )
-            return [str(row["InstanceId"]) for row in rows if row["InstanceGroupName"] == name]
+            return [str(row["InstanceId"]) for row in rows or () if row["InstanceGroupName"] == name]
 
-        nodes = asking.answer(what, ask, path=path)
+    # side by side: each page of a large group has to wait for the one before
+    answers = together(ask, [group.name for _, group in wanted])
+    for (index, group), nodes in zip(wanted, answers, strict=True):
+        path = f"hyperpod.{'restricted_' if group.is_restricted else ''}instance_groups[{index}].availability_zone_id"
+        if isinstance(nodes, NotAnswered):
+            asking.skip(f"where the nodes of {group.name} stand", nodes, path=path)
+            continue
         gone: list[str] = []
         zone_of = partial(_zone_of, asking, cluster)
-        stand = Counter(asking.each("node", zone_of, nodes or (), path=path, gone=gone))
-        if not stand or sum(stand.values()) + len(gone) < len(nodes or ()):
+        stand = Counter(asking.each("node", zone_of, nodes, path=path, gone=gone))
+        if not stand or sum(stand.values()) + len(gone) < len(nodes):
             continue
         # the zone of most, where the file pins nothing
         (first, *others) = [zone for zone, _ in stand.most_common()]

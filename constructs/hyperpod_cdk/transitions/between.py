@@ -19,8 +19,10 @@ from hyperpod_cdk.review.model import BlastRadius, Effect
 from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.review.rights.kubernetes import called
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Resource, Stack
+from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.templates.groups import CLUSTER, instance_groups
 from hyperpod_cdk.templates.values import imports, references
+from hyperpod_cdk.transitions.needs import needs
 from hyperpod_cdk.transitions.room import Room, Swap, swaps, verdict
 from hyperpod_cdk.transitions.services import CLAIM, is_view, kubernetes_objects
 
@@ -40,10 +42,14 @@ ValidatePersistentVolumeUpdate and ValidatePersistentVolumeClaimUpdate)."""
 
 @dataclass(frozen=True, kw_only=True)
 class Between:
-    """A stack in a form that no app gives it; ``says`` is in which, and why, in a sentence or two."""
+    """A stack in a form that no app gives it; ``says`` is in which, and why, in a sentence or two.
+
+    ``first`` are the stacks that are deployed before it as the app has them, since they give what this form uses.
+    """
 
     stack: Stack
     says: str
+    first: tuple[str, ...] = ()
 
 
 def without_claims(base: Assembly, head: Assembly, going: Mapping[str, str], stacks: Collection[str]) -> list[Between]:
@@ -158,6 +164,7 @@ def with_or_without_swapped(base: Assembly, head: Assembly, room: Room) -> list[
         told = verdict(room, base, swap)
         if stated is None:
             continue
+        first: tuple[str, ...] = ()
         if told.has_room is False:
             template = _alone(base, stack, swap)
             says = (
@@ -167,8 +174,8 @@ def with_or_without_swapped(base: Assembly, head: Assembly, room: Room) -> list[
                 "move from one to the other; they start again."
             )
         else:
-            beside = _beside(base, stack, stated, swap)
-            template = None if isinstance(beside, str) else beside
+            beside = _beside(base, head, swap)
+            template, first = (None, ()) if isinstance(beside, str) else beside
             doubt = (
                 f"there is room for both: {told.says}."
                 if told.has_room
@@ -183,15 +190,14 @@ def with_or_without_swapped(base: Assembly, head: Assembly, room: Room) -> list[
                 f"{swap.old_names}, so that jobs can move before a later step takes {swap.old_names} away; {doubt}"
             )
         if template is not None:
-            found.append(Between(stack=_as_of(stated, stack, template), says=says))
+            found.append(Between(stack=_as_of(stated, stack, template), says=says, first=first))
     return found
 
 
 def exchanged(before: Assembly, after: Assembly, room: Room) -> Iterator[tuple[str, str]]:
     """Give the stacks whose clusters exchange groups for others in one update, and why no step goes between."""
     for swap in swaps(before, after):
-        stack, stated = before.by_name[swap.stack], after.by_name.get(swap.stack)
-        if stated is None:
+        if swap.stack not in after.by_name:
             continue
         told = verdict(room, before, swap)
         if told.has_room is False:
@@ -201,7 +207,7 @@ def exchanged(before: Assembly, after: Assembly, room: Room) -> Iterator[tuple[s
                 "may refuse it"
             )
         else:
-            beside = _beside(before, stack, stated, swap)
+            beside = _beside(before, after, swap)
             why = beside if isinstance(beside, str) else told.says
         what = (
             f"Instance group {swap.old_names} goes and {swap.new_names} comes in one update, so that jobs cannot move"
@@ -217,8 +223,12 @@ def _alone(base: Assembly, stack: Stack, swap: Swap) -> dict[str, Any] | None:
     return _with_groups(stack, swap.cluster, gone) if is_left else None
 
 
-def _beside(base: Assembly, stack: Stack, stated: Stack, swap: Swap) -> dict[str, Any] | str:
-    """Give a stack as it stands with new groups; where these use what does not stand, or are too many, that."""
+def _beside(base: Assembly, head: Assembly, swap: Swap) -> tuple[dict[str, Any], tuple[str, ...]] | str:
+    """Give a stack as it stands with new groups, and the stacks that come before it; why there is none else.
+
+    What other stacks give to the new groups is there once these are deployed, which they are before this one anyway.
+    """
+    stack, stated = base.by_name[swap.stack], head.by_name[swap.stack]
     names = {each.name for each in swap.new}
     body = dict(stack.template["Resources"][swap.cluster])
     groups = body["Properties"].get(GROUPS[0])
@@ -229,16 +239,41 @@ def _beside(base: Assembly, stack: Stack, stated: Stack, swap: Swap) -> dict[str
     scripts = [_scripts(each) for each in groups]
     known = {*stack.template["Resources"], *stack.template.get("Parameters", {})}
     uses = {name for name, _ in references(new) if not name.startswith("AWS::")}
-    is_there = uses <= known and set(imports(stated, new)) <= base.exports.keys()
+    first = _first(base, head, stated, new) if uses <= known else None
     most = hyperpod.INSTANCE_GROUPS.maximum or 0
-    if not is_there:
+    if first is None:
         return f"{swap.new_names} needs what is not deployed yet"
     if len(groups) + len(new) > most:
         return f"a cluster has at most {most} groups"
     if any(_scripts(each) not in scripts for each in new):
         return f"the lifecycle scripts of {swap.new_names} are not uploaded yet"
     body["Properties"] = {**body["Properties"], GROUPS[0]: [*groups, *new]}
-    return {**stack.template, "Resources": {**stack.template["Resources"], swap.cluster: body}}
+    template = {**stack.template, "Resources": {**stack.template["Resources"], swap.cluster: body}}
+    if first:
+        middle = with_stacks(base, [_as_of(stated, stack, template), *(head.by_name[name] for name in first)])
+        asked = needs(base, middle, compare(base, middle))
+        if asked.held or asked.missing:
+            return f"{swap.new_names} needs what is deployed only once {swap.old_names} no more uses what goes with it"
+    return template, first
+
+
+def _first(base: Assembly, head: Assembly, stated: Stack, new: Sequence[Any]) -> tuple[str, ...] | None:
+    """Give the stacks of ``head`` that export what new groups import and is not deployed; None where none does."""
+    found: dict[str, None] = {}
+    open_ = [*imports(stated, new)]
+    while open_:
+        name = open_.pop()
+        if name in base.exports:
+            continue
+        if name not in head.exports:
+            return None
+        exporter = head.exports[name][0]
+        if exporter.name == stated.name or exporter.name not in base.by_name:
+            return None
+        if exporter.name not in found:
+            found[exporter.name] = None
+            open_ += imports(exporter)
+    return tuple(found)
 
 
 def _scripts(group: Any) -> Any:

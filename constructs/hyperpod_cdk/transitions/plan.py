@@ -161,7 +161,8 @@ def _legs(base: Assembly, head: Assembly, found: Needs, room: Room, *, forms: in
     alone = _leg(base, head, found)
     between = _betweens(base, head, alone, found, room) if forms else []
     if between:
-        middle = with_stacks(base, [each.stack for each in between])
+        before = [head.by_name[name] for each in between for name in each.first]
+        middle = with_stacks(base, [*before, *(each.stack for each in between)])
         first = _leg(base, middle, _needs(base, middle), between)
         # as the next deployment sees it, which looks from there: it may need another form
         rest = _legs(middle, head, _needs(middle, head), room, forms=forms - 1)
