@@ -214,6 +214,17 @@ def test_stacks_of_one_name_in_several_places(tmp_path: Path) -> None:
     assert len(found.by_name) == 3
 
 
+def test_json_as_deep_as_templates_may_be() -> None:
+    deep = f'{{"Resources": {{"A": {{"Type": "T", "Properties": {{"P": {"[" * 190}{"]" * 190}}}}}}}}}'
+    assert list(parse_template(deep, "t")["Resources"]) == ["A"]
+
+
+def test_a_loop_is_found_however_it_is_written() -> None:
+    loop = '{"Resources": {"Fn::ForEach::A": ["X", ["a", "b"], {"B${X}": {"Type": "AWS::S3::Bucket"}}]}}'
+    for text in (loop, loop.replace("Fn::", "Fn\\u003a\\u003a")):
+        assert list(parse_template(text, "t")["Resources"]) == ["Ba", "Bb"]
+
+
 def test_a_folder_without_manifest(tmp_path: Path) -> None:
     assert refusal(read_assembly, tmp_path / "x") == (
         f"{tmp_path / 'x'}: no such folder; want a cloud assembly as 'cdk synth --output' writes it"
@@ -329,9 +340,14 @@ def test_yaml_with_short_forms() -> None:
         ),
         (f"a: {'[' * 1000}", "t: nested too deeply for a template"),
         (f'{{"a": {"[" * 100_000}', "t: nested too deeply for a template"),
+        (f'{{"a": {"[" * 200}{"]" * 200}}}', "t: nested too deeply for a template"),
         *(
             (written, "t: not a template: a number in it is infinite, none, or of too many digits")
-            for written in ('{"a": NaN}', '{"a": 1e999}', f'{{"a": [{"9" * 400}]}}', "a: .inf")
+            for written in (
+                *('{"a": NaN}', '{"a": -Infinity}', '{"a": 1e999}', f'{{"a": [{"9" * 400}]}}', "a: .inf"),
+                # more digits than Python makes a number of
+                f'{{"a": {"9" * 6000}}}',
+            )
         ),
         ("a: &a [*a]", "t: not a template: an alias stands inside of what it stands for"),
         (

@@ -17,7 +17,7 @@ import yaml
 
 from hyperpod_cdk.file_reading import NoFileError, TooLargeError, read_bytes
 from hyperpod_cdk.templates import deployment
-from hyperpod_cdk.templates.loops import TooManyError, expanded
+from hyperpod_cdk.templates.loops import LOOP, TooManyError, expanded
 from hyperpod_cdk.templates.values import export_name, holds, imported
 from hyperpod_cdk.yaml_reading import ShallowLoader, values_with_aliases
 
@@ -38,6 +38,9 @@ MOST_VALUES = 1_000_000
 """As many values fit into no template, but YAML's aliases say as many in a few lines."""
 
 _LONGEST_KEY = 200
+
+_MOST_DIGITS = 308
+_NO_NUMBER = "not a template: a number in it is infinite, none, or of too many digits"
 _TEXT = "tag:yaml.org,2002:str"
 _TAGS_OF_PLAIN_KEYS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "null"))
 _NEEDED = {STACK: "templateFile", NESTED: "directoryName"}
@@ -299,11 +302,11 @@ def read_template(file: Path, *, region: str = "", account: str = "") -> Assembl
 
 def parse_template(text: str, where: str) -> dict[str, Any]:
     """Parse a template's text; ``where`` is its name in messages. Raises AssemblyError."""
+    is_json = text.lstrip().startswith("{")
     try:
-        if text.lstrip().startswith("{"):
-            document = json.loads(text, object_pairs_hook=_once)
-        else:
-            document = yaml.load(text, Loader=_TemplateLoader)  # noqa: S506 - a SafeLoader with CloudFormation's tags
+        document = _json_of(text) if is_json else yaml.load(text, Loader=_TemplateLoader)  # noqa: S506 - a SafeLoader
+    except _NumberError:
+        raise AssemblyError(f"{where}: {_NO_NUMBER}") from None
     except _TwiceError as twice:
         raise AssemblyError(f"{where}{f':{twice.line}' if twice.line else ''}: {twice}") from None
     except json.JSONDecodeError as error:
@@ -318,11 +321,52 @@ def parse_template(text: str, where: str) -> dict[str, Any]:
         raise AssemblyError(f"{where}: not YAML: a value is not what its tag says") from None
     except RecursionError:
         raise AssemblyError(f"{where}: nested too deeply for a template") from None
-    _refuse_endless(document, where)
-    if isinstance(document, dict):
+    if not is_json:
+        _refuse_endless(document, where)
+    elif _is_deep(document):
+        raise AssemblyError(f"{where}: nested too deeply for a template")
+    # an escape may write what stands in no text
+    if isinstance(document, dict) and (not is_json or LOOP in text or "\\u" in text):
         document = with_loops(document, where)
     _refuse_no_template(document, where)
     return dict(document)
+
+
+def _json_of(text: str) -> Any:
+    """Parse JSON, in which no alias is and every number is looked at as it is read."""
+    return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_fraction, parse_int=_whole)
+
+
+class _NumberError(Exception):
+    """A number that cannot be compared with another one: JSON's are decimal, and no property needs 308 digits."""
+
+
+def _no_number(text: str) -> float:
+    raise _NumberError(text)
+
+
+def _fraction(text: str) -> float:
+    found = float(text)
+    return found if math.isfinite(found) else _no_number(text)
+
+
+def _whole(text: str) -> int:
+    return int(text) if len(text) <= _MOST_DIGITS else int(_no_number(text))
+
+
+def _is_deep(document: Any) -> bool:
+    """Whether values stand deeper in one another than anybody reads."""
+    level: list[Any] = [document]
+    for _ in range(MOST_DEPTH):
+        level = [
+            each
+            for item in level
+            for each in (item.values() if isinstance(item, dict) else item)
+            if isinstance(each, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _refuse_no_template(document: Any, where: str) -> None:
@@ -563,7 +607,7 @@ def _refuse_endless(document: object, where: str) -> None:
     if total > MOST_VALUES:
         raise AssemblyError(f"{where}: not a template: its aliases stand for more than {MOST_VALUES:,} values")
     if not _is_finite(document):
-        raise AssemblyError(f"{where}: not a template: a number in it is infinite, none, or of too many digits")
+        raise AssemblyError(f"{where}: {_NO_NUMBER}")
 
 
 def _is_finite(document: object) -> bool:

@@ -67,7 +67,11 @@ class Uses:
             if function == "Fn::If":
                 for branch in self._branches(stack, value[function]):
                     yield from self._found(stack, branch, steps)
-            elif function == "Ref" or function.startswith("Fn::"):
+            elif function == "Ref":
+                # most references are this, and whatever else stands in one is no resource
+                if isinstance(name := value["Ref"], str) and name in stack.resources:
+                    yield steps, Reference(stack.name, name)
+            elif function.startswith("Fn::"):
                 for found in self._referred(stack, value):
                     yield steps, found
             else:
