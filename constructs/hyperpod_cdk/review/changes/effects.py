@@ -52,6 +52,8 @@ GRAVEST_FIRST: Final = (
     Effect.ADDED,
 )
 _SILENT: Final = "its schema lets CloudFormation update it, and what the service then does is not in this table"
+_ITEM: Final = "item"
+"""The circumstance that a whole item of a list comes or goes, of which no row speaks."""
 _PAGE: Final = "the type's page in CloudFormation's reference says Replacement"
 _RANK: Final = {effect: rank for rank, effect in enumerate(GRAVEST_FIRST)}
 
@@ -96,6 +98,8 @@ def judge(
     if _is_of_macro(change):
         return Judged(Effect.UNKNOWN, "a macro writes it during the deployment, and what it writes is not known", MACRO)
     also = circumstances | _also(base, head, resource_type, change)
+    if change.steps[-1].startswith("[") and MISSING in (change.before, change.after):
+        also |= {_ITEM}
     if PRUNED in also and not updates.loses_objects(change.before, change.after):
         also -= {PRUNED}
     return _judge(resource_type, change.schema_path, change.before, change.after, also)
@@ -394,7 +398,8 @@ def _judge(  # noqa: PLR0917 - what changes, then of what it is a part
     row = updates.update(resource_type, path, old, new, also, at)
     if rule is not None and rule.is_create_only(path) and (row is None or Effect(row.effect) is not Effect.REFUSED):
         return Judged(Effect.REPLACED, "CloudFormation cannot change it in place", SCHEMA)
-    documented = rule.documented_at(path, at) if rule is not None else ()
+    # an item that comes or goes has none of its properties changed; what is left out with all around it has
+    documented = rule.documented_at(path, at if _ITEM in also else len(path)) if rule is not None else ()
     if documented and (row is None or (len(row.path) < len(documented) and Effect(row.effect) is not Effect.REFUSED)):
         unsure = " (its schema: under a condition that it does not state)" if rule and rule.is_conditional(path) else ""
         return Judged(Effect.REPLACED, f"{_PAGE}{unsure}", create_only.SPECIFICATION)
