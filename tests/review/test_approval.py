@@ -394,6 +394,14 @@ def test_the_first_line_does_not_claim_what_an_exception_answers(effect: Effect,
     assert found.approval.startswith(f"Needs nobody's approval, because {claims}")
 
 
+def test_the_first_line_lets_no_exception_hide_that_the_service_refuses() -> None:
+    rules = ReviewRules(exceptions=(exception(kind="refusal", resource="dev-x / It", sentence="*"),))
+    found = judged(resource(Effect.REFUSED), rules=rules, on=DAY)
+    assert (len(found.needs_approval), len(found.excepted), found.is_wrong) == (0, 1, True)
+    assert found.approval == ("Fails, and nobody can approve that: The service refuses what is asked of 1 IAM role.")
+    assert judged(resource(Effect.REFUSED)).approval == "Needs approval by a person: 1 refusal by the service."
+
+
 def test_the_first_line_claims_no_lost_access_or_known_cost() -> None:
     rules = ReviewRules(exceptions=(exception(),))
     cost = Cost(region="us-east-1", prices_as_of="2026-01-01", is_lower_bound=True)

@@ -23,6 +23,7 @@ from hyperpod_cdk.review.model import (
     Policy,
     PropertyEffect,
     Reason,
+    ReasonKind,
     ResourceEffect,
     Verdict,
 )
@@ -76,7 +77,7 @@ def verdict(
             asked,
             excepted,
             changes=level is not Level.NONE or bool(reasons),
-            wrong=wrong,
+            wrong=[*wrong, *_refused_without_asking(radius, asked)],
             rules=rules,
             costs_are_known=not cost.unpriced and not cost.is_lower_bound,
         ),
@@ -155,6 +156,14 @@ def _wrong(radius: BlastRadius, fabric: Fabric, policy: Policy) -> list[str]:
     if errors:
         said.append(f"The policy finds {count(errors, 'error')}.")
     return said
+
+
+def _refused_without_asking(radius: BlastRadius, asked: Sequence[Reason]) -> list[str]:
+    """Say what the service refuses as a whole where an exception answers it: nobody is asked, and it fails anyhow."""
+    refused = [each for each in radius.resources if each.effect is Effect.REFUSED]
+    if not refused or any(each.kind is ReasonKind.REFUSAL for each in asked):
+        return []
+    return [f"The service refuses what is asked of {_named(refused)}."]
 
 
 def _is_refused_in_part(each: ResourceEffect) -> bool:
