@@ -463,7 +463,7 @@ class Notifications(Construct):
             "FunctionFails",
             name="notifications",
             says="nobody may be told of what happens to it: the function that tells fails, or stands still",
-            look=f"aws logs tail {self._log_group_name(function)} --since 1h",
+            look=f"aws logs tail {self._log_group_name(function)} --since 1h --region {self._region}",
             namespace="AWS/Lambda",
             metric_name="Errors",
             dimensions=[cloudwatch.CfnAlarm.DimensionProperty(name="FunctionName", value=function.ref)],
