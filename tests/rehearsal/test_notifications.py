@@ -150,7 +150,7 @@ def test_planted_events_arrive_in_a_subscribed_queue(assemblies: Path, tmp_path:
             assert [each["Maximum"] for each in data] == [pytest.approx(share)]
 
         # as docs/day-two.md tests the delivery
-        told = {"AlarmName": f"{NAME}-hyperpod-events", "StateReason": "a test"}
-        life.aws.client("cloudwatch").set_alarm_state(**told, StateValue="ALARM")
+        name = f"{NAME}-hyperpod-events"
+        life.aws.client("cloudwatch").set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="a test")
         (message,) = arrived(life, queue)
-        assert json.loads(message["Message"])["AlarmName"] == told["AlarmName"]
+        assert json.loads(message["Message"])["AlarmName"] == name

@@ -131,11 +131,10 @@ def _read_network(node: Node, draft: Draft) -> None:
     is_closed = _is_on(node, "closed_network", default=False)
     cidr, vpc_id = node.text("vpc_cidr"), node.text("existing_vpc_id")
     has_subnets = _is_on(node, "create_private_subnet_module", default=True)
-    subnets = [
-        (each, "existing_private_subnet_ids", n) for n, each in enumerate(node.texts("existing_private_subnet_ids"))
-    ]
+    of_list = "existing_private_subnet_ids"
+    subnets = [(each, node.place(of_list, index)) for index, each in enumerate(node.texts(of_list))]
     if older := node.text("existing_private_subnet_id"):
-        subnets.append((older, "existing_private_subnet_id"))
+        subnets.append((older, node.place("existing_private_subnet_id")))
     has_group = _is_on(node, "create_security_group_module", default=True)
     group = node.text("existing_security_group_id")
     for_eks = [] if _is_on(node, "create_eks_subnets", default=True) else node.texts("existing_eks_subnet_ids")
@@ -156,8 +155,8 @@ def _read_network(node: Node, draft: Draft) -> None:
             )
         return
     draft.network["existing"] = {"vpc_id": vpc_id, "control_plane_subnet_ids": for_eks}
-    for each, *place in subnets:
-        draft.subnet(each, node.place(*place))
+    for each, at in subnets:
+        draft.subnet(each, at)
     if has_subnets:
         draft.log.note(
             "missing",
