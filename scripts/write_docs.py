@@ -16,6 +16,7 @@ from typing import Any
 import cfnlint
 import yaml
 
+from hyperpod_cdk._cli.answers import preflight_schema_text, validation_schema_text
 from hyperpod_cdk.catalog import create_only, updates
 from hyperpod_cdk.checks.model import REGISTER, Check
 from hyperpod_cdk.checks.policy import VERBS, actions_of, calls_of, policy, policy_of
@@ -106,6 +107,8 @@ def main() -> int:
         "schemas/review-report.schema.json": report_schema_text(),
         "schemas/attachment.schema.json": attachment_schema_text(),
         "schemas/drift.schema.json": drift_schema_text(),
+        "schemas/preflight.schema.json": preflight_schema_text(),
+        "schemas/validate.schema.json": validation_schema_text(),
         "schemas/fleet.schema.json": fleet_schema_text(),
         "schemas/fleet-report.schema.json": fleet_report_schema_text(),
         "schemas/teams-cost.schema.json": teams_cost_schema_text(),

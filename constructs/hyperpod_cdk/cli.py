@@ -223,12 +223,14 @@ class Page(StrEnum):
     NODES = "nodes"
     OBSERVATION = "observation"
     PLAN = "plan"
+    PREFLIGHT = "preflight"
     RECOVERY = "recovery"
     REVIEW = "review"
     REVIEW_REPORT = "review-report"
     STATUS = "status"
     TEAMS_COST = "teams-cost"
     UPGRADE = "upgrade"
+    VALIDATE = "validate"
 
 
 @app.command()
@@ -273,12 +275,14 @@ _SCHEMAS = {
     Page.NODES: ("living.pages", "nodes_schema_text"),
     Page.OBSERVATION: ("living.observing.pages", "schema_text"),
     Page.PLAN: ("transitions.pages", "plan_schema_text"),
+    Page.PREFLIGHT: ("_cli.answers", "preflight_schema_text"),
     Page.RECOVERY: ("transitions.pages", "recovery_schema_text"),
     Page.REVIEW: ("review.review_file", "rules_schema_text"),
     Page.REVIEW_REPORT: ("review.pages.schema", "report_schema_text"),
     Page.STATUS: ("living.pages", "status_schema_text"),
     Page.TEAMS_COST: ("fleet.pages", "teams_schema_text"),
     Page.UPGRADE: ("transitions.pages", "upgrade_schema_text"),
+    Page.VALIDATE: ("_cli.answers", "validation_schema_text"),
 }
 """Module and function that give each schema: building the models takes most of the time."""
 

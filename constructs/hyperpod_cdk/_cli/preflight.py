@@ -63,7 +63,7 @@ def print_report(report: Report, asked: dict[str, Any], *, output: Format, verbo
                 "file": report.loaded.file,
                 "counts": {status.value: count for status, count in report.counts().items()},
                 "checks": [result.as_dict() for result in report.results],
-                "aws": asked,
+                "aws": asked or {"calls": 0, "depth": 0},
             }
         )
         return

@@ -142,9 +142,7 @@ class Result:
             "status": self.status.value,
             "findings": [finding.as_dict() for finding in self.findings],
             "skipped": [each.as_dict() for each in self.skipped],
-            "details": [
-                {"text": each.text, **({"data": dict(each.data)} if each.data else {})} for each in self.details
-            ],
+            "details": [{"text": each.text, "data": dict(each.data)} for each in self.details],
         }
 
 
