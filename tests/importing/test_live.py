@@ -181,6 +181,33 @@ def test_what_goes_after_it_was_listed_is_not_there(name: str, tmp_path: Path) -
     assert ("zone" in text) == ("zone" in whole)
 
 
+def test_nodes_of_many_groups_are_read_side_by_side(tmp_path: Path) -> None:
+    """Each page of a group waits for the one before, and no group for another."""
+
+    def depth(number: int) -> int:
+        cluster = there.cluster()
+        names = [f"g{each}" for each in range(number)]
+        free = {key: value for key, value in cluster["InstanceGroups"][1].items() if key != "OverrideVpcConfig"}
+        cluster["InstanceGroups"] = [{**free, "InstanceGroupName": name} for name in names]
+
+        def pages(params: Any) -> dict[str, Any]:
+            name, page = params["InstanceGroupNameContains"], int(params.get("NextToken", 0))
+            more = {"NextToken": str(page + 1)} if page < 3 else {}
+            node = {"InstanceGroupName": name, "InstanceId": f"i-{name}-{page}", "InstanceType": "ml.m5.2xlarge"}
+            row = {**node, "LaunchTime": datetime(2026, 11, 1, tzinfo=UTC), "InstanceStatus": {"Status": "Running"}}
+            return {"ClusterNodeSummaries": [row], **more}
+
+        answers = {"sagemaker_DescribeCluster": cluster, "sagemaker_ListClusterNodes": pages}
+        aws, _ = there.asked(**NO_STORAGE, **answers, sagemaker_DescribeClusterNode=_NODE_THERE)
+        to = Place(target=tmp_path / "lab.yaml", root=PROJECT, schema=None)
+        _, text = imported_living(aws, "ml-cluster", Known(name="lab"), to=to)
+        assert text.count("availability_zone_id: use1-az4") == number
+        return aws.depth
+
+    # a node of each group is asked about once the group was read
+    assert depth(4) - depth(1) <= 3
+
+
 def test_half_an_account(tmp_path: Path) -> None:
     """Nothing but the cluster itself may be read: every gap is named, nothing is invented, and it never is clean."""
     denied = {call.replace(":", "_"): there.DENIED for call in READS}
