@@ -101,7 +101,7 @@ def run(project: Path, case_of: Any, run_check: Any, fake_aws: FakeAws, cluster:
             "existing": {key: value for key, value in changed.items() if value is not None},
         }
         kept = {key: value for key, value in data.items() if value is not None}
-        result: Result = run_check(check, case_of(yaml.safe_dump(kept, sort_keys=False)), fake_aws)
+        result: Result = run_check(check, case_of(yaml.dump(kept, Dumper=yaml.CSafeDumper, sort_keys=False)), fake_aws)
         return result
 
     assert cluster is fake_aws.answers

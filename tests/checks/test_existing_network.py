@@ -122,7 +122,7 @@ def run(project: Path, case_of: Any, run_check: Any, fake_aws: FakeAws, network:
             del data["network"]["existing"]["security_group_id"]
         if not eks:
             data["eks"] = {"kubernetes_version": "1.34"}
-        result: Result = run_check(check, case_of(yaml.safe_dump(data, sort_keys=False)), fake_aws)
+        result: Result = run_check(check, case_of(yaml.dump(data, Dumper=yaml.CSafeDumper, sort_keys=False)), fake_aws)
         return result
 
     assert network is fake_aws.answers

@@ -16,8 +16,13 @@ HERE = cdk.Environment(account="111122223333", region="us-east-1")
 
 
 def app() -> cdk.App:
-    """An app without CDK's own, slow validation; it knows the hashes of its assets, and copies none of them."""
-    return cdk.App(builtin_cloud_formation_validation=False, context={"aws:cdk:disable-asset-staging": True})
+    """An app without CDK's own, slow validation and what the CDK CLI reads beside templates; it copies no asset."""
+    return cdk.App(
+        analytics_reporting=False,
+        builtin_cloud_formation_validation=False,
+        tree_metadata=False,
+        context={"aws:cdk:disable-asset-staging": True, "aws:cdk:disable-stack-trace": True},
+    )
 
 
 def stack(name: str = "test", scope: cdk.App | None = None) -> cdk.Stack:

@@ -34,6 +34,8 @@ class Network:
     context: Context
     _subnets: dict[str, dict[str, Any] | None] = field(default_factory=dict)
     _groups: dict[str, dict[str, Any] | None] = field(default_factory=dict)
+    _tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    _endpoints: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def subnet(self, subnet_id: str) -> dict[str, Any] | None:
         """The subnet as DescribeSubnets gives it, None where there is none."""
@@ -51,7 +53,12 @@ class Network:
 
     def routes(self, subnet: Mapping[str, Any]) -> tuple[str | None, list[dict[str, Any]]]:
         """The subnet's route table id and its routes; the VPC's main table where the subnet has none of its own."""
-        tables = self._describe("describe_route_tables", "RouteTables", Filters=_filter("vpc-id", subnet["VpcId"]))
+        vpc_id = subnet["VpcId"]
+        if vpc_id not in self._tables:
+            self._tables[vpc_id] = self._describe(
+                "describe_route_tables", "RouteTables", Filters=_filter("vpc-id", vpc_id)
+            )
+        tables = self._tables[vpc_id]
         own = [table for table in tables if subnet["SubnetId"] in _associated(table)]
         main = [table for table in tables if any(link.get("Main") for link in table.get("Associations", []))]
         chosen = next(iter([*own, *main]), None)
@@ -59,8 +66,12 @@ class Network:
 
     def endpoints(self, vpc_id: str) -> list[dict[str, Any]]:
         """The VPC's endpoints; one that was deleted is listed for a while, but serves nobody."""
-        found = self._describe("describe_vpc_endpoints", "VpcEndpoints", Filters=_filter("vpc-id", vpc_id))
-        return [endpoint for endpoint in found if endpoint.get("State", "").lower() not in {"deleting", "deleted"}]
+        if vpc_id not in self._endpoints:
+            found = self._describe("describe_vpc_endpoints", "VpcEndpoints", Filters=_filter("vpc-id", vpc_id))
+            self._endpoints[vpc_id] = [
+                endpoint for endpoint in found if endpoint.get("State", "").lower() not in {"deleting", "deleted"}
+            ]
+        return self._endpoints[vpc_id]
 
     def is_public(self, subnet: Mapping[str, Any]) -> bool:
         """Whether a route leads to an internet gateway."""

@@ -180,12 +180,12 @@ def launch_problem(context: Context, request: Spec, group: Spec, taken: Mapping[
     """
     if group["InstanceCount"] == 0 or not _launches_now(context, group):
         return None
-    network = Network(context)
+    network, role = Network(context), find_role(context, group["ExecutionRole"])
     subnets = placement(context, network, request, group)
     before: tuple[Callable[[], str | None], ...] = (
         lambda: _capacity_problem(group, subnets),
         lambda: _address_problem(group, subnets, taken),
-        lambda: _permission_problem(context, group),
+        lambda: _permission_problem(role, group),
     )
     message = next((problem for check in before if (problem := check())), None)
     if message:
@@ -197,7 +197,7 @@ def launch_problem(context: Context, request: Spec, group: Spec, taken: Mapping[
     message = next((problem for check in booting if (problem := check())), None)
     if message:
         return LaunchProblem(message, has_instance=True)
-    message = _script_problem(context, group)
+    message = _script_problem(context, role, group)
     return LaunchProblem(message, has_instance=True, is_script=True) if message else None
 
 
@@ -703,27 +703,25 @@ def _efa_problem(network: Network, request: Spec, group: Spec) -> str | None:
     )
 
 
-def _permission_problem(context: Context, group: Spec) -> str | None:
-    role = _role(context, group)
+def _permission_problem(role: Role | None, group: Spec) -> str | None:
     missing = [action for action in NODE_ACTIONS if not role.allows(action)] if role else []
     if not missing:
         return None
     return f"The role {group['ExecutionRole']} is not authorized to perform: {', '.join(missing)}"
 
 
-def _script_problem(context: Context, group: Spec) -> str | None:
+def _script_problem(context: Context, role: Role | None, group: Spec) -> str | None:
     config = group.get("LifeCycleConfig") or {}
     script = config.get("OnCreate") or config.get("OnInitComplete")
     if not config.get("SourceS3Uri") or not script:
         return None
     bucket, _, prefix = config["SourceS3Uri"].removeprefix("s3://").partition("/")
     key = "/".join(part for part in (prefix.strip("/"), script) if part)
-    cause = _script_cause(context, group, bucket, key)
+    cause = _script_cause(context, role, group, bucket, key)
     return f"{LIFECYCLE_TEXT} Rehearsal: {cause}." if cause else None
 
 
-def _script_cause(context: Context, group: Spec, bucket: str, key: str) -> str | None:
-    role = _role(context, group)
+def _script_cause(context: Context, role: Role | None, group: Spec, bucket: str, key: str) -> str | None:
     for action, resource in (("s3:ListBucket", bucket), ("s3:GetObject", f"{bucket}/{key}")):
         if role and not role.allows(action, f"arn:{context.partition}:s3:::{resource}"):
             return f"the role {group['ExecutionRole']} is not authorized to perform {action} on {resource}"
@@ -734,10 +732,6 @@ def _script_cause(context: Context, group: Spec, bucket: str, key: str) -> str |
     if not body.startswith(b"#!"):
         return f"s3://{bucket}/{key} does not begin with #!"
     return f"s3://{bucket}/{key} has Windows line ends (CRLF)" if b"\r\n" in body else None
-
-
-def _role(context: Context, group: Spec) -> Role | None:
-    return find_role(context, group["ExecutionRole"])
 
 
 def _validation(message: str) -> ServiceError:
