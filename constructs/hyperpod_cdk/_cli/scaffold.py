@@ -94,10 +94,13 @@ def checked_text(answers: Answers, root: Path, *, text: str | None = None) -> st
         if not answers.zones and any(each.path == "region" for each in errors):
             # which zones there are follows from the region
             errors = [each for each in errors if not each.path.startswith("network.")]
-        said = (f"{_shown_place(each.path)}: {each.message}" for each in errors)
-        raise ScaffoldError("\n".join(said)) from error
+        said = "\n".join(f"{_shown_place(each.path)}: {each.message}" for each in errors)
+        # there is no file to set it in
+        raise ScaffoldError(_SET.sub(r"give --\1 ", said)) from error
     return text
 
+
+_SET = re.compile(r"\bset (account|region): ")
 
 _OPTIONS = (
     (re.compile(r"account"), "--account"),
