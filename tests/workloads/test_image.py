@@ -311,8 +311,14 @@ def test_what_the_table_does_not_have_is_refused(options: dict[str, Any], messag
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["ml.trn1.32xlarge"], "must be types with NVIDIA GPUs, got ml.trn1.32xlarge; AWS's own images are for Neuron"),
-        (["ml.m5.2xlarge"], "must be types with NVIDIA GPUs, got ml.m5.2xlarge; AWS's own images are for Neuron"),
+        (
+            ["ml.trn1.32xlarge"],
+            "the group must be of types with NVIDIA GPUs, got ml.trn1.32xlarge; AWS's own images are for Neuron",
+        ),
+        (
+            ["ml.m5.2xlarge"],
+            "the group must be of types with NVIDIA GPUs, got ml.m5.2xlarge; name a group that has GPUs",
+        ),
         (["ml.p5.48xlarge", "ml.p6e-gb200.36xlarge"], "must be types of one architecture, got arm64 and x86_64"),
         ([], "must be types of one architecture, got no type"),
     ],

@@ -174,7 +174,7 @@ def test_files_that_cannot_be_read(lab: LoadedEnvironment, tmp_path: Path, monke
     (tmp_path / "large.yaml").write_bytes(b"#" * 1_000_001)
     (tmp_path / "good.yaml").write_bytes(b"\xef\xbb\xbf" + TEXT.encode())
     assert lines(lab, Path("none.yaml")) == [
-        "none.yaml: is not there; write it, or name another; a test of a group needs none"
+        "none.yaml: is not there; write it, or name another; 'job render --group GROUP --kind nccl' needs none"
     ]
     assert lines(lab, Path("folder")) == ["folder: is a folder; name the file itself"]
     assert lines(lab, Path("bytes.yaml")) == ["bytes.yaml:2: is not UTF-8 text: byte 0xff; save it as UTF-8"]

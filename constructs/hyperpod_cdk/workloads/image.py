@@ -123,7 +123,8 @@ def render_for(
     """
     for row in rows:
         if not row.is_nvidia:
-            raise ValueError(f"must be types with NVIDIA GPUs, got {row.name}; AWS's own images are for Neuron")
+            fix = "AWS's own images are for Neuron" if row.accelerator_kind else "name a group that has GPUs"
+            raise ValueError(f"the group must be of types with NVIDIA GPUs, got {row.name}; {fix}")
     architectures = sorted({row.architecture for row in rows})
     if len(architectures) != 1:
         raise ValueError(f"must be types of one architecture, got {' and '.join(architectures) or 'no type'}")

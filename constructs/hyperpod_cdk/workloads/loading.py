@@ -21,7 +21,7 @@ WORDING = Wording(
     a_file="a job file",
     example="kind: nccl",
     when_empty="write at least kind and group, and for training name, image and command",
-    when_missing="write it, or name another; a test of a group needs none",
+    when_missing="write it, or name another; 'job render --group GROUP --kind nccl' needs none",
 )
 
 _IN_MEASURE = {
