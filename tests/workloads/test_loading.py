@@ -124,7 +124,7 @@ def test_an_option_wins_over_the_file_and_has_no_line(lab: LoadedEnvironment) ->
 def test_an_option_mends_what_is_wrong_in_the_file(lab: LoadedEnvironment) -> None:
     text = TEXT.replace("nodes: 2", 'nodes: "two"')
     assert lines(lab, FILE, text) == [
-        'jobs/llama.yaml:5 nodes: must be a whole number, got "two"; write nodes: 2',
+        'jobs/llama.yaml:5 nodes: must be a whole number, got "two"; write digits, such as nodes: 2',
     ]
     assert load_job(FILE, environment=lab, overrides={"nodes": 2}, text=text).job.nodes == 2
 
