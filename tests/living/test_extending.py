@@ -329,6 +329,23 @@ def test_what_changes_between_showing_and_buying_buys_nothing(run: Runs, then: d
     assert problem.startswith(said)
 
 
+@pytest.mark.parametrize(("fee", "told"), [(None, "no fee"), ("on request", "on request"), ("NaN", "NaN")])
+def test_what_has_no_price_is_not_bought(run: Runs, fee: str | None, told: str) -> None:
+    def offers(params: Mapping[str, Any]) -> dict[str, Any]:
+        found = _offers(params)
+        for row in found["TrainingPlanExtensionOfferings"]:
+            del row["UpfrontFee"]
+            row.update({"UpfrontFee": fee} if fee else {})
+        return found
+
+    aws = script(SearchTrainingPlanOfferings=offers)
+    done = run("--buy", "tpeo-7", "--confirm", "h100-april", aws=aws)
+    assert (done.exit_code, run.bought) == (1, [])
+    *_, verdict, problem = done.stdout.splitlines()
+    assert verdict == "dev: h100-april is not extended: nothing was bought."
+    assert problem == f"what it costs is not known: AWS tells {told}"
+
+
 def test_an_extension_that_failed_is_no_purchase(run: Runs) -> None:
     aws = script(DescribeTrainingPlanExtensionHistory=_history({**BOUGHT, "Status": "Failed"}))
     done = run("--buy", "tpeo-7", "--confirm", "h100-april", aws=aws)

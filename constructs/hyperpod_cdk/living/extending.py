@@ -271,11 +271,17 @@ def _why_not(aws: Api, plan: PlanToExtend, offer: str) -> tuple[str, Extended | 
     now = next((row for row in offers if _id(row) == offer), None)
     if now is None or wanted is None:
         return "it is not on offer any more", None
-    fee, currency = str(now.get("UpfrontFee", "")), str(now.get("CurrencyCode", ""))
+    return _not_at_this_price(wanted, str(now.get("UpfrontFee", "")), str(now.get("CurrencyCode", ""))), None
+
+
+def _not_at_this_price(wanted: Extension, fee: str, currency: str) -> str:
+    """Say why nobody knows for how much it would be bought; empty where it costs what was shown."""
     if (fee, currency) != (wanted.fee, wanted.currency):
         was = f"{wanted.fee or 'unknown'} {wanted.currency}".strip()
-        return f"it costs {fee or 'an unknown amount'} {currency} now, and was shown for {was}".replace("  ", " "), None
-    return "", None
+        return f"it costs {fee or 'an unknown amount'} {currency} now, and was shown for {was}".replace("  ", " ")
+    if price_per_accelerator_hour(fee, accelerators=1, hours=Decimal(1)) is None:
+        return f"what it costs is not known: AWS tells {fee or 'no fee'}"
+    return ""
 
 
 def _not_bought(found: Extensions, plan: PlanToExtend, offer: str, problem: str) -> Extensions:
