@@ -420,7 +420,7 @@ def _owner(aws: Api, each: Taken) -> str | None:
     try:
         rows = aws.call("cloudformation", "describe_stack_resources", PhysicalResourceId=each.id)["StackResources"]
     except Refused as refused:
-        if refused.code == "ValidationError":
+        if _is_no_stack(refused):
             return None
         raise
     return next((str(row["StackName"]) for row in rows if row["ResourceStatus"] != "DELETE_SKIPPED"), None)
