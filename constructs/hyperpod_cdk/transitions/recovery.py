@@ -274,7 +274,8 @@ class _Reading:
         """
         name = str(described["StackName"])
         template = self.found.base.by_name[name].resources if name in self.found.base.by_name else {}
-        kept, goes = [], []
+        kept: list[str] = []
+        goes: list[str] = []
         for logical_id, kind, physical in self._listed(described):
             known = template.get(logical_id)
             is_kept = known is not None and known.type == kind and known.is_kept_on_delete
