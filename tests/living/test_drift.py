@@ -390,6 +390,17 @@ def test_a_stack_in_between_is_skipped(status: str) -> None:
     assert skipped.reason == f"it is {status}: what it has need not be what its template says"
 
 
+def test_a_stack_without_a_template_is_skipped() -> None:
+    """It may hold what an import has brought into it, and could not take back."""
+    account = Account(statuses={"dev-platform": "IMPORT_ROLLBACK_FAILED"})
+    account.deployed["dev-platform"] = {}
+    found = account.drift()
+    assert (found.passed, found.differences) == (None, ())
+    assert [(each.what, each.reason) for each in found.skipped] == [
+        ("dev-platform", "it is IMPORT_ROLLBACK_FAILED, and CloudFormation tells no template of it")
+    ]
+
+
 def test_nothing_is_deployed() -> None:
     account = Account(deployed={})
     found = account.drift()

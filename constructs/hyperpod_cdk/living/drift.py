@@ -91,6 +91,10 @@ def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
         Unread(what=stack, reason=f"it is {living.statuses.get(stack)}: what it has need not be what its template says")
         for stack in dict.fromkeys(each.stack for each in compared if each not in settled)
     ]
+    skipped += [
+        Unread(what=stack, reason=f"it is {living.statuses[stack]}, and CloudFormation tells no template of it")
+        for stack in sorted(living.untold)
+    ]
     counted: Counter[str] = Counter()
     for resource, answer in zip(settled, answers, strict=True):
         if isinstance(answer, NotAnswered):

@@ -55,13 +55,15 @@ Attributes = Mapping[tuple[str, str, str], str]
 class Living:
     """What is deployed and the head, references to what stands replaced by its IDs; ``ids`` are those.
 
-    ``statuses`` are those of the stacks that are there.
+    ``statuses`` are those of the stacks that are there, ``untold`` the names of those of which CloudFormation tells no
+    template.
     """
 
     deployed: Assembly
     head: Assembly
     ids: Ids
     statuses: Mapping[str, str]
+    untold: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
 
 
@@ -91,6 +93,7 @@ def read_living(aws: Api, head: Assembly) -> Living:
         head=grounded(found.head, ids, found.arns, attributes),
         ids=ids,
         statuses=found.statuses,
+        untold=found.untold,
         notes=found.notes,
     )
 
