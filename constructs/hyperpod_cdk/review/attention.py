@@ -442,7 +442,7 @@ def _of_resource(each: ResourceEffect) -> Iterator[Attention]:
     if updates.is_foreign(each.type) and each.effect in (Effect.ADDED, Effect.IN_PLACE):
         said = "Foreign code creates it: no template shows what it does in the account."
         yield Attention(effect=Effect.UNKNOWN, resource=resource, message=said, causes=each.causes)
-    if each.effect is Effect.ADDED and each.type.startswith("AWS::") and create_only.update_rule(each.type) is None:
+    elif each.effect is Effect.ADDED and each.type.startswith("AWS::") and create_only.update_rule(each.type) is None:
         said = f"No schema of {create_only.SCHEMAS_AS_OF.isoformat()} has such a type: what it makes is not known."
         yield Attention(effect=Effect.UNKNOWN, resource=resource, message=said, causes=each.causes)
     if counted_as(each) in _GRAVE and all(rank(change.effect) > rank(each.effect) for change in told):
