@@ -12,17 +12,13 @@ import aws_cdk as cdk
 import cloudformation_validate as engine
 from aws_cdk.assertions import Template
 
+_LEAN = {"aws:cdk:disable-asset-staging": True, "aws:cdk:disable-stack-trace": True}
 HERE = cdk.Environment(account="111122223333", region="us-east-1")
 
 
 def app() -> cdk.App:
     """An app without CDK's own, slow validation and what the CDK CLI reads beside templates; it copies no asset."""
-    return cdk.App(
-        analytics_reporting=False,
-        builtin_cloud_formation_validation=False,
-        tree_metadata=False,
-        context={"aws:cdk:disable-asset-staging": True, "aws:cdk:disable-stack-trace": True},
-    )
+    return cdk.App(builtin_cloud_formation_validation=False, tree_metadata=False, context=_LEAN)
 
 
 def stack(name: str = "test", scope: cdk.App | None = None) -> cdk.Stack:
