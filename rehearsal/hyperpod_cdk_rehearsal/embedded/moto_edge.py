@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NoReturn
 
 from hyperpod_cdk_rehearsal.embedded.context import Context
-from hyperpod_cdk_rehearsal.embedded.moto_state import moto_lock
+from hyperpod_cdk_rehearsal.embedded.moto_state import moto_lock, moto_state
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
 from hyperpod_cdk_rehearsal.embedded.published.policies import evaluate, listed
 
@@ -131,6 +131,7 @@ def _evaluate_bucket_policies_without_conditions() -> None:
     setattr(FakeBucket, "get_permission", get_permission)  # noqa: B010 - a patch, which mypy refuses as an assignment
 
 
+@cache
 def _tell_topics_of_alarms() -> None:
     """moto keeps the state that an alarm is set to, and tells nobody.
 
@@ -138,8 +139,7 @@ def _tell_topics_of_alarms() -> None:
     topic gets what its policy lets CloudWatch publish (SNS developer guide, "Allow CloudWatch alarms in account to
     publish to an SNS topic in a different account"); other actions are not played.
     """
-    from moto.backends import get_backend  # noqa: PLC0415 - moto loads after the account is set
-    from moto.cloudwatch.models import CloudWatchBackend  # noqa: PLC0415 - as above
+    from moto.cloudwatch.models import CloudWatchBackend  # noqa: PLC0415 - moto loads after the account is set
 
     set_state = CloudWatchBackend.set_alarm_state
     of_state = {"ALARM": "alarm_actions", "OK": "ok_actions", "INSUFFICIENT_DATA": "insufficient_data_actions"}
@@ -153,11 +153,11 @@ def _tell_topics_of_alarms() -> None:
         told = {"AlarmName": name, "AlarmDescription": alarm.description, "AlarmArn": alarm.alarm_arn}
         told |= {"AWSAccountId": backend.account_id, "Region": backend.region_name}
         told |= {"OldStateValue": before, "NewStateValue": state, "NewStateReason": reason}
-        for arn in getattr(alarm, of_state[state]):
-            sns = get_backend("sns")[backend.account_id][backend.region_name]
-            if arn in sns.topics and _lets_alarm_publish(sns.topics[arn], told):
-                subject = f'{state}: "{name}" in {backend.region_name}'[:100]
-                sns.publish(json.dumps(told), arn, subject=subject)
+        subject = f'{state}: "{name}" in {backend.region_name}'[:100]
+        with moto_state("sns", backend.account_id, backend.region_name) as sns:
+            for arn in getattr(alarm, of_state[state]):
+                if arn in sns.topics and _lets_alarm_publish(sns.topics[arn], told):
+                    sns.publish(json.dumps(told), arn, subject=subject)
 
     setattr(CloudWatchBackend, "set_alarm_state", set_alarm_state)  # noqa: B010 - a patch
 
