@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from hyperpod_cdk.config.documents import DocumentError
 from hyperpod_cdk.importing.draft import Known
-from hyperpod_cdk.importing.run import Place, imported
+from hyperpod_cdk.importing.run import Place, imported, imported_living
+from tests.importing import standing_cluster as there
 from tests.support.assembly import PROJECT
 
 _SOURCES = yaml.load((PROJECT / "tests/cli/import_sources.yaml").read_text("utf-8"), yaml.CSafeLoader)
@@ -112,3 +114,46 @@ def test_no_source_ends_in_a_traceback(data: st.DataObject, tmp_path: Path) -> N
         )
         assert all("\n" not in each.render() for each in found.notes)
         assert yaml.safe_load(text)["name"] == "lab"
+
+
+_LOST = object()
+_OF_KIND: dict[type, tuple[Any, ...]] = {
+    dict: (None, {}, _LOST),
+    list: ([None], None, _LOST),
+    str: (None, "x", _LOST),
+}
+_CALLS = sorted(set(there.answers()) - {"sts:GetCallerIdentity"})
+
+
+def _halves(whole: Mapping[str, Any], turn: int) -> Iterator[dict[str, Any]]:
+    """Give an answer with each of its places lost, empty or another, as an answer of AWS may come: each in one way."""
+    for number, (*most, last) in enumerate(_places(whole)):
+        page: Any = copy.deepcopy(dict(whole))
+        at = page
+        for step in most:
+            at = at[step]
+        ways = _OF_KIND.get(type(at[last]), (None, 10**30, _LOST))
+        value = ways[(number + turn) % len(ways)]
+        if value is _LOST:
+            del at[last]
+        else:
+            at[last] = copy.deepcopy(value)
+        yield page
+
+
+@pytest.mark.parametrize("call", _CALLS)
+def test_no_answer_of_aws_ends_in_a_traceback(call: str, tmp_path: Path) -> None:
+    """A cluster that stands, of which AWS tells half: the file lacks it, and what was not read is no pass."""
+    whole = there.answers()[call]
+    if callable(whole):
+        name = "cert-manager" if call == "eks:DescribeAddon" else "main"
+        asked = {"addonName": name, "StackName": name, "InstanceGroupNameContains": "h100", "NodeId": "i-1"}
+        whole = whole({**asked, "Filters": [{"Name": "subnet-id", "Values": list(there.SUBNETS)}]})
+    to = Place(target=tmp_path / "lab.yaml", root=PROJECT, schema=None)
+    for number, half in enumerate(_halves(whole, len(call))):
+        aws, _ = there.asked(**{call.replace(":", "_"): half})
+        with suppress(DocumentError):
+            found, text = imported_living(aws, "ml-cluster", Known(name="lab", is_takeover=number % 2 == 0), to=to)
+            assert all("\n" not in each.render() for each in found.notes)
+            assert yaml.safe_load(text)["name"] == "lab"
+            assert found.passed is not True or not [each for each in found.notes if each.weight == "skipped"]
