@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -101,6 +102,14 @@ def test_what_stands_is_planned_from() -> None:
 def test_a_stack_that_takes_no_deployment(status: str, why: str, what_works: str) -> None:
     found = standing({"dev-foundation": "CREATE_COMPLETE", "dev-storage": status})
     assert found.blockers == (Refusal(why=why, what_works=what_works),)
+
+
+@pytest.mark.parametrize("half", [["x"], 5])
+@pytest.mark.parametrize("read", [read_standing, read_to_destroy])
+def test_half_a_template_is_one_line(half: Any, read: Callable[[Api, Assembly], Standing]) -> None:
+    torn = replace(FOUNDATION, template=half)
+    with pytest.raises(AssemblyError, match=r"^what is deployed cannot be read: the answer to cloudformation:GetTempl"):
+        standing({"dev-foundation": "CREATE_COMPLETE"}, deployed=assembly(torn), read=read)
 
 
 STATUSES: list[str] = get_session().get_service_model("cloudformation").shape_for("StackStatus").enum  # type: ignore[attr-defined]  # botocore: an enum of strings
