@@ -144,7 +144,7 @@ def _halves(whole: Mapping[str, Any], turn: int) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("call", _CALLS)
 def test_no_answer_of_aws_ends_in_a_traceback(call: str, tmp_path: Path) -> None:
     """A cluster that stands, of which AWS tells half: the file lacks it, and what was not read is no pass."""
-    whole = there.answers()[call]
+    whole: Any = there.answers()[call]
     if callable(whole):
         name = "cert-manager" if call == "eks:DescribeAddon" else "main"
         asked = {"addonName": name, "StackName": name, "InstanceGroupNameContains": "h100", "NodeId": "i-1"}
