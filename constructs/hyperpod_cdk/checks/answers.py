@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from hyperpod_cdk.handlers.quota_gate.comparison import Usage
 from hyperpod_cdk.handlers.quota_gate.reading import NotAnswered as NotAnswered  # noqa: PLC0414 - the checks' word too
@@ -33,16 +33,24 @@ class Refused(NotAnswered):
         self.message = message
 
 
+UNREADABLE: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+"""What Python raises over an answer of which a member is missing, or of another kind."""
+
+
+def what_is_lost(error: Exception) -> str:
+    """Say what one of ``UNREADABLE`` tells of an answer."""
+    if isinstance(error, ArithmeticError):
+        return "what should be a number is none"
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
+
+
 @contextmanager
 def reading(what: str) -> Iterator[None]:
     """Turn an answer that lost something on its way into NotAnswered: it is no proof of anything."""
     try:
         yield
-    except ArithmeticError:
-        raise NotAnswered(f"the answer to {what} cannot be read: what should be a number is none") from None
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        detail = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise NotAnswered(f"the answer to {what} cannot be read: {detail}") from None
+    except UNREADABLE as error:
+        raise NotAnswered(f"the answer to {what} cannot be read: {what_is_lost(error)}") from None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,6 +30,7 @@ from botocore.signers import RequestSigner
 from hyperpod_cdk.catalog.notifications import CHAT_REGION
 from hyperpod_cdk.checks import api_server, aws_shapes
 from hyperpod_cdk.checks.answers import (
+    UNREADABLE,
     AddonVersions,
     Among,
     AwsAccessError,
@@ -64,6 +65,7 @@ from hyperpod_cdk.checks.answers import (
     Undescribed,
     VpcAnswer,
     Zone,
+    what_is_lost,
 )
 from hyperpod_cdk.checks.side_by_side import deepen_to, depth, start, together
 from hyperpod_cdk.handlers.quota_gate.comparison import Usage
@@ -1238,9 +1240,8 @@ def _read(name: str) -> Iterator[None]:
     """Turn a member that is missing or of another kind into NotAnswered: such an answer lost something on its way."""
     try:
         yield
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        detail = f"{error} is missing" if isinstance(error, KeyError) else _line(error)
-        raise NotAnswered(f"the answer to {name} cannot be read: {detail}") from None
+    except UNREADABLE as error:
+        raise NotAnswered(f"the answer to {name} cannot be read: {_line(what_is_lost(error))}") from None
 
 
 def _no_access(missing: NotAnswered, region: str) -> str:

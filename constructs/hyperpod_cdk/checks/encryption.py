@@ -71,7 +71,7 @@ def kms_key_policies_let_the_services_in(case: Case, aws: Aws) -> Iterator[Found
         if isinstance(answer, NotAnswered):
             yield unanswered(answer, paths[0], about=f"the policy of {arn}")
             continue
-        statements = [each for each in listed(answer.get("Statement")) if each.get("Effect") == "Allow"]
+        statements = allowing(answer)
         for path in paths:
             found = None
             if path == _LOGS:
@@ -119,6 +119,11 @@ def _logs_problem(environment: Environment, arn: str, statements: list[Statement
                 " kms:DescribeKey",
             )
     return None
+
+
+def allowing(policy: Mapping[str, Any]) -> list[Statement]:
+    """Give the statements of a policy that allow something."""
+    return [each for each in listed(policy.get("Statement")) if each.get("Effect") == "Allow"]
 
 
 def publishers_problem(environment: Environment, path: str, arn: str, statements: list[Statement]) -> Found | None:

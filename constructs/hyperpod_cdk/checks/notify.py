@@ -1,13 +1,12 @@
-"""The topic and the event bus of others that notifications go to."""
+"""The topic, the event bus and the Slack channel that notifications go to, and that somebody else makes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hyperpod_cdk.catalog.iam_matching import listed
 from hyperpod_cdk.catalog.notifications import MANAGED_TOPIC_KEY, chat_configuration
 from hyperpod_cdk.checks.answers import Aws
-from hyperpod_cdk.checks.encryption import publishers_problem
+from hyperpod_cdk.checks.encryption import allowing, publishers_problem
 from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.notify import Slack
@@ -77,9 +76,8 @@ def _key(environment: Environment, aws: Aws, named: str) -> Iterator[Found]:
     elif key.arn.split(":")[4] != environment.account:
         yield Skipped(reason=f"the policy of {key.arn} is another account's", path=_TOPIC)
     else:
-        policy = aws.kms_key_policy(key.arn)
-        allowing = [each for each in listed(policy.get("Statement")) if each.get("Effect") == "Allow"]
-        found = publishers_problem(environment, _TOPIC, key.arn, allowing)
+        statements = allowing(aws.kms_key_policy(key.arn))
+        found = publishers_problem(environment, _TOPIC, key.arn, statements)
         if found is not None:
             yield found
 

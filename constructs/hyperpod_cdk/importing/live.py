@@ -14,7 +14,15 @@ from typing import Any, Final, NoReturn, TypeVar
 from hyperpod_cdk.catalog import addons
 from hyperpod_cdk.catalog.closest import closest
 from hyperpod_cdk.checks import aws_shapes
-from hyperpod_cdk.checks.answers import EksClusterAnswer, LustreAnswer, NotAnswered, Refused, SubnetAnswer
+from hyperpod_cdk.checks.answers import (
+    UNREADABLE,
+    EksClusterAnswer,
+    LustreAnswer,
+    NotAnswered,
+    Refused,
+    SubnetAnswer,
+    what_is_lost,
+)
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config.documents import DocumentError
 from hyperpod_cdk.config.eks import OWN_ADDONS
@@ -109,9 +117,8 @@ def _unless_gone(ask: Callable[[], AnswerT]) -> AnswerT | None:
 def _readable(what: str) -> Iterator[None]:
     try:
         yield
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        detail = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise NotAnswered(f"the answer about {what} cannot be read: {detail}") from None
+    except UNREADABLE as error:
+        raise NotAnswered(f"the answer about {what} cannot be read: {what_is_lost(error)}") from None
 
 
 def read_living_cluster(aws: Api, name: str, known: Known, log: Log) -> Draft:
