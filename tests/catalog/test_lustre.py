@@ -293,9 +293,3 @@ def test_efa_interfaces_of_a_client(name: str, interfaces: int) -> None:
     assert row is not None
     assert lustre.efa_interfaces(row) == interfaces
     assert lustre.efa_interfaces(replace(row, fsx_efa_client=False)) == 0
-
-
-def test_a_type_whose_network_cards_nobody_states_counts_as_one_with_one() -> None:
-    row = instance_types.get("ml.g6e.24xlarge")
-    assert row is not None
-    assert lustre.efa_interfaces(replace(row, network_cards=None)) == 1

@@ -275,6 +275,10 @@ def test_rules_of_the_nodes_group_count_where_they_come_near(case_of: CaseOf) ->
     many = needs(case_of({"storage.lustre": systems}))
     assert "rules_per_security_group" not in few
     assert many["rules_per_security_group"].needed == 2 + 15 * len(lustre.TCP_PORTS)
+    # to a file system over EFA one rule allows all protocols
+    over_efa = [{**system, "efa": True, "capacity_gib": 4800, "throughput_mbps_per_tib": 1000} for system in systems]
+    both = needs(case_of({"storage.lustre": [*systems, *[{**each, "name": f"e{each['name']}"} for each in over_efa]]}))
+    assert both["rules_per_security_group"].needed == 2 + 15 * len(lustre.TCP_PORTS) + 15
 
 
 @pytest.mark.parametrize(

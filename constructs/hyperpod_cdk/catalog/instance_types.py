@@ -34,13 +34,13 @@ class InstanceType:
     architecture: str
     vcpu: int
     memory_gib: float
+    network_cards: int
     accelerator_kind: str | None = None
     accelerator_count: int = 0
     accelerator_memory_gib: float | None = None
     efa_supported: bool = False
     efa_count: int | None = 0
     efa_generation: str | None = None
-    network_cards: int | None = None
     rdma_read: bool = False
     rdma_write: bool = False
     gpudirect_rdma: bool = False
@@ -102,7 +102,7 @@ class InstanceType:
     @property
     def secondary_interfaces(self) -> int:
         """Network interfaces of a node beside the primary one: one for each further network card."""
-        return max(1, self.network_cards or 1) - 1
+        return self.network_cards - 1
 
     @property
     def cores(self) -> int | None:

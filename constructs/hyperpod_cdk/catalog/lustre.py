@@ -327,13 +327,12 @@ def region_problem(region: str, *, efa: bool, deployment_type: str = DEPLOYMENT_
 def efa_interfaces(row: InstanceType) -> int:
     """Give how many EFA interfaces a node uses for Lustre; 0 for a type that reaches no file system over EFA.
 
-    The FSx user guide's table, "Configuring EFA clients", step 4. A type whose network cards nobody states counts as
-    one with a single card.
+    The FSx user guide's table, "Configuring EFA clients", step 4.
     """
     if not row.fsx_efa_client:
         return 0
     by_type: dict[str, int] = _EFA_INTERFACES["by_type"]
-    other: int = _EFA_INTERFACES["several_network_cards" if (row.network_cards or 1) > 1 else "one_network_card"]
+    other: int = _EFA_INTERFACES["several_network_cards" if row.network_cards > 1 else "one_network_card"]
     return by_type.get(row.ec2_name, other)
 
 

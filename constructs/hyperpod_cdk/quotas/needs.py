@@ -126,7 +126,7 @@ def per_node(environment: Environment, group: AnyGroup) -> Mapping[str, float]:
 def interfaces_per_node(environment: Environment, group: AnyGroup) -> int:
     """Give the network interfaces of one node: one for each network card, of the type with the most; at least one."""
     rows = [environment.instance_type(name) for name in group.all_instance_types]
-    return max((row.network_cards or row.efa_count or 1 for row in rows if row is not None), default=1)
+    return max((row.network_cards for row in rows if row is not None), default=1)
 
 
 @dataclass(frozen=True, kw_only=True)
