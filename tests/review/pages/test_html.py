@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk.review.model import Attention, Effect, Level, Reason, ReasonKind, Report
+from hyperpod_cdk.review.model import Attention, Effect, Level, Report
 from hyperpod_cdk.review.pages.html import html
-from hyperpod_cdk.review.pages.sections import page
 from hyperpod_cdk.review.pictures.gantt import gantt
 from hyperpod_cdk.review.pictures.svg import Picture
 from tests.review.sample import ABOUT, HOSTILE, quiet_report, rich_report
@@ -293,18 +292,6 @@ def test_a_long_table_shows_at_first_what_changes() -> None:
     short: Report = rich_report(rows=6)
     assert 'type="checkbox" data-filter="same"' not in html(short)
     assert 'type="checkbox" checked data-filter="same"' in html(short)
-
-
-def test_of_reasons_that_say_the_same_three_are_open() -> None:
-    report = quiet_report()
-    alike = [
-        Reason(kind=ReasonKind.INTERRUPTION, resource="x / Cluster", property=f"InstanceGroups[{each}]", sentence="Go.")
-        for each in range(100)
-    ]
-    other = alike[0].model_copy(update={"sentence": "Other."})
-    verdict = report.verdict.model_copy(update={"needs_approval": (*alike, other)})
-    reasons = page(report.model_copy(update={"verdict": verdict})).reasons
-    assert [each.folded for each in reasons] == [*([False] * 3), *([True] * 97), False]
 
 
 def test_a_long_value_is_folded_and_whole() -> None:

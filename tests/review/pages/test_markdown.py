@@ -76,7 +76,11 @@ def attended(message: str, *, before: str | None = None, after: str | None = Non
         causes=(cause,),
     )
     report = rich_report(resources=2, rows=2, hostile=())
-    attention = tuple(item.model_copy(update={"resource": f"{item.resource}{number}"}) for number in range(count))
+    # each says something of its own, so that none is folded into another
+    attention = tuple(
+        item.model_copy(update={"resource": f"{item.resource}{number}", "message": f"{message}{number or ''}"})
+        for number in range(count)
+    )
     only = {"attention": attention, "needs_approval": (), "excepted": ()}
     return report.model_copy(update={"verdict": report.verdict.model_copy(update=only)})
 

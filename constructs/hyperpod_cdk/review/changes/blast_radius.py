@@ -833,8 +833,11 @@ class _Review:
         if entry.why:
             yield entry.why
         shown = [each for each in findings if each.judged.effect is not Effect.IN_PLACE] or list(findings)
+        said: set[str] = set()
         for each in shown[:IN_SUMMARY]:
-            yield _clause(each, holds_nodes=updates.kind_of(entry.resource.type) == "nodes")
+            clause = _clause(each, holds_nodes=updates.kind_of(entry.resource.type) == "nodes")
+            yield f"{clause}, too" if each.judged.reason in said else f"{clause}: {each.judged.reason}"
+            said.add(each.judged.reason)
         more = len(findings) - len(shown[:IN_SUMMARY])
         if more:
             yield f"and {more} more {'property changes' if more == 1 else 'properties change'}"
@@ -894,7 +897,7 @@ def _clause(finding: _Finding, *, holds_nodes: bool) -> str:
     word = _WORDS[finding.judged.effect]
     if finding.judged.effect is Effect.INTERRUPTED and not holds_nodes:
         word = "interrupts it"
-    return f"{subject}{path}{change} {word}: {finding.judged.reason}"
+    return f"{subject}{path}{change} {word}"
 
 
 def _sentence(text: str) -> str:

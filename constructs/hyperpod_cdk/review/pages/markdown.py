@@ -19,6 +19,7 @@ from hyperpod_cdk.review.pages.page import (
     Cell,
     Entry,
     Listing,
+    Many,
     Moved,
     Page,
     Row,
@@ -94,6 +95,7 @@ def markdown(report: Report, *, limit: int = GITHUB_LIMIT) -> str:
             return _document(top, *looked_at(attention), *texts)
     else:
         texts = [each.text(MOST_OPEN * 10) for each in parts]
+    attention = [[_entry(each, with_all=False) for each in entries] for _, entries in above]
     for cap in CAPS:
         for index in reversed(range(len(parts))):
             texts[index] = parts[index].text(cap)
@@ -123,7 +125,7 @@ class _Piece:
     folded: bool = False
 
     def text(self, cap: int | None) -> str:
-        shown = [_rendered(each) for each in self.rows[:cap]]
+        shown = [_rendered(each, with_all=cap is None) for each in self.rows[:cap]]
         left = len(self.rows) - len(shown)
         # a table's last row would have to have its columns, so the rest is a line below it
         after = ["", f"*… {_MORE.format(left)}*"] if left else []
@@ -224,17 +226,23 @@ def _table(table: Table) -> _Piece:
     return _Piece(table.title, head, table.rows, folded=len(table.rows) > MOST_OPEN)
 
 
-def _rendered(row: Row | Cell | Entry | str) -> str:
+def _rendered(row: Row | Cell | Entry | str, *, with_all: bool) -> str:
     if isinstance(row, Row):
         return f"| {' | '.join(_cell(cell, in_table=True) for cell in row.cells)} |"
     if isinstance(row, Entry):
-        return _entry(row)
+        return _entry(row, with_all=with_all)
     return row if isinstance(row, str) else f"- {_cell(row)}"
 
 
-def _entry(entry: Entry) -> str:
-    first = f"- {_cell((entry.badge, *entry.name))}"
-    return "\n".join([first, *(f"  - {_cell(line)}" for line in entry.lines)])
+def _entry(entry: Entry, *, with_all: bool = True) -> str:
+    """Give an entry; ``with_all`` is whether everything that many are is listed, folded, or left to the HTML report."""
+    lines = [f"- {_cell((entry.badge, *entry.name))}"]
+    for line in entry.lines:
+        lines.append(f"  - {_cell(line.some if isinstance(line, Many) else line)}")
+        if isinstance(line, Many) and with_all:
+            every = "\n".join(f"    - {_cell(one)}" for one in line.all)
+            lines.append(f"    <details><summary>All {len(line.all):,}</summary>\n\n{every}\n\n    </details>")
+    return "\n".join(lines)
 
 
 def _cell(cell: Cell, *, in_table: bool = False) -> str:

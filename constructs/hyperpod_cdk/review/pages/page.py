@@ -121,13 +121,22 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Many:
+    """A line that names some of many, and all of them, which a rendering folds or leaves to the others."""
+
+    some: Cell
+    all: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing with its details; ``folded`` where a reader need not see them at first."""
+    """One thing with its details, or ``number`` alike; ``folded`` where a reader need not see them at first."""
 
     badge: Word
     name: Cell
-    lines: tuple[Cell, ...] = ()
+    lines: tuple[Cell | Many, ...] = ()
     folded: bool = False
+    number: int = 1
 
 
 @dataclass(frozen=True, slots=True)

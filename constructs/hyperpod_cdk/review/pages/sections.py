@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hyperpod_cdk.review.model import (
     Access,
@@ -21,6 +20,7 @@ from hyperpod_cdk.review.model import (
     FabricSubject,
     Policy,
     PolicyFinding,
+    PropertyEffect,
     Reason,
     Report,
     ResourceEffect,
@@ -31,6 +31,7 @@ from hyperpod_cdk.review.model import (
     Unpriced,
     Verdict,
 )
+from hyperpod_cdk.review.pages.alike import Said, alike, causes_of_some, how_many, many, moved_alike, pattern, sentence
 from hyperpod_cdk.review.pages.page import (
     A_MONTH,
     ABOUT_TONES,
@@ -44,6 +45,7 @@ from hyperpod_cdk.review.pages.page import (
     Entry,
     Figure,
     Listing,
+    Many,
     Moved,
     Page,
     Row,
@@ -67,7 +69,7 @@ from hyperpod_cdk.review.pages.wording import (
 )
 
 SAID_ONCE = 3
-"""From so many on, a cause that all changes have is said above them and not with each, and alike reasons are folded."""
+"""From so many on, a cause that all changes have is said above them and not with each."""
 
 
 MOST_FILES = 12
@@ -104,23 +106,12 @@ def page(report: Report) -> Page:
         sentence=visible(report.verdict.sentence),
         compared=(Word("Base"), *_side(report.base), Word(", head"), *_side(report.head)),
         because=tuple(_because(cause)) if cause else (),
-        reasons=_alike_folded([_reason(reason, item, cause) for reason, item in asked]),
-        excepted=tuple(_excepted(each, report.verdict.reviewed_on) for each in report.verdict.excepted),
-        attention=tuple(_attention(each, cause) for each in others if not _is_excepted(each, report.verdict)),
+        reasons=_entries([_reason(reason, item) for reason, item in asked], cause),
+        excepted=_entries([_excepted(each, report.verdict.reviewed_on) for each in report.verdict.excepted], cause),
+        attention=_entries([_Told(each) for each in others if not _is_excepted(each, report.verdict)], cause),
         figures=tuple(_figures(report)),
         sections=(*sections, told) if report.notes else sections,
     )
-
-
-def _alike_folded(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """Give the entries, those folded that say what some before them say: their names tell them apart."""
-    told: Counter[tuple[object, ...]] = Counter()
-    found = []
-    for entry in entries:
-        key = (entry.badge, *entry.lines)
-        found.append(replace(entry, folded=entry.folded or told[key] >= SAID_ONCE))
-        told[key] += 1
-    return tuple(found)
 
 
 def _asked(verdict: Verdict) -> list[tuple[Reason, Attention | None]]:
@@ -143,28 +134,77 @@ def _is_excepted(item: Attention, verdict: Verdict) -> bool:
     return any(_is_of(each.reason, item) for each in verdict.excepted)
 
 
-def _reason(reason: Reason, item: Attention | None, said: Cause | None) -> Entry:
+@dataclass(frozen=True)
+class _Told:
+    """One thing above the sections, with the badge and the last line that only a reason or an exception has."""
+
+    item: Attention
+    badge: Word | None = None
+    last: str = ""
+    folded: bool = False
+
+
+def _reason(reason: Reason, item: Attention | None) -> _Told:
     shown = item or Attention(
         effect=None, resource=reason.resource, property=reason.property, message=reason.sentence, causes=reason.causes
     )
-    entry = _attention(shown, said)
-    badge = (
-        entry.badge
-        if item and item.effect and item.effect is not Effect.IN_PLACE
-        else Word(str(reason.kind), "badge", KIND_TONES[reason.kind])
-    )
-    if not reason.approvers:
-        return replace(entry, badge=badge)
-    return replace(entry, badge=badge, lines=(*entry.lines, _say(f"Approved by {', '.join(reason.approvers)}.")))
+    is_effect = item is not None and item.effect and item.effect is not Effect.IN_PLACE
+    badge = None if is_effect else Word(str(reason.kind), "badge", KIND_TONES[reason.kind])
+    return _Told(shown, badge, f"Approved by {', '.join(reason.approvers)}." if reason.approvers else "")
 
 
-def _excepted(each: Excepted, on: str | None) -> Entry:
+def _excepted(each: Excepted, on: str | None) -> _Told:
     reason = each.reason
-    name: list[Word | Moved] = [Word(visible(reason.resource), "code")]
-    if reason.property is not None:
-        name.append(Word(visible(reason.property), "code"))
+    item = Attention(effect=None, resource=reason.resource, property=reason.property, message=reason.sentence)
     until = f"Excepted by {each.owner} until {each.expires}{f', judged on {on}' if on else ''}: {each.because}"
-    return Entry(Word(str(reason.kind), "badge"), tuple(name), (_say(reason.sentence), _say(until)), folded=True)
+    return _Told(item, Word(str(reason.kind), "badge"), until, folded=True)
+
+
+def _entries(told: Iterable[_Told], cause: Cause | None) -> tuple[Entry, ...]:
+    """Show each, those that say the same of many as one."""
+
+    def said(each: _Told) -> Said:
+        item = each.item
+        # whether a grant or a broken network begins or ends, the sentence says
+        is_said = item.about in ("access", "fabric") and (item.before is None) != (item.after is None)
+        return Said(
+            resource=item.resource,
+            property=item.property,
+            sentence=item.message,
+            moved=None if is_said else _moved(item.before, item.after),
+            causes=tuple(line for line in item.causes if line != cause),
+        )
+
+    groups = alike(told, said, lambda each: (_shown_as(each), each.last, each.folded))
+    return tuple(_entry(together[0], [said(each) for each in together]) for together in groups)
+
+
+def _shown_as(told: _Told) -> Word:
+    if told.badge:
+        return told.badge
+    item = told.item
+    return _badge(item.effect) if item.effect else Word(item.about, "badge", ABOUT_TONES.get(item.about, "doubt"))
+
+
+def _entry(told: _Told, together: Sequence[Said]) -> Entry:
+    first = together[0]
+    is_one = len(together) == 1
+    # what is only one of them, or another one with each, is named below
+    are_of_one = len({each.resource for each in together}) == 1
+    path = first.property if is_one else pattern(first.property)
+    name: list[Word | Moved] = [Word(visible(first.resource), "code")] if are_of_one else []
+    name += [Word(visible(path), "code")] if path is not None else []
+    name += [] if is_one else [Word(how_many(together), "badge")]
+    lines: list[Cell | Many] = [_say(sentence(together))] if first.sentence.strip() else []
+    moved = moved_alike(together)
+    lines += [(moved,)] if moved else []
+    lines += [] if is_one else [many(together)]
+    if len({each.causes for each in together}) == 1:
+        lines += _causes(first.causes)
+    else:
+        lines.append(causes_of_some(together))
+    lines += [_say(told.last)] if told.last else []
+    return Entry(_shown_as(told), tuple(name), tuple(lines), folded=told.folded, number=len(together))
 
 
 def _figures(report: Report) -> Iterable[Figure]:
@@ -210,19 +250,6 @@ def _because(cause: Cause) -> Iterable[Word | Moved]:
     moved = _moved(cause.before, cause.after)
     if moved:
         yield moved
-
-
-def _attention(item: Attention, said: Cause | None) -> Entry:
-    name: list[Word | Moved] = [Word(visible(item.resource), "code")]
-    if item.property is not None:
-        name.append(Word(visible(item.property), "code"))
-    # whether a grant or a broken network begins or ends, the sentence says
-    is_said = item.about in ("access", "fabric") and (item.before is None) != (item.after is None)
-    moved = None if is_said else _moved(item.before, item.after)
-    lines: list[Cell] = [_say(item.message)] if item.message.strip() else []
-    lines += [*([(moved,)] if moved else []), *_causes(each for each in item.causes if each != said)]
-    badge = _badge(item.effect) if item.effect else Word(item.about, "badge", ABOUT_TONES.get(item.about, "doubt"))
-    return Entry(badge, tuple(name), tuple(lines))
 
 
 def _causes(causes: Iterable[Cause]) -> Iterable[Cell]:
@@ -273,16 +300,30 @@ def _resource(resource: ResourceEffect) -> Entry:
     name.append(Word(visible(resource.type), "faint"))
     if resource.stateful:
         name.append(Word("stateful", "badge"))
-    lines: list[Cell] = [_say(resource.summary)]
-    for each in resource.properties:
-        words: list[Word | Moved] = [Word(visible(each.path), "code"), _badge(each.effect)]
-        moved = _moved(each.before, each.after)
+    lines: list[Cell | Many] = [_say(resource.summary)]
+    for first, together in _properties(resource):
+        is_one = len(together) == 1
+        path = first.path if is_one else pattern(first.path)
+        words: list[Word | Moved] = [Word(visible(path or ""), "code"), _badge(first.effect)]
+        words += [] if is_one else [Word(how_many(together), "badge")]
+        moved = moved_alike(together)
         words += [moved] if moved else []
-        words.append(Word(visible(each.reason)))
-        words += [Word(visible(each.source), "source")] if each.source else []
-        lines.append(tuple(words))
+        words.append(Word(visible(sentence(together))))
+        words += [Word(visible(first.source), "source")] if first.source else []
+        lines += [tuple(words)] if is_one else [tuple(words), many(together)]
     lines += _causes(resource.causes)
     return Entry(_badge(resource.effect), tuple(name), tuple(lines), folded=resource.effect not in FIRST_LOOK)
+
+
+def _properties(resource: ResourceEffect) -> Iterator[tuple[PropertyEffect, list[Said]]]:
+    """Give the changed properties, those together that say the same of many items."""
+
+    def said(each: PropertyEffect) -> Said:
+        # what caused the resource's change is said below it
+        return Said(resource.name, each.path, each.reason, _moved(each.before, each.after))
+
+    for together in alike(resource.properties, said, lambda each: (each.effect, each.source)):
+        yield together[0], [said(each) for each in together]
 
 
 def _capacity(capacity: Capacity) -> Section:

@@ -22,6 +22,7 @@ from hyperpod_cdk.review.pages.page import (
     Cell,
     Entries,
     Entry,
+    Many,
     Moved,
     Row,
     Table,
@@ -130,7 +131,7 @@ def _block(console: Console, block: Block) -> None:
 def _entry(console: Console, entry: Entry) -> None:
     _print(console, _cell((entry.badge, *entry.name)))
     for line in entry.lines[:MOST_ROWS]:
-        _print(console, _cell(line), indent=4)
+        _print(console, _cell(line.some if isinstance(line, Many) else line), indent=4)
     _rest(console, len(entry.lines) - MOST_ROWS, indent=4)
 
 
