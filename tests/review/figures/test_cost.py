@@ -512,9 +512,35 @@ def test_a_version_in_standard_support_says_from_when_it_is_dearer() -> None:
     assert found.notes[1:] == (f"dev-a / It: costs 365.00 US dollars a month more from 2026-12-02, {ENDS}",)
 
 
-def test_a_version_that_eks_upgrades_never_costs_more() -> None:
-    found = eks("1.34", UpgradePolicy={"SupportType": "STANDARD"})
-    assert found.notes[1:] == (f"dev-a / It: EKS upgrades it on 2026-12-02, {ENDS}",)
+@pytest.mark.parametrize(
+    ("version", "on", "what"),
+    [
+        ("1.34", "on 2026-12-02", "Kubernetes 1.34"),
+        ("1.37", "on a day that is not known", "Kubernetes 1.37"),
+        (None, "on a day that is not known", "its version of Kubernetes"),
+    ],
+)
+def test_a_version_that_eks_upgrades_never_costs_more(version: Any, on: str, what: str) -> None:
+    found = eks(version, UpgradePolicy={"SupportType": "STANDARD"})
+    assert lines(found) == [("1 EKS cluster", 0, 73.0)]
+    assert (found.unknown, found.unpriced) == ((), ())
+    ends = f"when standard support of {what} ends (dates as of {kubernetes.AS_OF})"
+    assert found.notes[1:] == (f"dev-a / It: EKS upgrades it {on}, {ends}",)
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("1.33", [("1 EKS cluster", 0, 73.0), ("extended support of Kubernetes 1.33", 0, 365.0)]),
+        ("1.34", [("1 EKS cluster", 0, 73.0)]),
+        ("1.37", [("1 EKS cluster", 0, 73.0), ("extended support", 0, None)]),
+    ],
+)
+def test_the_policy_that_is_eks_s_default_costs_as_much_where_it_is_stated(version: str, expected: list[Any]) -> None:
+    """The EKS user guide, "enable-extended-support": a policy costs nothing before standard support ends."""
+    stated, unstated = eks(version, UpgradePolicy={"SupportType": "EXTENDED"}), eks(version)
+    assert lines(stated) == lines(unstated) == expected
+    assert (stated.unpriced, stated.notes) == (unstated.unpriced, unstated.notes)
 
 
 def test_extended_support_is_counted_by_the_catalog_s_date() -> None:

@@ -112,12 +112,17 @@ _LUSTRE: Final = ("StorageCapacity", "StorageType", "PerUnitStorageThroughput", 
 
 @dataclass(frozen=True, kw_only=True)
 class _Version:
-    """A cluster whose Kubernetes version has standard support, until the day ``ends``."""
+    """A cluster whose Kubernetes version has standard support, until the day ``ends``, None where that is not known.
+
+    Only in extended support a version costs more, whatever the cluster's upgrade policy is (EKS user guide, "Add
+    flexibility to plan Kubernetes version upgrades by enabling EKS extended support"); under the policy ``STANDARD`` it
+    is upgraded before (``is_upgraded``).
+    """
 
     cluster: str
     region: str
     version: str
-    ends: date
+    ends: date | None
     is_upgraded: bool
 
 
@@ -570,12 +575,12 @@ class _Side:
         support = _at(self._get(resource, "UpgradePolicy"), "SupportType")
         row = kubernetes.get(version) if isinstance(version, str) else None
         ends = row.standard_support_ends if row else None
-        if row is None or ends is None:
+        if (row is None or ends is None) and support != "STANDARD":
             stated = plain(version) or "that the template does not state"
             why = f"whether Kubernetes {stated} costs extended support, and from when, is not known"
             part = "extended support"
             yield self._unpriced(resource, "control plane", part, why, part=part, properties=_SUPPORT)
-        elif support != "STANDARD" and ends <= kubernetes.AS_OF:
+        elif row is not None and ends is not None and support != "STANDARD" and ends <= kubernetes.AS_OF:
             last = row.extended_support_ends
             until = f"until {last}"
             if last is not None and last <= kubernetes.AS_OF:
@@ -589,7 +594,7 @@ class _Side:
                 _Version(
                     cluster=_name(resource),
                     region=self._region(resource.stack),
-                    version=row.version,
+                    version=f"Kubernetes {plain(version)}" if version else "its version of Kubernetes",
                     ends=ends,
                     is_upgraded=support == "STANDARD",
                 )
@@ -875,8 +880,9 @@ def _dearer(prices: Prices, side: _Side) -> Iterator[str]:
     for each in side.versions:
         price = prices.find(each.region, "eks.extended_support")
         more = f"{_cents(price.monthly)} US dollars a month more" if price else "more, at a price that is not known"
-        what = f"EKS upgrades it on {each.ends}" if each.is_upgraded else f"costs {more} from {each.ends}"
-        ends = f"when standard support of Kubernetes {each.version} ends (dates as of {kubernetes.AS_OF})"
+        on = "on a day that is not known" if each.ends is None else f"on {each.ends}"
+        what = f"EKS upgrades it {on}" if each.is_upgraded else f"costs {more} from {each.ends}"
+        ends = f"when standard support of {each.version} ends (dates as of {kubernetes.AS_OF})"
         yield f"{each.cluster}: {what}, {ends}"
 
 

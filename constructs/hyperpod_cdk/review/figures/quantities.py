@@ -46,7 +46,6 @@ _MACHINES_ELSEWHERE: Final = frozenset(
     }
 )
 _DEARER: Final[Mapping[tuple[str, ...], tuple[str, ...]]] = {
-    ("AWS::EKS::Cluster", "UpgradePolicy", "SupportType"): ("STANDARD", "EXTENDED"),
     ("AWS::EC2::Instance", "CreditSpecification", "CPUCredits"): ("standard", "unlimited"),
     ("AWS::RDS::DBCluster", "DatabaseInsightsMode"): ("standard", "advanced"),
     ("AWS::RDS::DBCluster", "StorageType"): ("aurora", "aurora-iopt1"),
