@@ -330,7 +330,10 @@ def exception(**given_: Any) -> Exception_:
         ({"resource": "prod / role *"}, DAY, True),
         ({"resource": "prod / role ?"}, DAY, False),
         ({"resource": "prod / role"}, DAY, False),
-        ({"sentence": "*"}, DAY, True),
+        ({"sentence": "*"}, DAY, False),
+        ({"sentence": "* may use everything."}, DAY, True),
+        ({"sentence": "Role a *."}, DAY, False),
+        ({"property": "Policies"}, DAY, False),
         ({"sentence": "role a may use everything."}, DAY, False),
         ({"kind": "cost"}, DAY, False),
     ],
@@ -354,7 +357,8 @@ def test_an_exception_for_some_of_many_answers_none() -> None:
         )
         for index in range(5)
     ]
-    some = {"kind": "replacement", "sentence": "*"}
+    said = "5 IAM roles, which hold neither data nor nodes: the blast radius lists them."
+    some = {"kind": "replacement", "sentence": said}
     for pattern, asked in (("dev-x / It0*", 1), ("dev-x / *", 0)):
         rules = ReviewRules(exceptions=(exception(**some, resource=pattern),))
         assert len(judged(*followers, rules=rules, on=DAY).needs_approval) == asked
@@ -388,14 +392,14 @@ def test_the_first_line_says_who_has_to_look_at_what() -> None:
     ],
 )
 def test_the_first_line_does_not_claim_what_an_exception_answers(effect: Effect, kind: str, claims: str) -> None:
-    rules = ReviewRules(exceptions=(exception(kind=kind, resource="dev-x / It", sentence="*"),))
+    rules = ReviewRules(exceptions=(exception(kind=kind, resource="dev-x / It", sentence="It happens."),))
     found = judged(resource(effect), rules=rules, on=DAY)
     assert found.needs_approval == ()
     assert found.approval.startswith(f"Needs nobody's approval, because {claims}")
 
 
 def test_the_first_line_lets_no_exception_hide_that_the_service_refuses() -> None:
-    rules = ReviewRules(exceptions=(exception(kind="refusal", resource="dev-x / It", sentence="*"),))
+    rules = ReviewRules(exceptions=(exception(kind="refusal", resource="dev-x / It", sentence="It happens."),))
     found = judged(resource(Effect.REFUSED), rules=rules, on=DAY)
     assert (len(found.needs_approval), len(found.excepted), found.is_wrong) == (0, 1, True)
     assert found.approval == ("Fails, and nobody can approve that: The service refuses what is asked of 1 IAM role.")

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -33,7 +34,10 @@ LONGEST_DAYS: Final = 366
 """An exception counts for at most so many days from the day of the review on: somebody looks at it once a year."""
 
 _LEAST_NAMED: Final = 8
-"""So many characters beside ``*`` an exception names of a resource or a sentence, else it answers a whole kind."""
+"""So many characters beside ``*`` a pattern has of a sentence, and of a resource's own name."""
+
+_LEAST_OF_STACK: Final = 4
+"""So many characters beside ``*`` a pattern has of the stack that a resource is in."""
 
 _ALWAYS: Final = (judged_by.REVIEW, judged_by.PRICES)
 """What counts in every review; records of plans and quotas count where something grows."""
@@ -45,6 +49,9 @@ WORDING: Final = Wording(
     when_empty="write thresholds, approvers or exceptions, or delete the file",
     when_missing="write it, or go on without: then the built-in thresholds count",
 )
+
+_IN: Final = " / "
+"""Stands between a stack and the name of a resource in it."""
 
 _GIT_SECONDS: Final = 60
 _SHOWN: Final = 3
@@ -143,9 +150,11 @@ class Exception_(_Section):  # noqa: N801 - "Exception" is Python's
     kind: Kind
     """The kind of the reason, as the report says it. A change of what reviews are judged by cannot be."""
     resource: Text
-    """The resource as the report says it (``prod-hyperpod / Cluster``); ``*`` is any text."""
+    """The resource as the report says it (``prod-hyperpod / Cluster``); ``*`` is any text of the stack or the name."""
+    property: Text | None = None
+    """The property as the report says it (``InstanceGroups[train].InstanceCount``), where it says one."""
     sentence: Text
-    """The sentence as the report says it; ``*`` is any text."""
+    """The sentence as the report says it; ``*`` is a name that the resource has in it, and nothing else."""
     reason: Text
     """Why nobody need be asked."""
     owner: Label
@@ -153,7 +162,7 @@ class Exception_(_Section):  # noqa: N801 - "Exception" is Python's
     expires: Day
     """The last day on which it counts, in UTC, such as 2027-03-31."""
 
-    @property
+    @cached_property
     def last_day(self) -> date:
         """The last day on which it counts. Raises ValueError for one that the calendar does not have."""
         if not _DAY.fullmatch(self.expires):
@@ -161,11 +170,16 @@ class Exception_(_Section):  # noqa: N801 - "Exception" is Python's
         return date.fromisoformat(self.expires)
 
     def answers(self, reason: Reason, resource: str) -> bool:
-        """Whether it is about this reason, for this one of its resources."""
+        """Whether it is about this reason, for this one of its resources.
+
+        Whoever wrote it has seen one reason: what happens, and to which property, is that one. Only what things are
+        called may be another.
+        """
         return (
             self.kind == reason.kind.value
-            and _matches(self.resource, resource)
-            and _matches(self.sentence, reason.sentence)
+            and self.property == reason.property
+            and all(map(_matches, *_both(self.resource, resource)))
+            and _says(self.sentence, reason.sentence, resource)
         )
 
 
@@ -230,10 +244,15 @@ def read_rules(path: Path, *, text: str | None = None, on: date | None = None) -
 def _wrong(each: Exception_, on: date | None) -> Iterator[tuple[str, str]]:
     if each.kind == ReasonKind.REVIEW_FILE.value:
         yield "kind", "a change of what a review is judged by cannot be excepted; leave this exception out"
-    if _is_any(each.resource) and _is_any(each.sentence):
-        said = f"the resource or the sentence must have {_LEAST_NAMED} characters or more beside *"
-        got = f"got {each.resource!r} and {each.sentence!r}; write what the report says"
-        yield "resource", f"would except every reason of its kind: {said}, {got}"
+    stack, own = _parts(each.resource)
+    if _is_any(own, _LEAST_NAMED) or _is_any(stack, _LEAST_OF_STACK):
+        said = f"its name must have {_LEAST_NAMED} characters or more beside *, its stack {_LEAST_OF_STACK}"
+        got = f"got {each.resource!r}; write the resource as the report says it"
+        yield "resource", f"would except what nobody has seen of other resources: {said}, {got}"
+    if _is_any(each.sentence, _LEAST_NAMED) or each.sentence.endswith("*"):
+        said = f"it must have {_LEAST_NAMED} characters or more beside *, and its end"
+        got = f"got {each.sentence!r}; write the sentence as the report says it"
+        yield "sentence", f"would except whatever happens to the resource: {said}, {got}"
     try:
         last = each.last_day
     except ValueError:
@@ -244,8 +263,18 @@ def _wrong(each: Exception_, on: date | None) -> Iterator[tuple[str, str]]:
         yield "expires", f"must be at most {LONGEST_DAYS} days away, {latest} or before, got {each.expires}"
 
 
-def _is_any(pattern: str) -> bool:
-    return "*" in pattern and len(pattern.replace("*", "").strip()) < _LEAST_NAMED
+def _is_any(pattern: str, least: int) -> bool:
+    return "*" in pattern and len(pattern.replace("*", "").strip()) < least
+
+
+def _parts(resource: str) -> tuple[str, str]:
+    """Give the stack, empty where there is none, and the name in it."""
+    stack, _, own = resource.partition(_IN)
+    return (stack, own) if own else ("", resource)
+
+
+def _both(pattern: str, resource: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    return _parts(pattern), _parts(resource)
 
 
 def decided(
@@ -418,3 +447,27 @@ def _matches(pattern: str, text: str) -> bool:
             return False
         at = found + len(part)
     return True
+
+
+def _says(pattern: str, text: str, resource: str) -> bool:
+    """Whether a text is the pattern with a name that the resource has in it for each ``*``."""
+    first, *parts = pattern.split("*")
+    if not text.startswith(first):
+        return False
+    ends = {len(first)}
+    for part in parts:
+        named = {end for start in ends for end in _ends_of_name(text, start, resource)}
+        ends = {end + len(part) for end in named if text.startswith(part, end)}
+    return len(text) in ends
+
+
+def _ends_of_name(text: str, start: int, resource: str) -> Iterator[int]:
+    """Give where what begins at a place of the text can end, if it is one or more whole words of the resource."""
+    words, said = resource.casefold(), text.casefold()
+    for end in range(start + 1, len(said) + 1):
+        name = said[start:end]
+        if name not in words:
+            # nor is anything longer
+            return
+        if re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", words):
+            yield end
