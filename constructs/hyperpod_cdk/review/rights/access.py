@@ -121,6 +121,7 @@ class _Sentences:
         self.before = before
         self.after = after
         self._decided: Mapping[str, frozenset[str]] = {}
+        self._tagging: tuple[list[tuple[Heading, Block]], ...] = ()
         self._old = {before.token(each) for each in before.resources}
         self._new = {after.token(each) for each in after.resources}
 
@@ -128,6 +129,12 @@ class _Sentences:
         spelling = old.spelling | new.spelling
         self._decided = grave.decided_by_tags(old, new)
         attached = old.attached | new.attached
+        self._tagging = tuple(
+            [each for each in grave.tagging(side, self._decided) if each[0].who not in held]
+            for side in (old, new)
+            # told by name, as below
+            for held in ({("holders", each) for each in attached},)
+        )
         for heading in dict.fromkeys((*new.blocks, *old.blocks)):
             if heading.who[0] == "holders" and heading.who[1] in attached:
                 # anyone who has it now, or had it, is told by name
@@ -576,12 +583,36 @@ class _Sentences:
         )
 
     def _by_tags(self, change: _Change, heading: Heading, block: Block) -> str:
-        """Say that somebody may newly change tags by which policies decide, empty where none or nobody does."""
-        if change == "removed" or heading.kind != "permission" or heading.effect == "Deny":
+        """Say that somebody may newly change tags by which policies decide, or that one decides by tags of others.
+
+        Empty where nobody may, or no policy does.
+        """
+        if change == "removed" or heading.kind == "cluster access" or heading.effect == "Deny":
             return ""
-        keys = grave.changes_deciding_tags(block, heading.condition, self._decided)
-        tags = f"the tag{'s' if len(keys) > 1 else ''} {words.listed(keys, 'tags')}"
-        return f": policies decide by {tags} who may do what" if keys else ""
+        if heading.kind == "permission":
+            keys = grave.changes_deciding_tags(block, heading.condition, self._decided)
+            if keys:
+                return f": policies decide by {_tags(keys)} who may do what"
+        decided = grave.tags_of(heading, (block,))
+        taggers = [self._taggers(side, decided) for side in self._tagging] if decided else []
+        # who newly may change them is told by what lets him
+        who = [each for each in taggers[-1] if all(each in some for some in taggers)] if taggers else []
+        if not who:
+            return ""
+        keys = sorted({key for each in who for key in taggers[-1][each]})
+        names = words.listed(sorted(self._who(each) for each in who), "identities")
+        return f"; it decides by {_tags(keys)}, which {names} may change"
+
+    def _taggers(
+        self, side: Iterable[tuple[Heading, Block]], decided: Mapping[str, frozenset[str]]
+    ) -> dict[Principal, set[str]]:
+        """Give who may change these tags, but for those who can come to have everything anyway."""
+        found: dict[Principal, set[str]] = {}
+        for heading, block in side:
+            keys = () if heading.who in self.power else grave.changes_deciding_tags(block, heading.condition, decided)
+            if keys:
+                found.setdefault(heading.who, set()).update(keys)
+        return found
 
     def _is_grave(self, change: _Change, heading: Heading, block: Block, until_now: str) -> bool:
         if heading.effect == "Deny":
@@ -840,6 +871,10 @@ def _rows(atoms: Iterable[Atom], side: Literal[0, 1]) -> dict[frozenset[Term], f
 
 def _names(terms: Iterable[Term]) -> list[str]:
     return words.unique(name for _, names in terms for name in names)
+
+
+def _tags(keys: Sequence[str]) -> str:
+    return f"the tag{'s' if len(keys) > 1 else ''} {words.listed(keys, 'tags')}"
 
 
 def _spelled(terms: Iterable[Term], spelling: Mapping[str, str]) -> list[str]:

@@ -194,12 +194,31 @@ def decided_by_tags(*sides: Permissions) -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for side in sides:
         for heading, blocks in side.blocks.items():
-            stated = " ".join((heading.condition, *(each for block in blocks for each in _resources(block))))
-            for name, key in _TAG_KEYS.findall(stated):
-                services = _TAGS_OF_PRINCIPALS if name.lower() == "principaltag" else _services(blocks)
-                for service in services:
-                    found.setdefault(service, set()).add(key)
+            for service, keys in tags_of(heading, blocks).items():
+                found.setdefault(service, set()).update(keys)
     return {service: frozenset(keys) for service, keys in found.items()}
+
+
+def tags_of(heading: Heading, blocks: Iterable[Block]) -> dict[str, frozenset[str]]:
+    """Give the keys of tags by which a statement decides, as ``decided_by_tags`` does for all."""
+    found: dict[str, set[str]] = {}
+    some = list(blocks)
+    stated = " ".join((heading.condition, *(each for block in some for each in _resources(block))))
+    for name, key in _TAG_KEYS.findall(stated):
+        for service in _TAGS_OF_PRINCIPALS if name.lower() == "principaltag" else _services(some):
+            found.setdefault(service, set()).add(key)
+    return {service: frozenset(keys) for service, keys in found.items()}
+
+
+def tagging(side: Permissions, decided: Mapping[str, frozenset[str]]) -> list[tuple[Heading, Block]]:
+    """Give the statements that let somebody change tags of the services of which policies decide by tags."""
+    return [
+        (heading, block)
+        for heading, blocks in side.blocks.items()
+        if decided and heading.kind == "permission" and heading.effect == "Allow"
+        for block in blocks
+        if any(_may_tag(block.actions, service) for service in decided)
+    ]
 
 
 def _resources(block: Block) -> Iterator[str]:
