@@ -134,7 +134,6 @@ format: $(READY) ## let ruff fix and format
 	$(BIN)/ruff format .
 
 docs: $(READY) ## write the JSON Schema and the generated pages of docs/ anew
-	$(BIN)/hyperpod-cdk schema --out schemas/environment.schema.json
 	$(BIN)/python scripts/write_docs.py
 
 # uv does not read pip's variables; without either of them only the index is asked, which has no +cpu wheel

@@ -16,34 +16,14 @@ from typing import Any
 import cfnlint
 import yaml
 
-from hyperpod_cdk._cli.answers import preflight_schema_text, validation_schema_text
+from hyperpod_cdk import cli
 from hyperpod_cdk.catalog import create_only, updates
 from hyperpod_cdk.checks.model import REGISTER, Check
 from hyperpod_cdk.checks.policy import VERBS, actions_of, calls_of, policy, policy_of
 from hyperpod_cdk.config import environment_schema
-from hyperpod_cdk.config.fleet import fleet_schema_text
-from hyperpod_cdk.fleet.pages import report_schema_text as fleet_report_schema_text
-from hyperpod_cdk.fleet.pages import sums_schema_text as fleet_sums_schema_text
-from hyperpod_cdk.fleet.pages import teams_schema_text as teams_cost_schema_text
-from hyperpod_cdk.importing.model import schema_text as import_schema_text
-from hyperpod_cdk.living.observing.pages import schema_text as observation_schema_text
-from hyperpod_cdk.living.pages import (
-    attachment_schema_text,
-    drift_schema_text,
-    extensions_schema_text,
-    node_logs_schema_text,
-    node_work_schema_text,
-    nodes_described_schema_text,
-    nodes_schema_text,
-    status_schema_text,
-)
 from hyperpod_cdk.review.changes.causes import other_paths, property_paths
-from hyperpod_cdk.review.pages.schema import report_schema_text
-from hyperpod_cdk.review.review_file import rules_schema_text
 from hyperpod_cdk.templates.rules import DATED, LEFT_OUT, TABLE, WITHOUT_REASON, Rule
-from hyperpod_cdk.transitions.pages import plan_schema_text, recovery_schema_text, upgrade_schema_text
-from hyperpod_cdk.workloads.report import report_schema_text as job_report_schema_text
-from hyperpod_cdk.workloads.schema import job_schema, schema_text
+from hyperpod_cdk.workloads.schema import job_schema
 from hyperpod_cdk.workloads.submission import hyp_parameters_page
 
 ROOT = Path(__file__).parent.parent
@@ -103,29 +83,7 @@ def main() -> int:
         "docs/faults.md": faults_page(json.loads(FAULTS.read_text(encoding="utf-8")), _environments()),
         "docs/preflight-policy.json": f"{json.dumps(policy(REGISTER), indent=2)}\n",
         "docs/living-policy.json": f"{json.dumps(policy_of(*LIVING), indent=2)}\n",
-        "schemas/review.schema.json": rules_schema_text(),
-        "schemas/review-report.schema.json": report_schema_text(),
-        "schemas/attachment.schema.json": attachment_schema_text(),
-        "schemas/drift.schema.json": drift_schema_text(),
-        "schemas/preflight.schema.json": preflight_schema_text(),
-        "schemas/validate.schema.json": validation_schema_text(),
-        "schemas/fleet.schema.json": fleet_schema_text(),
-        "schemas/fleet-report.schema.json": fleet_report_schema_text(),
-        "schemas/teams-cost.schema.json": teams_cost_schema_text(),
-        "schemas/fleet-sums.schema.json": fleet_sums_schema_text(),
-        "schemas/extensions.schema.json": extensions_schema_text(),
-        "schemas/node-details.schema.json": nodes_described_schema_text(),
-        "schemas/node-logs.schema.json": node_logs_schema_text(),
-        "schemas/node-work.schema.json": node_work_schema_text(),
-        "schemas/nodes.schema.json": nodes_schema_text(),
-        "schemas/observation.schema.json": observation_schema_text(),
-        "schemas/status.schema.json": status_schema_text(),
-        "schemas/plan.schema.json": plan_schema_text(),
-        "schemas/recovery.schema.json": recovery_schema_text(),
-        "schemas/upgrade.schema.json": upgrade_schema_text(),
-        "schemas/import.schema.json": import_schema_text(),
-        "schemas/job.schema.json": schema_text(),
-        "schemas/job-report.schema.json": job_report_schema_text(),
+        **{f"schemas/{page.value}.schema.json": cli.schema_text(page) for page in cli.Page},
     }
     if "--check" not in sys.argv:
         for name, text in pages.items():

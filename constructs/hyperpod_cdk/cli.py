@@ -207,24 +207,40 @@ class Forge(StrEnum):
 class Page(StrEnum):
     """What has a JSON Schema."""
 
+    ADMISSION = "admission"
     ATTACHMENT = "attachment"
+    BOOTSTRAP_POLICY = "bootstrap-policy"
+    CHART = "chart"
+    CHART_IMAGES = "chart-images"
     DRIFT = "drift"
     ENVIRONMENT = "environment"
     EXTENSIONS = "extensions"
     FLEET = "fleet"
     FLEET_REPORT = "fleet-report"
     FLEET_SUMS = "fleet-sums"
+    IAM_POLICY = "iam-policy"
+    IMAGE = "image"
     IMPORT = "import"
+    INIT = "init"
     JOB = "job"
+    JOB_MANIFESTS = "job-manifests"
     JOB_REPORT = "job-report"
+    NEW = "new"
     NODE_DETAILS = "node-details"
     NODE_LOGS = "node-logs"
     NODE_WORK = "node-work"
     NODES = "nodes"
     OBSERVATION = "observation"
     PLAN = "plan"
+    PLAN_OFFERINGS = "plan-offerings"
+    PLAN_RECORD = "plan-record"
     PREFLIGHT = "preflight"
+    PRICE_CHANGES = "price-changes"
+    PRICES = "prices"
+    QUOTA_REQUESTS = "quota-requests"
+    QUOTAS = "quotas"
     RECOVERY = "recovery"
+    REHEARSAL = "rehearsal"
     REVIEW = "review"
     REVIEW_REPORT = "review-report"
     STATUS = "status"
@@ -241,14 +257,15 @@ def schema(
         typer.Option(
             "--of",
             help=(
-                "Which schema: environment, job and review are files for editors; the others are JSON output for tools."
+                "Which schema: environment, fleet, job and review are files for editors; the others are JSON output for"
+                " tools."
             ),
         ),
     ] = Page.ENVIRONMENT,
     out: Annotated[Path | None, typer.Option("--out", help="File to write. Default: standard output.")] = None,
 ) -> None:
     """Write the JSON Schema of the environment file, for editors, or another schema."""
-    text = _schema_text(page)
+    text = schema_text(page)
     if out is None:
         sys.stdout.write(text)
         return
@@ -275,24 +292,27 @@ _SCHEMAS = {
     Page.NODES: ("living.pages", "nodes_schema_text"),
     Page.OBSERVATION: ("living.observing.pages", "schema_text"),
     Page.PLAN: ("transitions.pages", "plan_schema_text"),
-    Page.PREFLIGHT: ("_cli.answers", "preflight_schema_text"),
     Page.RECOVERY: ("transitions.pages", "recovery_schema_text"),
     Page.REVIEW: ("review.review_file", "rules_schema_text"),
     Page.REVIEW_REPORT: ("review.pages.schema", "report_schema_text"),
     Page.STATUS: ("living.pages", "status_schema_text"),
     Page.TEAMS_COST: ("fleet.pages", "teams_schema_text"),
     Page.UPGRADE: ("transitions.pages", "upgrade_schema_text"),
-    Page.VALIDATE: ("_cli.answers", "validation_schema_text"),
 }
-"""Module and function that give each schema: building the models takes most of the time."""
+"""Module and function that give each schema but of ``_cli.answers``: building the models takes most of the time."""
 
 
-def _schema_text(page: Page) -> str:
+def schema_text(page: Page) -> str:
+    """Give the JSON Schema of a page as the text of its file."""
     from importlib import import_module  # noqa: PLC0415 - as above
 
     if page in (Page.ENVIRONMENT, Page.JOB):
         # with the sections and the kinds of jobs of the project's extensions
         root_of(None)
+    if page not in _SCHEMAS:
+        from hyperpod_cdk._cli.answers import answer_schema_text  # noqa: PLC0415 - as above
+
+        return answer_schema_text(page.value)
     module, function = _SCHEMAS[page]
     return str(getattr(import_module(f"hyperpod_cdk.{module}"), function)())
 
@@ -392,7 +412,9 @@ def new(
         usage(str(error))
     steps = [f"cd {shlex.quote(str(directory))}", f"hyperpod-cdk validate {name}", f"hyperpod-cdk rehearse {name}"]
     if output is Format.JSON:
-        print_json({"project": str(directory), "files": files, "next": steps})
+        from hyperpod_cdk._cli.answers import Project, print_answer  # noqa: PLC0415 - text needs no models
+
+        print_answer(Project, {"project": str(directory), "files": files, "next": steps})
         return
     for file in files:
         print(f"wrote {directory / file}")
@@ -452,7 +474,9 @@ def init(
         f"hyperpod-cdk cdk deploy '{name}/*' -c env={name} --concurrency 3 --require-approval never",
     ]
     if output is Format.JSON:
-        print_json({"file": str(path), "next": steps})
+        from hyperpod_cdk._cli.answers import WrittenEnvironment, print_answer  # noqa: PLC0415 - text needs no models
+
+        print_answer(WrittenEnvironment, {"file": str(path), "next": steps})
         return
     print(f"wrote {path}")
     if not has_app(root):
@@ -527,7 +551,9 @@ def rehearse(
         print(str(error), file=sys.stderr)
         raise typer.Exit(FINDINGS) from None
     if output is Format.JSON:
-        print_json(done.as_dict())
+        from hyperpod_cdk._cli.answers import Rehearsal, print_answer  # noqa: PLC0415 - text needs no models
+
+        print_answer(Rehearsal, done.as_dict())
     else:
         report.print_report(done, terminal)
     if not done.passed:
@@ -688,7 +714,9 @@ def chart_images(
         print(str(error), file=sys.stderr)
         raise typer.Exit(FINDINGS) from None
     if output is Format.JSON:
-        print_json(found.as_dict())
+        from hyperpod_cdk._cli.answers import ChartImages, print_answer  # noqa: PLC0415 - text needs no models
+
+        print_answer(ChartImages, found.as_dict())
     else:
         print(found.render())
 
@@ -733,7 +761,9 @@ def pull(
         print(str(error), file=sys.stderr)
         raise typer.Exit(FINDINGS) from None
     if output is Format.JSON:
-        print_json({"chart": str(folder)})
+        from hyperpod_cdk._cli.answers import PulledChart, print_answer  # noqa: PLC0415 - text needs no models
+
+        print_answer(PulledChart, {"chart": str(folder)})
     else:
         print(f"chart in {folder}")
 

@@ -8,11 +8,13 @@ import inspect
 import json
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, GetJsonSchemaHandler
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema
+
+from hyperpod_cdk.findings import Finding, Severity
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -33,6 +35,37 @@ class Documented(BaseModel):
                 if name in properties:
                     properties[name].setdefault("description", text)
         return found
+
+
+class Model(Documented):
+    """What every part of a report, or of another answer of a verb, has in common."""
+
+    # each part is made ready when the first of it is made, not while the command starts
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class Told(Model):
+    """Something that is wrong or doubtful, as every verb says it."""
+
+    severity: Literal["error", "warning"]
+    message: str
+    path: str
+    """The place in the file; empty where it is about all of it."""
+    file: str
+    line: int | None
+    rule: str
+
+
+def told(finding: Finding) -> Told:
+    """Give a finding as data."""
+    return Told(
+        severity="error" if finding.severity is Severity.ERROR else "warning",
+        message=finding.message,
+        path=finding.path,
+        file=finding.file,
+        line=finding.line,
+        rule=finding.rule,
+    )
 
 
 @functools.cache

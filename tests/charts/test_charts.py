@@ -13,9 +13,12 @@ from typing import Any, Protocol
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from hyperpod_cdk import cli
 from hyperpod_cdk.eks import charts
 from hyperpod_cdk.eks.charts import CHART_DIRECTORY, LOCK_FILE, ChartError, ChartLock
+from tests.support.answers import answered
 
 
 class Upstream(Protocol):
@@ -140,6 +143,13 @@ def test_a_second_pull_fetches_nothing(pulling: Path, upstream: Upstream, helm: 
     assert pull(pulling, upstream, helm) == [
         f"charts/hyperpod-dependencies already holds aws/sagemaker-hyperpod-cli at {upstream.lock.commit[:12]}"
     ]
+
+
+def test_the_command_says_where_the_chart_is(pulling: Path, upstream: Upstream, helm: Path) -> None:
+    pull(pulling, upstream, helm)
+    words = ["charts", "pull", "--project", str(pulling), "--format", "json"]
+    done = CliRunner().invoke(cli.app, words, prog_name="hyperpod-cdk")
+    assert answered("chart", done.stdout) == {"chart": str(pulling / CHART_DIRECTORY)}
 
 
 def test_a_pull_by_somebody_else_gives_the_same_bytes(

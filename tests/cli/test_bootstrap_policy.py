@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from hyperpod_cdk._cli.review import Access
 from hyperpod_cdk.cli import app
 from tests.cli.conftest import Run
+from tests.support.answers import answered
 
 ROLE = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": {"Statement": []}}}
 ACCOUNT = "111122223333"
@@ -65,10 +66,10 @@ def test_without_a_file_it_says_what_it_would_write(run: Run, workspace: Path, a
 
 def test_json_has_the_documents_and_the_reasons(run: Run, assembly: Path) -> None:
     done = run("bootstrap-policy", "dev", "--head", str(assembly), "--format", "json")
-    answer = json.loads(done.stdout)
-    (policy,) = answer["policies"]
-    assert (answer["account"], answer["region"], answer["files"]) == (ACCOUNT, "us-west-2", [])
-    assert {each["Sid"] for each in policy["document"]["Statement"]} == set(answer["reasons"])
+    told = answered("bootstrap-policy", done.stdout)
+    (policy,) = told["policies"]
+    assert (told["account"], told["region"], told["files"]) == (ACCOUNT, "us-west-2", [])
+    assert {each["Sid"] for each in policy["document"]["Statement"]} == set(told["reasons"])
 
 
 def test_what_is_left_out_is_said_with_its_reason(run: Run, tmp_path: Path) -> None:

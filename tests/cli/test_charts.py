@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from hyperpod_cdk.catalog import images
 from hyperpod_cdk.eks import charts
 from tests.cli.conftest import Run
+from tests.support.answers import answered
 
 DAEMON = """\
 apiVersion: apps/v1
@@ -31,12 +31,12 @@ def with_file(workspace: Path, project: Path) -> Path:
 def test_without_a_chart_the_table_is_listed_with_its_date(run: Run, with_file: Path) -> None:
     assert with_file
     done = run("charts", "images", "closed", "--format", "json")
-    answer = json.loads(done.stdout)
-    assert answer["source"] == (
+    told = answered("chart-images", done.stdout)
+    assert told["source"] == (
         f"from the catalog of {images.AS_OF}, chart at {images.CHART_COMMIT[:12]}; the chart is not pulled, "
         "'hyperpod-cdk charts pull' and this verb then read it itself"
     )
-    rows = {row["image"]: row["copy"] for row in answer["images"] if row["to_copy"]}
+    rows = {row["image"]: row["copy"] for row in told["images"] if row["to_copy"]}
     (plugin,) = [name for name in rows if "aws-efa-k8s-device-plugin" in name]
     assert plugin.endswith(":v0.5.13")
     assert rows[plugin].endswith("/eks/aws-efa-k8s-device-plugin:v0.5.13")

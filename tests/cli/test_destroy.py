@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from typer.testing import CliRunner, Result
 from hyperpod_cdk import cli
 from hyperpod_cdk._cli.review import Access
 from tests.cli.test_plan import Nothing, write_assembly
+from tests.support.answers import answered
 
 QUEUE = {"Resources": {"It": {"Type": "AWS::SQS::Queue"}}}
 
@@ -48,7 +48,7 @@ def test_a_plan_tells_and_changes_nothing(head: Path) -> None:
     done = _run(head, "--plan", aws=Standing())
     assert done.exit_code == 0, done.output
     assert "  loses: dev-storage / It: " in done.stdout
-    told = json.loads(_run(head, "--plan", "--format", "json", aws=Standing()).stdout)
+    told = answered("plan", _run(head, "--plan", "--format", "json", aws=Standing()).stdout)
     assert [(each["action"], each["stacks"]) for each in told["steps"]] == [("delete", ["dev-storage"])]
 
 

@@ -6,16 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
 from hyperpod_cdk import cli
 from hyperpod_cdk._cli.review import Access
 from hyperpod_cdk.checks.policy import VERBS
-from hyperpod_cdk.living.pages import drift_schema_text
 from tests.cli.test_plan import write_assembly
 from tests.living.account import ACCOUNT, REGION, Account
+from tests.support.answers import answered
 from tests.support.scripted_aws import Fails
 
 
@@ -77,8 +76,7 @@ def test_json_follows_its_schema(tmp_path: Path) -> None:
     account = Account()
     account.group("h100")["TargetCount"] = 6
     done = _drift(account, tmp_path, "--format", "json")
-    found = json.loads(done.stdout)
-    jsonschema.validate(found, json.loads(drift_schema_text()))
+    found = answered("drift", done.stdout)
     assert (done.exit_code, found["passed"], found["differences"][0]["actual"]) == (1, False, "6")
 
 
@@ -94,7 +92,7 @@ def test_cloudformation_that_does_not_answer_ends_with_2(tmp_path: Path) -> None
 def test_the_policies_read_only() -> None:
     actions: set[str] = set()
     for verb in ("drift", "status", "observe"):
-        (statement,) = json.loads(_run(verb, "dev", "--iam-policy").stdout)["Statement"]
+        (statement,) = answered("iam-policy", _run(verb, "dev", "--iam-policy").stdout)["Statement"]
         actions |= set(statement["Action"])
     of_nodes = ("node list", "node describe", "node logs")
     actions |= {action for verb in VERBS if verb.name in of_nodes for action in verb.actions}

@@ -8,7 +8,6 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -16,10 +15,10 @@ from hyperpod_cdk import cli
 from hyperpod_cdk._cli.review import Access
 from hyperpod_cdk.checks.answers import AwsAccessError
 from hyperpod_cdk.checks.aws import LiveAws
-from hyperpod_cdk.fleet.pages import report_schema_text, sums_schema_text
 from hyperpod_cdk.handlers.quota_gate.reading import Own
 from tests.cli.test_plan import write_assembly
 from tests.living.account import Account
+from tests.support.answers import answered
 from tests.support.callers import with_callers
 from tests.support.scripted_aws import WHO, Fails, ScriptedSession
 
@@ -105,9 +104,8 @@ def test_what_suffices_for_each_and_not_for_both_is_told(run: Run) -> None:
 
 def test_json_follows_its_schema(run: Run) -> None:
     for verb in (("validate",), ("preflight", "--offline")):
-        jsonschema.validate(json.loads(run(*verb, "--format", "json").stdout), json.loads(report_schema_text()))
-    found = json.loads(run("sums", "--no-cost", "--format", "json").stdout)
-    jsonschema.validate(found, json.loads(sums_schema_text()))
+        answered("fleet-report", run(*verb, "--format", "json").stdout)
+    answered("fleet-sums", run("sums", "--no-cost", "--format", "json").stdout)
 
 
 def test_preflight_without_aws_is_skipped_and_strict_says_so(run: Run) -> None:
@@ -206,8 +204,7 @@ def test_status_of_one_that_cannot_be_asked(run: Run, fleet: Path) -> None:
         ["not looked at", "the credentials are of account 111122223333, and the environment of 444455556666"],
         ["failed", "1 of 2 nodes run, group a10g missing"],
     ]
-    found = json.loads(run("status", "--format", "json", obj=answering()).stdout)
-    jsonschema.validate(found, json.loads(report_schema_text()))
+    found = answered("fleet-report", run("status", "--format", "json", obj=answering()).stdout)
     assert (found["passed"], found["exit_code"]) == (False, 2)
     prod, staging = found["environments"]
     assert (prod["passed"], prod["exit_code"], prod["status"]) == (None, 2, None)
@@ -249,8 +246,7 @@ def test_drift_of_one_beside_one_without_an_assembly(run: Run, one_drifts: tuple
     assert missing[1].endswith("/heads has no cloud assembly prod")
     assert differing == ["failed", "1 difference"]
     assert "has no cloud assembly prod" in " ".join(done.stdout.split())
-    found = json.loads(run("drift", "dev", "--heads", heads, "--format", "json", obj=access).stdout)
-    jsonschema.validate(found, json.loads(report_schema_text()))
+    found = answered("fleet-report", run("drift", "dev", "--heads", heads, "--format", "json", obj=access).stdout)
     (row,) = found["environments"]
     assert row["drift"]["differences"][0]["path"] == "InstanceGroups[h100].InstanceCount"
     assert run("drift", "dev", "--heads", heads, obj=access).exit_code == 1

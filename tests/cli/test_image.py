@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from tests.cli.conftest import Run
+from tests.support.answers import answered
 
 
 def test_the_dockerfile_of_a_group_is_printed(run_process: Run) -> None:
@@ -24,8 +25,8 @@ def test_a_build_context_is_written_whole(run: Run, workspace: Path) -> None:
     assert done.stdout.splitlines()[-1] == (
         "docker buildx build --platform linux/amd64 --tag REPOSITORY:TAG --push image"
     )
-    answer = json.loads(run("image", "render", "dev", "--group", "a10g", "--format", "json").stdout)
-    assert (workspace / "image" / "Dockerfile").read_text(encoding="utf-8") == answer["files"]["Dockerfile"]
+    told = answered("image", run("image", "render", "dev", "--group", "a10g", "--format", "json").stdout)
+    assert (workspace / "image" / "Dockerfile").read_text(encoding="utf-8") == told["files"]["Dockerfile"]
 
     (workspace / "image" / "mine.txt").write_text("mine", encoding="utf-8")
     refused = run("image", "render", "dev", "--group", "a10g", "--out", "image")

@@ -6,13 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 
 from hyperpod_cdk.config import load_environment
-from hyperpod_cdk.importing.model import schema_text
 from tests.cli.conftest import Run
+from tests.support.answers import answered
 
 SUBNET, OTHER = "subnet-0a1b2c3d4e5f67890", "subnet-0b2c3d4e5f678901a"
 NODES, EKS = "sg-0a1b2c3d4e5f67890", "sg-0b2c3d4e5f678901a"
@@ -69,8 +68,7 @@ def notes_of(run: Run, workspace: Path, request: dict[str, Any], *said: str) -> 
     (workspace / "cluster.json").write_text(json.dumps(request, indent=2), encoding="utf-8")
     done = run("import", "cluster.json", "--name", "lab", "--format", "json", *(said or SAID))
     assert done.stderr == ""
-    found = json.loads(done.stdout)
-    jsonschema.validate(found, json.loads(schema_text()))
+    found = answered("import", done.stdout)
     assert done.returncode == (0 if found["passed"] else 1)
     notes: list[dict[str, str]] = found["notes"]
     return notes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from hyperpod_cdk import cli
 from hyperpod_cdk._cli.scaffold import Answers, ScaffoldError, default_zones, environment_text, write_environment
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.config import load_environment
+from tests.support.answers import answered
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 ACCOUNT = "111122223333"
@@ -59,8 +59,8 @@ def test_full(run: Run, workspace: Path) -> None:
         *("--training-plan-arn", PLAN, "--team", "research", "--lustre", "--format", "json"),
     )
     assert done.returncode == 0
-    answer = json.loads(done.stdout)
-    assert answer["next"] == [
+    told = answered("init", done.stdout)
+    assert told["next"] == [
         "hyperpod-cdk validate lab",
         "hyperpod-cdk rehearse lab",
         "hyperpod-cdk charts pull",

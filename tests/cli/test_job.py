@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from tests.cli.conftest import Run
+from tests.support.answers import answered
 
 LOGS = (
     "kubectl logs -n hyperpod-ns-john -l app.kubernetes.io/instance=nccl-a10g,app.kubernetes.io/component=launcher"
@@ -53,10 +53,10 @@ def test_the_same_goes_into_a_file_and_into_json(run: Run, workspace: Path) -> N
     assert (written.returncode, written.stdout) == (0, "")
     assert written.stderr.startswith("wrote efa.yaml\n# start it\nkubectl apply -f efa.yaml\n")
     assert (workspace / "efa.yaml").read_text(encoding="utf-8") == plain.stdout
-    answer: dict[str, Any] = json.loads(run(*options, "--format", "json").stdout)
-    assert answer["manifests"] == list(yaml.safe_load_all(plain.stdout))
-    assert answer["next"]["apply"] == "kubectl apply -f -"
-    assert answer["warnings"] == []
+    told = answered("job-manifests", run(*options, "--format", "json").stdout)
+    assert told["manifests"] == list(yaml.safe_load_all(plain.stdout))
+    assert told["next"]["apply"] == "kubectl apply -f -"
+    assert told["warnings"] == []
 
 
 def test_options_win_over_the_job_file(run: Run, workspace: Path, project: Path) -> None:
@@ -79,8 +79,8 @@ def test_a_wrong_job_is_refused_with_all_its_mistakes(run: Run, workspace: Path,
     ]
     assert "did you mean a10g?" in done.stderr
     assert "did you mean john?" in done.stderr
-    answer = json.loads(run("job", "render", "dev", "--job", "job.yaml", "--format", "json").stdout)
-    assert (answer["passed"], len(answer["files"][0]["findings"])) == (False, 2)
+    told = answered("validate", run("job", "render", "dev", "--job", "job.yaml", "--format", "json").stdout)
+    assert (told["passed"], len(told["files"][0]["findings"])) == (False, 2)
 
 
 def test_a_wrong_environment_is_no_manifest_either(run: Run, workspace: Path) -> None:
@@ -116,7 +116,7 @@ def test_two_teams_fill_the_cluster_by_borrowing(run: Run, workspace: Path, proj
     smith = _job(workspace, run("job", "render", "dev", "--job", _smith(workspace, project)).stdout, "manifests.yaml")
     done = run("job", "admit", "dev", str(john), str(smith), "--format", "json")
     assert done.returncode == 0
-    decisions = json.loads(done.stdout)["decisions"]
+    decisions = answered("admission", done.stdout)["decisions"]
     assert [each["status"] for each in decisions] == ["admitted", "admitted"]
     assert [each["after"]["nvidia.com/gpu"]["percent"] for each in decisions] == [50.0, 100.0]
     assert decisions[1]["lenders"] == ["john"]
@@ -201,7 +201,7 @@ def test_a_job_that_never_starts_is_exit_code_1(run: Run, workspace: Path) -> No
 def test_a_log_is_judged(run: Run, options: tuple[str, ...], code: int) -> None:
     done = run("job", "report", str(REPORTS / "nccl-g5-8xlarge.log"), *options, "--format", "json")
     assert done.returncode == code
-    report = json.loads(done.stdout)
+    report = answered("job-report", done.stdout)
     assert report["verdict"] == "unknown"
     (measured,) = report["runs"]
     assert (measured["plateau_gb_s"], measured["average_gb_s"]) == (2.88, 1.35737)

@@ -23,6 +23,7 @@ from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.cli import app
 from hyperpod_cdk.config import environment_schema, load_environment
 from hyperpod_cdk.review.review_file import ReviewRules
+from tests.support.answers import answered
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 ALWAYS = {
@@ -126,7 +127,12 @@ def test_what_a_person_answers(run: Run, workspace: Path) -> None:
         *("new", "demo", "--account", "123456789012", "--region", "eu-north-1", "--instance-type", "ml.g5.12xlarge"),
         *("--capacity", "on_demand", "--admin-role", "arn:aws:iam::123456789012:role/me", "--format", "json"),
     )
-    assert json.loads(done.stdout)["next"] == ["cd demo", "hyperpod-cdk validate prod", "hyperpod-cdk rehearse prod"]
+    told = answered("new", done.stdout)
+    assert told["next"] == [
+        "cd demo",
+        "hyperpod-cdk validate prod",
+        "hyperpod-cdk rehearse prod",
+    ]
     environment = load_environment(workspace / "demo" / "environments" / "prod.yaml").environment
     assert (environment.account, environment.region) == ("123456789012", "eu-north-1")
     assert [group.instance_type for group in environment.hyperpod.instance_groups] == [

@@ -8,16 +8,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
 from hyperpod_cdk import cli
 from hyperpod_cdk._cli.review import Access
-from hyperpod_cdk.living.observing.pages import schema_text
 from tests.cli.test_plan import write_assembly
 from tests.living.account import ACCOUNT, REGION, Account
 from tests.living.test_observing import account
+from tests.support.answers import answered
 from tests.support.assembly import PROJECT
 from tests.support.scripted_aws import Fails
 
@@ -39,8 +38,7 @@ def test_deviations_end_with_1_and_the_bundle_is_written(tmp_path: Path) -> None
     assert " deviations of " in first
     assert "messages: AWS::EC2::EIP CREATE_FAILED" in lines
     assert all(len(line) <= 80 for line in lines if " " in line.strip())
-    bundle = json.loads(out.read_text(encoding="utf-8"))
-    jsonschema.validate(bundle, json.loads(schema_text()))
+    bundle = answered("observation", out.read_text(encoding="utf-8"))
     assert (bundle["passed"], bundle["version"]) == (False, 1)
 
 

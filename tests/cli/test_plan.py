@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from hyperpod_cdk import cli
 from hyperpod_cdk._cli.review import Access
 from hyperpod_cdk.checks.answers import AwsAccessError
+from tests.support.answers import answered
 
 
 def write_assembly(
@@ -86,7 +87,7 @@ def test_steps_between_assemblies(sides: tuple[Path, Path], tmp_path: Path) -> N
     assert files[0].read_text(encoding="utf-8").startswith("## Plan of `dev`\n")
     done = _run("plan", "dev", "--base", old, "--head", new, "--format", "json")
     assert done.stdout == files[1].read_text(encoding="utf-8")
-    assert [each["selected"] for each in json.loads(done.stdout)["steps"]] == [["dev/platform"], ["dev/*"]]
+    assert [each["selected"] for each in answered("plan", done.stdout)["steps"]] == [["dev/platform"], ["dev/*"]]
 
 
 def test_a_process_that_has_loaded_nothing_else(sides: tuple[Path, Path]) -> None:

@@ -26,6 +26,8 @@ from hyperpod_cdk.checks.answers import (
     TrainingPlan,
     Zone,
 )
+from hyperpod_cdk.config.recorded_plans import read_record
+from tests.support.answers import answered
 from tests.support.callers import with_callers
 from tests.support.fake_aws import FakeAws
 
@@ -176,9 +178,9 @@ def test_search_for_an_environment(run: Plans, aws: Account) -> None:
 def test_search_as_json(run: Plans, aws: Account) -> None:
     aws.answers.training_plan_offerings = OFFERS
     done = run("search", "prod", "--format", "json")
-    answer = json.loads(done.stdout)
-    assert answer["region"] == "us-east-1"
-    (search,) = answer["searches"]
+    told = answered("plan-offerings", done.stdout)
+    assert told["region"] == "us-east-1"
+    (search,) = told["searches"]
     assert (search["asked_at"], search["groups"], search["refused"]) == ("2026-11-21T12:00:03Z", ["h100"], [])
     assert [offer["price_per_accelerator_hour"] for offer in search["offers"]] == ["2.0000", "2.5000", "3.0000"]
     assert search["offers"][2] == {
@@ -523,14 +525,14 @@ def test_record_again(run: Plans, aws: Account) -> None:
     later = plan(status="Active", block={"end": datetime(2027, 1, 7, 11, 30, tzinfo=UTC)})
     aws.answers.training_plan = {ARN: later}
     done = run("record", "prod", "--format", "json", now=NOW + timedelta(days=3))
-    answer = json.loads(done.stdout)
-    assert answer["changes"] == [
+    told = answered("plan-record", done.stdout)
+    assert told["changes"] == [
         "h100-april: status Scheduled -> Active",
         "h100-april: block 1 end 2026-12-31 11:30 UTC -> 2027-01-07 11:30 UTC",
     ]
-    assert (answer["file"], answer["findings"]) == (str(RECORD), [])
-    assert answer["record"] == json.loads(RECORD.read_text(encoding="utf-8"))
-    assert answer["record"]["recorded"] == "2026-11-24"
+    assert (told["file"], told["findings"]) == (str(RECORD), [])
+    assert told["record"] == read_record(RECORD, file=str(RECORD), name="prod").model_dump(mode="json")
+    assert told["record"]["recorded"] == "2026-11-24"
 
 
 def test_a_record_that_contradicts_is_written_and_said(run: Plans, aws: Account) -> None:

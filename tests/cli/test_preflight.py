@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_cdk.checks.model import REGISTER
+from tests.support.answers import answered
 
 AREAS = REGISTER.areas()
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -65,7 +66,7 @@ def test_block_that_is_too_small(run: Run, workspace: Path) -> None:
 
 def test_policy(run: Run) -> None:
     done = run("preflight", "dev", "--iam-policy", "--only", "iam")
-    (statement,) = json.loads(done.stdout)["Statement"]
+    (statement,) = answered("iam-policy", done.stdout)["Statement"]
     assert "iam:GetRole" in statement["Action"]
     assert "fsx:DescribeFileSystems" not in statement["Action"]
 

@@ -16,6 +16,7 @@ from hyperpod_cdk.catalog import prices
 from hyperpod_cdk.checks.answers import AwsAccessError, NotAnswered
 from hyperpod_cdk.config import load_environment
 from tests.cli.conftest import Run
+from tests.support.answers import answered
 
 Invoke = Callable[..., Result]
 
@@ -101,7 +102,7 @@ def test_the_regions_of_the_environments_are_asked(invoke: Invoke, price_list: P
 
 def test_what_was_not_found_is_not_passed_and_with_strict_not_accepted(invoke: Invoke, workspace: Path) -> None:
     done = invoke("refresh", "--format", "json")
-    assert (done.exit_code, json.loads(done.stdout)["passed"]) == (0, None)
+    assert (done.exit_code, answered("price-changes", done.stdout)["passed"]) == (0, None)
     assert invoke("refresh", "--strict").exit_code == 1
     assert (workspace / "prices.json").is_file()
 
@@ -252,9 +253,9 @@ def test_show_the_project_s_own_prices(invoke: Invoke, workspace: Path) -> None:
     invoke("refresh")
     shown = invoke("show").stdout
     assert shown.startswith(f"prices.json, as of {DAY}\n")
-    told = json.loads(invoke("show", "--format", "json").stdout)
+    told = answered("prices", invoke("show", "--format", "json").stdout)
     assert (told["file"], told["as_of"], sorted(told["sources"])) == ("prices.json", DAY, ["api"])
-    assert told["prices"] == [row.as_data() for row in written(workspace).rows.values()]
+    assert told["prices"] == [{**row.as_data(), "unsure": ""} for row in written(workspace).rows.values()]
 
 
 def test_show_a_region_without_prices(invoke: Invoke, workspace: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -18,6 +17,7 @@ from hyperpod_cdk.checks.answers import AwsAccessError, NotAnswered, QuotaReques
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.config.recorded_quotas import RecordedQuota, RecordedQuotas
 from hyperpod_cdk.quotas.needs import required_quotas
+from tests.support.answers import answered
 from tests.support.callers import with_callers
 from tests.support.fake_aws import FakeAws
 
@@ -153,7 +153,7 @@ def test_a_row_is_a_line_however_narrow(invoke: Invoke, columns: str, monkeypatc
 def test_show_json(invoke: Invoke, aws: WritableAws) -> None:
     let(aws, 1)
     done = invoke("show", "prod", "--format", "json")
-    report = json.loads(done.stdout)
+    report = answered("quotas", done.stdout)
     assert (done.exit_code, report["passed"], report["region"]) == (1, False, "us-east-1")
     quota = next(each for each in report["quotas"] if each["quota"] == P5)
     assert (quota["value"], quota["needed"], quota["verdict"], quota["code"]) == (1, 2, "error", P5_CODE)
@@ -203,12 +203,12 @@ def test_yes_asks_nobody(invoke: Invoke, aws: WritableAws) -> None:
     done = invoke("request", "prod", "--yes", "--format", "json")
     assert done.exit_code == 0
     assert aws.requested == [("sagemaker", P5_CODE, 3), ("vpc", "L-F678F1CE", 1)]
-    answer = json.loads(done.stdout)
-    assert [(each["code"], each["value"], each["status"]) for each in answer["requested"]] == [
+    told = answered("quota-requests", done.stdout)
+    assert [(each["code"], each["value"], each["status"]) for each in told["requested"]] == [
         (P5_CODE, 3, "PENDING"),
         ("L-F678F1CE", 1, "PENDING"),
     ]
-    assert (answer["open"], answer["problems"]) == ([], [])
+    assert (told["open"], told["problems"]) == ([], [])
 
 
 @pytest.mark.parametrize("arguments", [[], ["--yes"]])
@@ -368,9 +368,9 @@ def test_record_again(record: Invoke, aws: WritableAws, own_project: Path) -> No
 
 
 def test_record_as_json(record: Invoke) -> None:
-    answer = json.loads(record("--format", "json").stdout)
-    assert answer["record"]["file"].endswith("environments/prod.quotas.json")
-    assert f"{P5}: new, 1000000" in answer["record"]["changes"]
+    told = answered("quotas", record("--format", "json").stdout)
+    assert told["record"]["file"].endswith("environments/prod.quotas.json")
+    assert f"{P5}: new, 1000000" in told["record"]["changes"]
 
 
 def test_a_quota_that_is_not_read_leaves_the_record_as_it_was(

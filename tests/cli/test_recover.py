@@ -14,6 +14,7 @@ from hyperpod_cdk import cli
 from hyperpod_cdk._cli.review import Access
 from hyperpod_cdk.checks.answers import NotAnswered
 from tests.cli.test_plan import Nothing, write_assembly
+from tests.support.answers import answered
 
 QUEUE = {"Resources": {"It": {"Type": "AWS::SQS::Queue"}}}
 ID = "arn:aws:cloudformation:us-east-1:111122223333:stack/dev-storage/1"
@@ -110,7 +111,7 @@ class Left(Stuck):
 def test_what_stood_in_a_deleted_cluster_does_not_remain(
     head: Path, deleted: list[tuple[str, list[dict[str, Any]]]], stays: list[str]
 ) -> None:
-    told = json.loads(_run(head, "--plan", "--format", "json", aws=Left(*deleted)).stdout)
+    told = answered("recovery", _run(head, "--plan", "--format", "json", aws=Left(*deleted)).stdout)
     assert [each["logical_id"] for each in told["kept"]] == stays
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+
+from tests.support.answers import answered
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -34,8 +35,8 @@ def test_refused_file(run_process: Run, workspace: Path) -> None:
     done = run_process("rehearse", "dev", "--format", "json")
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    answer = json.loads(done.stdout)
-    assert {finding["path"] for finding in answer["files"][0]["findings"]} == {
+    told = answered("validate", done.stdout)
+    assert {finding["path"] for finding in told["files"][0]["findings"]} == {
         "account",
         "region",
         "network",

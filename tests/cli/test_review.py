@@ -20,6 +20,7 @@ from hyperpod_cdk.checks.answers import AwsAccessError
 from hyperpod_cdk.cli import app
 from hyperpod_cdk.review.model import Report
 from hyperpod_cdk.templates.difference import compare
+from tests.support.answers import answered
 from tests.support.assembly import shipped
 
 Run = Callable[..., Any]
@@ -79,7 +80,7 @@ def test_every_kind_of_report(called: Run, folder: Path, tmp_path: Path) -> None
 def test_json_on_standard_output(called: Run, folder: Path) -> None:
     done = called("review", "--base", folder, "--head", folder, "--format", "json")
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["verdict"]["level"] == "no change"
+    assert answered("review-report", done.stdout)["verdict"]["level"] == "no change"
 
 
 def test_a_template(called: Run, tmp_path: Path) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 from typer.testing import CliRunner, Result
@@ -22,9 +20,10 @@ from hyperpod_cdk.importing.document import Log
 from hyperpod_cdk.importing.draft import Draft, Known
 from hyperpod_cdk.importing.live import Asking
 from hyperpod_cdk.importing.live_teams import read_teams
-from hyperpod_cdk.importing.model import Imported, schema_text
+from hyperpod_cdk.importing.model import Imported
 from hyperpod_cdk.importing.run import Place, imported_living
 from tests.importing import standing_cluster as there
+from tests.support.answers import answered
 from tests.support.assembly import PROJECT
 from tests.support.scripted_aws import ACCOUNT, REGION, Fails
 
@@ -312,8 +311,7 @@ NAMED = ("--cluster", "ml-cluster", "--name", "lab")
 )
 def test_exit_codes(more: dict[str, Any], words: tuple[str, ...], passed: object, code: int, tmp_path: Path) -> None:
     done = run(tmp_path, *NAMED, "--format", "json", *words, **NO_STORAGE, **more)
-    found = json.loads(done.stdout)
-    jsonschema.validate(found, json.loads(schema_text()))
+    found = answered("import", done.stdout)
     assert (found["passed"], done.exit_code, found["kind"]) == (passed, code, "living")
     assert (tmp_path / "environments" / "lab.yaml").is_file()
 

@@ -8,15 +8,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
 from hyperpod_cdk import cli
 from hyperpod_cdk._cli.review import Access
 from hyperpod_cdk.checks.policy import VERBS
-from hyperpod_cdk.living.pages import attachment_schema_text
 from tests.living.test_status import opened
+from tests.support.answers import answered
 from tests.support.scripted_aws import WHO, Fails
 
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-may"
@@ -131,8 +130,7 @@ def test_no_node_is_none_that_is_lost(run: Run) -> None:
 )
 def test_a_plan_that_does_not_fit(run: Run, plan: dict[str, Any], said: str) -> None:
     done = run("h100", "h100-may", "--format", "json", aws=script(plan))
-    found = json.loads(done.stdout)
-    jsonschema.validate(found, json.loads(attachment_schema_text()))
+    found = answered("attachment", done.stdout)
     assert (done.exit_code, found["passed"], found["problems"], found["told"]) == (1, False, [said], [])
 
 

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import jsonschema
 import pytest
 from typer.testing import Result
 
-from hyperpod_cdk.living import pages
 from tests.checks.test_api_server import certificate
 from tests.living.test_nodes import Runs, script
+from tests.support.answers import answered
 from tests.support.scripted_aws import Fails
 
 NODE, OTHER = "i-00000000000000005", "i-00000000000000001"
@@ -153,8 +152,7 @@ def test_a_cordon_is_told_done_and_taken_back_without_a_question(run: Runs, clus
 def test_twice_is_once(run: Runs, cluster: Cluster) -> None:
     for _ in range(2):
         done = does(run, cluster, "cordon", NODE, "--format", "json")
-        found = json.loads(done.stdout)
-        jsonschema.validate(found, json.loads(pages.node_work_schema_text()))
+        found = answered("node-work", done.stdout)
         assert (done.exit_code, found["passed"], found["nodes"][0]["accepted"]) == (0, True, True)
     assert len(cluster.patched) == 1
 
@@ -252,10 +250,7 @@ def test_a_reboot_names_what_runs_there(run: Runs, cluster: Cluster) -> None:
         "  only pods that are created again automatically run on it\n"
     )
     assert "skipped" not in done.stdout
-    found = json.loads(
-        does(run, cluster, "reboot", NODE, "--confirm", NODE, "--format", "json").stdout,
-    )
-    jsonschema.validate(found, json.loads(pages.node_work_schema_text()))
+    found = answered("node-work", does(run, cluster, "reboot", NODE, "--confirm", NODE, "--format", "json").stdout)
     assert found["nodes"][0]["jobs"] == [
         "PyTorchJob llama of namespace hyperpod-ns-research (team research): 2 pods",
         "Pod alone of namespace default: 1 pod",

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -17,8 +16,8 @@ from hyperpod_cdk import cli
 from hyperpod_cdk._cli.extending import Buying
 from hyperpod_cdk.checks.policy import VERBS
 from hyperpod_cdk.living.extending import DAYS, USUAL_DAYS
-from hyperpod_cdk.living.pages import extensions_schema_text
 from tests.living.test_status import opened
+from tests.support.answers import answered
 from tests.support.scripted_aws import WHO, Fails
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
@@ -236,8 +235,7 @@ def test_one_is_bought_once(run: Runs, words: tuple[str, ...], typed: str) -> No
 
 def test_a_purchase_as_json(run: Runs) -> None:
     done = run("--buy", "tpeo-7", "--confirm", "h100-april", "--format", "json")
-    found = json.loads(done.stdout)
-    jsonschema.validate(found, json.loads(extensions_schema_text()))
+    found = answered("extensions", done.stdout)
     assert found["bought"] == {
         "plan": "h100-april",
         "offer": "tpeo-7",

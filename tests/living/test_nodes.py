@@ -9,15 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
 from hyperpod_cdk import cli
 from hyperpod_cdk._cli.review import Access
 from hyperpod_cdk.checks.policy import VERBS
-from hyperpod_cdk.living import pages
 from tests.living.test_status import ARN, FILE, NOW, answers, opened
+from tests.support.answers import answered
 from tests.support.scripted_aws import Fails
 
 FAILED = "i-00000000000000003"
@@ -101,13 +100,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     return Runs(folder=tmp_path)
 
 
-def holds(done: Result, schema: str) -> dict[str, Any]:
-    """Give what was written as JSON, which follows its schema."""
-    found: dict[str, Any] = json.loads(done.stdout)
-    jsonschema.validate(found, json.loads(schema))
-    return found
-
-
 class TestList:
     def test_why_a_node_fails_stands_below_it(self, run: Runs) -> None:
         done = run("list", "--group", "h100")
@@ -140,7 +132,7 @@ class TestList:
         none = script(sagemaker_ListClusterNodes=empty)
         for each in none["sagemaker:DescribeCluster"]["InstanceGroups"]:
             each["TargetCount"] = 0
-        found = holds(run("list", *words, "--format", "json", aws=none), pages.nodes_schema_text())
+        found = answered("nodes", run("list", *words, "--format", "json", aws=none).stdout)
         assert (found["verdict"], found["passed"]) == ("There is no node, and none is wanted.", True)
         del none["sagemaker:DescribeCluster"]["InstanceGroups"][0]["TargetCount"]
         assert run("list", *words, aws=none).stdout == "dev: No node is listed; wanted: an unknown number.\n"
@@ -158,7 +150,7 @@ class TestList:
         )
 
     def test_only_failing_ones(self, run: Runs) -> None:
-        found = holds(run("list", "--failing", "--format", "json"), pages.nodes_schema_text())
+        found = answered("nodes", run("list", "--failing", "--format", "json").stdout)
         assert ([each["id"] for each in found["nodes"]], found["passed"]) == ([FAILED], False)
 
     @pytest.mark.parametrize(("more", "code"), [((), 0), (("--strict",), 1)])
@@ -198,13 +190,13 @@ class TestDescribe:
 
     def test_events_are_of_continuous_clusters(self, run: Runs) -> None:
         done = run("describe", RUNNING, "--format", "json", aws=script(continuous=False))
-        found = holds(done, pages.nodes_described_schema_text())
+        found = answered("node-details", done.stdout)
         assert (done.exit_code, found["passed"], found["nodes"][0]["events"]) == (0, True, [])
         assert "sagemaker:ListClusterEvents" not in {name for name, _ in run.asked}
 
     def test_events_that_are_denied_are_skipped(self, run: Runs) -> None:
         done = run("describe", RUNNING, "--format", "json", aws=script(sagemaker_ListClusterEvents=DENIED))
-        found = holds(done, pages.nodes_described_schema_text())
+        found = answered("node-details", done.stdout)
         assert (done.exit_code, found["passed"], found["skipped"][0]["what"]) == (0, None, f"events of {RUNNING}")
 
     def test_a_node_that_is_not_there(self, run: Runs) -> None:
@@ -354,7 +346,7 @@ class TestReplace:
             "dev: 1 of 2 nodes being replaced; 1 not.\n"
         )
         done = run("replace", *words, "--format", "json", aws=script(sagemaker_BatchReplaceClusterNodes=answer))
-        found = holds(done, pages.node_work_schema_text())
+        found = answered("node-work", done.stdout)
         assert [(each["accepted"], each["error_code"]) for each in found["nodes"]] == [
             (True, ""),
             (False, "InstanceIdInUse"),
@@ -376,7 +368,7 @@ class TestReplace:
     ) -> None:
         words = (FAILED, "--confirm", FAILED, "--format", "json")
         done = run("replace", *words, aws=script(sagemaker_BatchReplaceClusterNodes=answer))
-        (node,) = holds(done, pages.node_work_schema_text())["nodes"]
+        (node,) = answered("node-work", done.stdout)["nodes"]
         assert (done.exit_code, node["accepted"], bool(node["error"])) == (1, accepted, True)
 
     @pytest.mark.parametrize(("number", "parts"), [(25, [25]), (26, [25, 1])])
@@ -494,7 +486,7 @@ class TestLogs:
         streams = {"logStreams": [{"logStreamName": name} for name in names]}
         page = {"events": [self.row("NPD caught event")], "nextBackwardToken": "b/1"}
         aws = script(logs_DescribeLogStreams=streams, logs_GetLogEvents=[page, {"nextBackwardToken": "b/1"}])
-        found = holds(run("logs", FAILED, "--of", "health", "--format", "json", aws=aws), pages.node_logs_schema_text())
+        found = answered("node-logs", run("logs", FAILED, "--of", "health", "--format", "json", aws=aws).stdout)
         assert [(each["stream"], each["text"]) for each in found["lines"]] == [(names[0], "NPD caught event")]
 
     def test_checks_are_found_by_the_instance_that_they_name(self, run: Runs) -> None:

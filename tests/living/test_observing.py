@@ -12,7 +12,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from botocore.model import ListShape, MapShape, StringShape, StructureShape
 
@@ -22,11 +21,12 @@ from hyperpod_cdk.living.observing.comparison import Observed, deviations
 from hyperpod_cdk.living.observing.happened import Happened
 from hyperpod_cdk.living.observing.model import Bundle, Filled, Member, Message, Operation, Times, Updated
 from hyperpod_cdk.living.observing.observe import bundle_of, observe
-from hyperpod_cdk.living.observing.pages import BundleError, read_bundle, schema_text, text
+from hyperpod_cdk.living.observing.pages import BundleError, read_bundle, text
 from hyperpod_cdk.living.observing.redaction import Redactor, model_of
 from hyperpod_cdk.living.pages import as_json
 from hyperpod_cdk.templates.assembly import Assembly
 from tests.living.account import Account
+from tests.support.answers import answered
 from tests.support.scripted_aws import Fails
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
@@ -97,7 +97,7 @@ def test_a_bundle_follows_its_schema_and_is_read_again(tmp_path: Path) -> None:
     found = observed(account())
     file = tmp_path / "bundle.json"
     file.write_text(as_json(found), encoding="utf-8")
-    jsonschema.validate(json.loads(as_json(found)), json.loads(schema_text()))
+    answered("observation", as_json(found))
     assert read_bundle(file) == found
     assert as_json(observed(account())) == as_json(found)
     assert all(len(line) <= 80 or " " not in line.strip() for line in text(found).splitlines())

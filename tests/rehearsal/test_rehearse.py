@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from hyperpod_cdk._cli.answers import Rehearsal, print_answer
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk_rehearsal.driver import _Rehearsal, rehearse
 from hyperpod_cdk_rehearsal.report import Report, Step, print_report
+from tests.support.answers import answered
 
 STEPS = ["synthesize", "bootstrap", "deploy", "read back", "deploy again", "update", "destroy", "judge rights"]
 
@@ -70,6 +72,12 @@ class TestProd:
         assert results["destroy"] == f"5 stacks gone, {len(prod.kept)} resources kept"
         assert results["judge rights"].endswith(" compared with the policy of 'bootstrap-policy', all allowed")
 
+    def test_json_follows_its_schema(self, prod: Report, capsys: pytest.CaptureFixture[str]) -> None:
+        print_answer(Rehearsal, prod.as_dict())
+        told = answered("rehearsal", capsys.readouterr().out)
+        assert [each["name"] for each in told["exists"]["groups"]] == ["h100", "system"]
+        assert all(told[each] for each in ("custom_resources", "recorded_only", "kubernetes", "retained", "kept"))
+
     def test_what_exists_is_what_the_file_asks_for(self, prod: Report) -> None:
         found = prod.inventory
         assert found.vpc_cidrs == ["10.192.0.0/16", "10.1.0.0/16", "10.2.0.0/16"]
@@ -114,10 +122,11 @@ class TestProd:
         assert "the HyperPod chart is a placeholder" in text
 
 
-def test_the_report_says_why_it_failed() -> None:
+def test_the_report_says_why_it_failed(capsys: pytest.CaptureFixture[str]) -> None:
     report = Report(environment="prod", file="environments/prod.yaml", account="111122223333", region="us-east-1")
     report.steps.append(Step(name="deploy", result="failed", seconds=12.4))
     report.problem = "08:00:00 | CREATE_FAILED | AWS::EC2::VPC"
     text = printed(report)
     assert "failed after 12 s\n08:00:00 | CREATE_FAILED | AWS::EC2::VPC" in text
-    assert report.as_dict()["passed"] is False
+    print_answer(Rehearsal, report.as_dict())
+    assert answered("rehearsal", capsys.readouterr().out)["passed"] is False

@@ -23,7 +23,7 @@ from hyperpod_cdk._cli.common import (
     synthesized,
     usage,
 )
-from hyperpod_cdk._cli.output import Format, print_json
+from hyperpod_cdk._cli.output import Format
 from hyperpod_cdk._cli.plans import write_atomically
 from hyperpod_cdk._cli.review import HeadOption, with_deployed
 
@@ -97,7 +97,9 @@ def bootstrap_policy(
     files = _write(made, out) if out is not None else []
     without = left_out(*(each for each in (assembly, before) if each is not None))
     if output is Format.JSON:
-        print_json(_as_dict(made, loaded, files, without))
+        from hyperpod_cdk._cli.answers import BootstrapPolicies, print_answer  # noqa: PLC0415 - text needs no models
+
+        print_answer(BootstrapPolicies, _as_dict(made, loaded, files, without))
     else:
         _say(made, loaded, files, without, verbose=verbose)
 

@@ -155,7 +155,7 @@ def preflight(
         from hyperpod_cdk._cli import preflight as verb  # noqa: PLC0415 - as above
         from hyperpod_cdk.checks.together import RULE  # noqa: PLC0415 - as above
         from hyperpod_cdk.findings import Severity  # noqa: PLC0415 - as above
-        from hyperpod_cdk.fleet.model import told  # noqa: PLC0415 - as above
+        from hyperpod_cdk.json_schema import told  # noqa: PLC0415 - as above
         from hyperpod_cdk.living.model import Unread  # noqa: PLC0415 - as above
 
         with aws_errors(otherwise=", or use --offline"):
@@ -195,7 +195,7 @@ def _with_sums(looked: _Fleet, rows: Sequence[Look], reports: Mapping[str, Repor
     """Put what the environments of one account and region need together beside what each needs alone."""
     from hyperpod_cdk.checks.together import by_aws, by_record, living, shared_quotas  # noqa: PLC0415 - as above
     from hyperpod_cdk.findings import Finding, Severity  # noqa: PLC0415 - as above
-    from hyperpod_cdk.fleet.model import told  # noqa: PLC0415 - as above
+    from hyperpod_cdk.json_schema import told  # noqa: PLC0415 - as above
     from hyperpod_cdk.living.model import Unread  # noqa: PLC0415 - as above
 
     shared = [
@@ -711,7 +711,7 @@ class _Fleet:
 
 def _validated(each: _Member) -> Look:
     from hyperpod_cdk.findings import Severity  # noqa: PLC0415 - as above
-    from hyperpod_cdk.fleet.model import told  # noqa: PLC0415 - as above
+    from hyperpod_cdk.json_schema import told  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.nouns import count  # noqa: PLC0415 - as above
 
     if each.checked is None:

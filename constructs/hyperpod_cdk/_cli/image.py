@@ -18,7 +18,7 @@ from hyperpod_cdk._cli.common import (
     root_of,
     usage,
 )
-from hyperpod_cdk._cli.output import Format, print_json
+from hyperpod_cdk._cli.output import Format
 from hyperpod_cdk._cli.plans import write_atomically
 from hyperpod_cdk._cli.words import environments, groups
 
@@ -136,7 +136,9 @@ def render(
             _write(out, rendered.files)
     steps = rendered.commands(tag=_TAG, folder=str(out) if out is not None else "DIR")
     if output is Format.JSON:
-        print_json({"files": dict(rendered.files), "platform": rendered.platform, "next": list(steps)})
+        from hyperpod_cdk._cli.answers import BuildContext, print_answer  # noqa: PLC0415 - text needs no models
+
+        print_answer(BuildContext, {"files": dict(rendered.files), "platform": rendered.platform, "next": list(steps)})
         return
     if out is None:
         sys.stdout.write(rendered.dockerfile)

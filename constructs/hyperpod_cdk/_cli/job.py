@@ -26,7 +26,7 @@ from hyperpod_cdk._cli.common import (
     root_of,
     usage,
 )
-from hyperpod_cdk._cli.output import Format, painted_word, print_json, table
+from hyperpod_cdk._cli.output import Format, painted_word, table
 from hyperpod_cdk._cli.plans import write_atomically
 from hyperpod_cdk._cli.words import groups
 from hyperpod_cdk.file_reading import open_log
@@ -154,12 +154,15 @@ def render(
             write_atomically(out, text)
     steps = next_steps(planned, manifests, file=_STANDARD_INPUT if out is None else str(out))
     if output is Format.JSON:
-        print_json(
+        from hyperpod_cdk._cli.answers import JobManifests, print_answer  # noqa: PLC0415 - text needs no models
+
+        print_answer(
+            JobManifests,
             {
                 "manifests": list(manifests),
                 "warnings": [warning.as_dict() for warning in found.warnings],
                 "next": asdict(steps),
-            }
+            },
         )
         return
     if out is None:
@@ -200,7 +203,11 @@ def admit(
             usage(f"{path}: must hold a job, got objects that no queue admits; leave it out")
         decisions += decided
     if output is Format.JSON:
-        print_json({"decisions": [each.as_dict() for each in decisions], "running": list(admission.running)})
+        from hyperpod_cdk._cli.answers import Admitted, print_answer  # noqa: PLC0415 - text needs no models
+
+        print_answer(
+            Admitted, {"decisions": [each.as_dict() for each in decisions], "running": list(admission.running)}
+        )
     else:
         print("\n".join(_decided(decisions, admission)))
     if any(each.status == "never" for each in decisions):

@@ -58,13 +58,13 @@ class Checked:
 def print_checked(checked: Sequence[Checked], *, output: Format) -> None:
     """Print every finding, then one line per file that passed, or all of it as one JSON object."""
     if output is Format.JSON:
+        from hyperpod_cdk._cli.answers import Validation, print_answer  # noqa: PLC0415 - text needs no models
+
         files = [
             {"file": each.file, "passed": each.passed, "findings": [f.as_dict() for f in each.findings]}
             for each in checked
         ]
-        print(
-            json.dumps({"passed": all(each.passed for each in checked), "files": files}, indent=2, ensure_ascii=False)
-        )
+        print_answer(Validation, {"passed": all(each.passed for each in checked), "files": files})
         return
     for each in checked:
         for finding in each.findings:

@@ -31,7 +31,7 @@ from hyperpod_cdk._cli.common import (
     root_of,
     usage,
 )
-from hyperpod_cdk._cli.output import Format, finding_line, print_json
+from hyperpod_cdk._cli.output import Format, finding_line
 from hyperpod_cdk._cli.words import environments
 
 if TYPE_CHECKING:
@@ -131,12 +131,15 @@ def search(  # noqa: PLR0917 - typer makes the command line from the signature
         is_whole=not refusals and not any(each.zones_missing for each in found),
     )
     if output is Format.JSON:
-        print_json(
+        from hyperpod_cdk._cli.answers import PlanOfferings, print_answer  # noqa: PLC0415 - text needs no models
+
+        print_answer(
+            PlanOfferings,
             {
                 "passed": verdict,
                 "region": where,
                 "searches": [plan_search.as_data(each, where, name=name) for each in found],
-            }
+            },
         )
     else:
         for each in found:
@@ -163,7 +166,7 @@ def record(
     loaded = loaded_environment(file, output=output, today=now.date(), with_record=False)
     from hyperpod_cdk.checks import plan_record  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.loading import plans_file  # noqa: PLC0415 - as above
-    from hyperpod_cdk.config.recorded_plans import as_data, groups_by_plan, read_record, written_anew  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.recorded_plans import groups_by_plan, read_record, written_anew  # noqa: PLC0415 - as above
 
     of = loaded.environment
     if not groups_by_plan(of):
@@ -188,15 +191,18 @@ def record(
     findings = _findings_now(file, now)
     is_refused = any(finding.severity == "error" for finding in findings)
     if output is Format.JSON:
-        print_json(
+        from hyperpod_cdk._cli.answers import PlanRecord, print_answer  # noqa: PLC0415 - text needs no models
+
+        print_answer(
+            PlanRecord,
             {
                 # a plan that could not be described makes no record at all
                 "passed": not is_refused,
                 "file": str(shown),
                 "changes": changes,
                 "findings": [finding.as_dict() for finding in findings],
-                "record": as_data(found),
-            }
+                "record": found,
+            },
         )
     else:
         print("\n".join([*changes, _written(shown, old, changes)]))

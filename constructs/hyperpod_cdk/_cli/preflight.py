@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hyperpod_cdk._cli.causes import Cause, Gap, causes
 from hyperpod_cdk._cli.common import extra
-from hyperpod_cdk._cli.output import Format, finding_line, painted_word, print_json, table
+from hyperpod_cdk._cli.output import Format, finding_line, painted_word, table
 from hyperpod_cdk.checks.model import Report, Result, Skipped, Status
 from hyperpod_cdk.checks.run import OFFLINE_REASON, asks_aws, offline, preflight, select
 from hyperpod_cdk.config import LoadedEnvironment
@@ -57,14 +57,17 @@ def run(
 def print_report(report: Report, asked: dict[str, Any], *, output: Format, verbose: bool, is_offline: bool) -> None:
     """Print a report as a table with its findings, or as one JSON object."""
     if output is Format.JSON:
-        print_json(
+        from hyperpod_cdk._cli.answers import Preflight, print_answer  # noqa: PLC0415 - text needs no models
+
+        print_answer(
+            Preflight,
             {
                 "passed": report.passed,
                 "file": report.loaded.file,
                 "counts": {status.value: count for status, count in report.counts().items()},
                 "checks": [result.as_dict() for result in report.results],
                 "aws": asked or {"calls": 0, "depth": 0},
-            }
+            },
         )
         return
     for result in report.results:

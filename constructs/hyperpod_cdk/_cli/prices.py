@@ -21,7 +21,7 @@ from hyperpod_cdk._cli.common import (
     root_of,
     usage,
 )
-from hyperpod_cdk._cli.output import Format, print_json, table
+from hyperpod_cdk._cli.output import Format, table
 
 if TYPE_CHECKING:
     from hyperpod_cdk.catalog.prices import Price, Prices
@@ -90,7 +90,10 @@ def refresh(
         _write(file, new)
     verdict = passed(refuses=False, is_whole=not fetched.missing and not fetched.problems)
     if output is Format.JSON:
-        print_json(
+        from hyperpod_cdk._cli.answers import PriceChanges, print_answer  # noqa: PLC0415 - text needs no models
+
+        print_answer(
+            PriceChanges,
             {
                 "passed": verdict,
                 "file": str(file),
@@ -99,7 +102,7 @@ def refresh(
                 "changes": changes,
                 "missing": list(fetched.missing),
                 "left_out": list(fetched.problems),
-            }
+            },
         )
     else:
         summary = _summary(file, new, changes, old=old, is_written=not dry_run)
@@ -127,13 +130,16 @@ def show(
         usage(str(error))
     rows = found.of_region(region) if region else tuple(found.rows[key] for key in sorted(found.rows))
     if output is Format.JSON:
-        print_json(
+        from hyperpod_cdk._cli.answers import PricesShown, print_answer  # noqa: PLC0415 - text needs no models
+
+        print_answer(
+            PricesShown,
             {
                 "file": found.where,
                 "as_of": found.as_of.isoformat(),
                 "sources": dict(found.sources),
-                "prices": [row.as_data() for row in rows],
-            }
+                "prices": [{"unsure": "", **row.as_data()} for row in rows],
+            },
         )
         return
     print("\n".join(_shown(found, rows, region)))

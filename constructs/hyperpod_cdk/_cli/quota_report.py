@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from hyperpod_cdk._cli.output import Format, finding_line, painted_word, print_json, table
+from hyperpod_cdk._cli.output import Format, finding_line, painted_word, table
 from hyperpod_cdk._cli.quota_record import Written
 from hyperpod_cdk._cli.quota_requests import Plan, Sent, unread
 from hyperpod_cdk.checks.answers import Aws, QuotaRequest
@@ -56,15 +56,18 @@ def show(loaded: LoadedEnvironment, aws: Aws) -> Shown:
 def print_shown(shown: Shown, *, output: Format, written: Written | None = None) -> None:
     """Print the quotas, the findings and the largest cluster; ``written`` is the record that was made of them."""
     if output is Format.JSON:
-        print_json(
+        from hyperpod_cdk._cli.answers import Quotas, print_answer  # noqa: PLC0415 - text needs no models
+
+        print_answer(
+            Quotas,
             {
                 "passed": shown.passed,
                 "file": shown.loaded.file,
                 "region": shown.loaded.environment.region,
                 "quotas": [as_dict(each) for each in shown.compared],
                 "largest": {"groups": [each.as_dict() for each in shown.groups], "mix": shown.mix.as_dict()},
-                **({"record": {"file": written.file, "changes": list(written.changes)}} if written else {}),
-            }
+                "record": {"file": written.file, "changes": list(written.changes)} if written else None,
+            },
         )
         return
     _print_table(_quotas(shown.compared))
@@ -103,10 +106,15 @@ def print_plan(plan: Plan, *, now: datetime) -> None:
 def print_sent(plan: Plan, sent: Sequence[Sent], *, now: datetime, output: Format, with_plan: bool) -> None:
     """Print what came of the requests; ``with_plan`` where it has not been shown before."""
     if output is Format.JSON:
+        from hyperpod_cdk._cli.answers import QuotaRequests, print_answer  # noqa: PLC0415 - text needs no models
+
         pending = [_as_dict(request, now, needed=desired) for request, desired in plan.pending]
         made = [_as_dict(each.request, now, needed=each.wanted.desired) for each in sent if each.request]
         problems = [*plan.problems, *plan.unread, *(each.problem for each in sent if each.problem)]
-        print_json({"passed": plan_passed(plan, sent), "requested": made, "open": pending, "problems": problems})
+        print_answer(
+            QuotaRequests,
+            {"passed": plan_passed(plan, sent), "requested": made, "open": pending, "problems": problems},
+        )
         return
     if with_plan:
         print_plan(plan, now=now)

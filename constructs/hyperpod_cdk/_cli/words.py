@@ -156,6 +156,56 @@ _WORDS: Final[Mapping[str, str]] = {
 """What stands for a value where the name of its option does not say it."""
 
 
+ANSWERS: Final[Mapping[str, str]] = {
+    "new": "new",
+    "init": "init",
+    "import": "import",
+    "validate": "validate",
+    "rehearse": "rehearsal",
+    "quotas show": "quotas",
+    "quotas request": "quota-requests",
+    "plans search": "plan-offerings",
+    "plans record": "plan-record",
+    "plans extend": "extensions",
+    "plans attach": "attachment",
+    "charts images": "chart-images",
+    "charts pull": "chart",
+    "bootstrap-policy": "bootstrap-policy",
+    "preflight": "preflight",
+    "review": "review-report",
+    "plan": "plan",
+    "status": "status",
+    "drift": "drift",
+    "observe": "observation",
+    "node list": "nodes",
+    "node describe": "node-details",
+    "node logs": "node-logs",
+    "node replace": "node-work",
+    "node reboot": "node-work",
+    "node check": "node-work",
+    "node cordon": "node-work",
+    "node uncordon": "node-work",
+    "fleet validate": "fleet-report",
+    "fleet preflight": "fleet-report",
+    "fleet review": "fleet-report",
+    "fleet status": "fleet-report",
+    "fleet drift": "fleet-report",
+    "fleet hold": "fleet-report",
+    "fleet sums": "fleet-sums",
+    "teams cost": "teams-cost",
+    "upgrade": "upgrade",
+    "recover": "recovery",
+    "destroy": "plan",
+    "image render": "image",
+    "job render": "job-manifests",
+    "job admit": "admission",
+    "job report": "job-report",
+    "prices refresh": "price-changes",
+    "prices show": "prices",
+}
+"""The page of 'schema --of' for what each verb writes with --format json; --iam-policy writes 'iam-policy'."""
+
+
 _LONGEST_SENTENCE: Final = 1_000
 
 _CHECK_NAMES: Final = re.compile(
@@ -203,6 +253,15 @@ class Verb(_Quick, TyperCommand):
                 choices = parameter.type_descriptor.choices
                 word = _WORDS.get(parameter.name, parameter.opts[0].strip("-").replace("-", "_").upper())
                 parameter.metavar = "|".join(str(choice.value) for choice in choices) if choices else word
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Give arguments and options; ``--format`` says where the schema of this verb's JSON is."""
+        found: list[Any] = super().get_params(ctx)
+        page = ANSWERS.get(ctx.command_path.partition(" ")[2])
+        for each in found if page else ():
+            if "--format" in each.opts:
+                each.help = f"Output format. 'schema --of {page}' writes the schema of the JSON."
+        return found
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Give the words behind the name, as manual pages write them."""

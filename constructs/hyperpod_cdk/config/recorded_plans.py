@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, PlainSerializer, PrivateAttr, Strict, WithJsonSchema
 from pydantic.functional_validators import BeforeValidator
@@ -367,9 +367,3 @@ def _fields_at(path: Sequence[str | int]) -> Sequence[str]:
 def written_anew(name: str) -> str:
     """Give the fix for a record that cannot be used, which ends its message."""
     return f"restore it from version control, or write it again with 'hyperpod-cdk plans record {name}'"
-
-
-def as_data(recorded: RecordedPlans) -> Mapping[str, Any]:
-    """Give the record as plain data for ``--format json``."""
-    found: Mapping[str, Any] = json.loads(recorded.text())
-    return found

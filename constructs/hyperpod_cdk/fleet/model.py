@@ -4,35 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hyperpod_cdk.findings import Finding, Severity
+from hyperpod_cdk.json_schema import Model, Told
 from hyperpod_cdk.living.model import Drift, Status, Unread
-from hyperpod_cdk.review.model import Cost, Model, Reason
+from hyperpod_cdk.review.model import Cost, Reason
 
 Verb = Literal["validate", "preflight", "review", "status", "drift", "hold"]
-
-
-class Told(Model):
-    """Something that is wrong or doubtful, as every verb says it."""
-
-    severity: Literal["error", "warning"]
-    message: str
-    path: str
-    """The place in the file; empty where it is about all of it."""
-    file: str
-    line: int | None
-    rule: str
-
-
-def told(finding: Finding) -> Told:
-    """Give a finding as data."""
-    return Told(
-        severity="error" if finding.severity is Severity.ERROR else "warning",
-        message=finding.message,
-        path=finding.path,
-        file=finding.file,
-        line=finding.line,
-        rule=finding.rule,
-    )
 
 
 class Look(Model):

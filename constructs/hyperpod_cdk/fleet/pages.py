@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hyperpod_cdk.fleet.model import FleetReport, Look, Share, Sums, TeamsCost, Told
+from hyperpod_cdk.fleet.model import FleetReport, Look, Share, Sums, TeamsCost
 from hyperpod_cdk.fleet.teams import shares_of
-from hyperpod_cdk.json_schema import as_text, schema_of_report
+from hyperpod_cdk.json_schema import Told, as_text, schema_of_report
 from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.review.pages.markdown import prose
 from hyperpod_cdk.review.pages.wording import visible

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from hyperpod_cdk.findings import Finding, passed
-from hyperpod_cdk.fleet.model import FleetReport, Look, Verb, told
+from hyperpod_cdk.fleet.model import FleetReport, Look, Verb
 from hyperpod_cdk.fleet.pages import result_of
+from hyperpod_cdk.json_schema import told
 from hyperpod_cdk.review.nouns import count
 
 

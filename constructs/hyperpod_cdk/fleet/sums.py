@@ -11,7 +11,8 @@ from hyperpod_cdk.checks.together import Shared, shared_quotas
 from hyperpod_cdk.config import LoadedEnvironment
 from hyperpod_cdk.config.several import Booked, Place, booked_plans, place_of
 from hyperpod_cdk.findings import Finding, passed
-from hyperpod_cdk.fleet.model import CostSum, PlanSum, QuotaSum, Share, Sums, told
+from hyperpod_cdk.fleet.model import CostSum, PlanSum, QuotaSum, Share, Sums
+from hyperpod_cdk.json_schema import told
 from hyperpod_cdk.living.model import Unread
 from hyperpod_cdk.review.figures.cost import fee_of
 from hyperpod_cdk.review.model import Cost

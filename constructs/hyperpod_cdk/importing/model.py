@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from hyperpod_cdk.json_schema import as_text, schema_of_report
-from hyperpod_cdk.review.model import Model
+from hyperpod_cdk.json_schema import Model, as_text, schema_of_report
 
 Kind = Literal["create-cluster", "describe-cluster", "living", "setup", "terraform", "terraform-state"]
 """What was read."""

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from hyperpod_cdk.findings import passed
-from hyperpod_cdk.review.model import Model
+from hyperpod_cdk.json_schema import Model
 
 Effect = Literal["nothing", "sets", "agrees", "makes", "deletes", "fails", "unknown"]
 """What the next deployment does about a difference; ``agrees``: the file says what AWS has."""

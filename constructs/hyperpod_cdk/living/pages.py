@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hyperpod_cdk.json_schema import as_text, schema_of_report
+from hyperpod_cdk.json_schema import Model, as_text, schema_of_report
 from hyperpod_cdk.living.model import (
     Attachment,
     Difference,
@@ -23,7 +23,6 @@ from hyperpod_cdk.living.model import (
     NodeWork,
     Status,
 )
-from hyperpod_cdk.review.model import Model
 from hyperpod_cdk.review.nouns import count, noun
 from hyperpod_cdk.review.pages.wording import shortened, visible
 

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from hyperpod_cdk.json_schema import Documented
-
-
-class Model(Documented):
-    """What every part of the report has in common."""
-
-    # each part is made ready when the first of it is made, not while the command starts
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+from hyperpod_cdk.json_schema import Model
 
 
 class Effect(StrEnum):

@@ -7,7 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from hyperpod_cdk.review.model import Cause, Minutes, Model, Side
+from hyperpod_cdk.json_schema import Model
+from hyperpod_cdk.review.model import Cause, Minutes, Side
 
 Action = Literal["deploy", "delete"]
 

@@ -6,8 +6,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from hyperpod_cdk.json_schema import Model
 from hyperpod_cdk.living.model import Unread
-from hyperpod_cdk.review.model import Model
 
 VERSION: Final = 1
 
