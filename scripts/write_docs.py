@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import cfnlint
 import yaml
@@ -83,7 +83,7 @@ def main() -> int:
         "docs/faults.md": faults_page(json.loads(FAULTS.read_text(encoding="utf-8")), _environments()),
         "docs/preflight-policy.json": f"{json.dumps(policy(REGISTER), indent=2)}\n",
         "docs/living-policy.json": f"{json.dumps(policy_of(*LIVING), indent=2)}\n",
-        **{f"schemas/{page.value}.schema.json": cli.schema_text(page) for page in cli.Page},
+        **{f"schemas/{page}.schema.json": cli.schema_text(page) for page in get_args(cli.Page)},
     }
     if "--check" not in sys.argv:
         for name, text in pages.items():

@@ -231,7 +231,10 @@ def test_tables_are_toml(block: Block) -> None:
             "hyperpod-cdk validate --fast",
             ["hyperpod-cdk validate --fast: No such option: --fast (Possible options: --format)"],
         ),
-        ("hyperpod-cdk status", ["hyperpod-cdk status: Missing argument 'ENV'."]),
+        (
+            "hyperpod-cdk status",
+            ["hyperpod-cdk status: Missing argument 'ENV'. Name or file of the environment; there is prod"],
+        ),
         ("hyperpod-cdk cdk deploy --concurency 3", ["hyperpod-cdk cdk deploy --concurency 3: no option --concurency"]),
         ("aws fsx delete-file-system", []),
         ("aws fsx delete-file-system --name x", ["aws fsx delete-file-system --name x: no option name"]),

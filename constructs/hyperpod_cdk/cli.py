@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 import typer
 
@@ -204,49 +204,49 @@ class Forge(StrEnum):
     GITLAB = "gitlab"
 
 
-class Page(StrEnum):
-    """What has a JSON Schema."""
-
-    ADMISSION = "admission"
-    ATTACHMENT = "attachment"
-    BOOTSTRAP_POLICY = "bootstrap-policy"
-    CHART = "chart"
-    CHART_IMAGES = "chart-images"
-    DRIFT = "drift"
-    ENVIRONMENT = "environment"
-    EXTENSIONS = "extensions"
-    FLEET = "fleet"
-    FLEET_REPORT = "fleet-report"
-    FLEET_SUMS = "fleet-sums"
-    IAM_POLICY = "iam-policy"
-    IMAGE = "image"
-    IMPORT = "import"
-    INIT = "init"
-    JOB = "job"
-    JOB_MANIFESTS = "job-manifests"
-    JOB_REPORT = "job-report"
-    NEW = "new"
-    NODE_DETAILS = "node-details"
-    NODE_LOGS = "node-logs"
-    NODE_WORK = "node-work"
-    NODES = "nodes"
-    OBSERVATION = "observation"
-    PLAN = "plan"
-    PLAN_OFFERINGS = "plan-offerings"
-    PLAN_RECORD = "plan-record"
-    PREFLIGHT = "preflight"
-    PRICE_CHANGES = "price-changes"
-    PRICES = "prices"
-    QUOTA_REQUESTS = "quota-requests"
-    QUOTAS = "quotas"
-    RECOVERY = "recovery"
-    REHEARSAL = "rehearsal"
-    REVIEW = "review"
-    REVIEW_REPORT = "review-report"
-    STATUS = "status"
-    TEAMS_COST = "teams-cost"
-    UPGRADE = "upgrade"
-    VALIDATE = "validate"
+Page = Literal[
+    "admission",
+    "attachment",
+    "bootstrap-policy",
+    "chart",
+    "chart-images",
+    "drift",
+    "environment",
+    "extensions",
+    "fleet",
+    "fleet-report",
+    "fleet-sums",
+    "iam-policy",
+    "image",
+    "import",
+    "init",
+    "job",
+    "job-manifests",
+    "job-report",
+    "new",
+    "node-details",
+    "node-logs",
+    "node-work",
+    "nodes",
+    "observation",
+    "plan",
+    "plan-offerings",
+    "plan-record",
+    "preflight",
+    "price-changes",
+    "prices",
+    "quota-requests",
+    "quotas",
+    "recovery",
+    "rehearsal",
+    "review",
+    "review-report",
+    "status",
+    "teams-cost",
+    "upgrade",
+    "validate",
+]
+"""What has a JSON Schema."""
 
 
 @app.command()
@@ -256,12 +256,13 @@ def schema(
         Page,
         typer.Option(
             "--of",
+            metavar="PAGE",
             help=(
-                "Which schema: environment, fleet, job and review are files for editors; the others are JSON output for"
-                " tools."
+                "Which schema. environment, fleet, job and review are of files, for editors; the others of the JSON"
+                f" output of commands, for tools: {', '.join(get_args(Page))}."
             ),
         ),
-    ] = Page.ENVIRONMENT,
+    ] = "environment",
     out: Annotated[Path | None, typer.Option("--out", help="File to write. Default: standard output.")] = None,
 ) -> None:
     """Write the JSON Schema of the environment file, for editors, or another schema."""
@@ -275,46 +276,33 @@ def schema(
     print(f"wrote {out}", file=sys.stderr)
 
 
-_SCHEMAS = {
-    Page.ATTACHMENT: ("living.pages", "attachment_schema_text"),
-    Page.DRIFT: ("living.pages", "drift_schema_text"),
-    Page.ENVIRONMENT: ("config.schema", "schema_text"),
-    Page.EXTENSIONS: ("living.pages", "extensions_schema_text"),
-    Page.FLEET: ("config.fleet", "fleet_schema_text"),
-    Page.FLEET_REPORT: ("fleet.pages", "report_schema_text"),
-    Page.FLEET_SUMS: ("fleet.pages", "sums_schema_text"),
-    Page.IMPORT: ("importing.model", "schema_text"),
-    Page.JOB: ("workloads.schema", "schema_text"),
-    Page.JOB_REPORT: ("workloads.report", "report_schema_text"),
-    Page.NODE_DETAILS: ("living.pages", "nodes_described_schema_text"),
-    Page.NODE_LOGS: ("living.pages", "node_logs_schema_text"),
-    Page.NODE_WORK: ("living.pages", "node_work_schema_text"),
-    Page.NODES: ("living.pages", "nodes_schema_text"),
-    Page.OBSERVATION: ("living.observing.pages", "schema_text"),
-    Page.PLAN: ("transitions.pages", "plan_schema_text"),
-    Page.RECOVERY: ("transitions.pages", "recovery_schema_text"),
-    Page.REVIEW: ("review.review_file", "rules_schema_text"),
-    Page.REVIEW_REPORT: ("review.pages.schema", "report_schema_text"),
-    Page.STATUS: ("living.pages", "status_schema_text"),
-    Page.TEAMS_COST: ("fleet.pages", "teams_schema_text"),
-    Page.UPGRADE: ("transitions.pages", "upgrade_schema_text"),
-}
-"""Module and function that give each schema but of ``_cli.answers``: building the models takes most of the time."""
-
-
 def schema_text(page: Page) -> str:
-    """Give the JSON Schema of a page as the text of its file."""
-    from importlib import import_module  # noqa: PLC0415 - as above
+    """Give the JSON Schema of a page as the text of its file; building the models takes most of the time."""
+    match page:
+        case "environment":
+            from hyperpod_cdk.config.schema import schema_text as of_environment  # noqa: PLC0415 - as above
 
-    if page in (Page.ENVIRONMENT, Page.JOB):
-        # with the sections and the kinds of jobs of the project's extensions
-        root_of(None)
-    if page not in _SCHEMAS:
-        from hyperpod_cdk._cli.answers import answer_schema_text  # noqa: PLC0415 - as above
+            # with the sections of the project's extensions
+            root_of(None)
+            return of_environment()
+        case "fleet":
+            from hyperpod_cdk.config.fleet import fleet_schema_text  # noqa: PLC0415 - as above
 
-        return answer_schema_text(page.value)
-    module, function = _SCHEMAS[page]
-    return str(getattr(import_module(f"hyperpod_cdk.{module}"), function)())
+            return fleet_schema_text()
+        case "job":
+            from hyperpod_cdk.workloads.schema import schema_text as of_job  # noqa: PLC0415 - as above
+
+            # with the kinds of jobs of the project's extensions
+            root_of(None)
+            return of_job()
+        case "review":
+            from hyperpod_cdk.review.review_file import rules_schema_text  # noqa: PLC0415 - as above
+
+            return rules_schema_text()
+        case _:
+            from hyperpod_cdk._cli.answers import answer_schema_text  # noqa: PLC0415 - as above
+
+            return answer_schema_text(page)
 
 
 ZoneOption = Annotated[

@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -31,7 +32,7 @@ def test_to_a_file(run: Run, workspace: Path) -> None:
     assert (workspace / "new" / "environment.schema.json").read_text(encoding="utf-8") == schema_text()
 
 
-@pytest.mark.parametrize("page", [each.value for each in Page])
+@pytest.mark.parametrize("page", get_args(Page))
 def test_each_page_is_the_file_of_the_repository(run: Run, project: Path, page: str) -> None:
     done = run("schema", "--of", page)
     assert (done.returncode, done.stderr) == (0, "")
@@ -57,7 +58,7 @@ def test_every_verb_that_writes_json_has_its_schema() -> None:
     )
     # files that people write, and what stands behind an option of several verbs
     others = {"environment", "fleet", "job", "review", "iam-policy"}
-    assert {*words.ANSWERS.values(), *others} == {each.value for each in Page}
+    assert {*words.ANSWERS.values(), *others} == set(get_args(Page))
 
 
 def test_every_schema_is_tried_against_what_a_verb_wrote(project: Path) -> None:

@@ -218,3 +218,79 @@ def test_a_command_in_a_message_has_every_argument_that_it_needs() -> None:
         if len(arguments) < len(needed):
             lacking.append(f"{file}: hyperpod-cdk {' '.join(given)}")
     assert lacking == []
+
+
+EXPLAINED = [
+    ("preflight", "Missing argument 'ENV'. Name or file of the environment; there are dev, prod"),
+    ("node describe --strict", "Missing argument 'ENV'. Name or file of the environment; there are dev, prod"),
+    ("plans attach dev", "Missing argument 'GROUP'. Instance group in the file; there are a10g, system"),
+    # no file has such an environment
+    ("plans attach a10g", "Missing argument 'GROUP'. Instance group in the file."),
+    (
+        "plans attach prod h100",
+        "Missing argument 'PLAN'. Name or ARN of a training plan; there are h100-april, h100-may",
+    ),
+    (
+        "node logs dev",
+        (
+            "Missing argument 'NODE'. Instance ID, Kubernetes node name, or HyperPod's logical ID;"
+            " 'hyperpod-cdk node list ENV' lists them."
+        ),
+    ),
+    (
+        "job admit dev",
+        "Missing argument 'JOB'. Job files or YAML manifests, in the order of their submission.",
+    ),
+    ("job render dev --group", "Option '--group' requires an argument; there are a10g, system"),
+    (
+        "job render dev --kind ncl",
+        (
+            "Invalid value for '--kind': must be efa-info, nccl, dcgm, neuron-info, nccom, pytorch or hyperpod-pytorch,"
+            " got 'ncl'; did you mean nccl?"
+        ),
+    ),
+    ("job render dev --nodes two", "Invalid value for '--nodes': must be a whole number, got 'two'"),
+    ("job report --nodes 0", "Invalid value for '--nodes': must be at least 1, got '0'"),
+    ("node logs dev i-1 --lines 10001", "Invalid value for '--lines': must be at most 10000, got '10001'"),
+    ("review dev --time-limit much", "Invalid value for '--time-limit': must be a number, got 'much'"),
+    ("validate --format xml", "Invalid value for '--format': must be text or json, got 'xml'"),
+    (
+        "upgrade dev --kubernetes",
+        "Option '--kubernetes' requires an argument; there are 1.30, 1.31, 1.32, 1.33, 1.34, 1.35",
+    ),
+    ("reviw", "No such command 'reviw'. Did you mean 'review'?"),
+    ("preflight --ofline dev", "No such option: --ofline (Possible options: --offline)"),
+]
+
+
+@pytest.mark.parametrize(("typed", "said"), EXPLAINED, ids=[typed for typed, _ in EXPLAINED])
+def test_a_mistake_says_what_is_known(run: Run, workspace: Path, typed: str, said: str, project: Path) -> None:
+    text = (project / "environments" / "prod.yaml").read_text(encoding="utf-8")
+    (workspace / "environments" / "prod.yaml").write_text(text, encoding="utf-8")
+    (workspace / "environments" / "prod.plans.json").write_text('{"plans": [{"name": "h100-may"}]}', encoding="utf-8")
+    (workspace / "environments" / "folder.yaml").mkdir()
+    done = run(*typed.split())
+    first, second = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, first) == (2, "", said)
+    verb = next((" ".join(typed.split()[:n]) for n in (2, 1) if " ".join(typed.split()[:n]) in VERBS), "")
+    assert second.startswith(f"hyperpod-cdk {verb}".rstrip())
+    assert second.endswith(f"'{f'hyperpod-cdk {verb}'.rstrip()} -h' explains it")
+
+
+def test_an_option_that_takes_checks_names_the_areas(run: Run) -> None:
+    said = run("preflight", "dev", "--only").stderr.splitlines()[0]
+    assert (
+        said == f"Option '--only' requires an argument; there are {', '.join(sorted({each.area for each in REGISTER}))}"
+    )
+
+
+def test_a_project_without_environments_says_how_to_make_one(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = run("plan", "--project", str(tmp_path / "empty"))
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        2,
+        (
+            "Missing argument 'ENV'. Name or file of the environment; environments/ holds no environment yet; make one"
+            " with 'hyperpod-cdk init'"
+        ),
+    )

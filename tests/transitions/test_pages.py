@@ -7,8 +7,9 @@ from pathlib import Path
 
 from jsonschema import Draft202012Validator
 
+from hyperpod_cdk._cli.answers import answer_schema_text
 from hyperpod_cdk.transitions.model import Plan
-from hyperpod_cdk.transitions.pages import as_json, markdown, plan_schema_text, text
+from hyperpod_cdk.transitions.pages import as_json, markdown, text
 from tests.transitions.stacks import assembly, planned, stack
 
 OUT = planned(
@@ -24,11 +25,11 @@ REFUSED = planned(
 
 def test_committed_schema_is_the_generated_one(project: Path) -> None:
     committed = (project / "schemas" / "plan.schema.json").read_text(encoding="utf-8")
-    assert committed == plan_schema_text(), "run 'make docs' and commit schemas/plan.schema.json"
+    assert committed == answer_schema_text("plan"), "run 'make docs' and commit schemas/plan.schema.json"
 
 
 def test_json_is_as_its_schema_says() -> None:
-    validator = Draft202012Validator(json.loads(plan_schema_text()))
+    validator = Draft202012Validator(json.loads(answer_schema_text("plan")))
     for plan in (OUT, REFUSED):
         assert [error.message for error in validator.iter_errors(json.loads(as_json(plan)))] == []
         assert Plan.model_validate_json(as_json(plan)) == plan

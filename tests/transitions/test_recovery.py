@@ -13,13 +13,14 @@ from botocore.session import get_session
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hyperpod_cdk._cli.answers import answer_schema_text
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.policy import VERBS
 from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack
 from hyperpod_cdk.transitions.model import Plan, Recovery, Stuck, Way
-from hyperpod_cdk.transitions.pages import as_json, recovery_schema_text, recovery_text
+from hyperpod_cdk.transitions.pages import as_json, recovery_text
 from hyperpod_cdk.transitions.recovering import Recovering
 from hyperpod_cdk.transitions.recovery import read_recovery
 from hyperpod_cdk.transitions.standing import WAYS, read_standing, read_to_destroy, way_of
@@ -936,7 +937,7 @@ def test_the_json_fits_its_schema(place: Place) -> None:
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - slow to import, and of this one test
 
     stuck_rollback(place)
-    validator = Draft202012Validator(json.loads(recovery_schema_text()))
+    validator = Draft202012Validator(json.loads(answer_schema_text("recovery")))
     told = json.loads(as_json(place.read()))
     assert list(validator.iter_errors(told)) == []
     assert (told["stacks"][0]["way"], told["stacks"][0]["status"]) == ("continue_rollback", "UPDATE_ROLLBACK_FAILED")

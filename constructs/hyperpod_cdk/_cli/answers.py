@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, Field
@@ -598,27 +599,45 @@ class BuildContext(Model):
     """Commands that build the image, in order."""
 
 
-TITLES: Final[Mapping[str, tuple[type[Model], str]]] = {
-    "admission": (Admitted, "job admit"),
-    "bootstrap-policy": (BootstrapPolicies, "bootstrap-policy"),
-    "chart": (PulledChart, "charts pull"),
-    "chart-images": (ChartImages, "charts images"),
-    "iam-policy": (PolicyDocument, "--iam-policy"),
-    "image": (BuildContext, "image render"),
-    "init": (WrittenEnvironment, "init"),
-    "job-manifests": (JobManifests, "job render"),
-    "new": (Project, "new"),
-    "plan-offerings": (PlanOfferings, "plans search"),
-    "plan-record": (PlanRecord, "plans record"),
-    "preflight": (Preflight, "preflight"),
-    "price-changes": (PriceChanges, "prices refresh"),
-    "prices": (PricesShown, "prices show"),
-    "quota-requests": (QuotaRequests, "quotas request"),
-    "quotas": (Quotas, "quotas show"),
-    "rehearsal": (Rehearsal, "rehearse"),
-    "validate": (Validation, "validate"),
+PAGES: Final[Mapping[str, tuple[str, str, str]]] = {
+    "admission": ("_cli.answers", "Admitted", "job admit"),
+    "attachment": ("living.model", "Attachment", "plans attach"),
+    "bootstrap-policy": ("_cli.answers", "BootstrapPolicies", "bootstrap-policy"),
+    "chart": ("_cli.answers", "PulledChart", "charts pull"),
+    "chart-images": ("_cli.answers", "ChartImages", "charts images"),
+    "drift": ("living.model", "Drift", "drift"),
+    "extensions": ("living.model", "Extensions", "plans extend"),
+    "fleet-report": ("fleet.model", "FleetReport", "fleet"),
+    "fleet-sums": ("fleet.model", "Sums", "fleet sums"),
+    "iam-policy": ("_cli.answers", "PolicyDocument", "--iam-policy"),
+    "image": ("_cli.answers", "BuildContext", "image render"),
+    "import": ("importing.model", "Imported", "import"),
+    "init": ("_cli.answers", "WrittenEnvironment", "init"),
+    "job-manifests": ("_cli.answers", "JobManifests", "job render"),
+    "job-report": ("workloads.report.model", "Report", "job report"),
+    "new": ("_cli.answers", "Project", "new"),
+    "node-details": ("living.model", "NodesDescribed", "node describe"),
+    "node-logs": ("living.model", "NodeLogs", "node logs"),
+    "node-work": ("living.model", "NodeWork", "node replace, reboot, check, cordon, uncordon"),
+    "nodes": ("living.model", "Nodes", "node list"),
+    "observation": ("living.observing.model", "Bundle", "observe"),
+    "plan": ("transitions.model", "Plan", "plan"),
+    "plan-offerings": ("_cli.answers", "PlanOfferings", "plans search"),
+    "plan-record": ("_cli.answers", "PlanRecord", "plans record"),
+    "preflight": ("_cli.answers", "Preflight", "preflight"),
+    "price-changes": ("_cli.answers", "PriceChanges", "prices refresh"),
+    "prices": ("_cli.answers", "PricesShown", "prices show"),
+    "quota-requests": ("_cli.answers", "QuotaRequests", "quotas request"),
+    "quotas": ("_cli.answers", "Quotas", "quotas show"),
+    "recovery": ("transitions.model", "Recovery", "recover"),
+    "rehearsal": ("_cli.answers", "Rehearsal", "rehearse"),
+    "review-report": ("review.model", "Report", "review"),
+    "status": ("living.model", "Status", "status"),
+    "teams-cost": ("fleet.model", "TeamsCost", "teams cost"),
+    "upgrade": ("transitions.model", "Upgrade", "upgrade"),
+    "validate": ("_cli.answers", "Validation", "validate"),
 }
-"""The model of each page of 'schema --of' that is here, and the verb whose answer it is."""
+"""Module and name of the model of each page of 'schema --of', and the verbs whose answer it is."""
 
 
 def print_answer(model: type[Model], data: Mapping[str, Any]) -> None:
@@ -627,6 +646,7 @@ def print_answer(model: type[Model], data: Mapping[str, Any]) -> None:
 
 
 def answer_schema_text(page: str) -> str:
-    """Give the JSON Schema (2020-12) of a page as the text of its file."""
-    model, verb = TITLES[page]
+    """Give the JSON Schema (2020-12) of a page as the text of its file: every key stands, also without a value."""
+    module, name, verb = PAGES[page]
+    model: type[Model] = getattr(import_module(f"hyperpod_cdk.{module}"), name)
     return as_text(schema_of_report(model, title=f"hyperpod-cdk {verb}"))

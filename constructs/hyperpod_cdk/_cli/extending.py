@@ -23,7 +23,7 @@ from hyperpod_cdk._cli.output import Format
 from hyperpod_cdk._cli.plans import numbers
 from hyperpod_cdk._cli.review import Access, open_aws
 from hyperpod_cdk._cli.transitions import Terminal, access_of
-from hyperpod_cdk._cli.words import groups
+from hyperpod_cdk._cli.words import groups, training_plans
 
 if TYPE_CHECKING:
     from hyperpod_cdk.review.deployed import Api
@@ -115,7 +115,10 @@ def attach(
     context: typer.Context,
     environment: EnvironmentArgument,
     group: Annotated[str, typer.Argument(metavar="GROUP", autocompletion=groups, help="Instance group in the file.")],
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="Name or ARN of a training plan.")],
+    plan: Annotated[
+        str,
+        typer.Argument(metavar="PLAN", autocompletion=training_plans, help="Name or ARN of a training plan."),
+    ],
     *,
     strict: StrictOption = False,
     project: ProjectOption = None,

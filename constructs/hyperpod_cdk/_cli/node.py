@@ -37,9 +37,10 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+NODE = "Instance ID, Kubernetes node name, or HyperPod's logical ID; 'hyperpod-cdk node list ENV' lists them."
 NodesArgument = Annotated[
     list[str],
-    typer.Argument(metavar="NODE", help="Instance ID, Kubernetes node name, or HyperPod's logical ID."),
+    typer.Argument(metavar="NODE", help=NODE),
 ]
 ConfirmOption = Annotated[
     list[str] | None,
@@ -128,9 +129,7 @@ def describe(
 def logs(
     context: typer.Context,
     environment: EnvironmentArgument,
-    node: Annotated[
-        str, typer.Argument(metavar="NODE", help="Instance ID, Kubernetes node name, or HyperPod's logical ID.")
-    ],
+    node: Annotated[str, typer.Argument(metavar="NODE", help=NODE)],
     *,
     of: Annotated[
         Log,
@@ -205,7 +204,7 @@ def check(
     environment: EnvironmentArgument,
     nodes: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NODE", help="Instance ID, Kubernetes node name, or HyperPod's logical ID."),
+        typer.Argument(metavar="NODE", help=NODE),
     ] = None,
     *,
     group: Annotated[

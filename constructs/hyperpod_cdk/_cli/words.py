@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import functools
+import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +16,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command_name
 from typer.models import CommandInfo
+
+from hyperpod_cdk.file_reading import read_text
 
 _LONGEST_FILE = 1_000_000
 
@@ -208,10 +213,75 @@ ANSWERS: Final[Mapping[str, str]] = {
 
 _LONGEST_SENTENCE: Final = 1_000
 
+_CHECKS: Final = ("only", "skip")
+"""Options that take an area or a check."""
+
 _CHECK_NAMES: Final = re.compile(
     r'^@check\((?:\s*area="([^"]+)")?.*?^def (\w+)|^AREA = "([^"]+)"', re.DOTALL | re.MULTILINE
 )
 """A check, or the area of a module's checks."""
+
+
+_USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
+"""What every mistake of a command line is; typer names only this one class of them."""
+
+
+@contextmanager
+def _explained(ctx: Any, args: Sequence[str]) -> Iterator[None]:
+    """Let a mistake of a command line say what is known of the value that is missing or wrong, in two lines."""
+    try:
+        yield
+    except _USAGE_ERROR as error:
+        error.ctx = error.ctx or ctx
+        # an option without its value ends the reading before any word has found its argument
+        ctx.args = ctx.args or list(args)
+        asked = getattr(error, "param", None) or next(
+            (each for each in ctx.command.params if getattr(error, "option_name", None) in each.opts), None
+        )
+        if asked is not None:
+            _explain(error, asked, ctx)
+        error.show = functools.partial(_show, error)
+        raise
+
+
+def _explain(error: Any, asked: Any, ctx: Any) -> None:
+    known = [each.value for each in asked.shell_complete(ctx, "") if each.type == "plain"]
+    if asked.name in _CHECKS:
+        # of a hundred checks nobody reads the names
+        known = areas()
+    cause = error.__cause__
+    if cause is not None:
+        error.message = _refused(cause.errors()[0], known)
+        return
+    there_are = f"there {'is' if len(known) == 1 else 'are'} {', '.join(known)}" if known else ""
+    if not known and asked.name == "environment":
+        there_are = "environments/ holds no environment yet; make one with 'hyperpod-cdk init'"
+    # of an argument or an option that is missing the help says what it is
+    said = error.message or asked.help
+    error.message = f"{said.rstrip('.')}{'; ' if there_are else '.'}{there_are}"
+
+
+def _refused(row: Mapping[str, Any], known: Sequence[str]) -> str:
+    """Say in our words what typer's pydantic says of a value."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for a mistake
+
+    bounds = row.get("ctx", {})
+    wanted = {
+        "int_parsing": "must be a whole number",
+        "float_parsing": "must be a number",
+        "greater_than_equal": f"must be at least {bounds.get('ge')}",
+        "less_than_equal": f"must be at most {bounds.get('le')}",
+    }.get(row["type"])
+    if wanted is None and known:
+        wanted = f"must be {' or '.join([*[', '.join(known[:-1])] * bool(known[1:]), known[-1]])}"
+    near = get_close_matches(str(row["input"]), known, n=1)
+    return f"{wanted or row['msg']}, got '{row['input']}'{f'; did you mean {near[0]}?' if near else ''}"
+
+
+def _show(error: Any, file: Any = None) -> None:
+    print(error.format_message(), file=file or sys.stderr)
+    how = f"'{error.ctx.command_path} {error.ctx.help_option_names[0]}' explains it"
+    print(f"{error.ctx.get_usage().partition(': ')[2]}; {how}", file=file or sys.stderr)
 
 
 class _Quick:
@@ -221,7 +291,9 @@ class _Quick:
         """Give the words that are left, as click does."""
         command: Any = self
         if not ctx.resilient_parsing:
-            rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]  # the class beside it has it
+            # without any words a group shows its help
+            with _explained(ctx, tuple(args)) if args or not hasattr(command, "commands") else nullcontext():
+                rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]  # the class beside it has it
             return rest
         parser = command.make_parser(ctx)
         ctx.params, words, _ = parser.parse_args(args=list(args))
@@ -252,7 +324,9 @@ class Verb(_Quick, TyperCommand):
             if parameter.param_type_name == "option" and parameter.metavar is None and not parameter.is_flag:
                 choices = parameter.type_descriptor.choices
                 word = _WORDS.get(parameter.name, parameter.opts[0].strip("-").replace("-", "_").upper())
-                parameter.metavar = "|".join(str(choice.value) for choice in choices) if choices else word
+                parameter.metavar = (
+                    "|".join(str(getattr(choice, "value", choice)) for choice in choices) if choices else word
+                )
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Give arguments and options; ``--format`` says where the schema of this verb's JSON is."""
@@ -313,6 +387,11 @@ class Verbs(_Quick, TyperGroup):
             print(error, file=sys.stderr)
             raise typer.Exit(2) from None
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Give the verb; one that is none is a mistake as any other."""
+        with _explained(ctx, tuple(args)):
+            return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Give the names in order."""
         names = super().list_commands(ctx)
@@ -344,30 +423,43 @@ def _name(command: CommandInfo) -> str | None:
     return command.name or (command.callback and get_command_name(command.callback.__name__))
 
 
-def environments(incomplete: str) -> list[str]:
+def environments(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete the name of an environment: a shell waits, so nothing but the folder is read."""
-    return sorted(path.stem for path in _folder().glob("*.yaml") if path.stem.startswith(incomplete))
+    return [path.stem for path in _files(ctx) if path.stem.startswith(incomplete)]
 
 
 def groups(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete the name of an instance group of the environment that stands before it, of all without one."""
+    return sorted({name for row in _rows(ctx) if (name := str(row.get("name", ""))).startswith(incomplete)})
+
+
+def training_plans(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete the name of a training plan that the environment names, or that is recorded beside its file."""
+    found = {str(row.get("training_plan_arn") or "").rpartition("/")[2] for row in _rows(ctx)}
+    for path in _named(ctx):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            record = json.loads(read_text(path.with_suffix(".plans.json"), most=_LONGEST_FILE))
+            found |= {str(plan["name"]) for plan in record["plans"]}
+    return sorted(name for name in found if name and name.startswith(incomplete))
+
+
+def _rows(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
+    """Give the instance groups of the environment that was named; what is wrong with a file is validate's to say."""
     import yaml  # noqa: PLC0415 - only where a group is completed
 
-    from hyperpod_cdk.file_reading import read_text  # noqa: PLC0415 - as above
+    for path in _named(ctx):
+        try:
+            page = yaml.load(read_text(path, most=_LONGEST_FILE), Loader=yaml.CSafeLoader)
+            rows = page["hyperpod"]["instance_groups"]
+            yield from (row for row in rows if isinstance(row, dict))
+        except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+            continue
 
+
+def _named(ctx: typer.Context) -> list[Path]:
     # what follows an option without its value is not read any more, so that the environment is still a word there
-    named = ctx.params.get("environment") or next(iter(ctx.args), None)
-    found: set[str] = set()
-    for path in sorted(_folder().glob("*.yaml")):
-        if named in (None, path.stem):
-            try:
-                page = yaml.load(read_text(path, most=_LONGEST_FILE), Loader=yaml.CSafeLoader)
-                rows = page["hyperpod"]["instance_groups"]
-                found |= {str(row["name"]) for row in rows}
-            except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
-                # what is wrong with the file is validate's to say
-                continue
-    return sorted(name for name in found if name.startswith(incomplete))
+    named = ctx.params.get("environment") or next((word for word in ctx.args if not word.startswith("-")), None)
+    return [path for path in _files(ctx) if named in (None, path.stem, str(path))]
 
 
 def kubernetes_versions(incomplete: str) -> list[str]:
@@ -379,13 +471,22 @@ def kubernetes_versions(incomplete: str) -> list[str]:
 
 def checks(incomplete: str) -> list[str]:
     """Complete an area or a check of preflight; read from the modules' text, for importing them takes a second."""
-    found: set[str] = set()
-    for path in sorted((Path(__file__).parents[1] / "checks").glob("*.py")):
-        for name in _CHECK_NAMES.finditer(path.read_text(encoding="utf-8")):
-            found |= {each for each in name.groups() if each}
-    return sorted(name for name in found if name.startswith(incomplete))
+    return sorted({name for each in _checks() for name in each if name and name.startswith(incomplete)})
 
 
-def _folder() -> Path:
-    here = Path.cwd()
-    return next((each / "environments" for each in (here, *here.parents) if (each / "environments").is_dir()), here)
+def areas() -> list[str]:
+    """Give the areas of preflight."""
+    return sorted({area for of_check, _, of_module in _checks() if (area := of_check or of_module)})
+
+
+def _checks() -> list[tuple[str, str, str]]:
+    files = sorted((Path(__file__).parents[1] / "checks").glob("*.py"))
+    texts = (path.read_text(encoding="utf-8") for path in files)
+    return [(each[1] or "", each[2] or "", each[3] or "") for text in texts for each in _CHECK_NAMES.finditer(text)]
+
+
+def _files(ctx: typer.Context) -> list[Path]:
+    here, project = Path.cwd(), ctx.params.get("project")
+    folders = [each / "environments" for each in ([Path(str(project))] if project else [here, *here.parents])]
+    folder = next((each for each in folders if each.is_dir()), None)
+    return sorted(path for path in folder.glob("*.yaml") if path.is_file()) if folder else []

@@ -8,7 +8,7 @@ from typing import Final
 
 from hyperpod_cdk.fleet.model import FleetReport, Look, Share, Sums, TeamsCost
 from hyperpod_cdk.fleet.teams import shares_of
-from hyperpod_cdk.json_schema import Told, as_text, schema_of_report
+from hyperpod_cdk.json_schema import Told
 from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.review.pages.markdown import prose
 from hyperpod_cdk.review.pages.wording import visible
@@ -170,18 +170,3 @@ def teams_text(found: TeamsCost) -> str:
 
 def _dollars(amount: float | None) -> str:
     return "unknown" if amount is None else f"${amount:,.2f}"
-
-
-def teams_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of what ``teams cost --format json`` writes, as the text of its file."""
-    return as_text(schema_of_report(TeamsCost, title="hyperpod-cdk teams cost"))
-
-
-def report_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of what every look of ``fleet`` writes with --format json."""
-    return as_text(schema_of_report(FleetReport, title="hyperpod-cdk fleet"))
-
-
-def sums_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of what ``fleet sums --format json`` writes, as the text of its file."""
-    return as_text(schema_of_report(Sums, title="hyperpod-cdk fleet sums"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from hyperpod_cdk.json_schema import Model, as_text, schema_of_report
+from hyperpod_cdk.json_schema import Model
 
 Kind = Literal["create-cluster", "describe-cluster", "living", "setup", "terraform", "terraform-state"]
 """What was read."""
@@ -56,8 +56,3 @@ class Imported(Model):
     notes: tuple[Note, ...]
     next: tuple[str, ...]
     """Commands that come next."""
-
-
-def schema_text() -> str:
-    """Give the JSON Schema (2020-12) of what ``import --format json`` writes, as the text of its file."""
-    return as_text(schema_of_report(Imported, title="hyperpod-cdk import"))

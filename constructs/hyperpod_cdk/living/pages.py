@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hyperpod_cdk.json_schema import Model, as_text, schema_of_report
+from hyperpod_cdk.json_schema import Model
 from hyperpod_cdk.living.model import (
     Attachment,
     Difference,
@@ -80,11 +80,6 @@ def as_line(found: Model) -> str:
     return found.model_dump_json().encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
 
 
-def drift_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of what ``drift --format json`` writes, as the text of its file."""
-    return as_text(schema_of_report(Drift, title="hyperpod-cdk drift"))
-
-
 def status_text(found: Status) -> str:
     """Give the cluster on one screen of 80 columns; what was not looked at is the caller's to add."""
     lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
@@ -142,11 +137,6 @@ def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         cells = [name.ljust(widths[0]), row[1].ljust(widths[1])]
         cells += [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
         yield "  ".join(cells)
-
-
-def status_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of what ``status --format json`` writes, as the text of its file."""
-    return as_text(schema_of_report(Status, title="hyperpod-cdk status"))
 
 
 def nodes_text(found: Nodes) -> str:
@@ -242,26 +232,6 @@ def logs_text(found: NodeLogs) -> str:
     return "\n".join([*lines, *_wrapped(visible(f"{found.environment}: {found.verdict}"))]) + "\n"
 
 
-def nodes_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of what ``node list --format json`` writes, as the text of its file."""
-    return as_text(schema_of_report(Nodes, title="hyperpod-cdk node list"))
-
-
-def nodes_described_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of what ``node describe --format json`` writes, as the text of its file."""
-    return as_text(schema_of_report(NodesDescribed, title="hyperpod-cdk node describe"))
-
-
-def node_work_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of what ``node replace``, ``reboot``, ``check`` and the cordons write as JSON."""
-    return as_text(schema_of_report(NodeWork, title="hyperpod-cdk node replace, reboot, check, cordon, uncordon"))
-
-
-def node_logs_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of what ``node logs --format json`` writes, as the text of its file."""
-    return as_text(schema_of_report(NodeLogs, title="hyperpod-cdk node logs"))
-
-
 def extensions_text(found: Extensions) -> str:
     """Give what extends the plans of an environment; what was not looked at is the caller's to add."""
     lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
@@ -314,13 +284,3 @@ def attachment_text(found: Attachment) -> str:
     lines += _wrapped(f"{leave[0].upper()}{leave[1:]}.") if leave else []
     lines += [line for each in found.told for line in _wrapped(each)]
     return "\n".join(visible(line) for line in lines) + "\n"
-
-
-def attachment_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of what ``plans attach --format json`` writes, as the text of its file."""
-    return as_text(schema_of_report(Attachment, title="hyperpod-cdk plans attach"))
-
-
-def extensions_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of what ``plans extend --format json`` writes, as the text of its file."""
-    return as_text(schema_of_report(Extensions, title="hyperpod-cdk plans extend"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from hyperpod_cdk.json_schema import as_text, schema_of_report
 from hyperpod_cdk.review.pages.markdown import code, prose
 from hyperpod_cdk.review.pages.wording import span, visible
 from hyperpod_cdk.transitions.model import Plan, Recovery, Step, Stuck, Upgrade
@@ -53,11 +52,6 @@ def as_json(told: Plan | Recovery | Upgrade) -> str:
     return told.model_dump_json(indent=2).encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
 
 
-def plan_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of a plan, as the text of its file."""
-    return as_text(schema_of_report(Plan, title="hyperpod-cdk plan"))
-
-
 def recovery_text(recovery: Recovery) -> str:
     """Give a recovery for a terminal: what is to be typed stands on lines of its own, so that it can be copied."""
     lines = [f"{recovery.environment}: {recovery.verdict}"]
@@ -76,11 +70,6 @@ def recovery_text(recovery: Recovery) -> str:
         lines += [f"  {each.stack} / {each.logical_id}: {each.physical_id} ({each.type})" for each in recovery.kept]
     lines += ["", *(f"note: {note}" for note in recovery.notes)] if recovery.notes else []
     return "\n".join(visible(line) for line in lines) + "\n"
-
-
-def recovery_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of a recovery, as the text of its file."""
-    return as_text(schema_of_report(Recovery, title="hyperpod-cdk recover"))
 
 
 def upgrade_text(upgrade: Upgrade) -> str:
@@ -106,11 +95,6 @@ def upgrade_text(upgrade: Upgrade) -> str:
     lines += ["", *(f"note: {note}" for note in upgrade.notes)] if upgrade.notes else []
     lines += [f"skipped: {each}" for each in upgrade.skipped]
     return "\n".join(visible(line) for line in lines) + "\n"
-
-
-def upgrade_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of an upgrade, as the text of its file."""
-    return as_text(schema_of_report(Upgrade, title="hyperpod-cdk upgrade"))
 
 
 def _told(stuck: Stuck) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,6 @@ from hyperpod_cdk.workloads.report import (
     read_lines,
     report_json,
     report_schema,
-    report_schema_text,
 )
 from tests.workloads.report.logs_like import EFA, HEAD, SOCKET, devices, info, marked, row, run
 
@@ -525,7 +524,6 @@ def test_every_report_fits_the_published_schema() -> None:
     ]
     for report in logs:
         jsonschema.validate(json.loads(report_json(report)), schema)
-    assert json.loads(report_schema_text()) == schema
     assert all("description" in field or field.keys() & {"$ref", "items", "anyOf", "type"} for field in _fields(schema))
 
 

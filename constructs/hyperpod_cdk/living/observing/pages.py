@@ -10,7 +10,6 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from hyperpod_cdk.file_reading import read_text
-from hyperpod_cdk.json_schema import as_text, schema_of_report
 from hyperpod_cdk.living.observing.model import VERSION, Bundle
 from hyperpod_cdk.living.pages import WIDTH
 from hyperpod_cdk.review.pages.wording import visible
@@ -31,11 +30,6 @@ def text(bundle: Bundle) -> str:
         lines += _wrapped(f"assumed   {each.assumed}", indent="  ", hanging="            ")
         lines += _wrapped(f"observed  {each.observed}", indent="  ", hanging="            ")
     return "\n".join(visible(line) for line in lines) + "\n"
-
-
-def schema_text() -> str:
-    """Give the JSON Schema (2020-12) of a bundle, and of ``observe --format json``, as the text of its file."""
-    return as_text(schema_of_report(Bundle, title="hyperpod-cdk observe"))
 
 
 def read_bundle(path: Path) -> Bundle:

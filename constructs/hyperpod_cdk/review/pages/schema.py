@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from hyperpod_cdk.json_schema import as_text, schema_of_report
+from hyperpod_cdk.json_schema import schema_of_report
 from hyperpod_cdk.review.model import Effect, Report
 
 
@@ -27,8 +27,3 @@ def report_json(report: Report) -> str:
 def report_schema() -> dict[str, Any]:
     """Give the JSON Schema (2020-12) of what ``report_json`` writes: every key is there, also one without a value."""
     return schema_of_report(Report, title="hyperpod-cdk review")
-
-
-def report_schema_text() -> str:
-    """Give the schema as the text of its file."""
-    return as_text(report_schema())

@@ -10,7 +10,7 @@ from hyperpod_cdk.workloads.report.lines import MOST_BYTES, read_lines
 from hyperpod_cdk.workloads.report.log import Log
 from hyperpod_cdk.workloads.report.model import Report, Verdict
 from hyperpod_cdk.workloads.report.parsing import parse, parse_files
-from hyperpod_cdk.workloads.report.schema import report_json, report_schema, report_schema_text
+from hyperpod_cdk.workloads.report.schema import report_json, report_schema
 from hyperpod_cdk.workloads.report.text import text
 
 __all__ = [
@@ -24,6 +24,5 @@ __all__ = [
     "read_lines",
     "report_json",
     "report_schema",
-    "report_schema_text",
     "text",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hyperpod_cdk.json_schema import as_text, schema_of_report
+from hyperpod_cdk.json_schema import schema_of_report
 from hyperpod_cdk.workloads.report.model import Report
 
 
@@ -17,8 +17,3 @@ def report_json(report: Report) -> str:
 def report_schema() -> dict[str, Any]:
     """Give the JSON Schema (2020-12) of what ``report_json`` writes: every key is there, also one without a value."""
     return schema_of_report(Report, title="hyperpod-cdk job report")
-
-
-def report_schema_text() -> str:
-    """Give the schema as the text of its file, ``schemas/job-report.schema.json``."""
-    return as_text(report_schema())
