@@ -53,7 +53,8 @@ TOLD = {
     ),
     *("Windows", "ONTAP", "OpenZFS", "SCRATCH_1", "EFA", "no such size", "both closed", "on an instance"),
     *("rolling", "replacing", "in place upgrade", "online resharding", "fires later", "tells more", "locks out"),
-    *("lets in less", "lets out less", "Aurora", "Multi-AZ", "one minor at a time", "along"),
+    *("lets in less", "lets out less", "Aurora", "Multi-AZ", "one minor at a time", "along", "alone"),
+    "several indexes",
 }
 """Circumstances that only the caller knows."""
 

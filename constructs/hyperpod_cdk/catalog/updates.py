@@ -68,7 +68,7 @@ class Update:
 
         ``at`` is how many steps down something comes, goes or gains an item. Below ``path`` it leaves the property
         itself there, so that a row by which nothing happens does not speak of it; what is graver may. Above it the
-        property comes or goes ``along`` with what stands around it.
+        property comes or goes ``along`` with what stands around it, else it changes ``alone``.
         """
         is_part = at is not None and at > len(self.path)
         if is_part and self.is_silent and not _OF_THE_WHOLE.isdisjoint(self.when.split(", ")):
@@ -77,8 +77,7 @@ class Update:
             before = self.default if before is None else before
             places = [self.order.index(value) if value in self.order else -1 for value in (before, after)]
             return places[1] == places[0] + 1 and places[0] >= 0
-        if at is not None and at < len(self.path):
-            also |= {"along"}
+        also |= {"along" if at is not None and at < len(self.path) else "alone"}
         holding = also | circumstances(before, after) if self.when else also
         return all(each in holding for each in self.when.split(", ") if each)
 
@@ -137,7 +136,7 @@ def update(  # noqa: PLR0917 - what changes, then of what it is a part
     it no more), ``fires later`` (an alarm whose threshold is further away), ``tells more`` (actions that gain
     topics of SNS and nothing else), ``Aurora`` (an engine of a DBCluster), ``Multi-AZ`` (a DBInstance), ``one minor at
     a time`` (an add-on that is updated so), ``lets in less`` and ``lets out less`` (a security group of which a rule
-    goes or becomes narrower).
+    goes or becomes narrower), ``several indexes`` (more than one index of a table comes or goes).
     """
     return first(_rows(resource_type), path, before, after, also, at)
 

@@ -13,6 +13,7 @@ from hyperpod_cdk.templates.values import resolve, resolved_properties
 NAMES: Final = (
     *("InstanceGroupName", "Key", "Sid", "PolicyName", "AlarmName", "Name", "DeviceName", "Id"),
     *("IndexName", "RuleName", "VariantName", "OptionName", "ParameterName"),
+    *("AttributeName", "VolumeName", "ColumnName", "FieldName", "Identifier", "Region"),
 )
 """Properties that tell the items of a list apart, so that an item keeps its identity when others come or go."""
 

@@ -30,6 +30,7 @@ _DB_INSTANCE: Final = "AWS::RDS::DBInstance"
 _ADDON: Final = "AWS::EKS::Addon"
 _MINOR_BY_MINOR: Final = ("eks-pod-identity-agent", "vpc-cni")
 """Add-ons that are updated by one minor version at a time (EKS user guide, AWS add-ons, update information)."""
+_TABLES: Final = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable")
 _ALARM: Final = "AWS::CloudWatch::Alarm"
 _ACTIONS: Final = (("AlarmActions",), ("InsufficientDataActions",), ("OKActions",))
 _ADDRESS: Final = "AWS::EC2::EIP"
@@ -139,6 +140,7 @@ def circumstances_of(before: Resource, head: Assembly, after: Resource) -> froze
         "fires later": before.type == _ALARM and _fires_later(properties, after.properties),
         "lets in less": before.type == SECURITY_GROUP and _lets_less("Ingress", properties, after.properties),
         "lets out less": before.type == SECURITY_GROUP and _lets_less("Egress", properties, after.properties),
+        "several indexes": before.type in _TABLES and _are_several(_indexes(properties), _indexes(after.properties)),
     }
     return frozenset(name for name, holds in found.items() if holds)
 
@@ -157,6 +159,18 @@ def _lets_account(policy: Any) -> bool:
         for each in (stated if isinstance(stated, list) else [stated])
         if isinstance(each, dict)
     )
+
+
+def _indexes(properties: Mapping[str, Any]) -> frozenset[str] | None:
+    """Give the names of a table's global indexes, None where one is not told."""
+    stated = properties.get("GlobalSecondaryIndexes", [])
+    names = [each.get("IndexName") if isinstance(each, dict) else None for each in stated] if stated else []
+    told = frozenset(each for each in names if isinstance(each, str))
+    return told if isinstance(stated, list) and len(told) == len(names) else None
+
+
+def _are_several(before: frozenset[str] | None, after: frozenset[str] | None) -> bool:
+    return before is not None and after is not None and len(before ^ after) > 1
 
 
 def _fires_later(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
@@ -404,7 +418,7 @@ def _judge(  # noqa: PLR0917 - what changes, then of what it is a part
         unsure = " (its schema: under a condition that it does not state)" if rule and rule.is_conditional(path) else ""
         return Judged(Effect.REPLACED, f"{_PAGE}{unsure}", create_only.SPECIFICATION)
     if updates.speaks_below(resource_type, path):
-        return Judged(Effect.UNKNOWN, "which of its parts change cannot be told", None, is_of_update=True)
+        return _of_list(resource_type, path, before, after, also, at)
     if row is not None:
         reason = f"{row.sentence} ({row.unsure})" if row.unsure else row.sentence
         # what CloudFormation refuses of a create-only property it refuses of a replacement, too
@@ -426,6 +440,28 @@ def _parts(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
     if isinstance(after, dict) and before is MISSING:
         return [(key, MISSING, value) for key, value in after.items()]
     return []
+
+
+def _of_list(  # noqa: PLR0917 - as _judge() has them
+    resource_type: str, path: create_only.Path, before: Any, after: Any, also: frozenset[str], at: int
+) -> Judged:
+    """Judge a whole of whose parts the table tells graver things: a list that comes or goes does so by its items."""
+    stated = after if before is MISSING else before
+    is_one = MISSING in (before, after) and isinstance(stated, list) and all(isinstance(each, dict) for each in stated)
+    if not is_one or not stated:
+        return Judged(Effect.UNKNOWN, "which of its parts change cannot be told", None, is_of_update=True)
+    judged = [
+        _judge(
+            resource_type,
+            path,
+            MISSING if before is MISSING else each,
+            MISSING if after is MISSING else each,
+            also | {_ITEM},
+            at,
+        )
+        for each in stated
+    ]
+    return min(judged, key=lambda each: (_RANK[each.effect], not each.interrupts))
 
 
 def _by_schema(resource_type: str, rule: create_only.UpdateRule | None, path: create_only.Path) -> Judged:
