@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from hyperpod_cdk.catalog import arns
@@ -126,3 +129,43 @@ def test_a_workspace_is_reached_in_its_region() -> None:
         "must be a workspace in us-east-1, for whose endpoint the collector signs, got"
         f" {there}; name one of the region, or leave it out"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "parts", "name"),
+    [
+        (
+            "arn:aws:sns:us-east-1:111122223333:on-call",
+            ("aws", "sns", "us-east-1", "111122223333", "on-call"),
+            "on-call",
+        ),
+        (
+            "arn:aws-us-gov:iam::aws:policy/service-role/A",
+            ("aws-us-gov", "iam", "", "aws", "policy/service-role/A"),
+            "A",
+        ),
+        ("arn:aws:lambda:us-east-1:1:function:f:live", ("aws", "lambda", "us-east-1", "1", "function:f:live"), "live"),
+        # of a template
+        (
+            "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:event-bus/ml",
+            ("${AWS::Partition}", "events", "${AWS::Region}", "${AWS::AccountId}", "event-bus/ml"),
+            "ml",
+        ),
+        ("arn:aws:iam::111122223333", ("", "", "", "", ""), ""),
+        ("alias/aws/sns", ("", "", "", "", ""), ""),
+        ("", ("", "", "", "", ""), ""),
+    ],
+)
+def test_the_parts_of_an_arn(text: str, parts: tuple[str, ...], name: str) -> None:
+    assert (arns.arn_parts(text), arns.arn_parts(text).name) == (parts, name)
+
+
+def test_no_other_place_takes_an_arn_apart(project: Path) -> None:
+    """What runs in Lambda alone may, and an expression of CloudFormation does."""
+    apart = re.compile(r"""split\(["']:["'](, *\d)?\)""")
+    found = {
+        path.relative_to(project).as_posix()
+        for path in (project / "constructs" / "hyperpod_cdk").rglob("*.py")
+        if apart.search(path.read_text(encoding="utf-8")) and "handlers" not in path.parts
+    }
+    assert found == {"constructs/hyperpod_cdk/review/rights/statements.py"}

@@ -10,6 +10,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from hyperpod_cdk.catalog import governance, hyperpod, instance_types, kubernetes, regions
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.config import EnvironmentFileError, environment_files, load_environment
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
 from hyperpod_cdk.config.network import DEFAULT_VPC_CIDR
@@ -180,8 +181,8 @@ def home_of_plan(arn: str | None) -> tuple[str, str] | None:
     """Give the account and the region of a training plan; None without one, or where it is none."""
     if arn is None or not hyperpod.TRAINING_PLAN_ARN.matches(arn):
         return None
-    _, _, _, region, account, _ = arn.split(":", 5)
-    return account, region
+    of = arn_parts(arn)
+    return of.account, of.region
 
 
 def _network(zones: Sequence[str], chosen: tuple[str, Mapping[str, str]] | None) -> list[str]:

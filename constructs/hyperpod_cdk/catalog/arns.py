@@ -5,6 +5,9 @@ Each rule gives the sentence that refuses, without the name of the value, or Non
 
 from __future__ import annotations
 
+import re
+from typing import Final, NamedTuple
+
 from hyperpod_cdk.catalog.rules import Pattern
 
 KMS_KEY_ARN = Pattern(
@@ -17,14 +20,39 @@ KMS_KEY_ARN = Pattern(
 )
 
 
+_ARN: Final = re.compile(r"arn:" + 4 * r"((?:\$\{[^}]*\}|[^:])*):" + "(.*)", re.DOTALL)
+"""The parts of an ARN, also of one in a template, where ``${AWS::Region}`` is a part."""
+
+
+class Arn(NamedTuple):
+    """The parts of an ARN (IAM user guide, "Amazon Resource Names"); ``resource`` is all behind the account."""
+
+    partition: str = ""
+    service: str = ""
+    region: str = ""
+    account: str = ""
+    resource: str = ""
+
+    @property
+    def name(self) -> str:
+        """What stands behind the resource's type and path."""
+        return self.resource.rpartition("/")[2].rpartition(":")[2]
+
+
+def arn_parts(text: str) -> Arn:
+    """Give the parts of an ARN; of a text that is none all are empty."""
+    found = _ARN.fullmatch(text)
+    return Arn(*found.groups()) if found else Arn()
+
+
 def key_reach_problem(arn: str, *, partition: str, region: str) -> str | None:
     """Say that a KMS key stands in another region than what it encrypts, where KMS never answers."""
-    _, of_partition, _, of_region, account, rest = arn.split(":", 5)
-    if (of_partition, of_region) == (partition, region):
+    of = arn_parts(arn)
+    if (of.partition, of.region) == (partition, region):
         return None
     fix = (
-        f"name the replica, arn:{partition}:kms:{region}:{account}:{rest}, once it is made"
-        if rest.startswith("key/mrk-") and of_partition == partition
+        f"name the replica, arn:{partition}:kms:{region}:{of.account}:{of.resource}, once it is made"
+        if of.resource.startswith("key/mrk-") and of.partition == partition
         else f"name a key of {region}"
     )
     return f"must be a key of {region}, the region of what it encrypts, got {arn}; {fix}"
@@ -32,14 +60,14 @@ def key_reach_problem(arn: str, *, partition: str, region: str) -> str | None:
 
 def bucket_key_problem(arn: str, *, region: str) -> str | None:
     """Say that a KMS key cannot encrypt objects of a bucket in ``region``."""
-    if arn.split(":")[3] == region:
+    if arn_parts(arn).region == region:
         return None
     return f"must be a key in {region}, where the bucket is, got {arn}; name the bucket's key"
 
 
 def partition_problem(arn: str, *, partition: str, region: str) -> str | None:
     """Say that no role of ``region`` reaches what ``arn`` names, because it is of another partition."""
-    got = arn.split(":")[1]
+    got = arn_parts(arn).partition
     if got == partition:
         return None
     return f"must begin with arn:{partition}:, the partition of {region}, got arn:{got}:; write arn:{partition}:"
@@ -47,7 +75,7 @@ def partition_problem(arn: str, *, partition: str, region: str) -> str | None:
 
 def role_partition_problem(arn: str, *, partition: str, region: str) -> str | None:
     """Say that an IAM role is of another partition than the cluster that it is to enter."""
-    got = arn.split(":")[1]
+    got = arn_parts(arn).partition
     if got == partition:
         return None
     return (
@@ -58,18 +86,18 @@ def role_partition_problem(arn: str, *, partition: str, region: str) -> str | No
 
 def home_problem(what: str, arn: str, *, partition: str, account: str, key: str) -> str | None:
     """Say that ``what`` (a role, an OIDC provider) is of another account or partition than the cluster's."""
-    _, of_partition, _, _, of_account, rest = arn.split(":", 5)
-    if (of_partition, of_account) == (partition, account):
+    of = arn_parts(arn)
+    if (of.partition, of.account) == (partition, account):
         return None
     return (
         f"must be {what} of account {account} in the partition {partition}, got {arn}; set {key}:"
-        f" arn:{partition}:iam::{account}:{rest}"
+        f" arn:{partition}:iam::{account}:{of.resource}"
     )
 
 
 def issuer_problem(arn: str, *, region: str, key: str) -> str | None:
     """Say that an OIDC provider is that of a cluster in another region."""
-    if f".{region}." in arn.split(":", 5)[5]:
+    if f".{region}." in arn_parts(arn).resource:
         return None
     return (
         f"must be the OIDC provider of a cluster in {region}, got {arn}; set {key} to the one that"
@@ -79,8 +107,8 @@ def issuer_problem(arn: str, *, region: str, key: str) -> str | None:
 
 def workspace_home_problem(arn: str, *, partition: str, account: str, otherwise: str) -> str | None:
     """Say that a workspace is of another account or partition; ``otherwise`` is how to have one made."""
-    _, of_partition, _, _, of_account, _ = arn.split(":", 5)
-    if (of_partition, of_account) == (partition, account):
+    of = arn_parts(arn)
+    if (of.partition, of.account) == (partition, account):
         return None
     return (
         f"must be a workspace of account {account} in the partition {partition}, got {arn}; name one of the account, or"
@@ -92,6 +120,6 @@ def workspace_region_problem(
     arn: str, *, region: str, otherwise: str, why: str = "for whose endpoint the collector signs"
 ) -> str | None:
     """Say that a workspace stands in another region, where what is made here does not reach it."""
-    if arn.split(":")[3] == region:
+    if arn_parts(arn).region == region:
         return None
     return f"must be a workspace in {region}, {why}, got {arn}; name one of the region, or {otherwise}"

@@ -6,6 +6,7 @@ from datetime import date
 from typing import Final
 
 from hyperpod_cdk.catalog import _data
+from hyperpod_cdk.catalog.arns import arn_parts
 
 AS_OF: date = _data.as_of("managed_policies")
 
@@ -20,7 +21,6 @@ def is_grave(arn: str) -> bool:
 
     ``arn`` is its ARN or name. Of a policy that is not AWS's, or that the table does not have, nobody knows.
     """
-    parts = arn.split(":", 5)
     name = arn.rpartition("/")[2]
-    is_of_aws = len(parts) < 5 or parts[4] == "aws"
+    is_of_aws = arn_parts(arn).account in ("", "aws")
     return name in _GRAVE or not (is_of_aws and name in _OTHERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 
 EMAIL = Pattern(
@@ -98,8 +99,8 @@ def event_bus_problem(arn: str, *, partition: str, region: str, account: str) ->
 
 
 def _reach_problem(what: str, arn: str, *, partition: str, region: str) -> str | None:
-    _, of_partition, _, of_region, *_ = arn.split(":")
-    if (of_partition, of_region) == (partition, region):
+    of = arn_parts(arn)
+    if (of.partition, of.region) == (partition, region):
         return None
     # CloudWatch user guide, "Notifying users on alarm changes": the topic has to be in the alarm's Region; PutEvents
     # and bus targets stay in the region, too, where an endpoint is not named

@@ -27,6 +27,7 @@ from botocore.model import ServiceId
 from botocore.parsers import ResponseParserError
 from botocore.signers import RequestSigner
 
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.notifications import CHAT_REGION
 from hyperpod_cdk.checks import api_server, aws_shapes
 from hyperpod_cdk.checks.answers import (
@@ -1315,8 +1316,8 @@ def _is_missing_from_iam(refused: Refused) -> bool:
 
 def _place(arn: str) -> tuple[str, str]:
     """Give region and account of an ARN, or nothing where it is none."""
-    parts = arn.split(":", 5)
-    return (parts[3], parts[4]) if len(parts) == 6 else ("", "")
+    of = arn_parts(arn)
+    return of.region, of.account
 
 
 def _frozen(params: Mapping[str, Any]) -> str:

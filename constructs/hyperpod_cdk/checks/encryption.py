@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.iam_matching import listed, matches, names_action
 from hyperpod_cdk.checks.answers import Aws, KmsKeyAnswer, NotAnswered
 from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
@@ -66,7 +67,7 @@ def kms_keys_can_encrypt(case: Case, aws: Aws) -> Iterator[Found]:
 def kms_key_policies_let_the_services_in(case: Case, aws: Aws) -> Iterator[Found]:
     """Nothing is changed in the policy of a key that stands, so it has to fit before."""
     environment = case.environment
-    keys = {arn: paths for arn, paths in _keys(environment).items() if arn.split(":")[4] == environment.account}
+    keys = {arn: paths for arn, paths in _keys(environment).items() if arn_parts(arn).account == environment.account}
     for (arn, paths), answer in zip(keys.items(), together(aws.kms_key_policy, keys), strict=True):
         if isinstance(answer, NotAnswered):
             yield unanswered(answer, paths[0], about=f"the policy of {arn}")

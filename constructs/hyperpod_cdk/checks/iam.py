@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from hyperpod_cdk.catalog import addons, deployer_actions, iam, regions
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.deployer_actions import ResourceType
 from hyperpod_cdk.catalog.iam import ServiceLinkedRole
 from hyperpod_cdk.checks.answers import Among, Aws, Decision, NotAnswered
@@ -246,11 +247,11 @@ def roles_with_access_exist(case: Case, aws: Aws) -> Iterator[Found]:
     for path, arn in _roles_with_access(environment):
         if arn in own:
             continue
-        account = arn.split(":")[4]
+        account = arn_parts(arn).account
         own[arn] = path
         if account != environment.account:
             yield Skipped(reason=f"{arn} belongs to account {account}, which is not asked", path=path)
-    asked = [arn for arn in own if arn.split(":")[4] == environment.account]
+    asked = [arn for arn in own if arn_parts(arn).account == environment.account]
     for arn, answer in zip(asked, together(lambda arn: aws.role(arn.rpartition("/")[2]), asked), strict=True):
         if isinstance(answer, NotAnswered):
             yield unanswered(answer, own[arn])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.notifications import MANAGED_TOPIC_KEY, chat_configuration
 from hyperpod_cdk.checks.answers import Aws
 from hyperpod_cdk.checks.encryption import allowing, publishers_problem
@@ -73,7 +74,7 @@ def _key(environment: Environment, aws: Aws, named: str) -> Iterator[Found]:
             f"needs a topic that can be read, got one encrypted with {named}, a key that does not exist; encrypt the"
             " topic with another",
         )
-    elif key.arn.split(":")[4] != environment.account:
+    elif arn_parts(key.arn).account != environment.account:
         yield Skipped(reason=f"the policy of {key.arn} is another account's", path=_TOPIC)
     else:
         statements = allowing(aws.kms_key_policy(key.arn))
@@ -96,7 +97,7 @@ def notification_bus_exists(case: Case, aws: Aws) -> Iterator[Found]:
     arn = named_bus(case.environment)
     if arn is None:
         return
-    account = arn.split(":")[4]
+    account = arn_parts(arn).account
     if account != case.environment.account:
         yield Skipped(reason=f"{arn} belongs to account {account}, which is not asked", path=_BUS)
     elif not aws.event_bus_exists(arn.rpartition("/")[2]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.checks.answers import Aws
 from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error
 from hyperpod_cdk.config import Environment
@@ -65,7 +66,7 @@ def grafana_workspace_is_active(case: Case, aws: Aws) -> Iterator[Found]:
     arn = named_grafana(case.environment)
     if arn is None:
         return
-    region = arn.split(":")[3]
+    region = arn_parts(arn).region
     if region != case.environment.region:
         yield Skipped(reason=f"{arn} stands in {region}, which is not asked", path=_GRAFANA)
         return

@@ -171,7 +171,7 @@ class _LogGroups:
 def _check_arn(arn: str, *, region: str) -> None:
     problem = arns.KMS_KEY_ARN.problem(arn, key="arn")
     if problem is None and not Token.is_unresolved(region):
-        partition = regions.partition_of(region) or arn.split(":")[1]
+        partition = regions.partition_of(region) or arns.arn_parts(arn).partition
         problem = arns.key_reach_problem(arn, partition=partition, region=region)
     if problem:
         raise ValueError(f"arn: {problem}")

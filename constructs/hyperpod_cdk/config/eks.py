@@ -8,6 +8,7 @@ from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import addons, kubernetes
 from hyperpod_cdk.catalog import network as network_rules
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.config.network import SECURITY_GROUP_ID, SecurityGroupId
 from hyperpod_cdk.config.section import Check, Section, counted, like
@@ -96,10 +97,10 @@ def role_arn_problem(arn: str, key: str) -> str | None:
     """Say why ``arn`` names no IAM role, or give None; a session's ARN is answered with its role's."""
     if ROLE_ARN.matches(arn):
         return None
-    parts = arn.split(":", 5)
-    session = parts[5].split("/") if len(parts) == 6 and parts[2] == "sts" else []
+    of = arn_parts(arn)
+    session = of.resource.split("/") if of.service == "sts" else []
     if len(session) >= 2 and session[0] == "assumed-role":
-        role = f"arn:{parts[1]}:iam::{parts[4]}:role/{session[1]}"
+        role = f"arn:{of.partition}:iam::{of.account}:role/{session[1]}"
         return (
             f"must be the ARN of an IAM role, got the session {arn}, which ends with its login; set {key}: {role}"
             " (with the role's path, if it has one)"

@@ -45,18 +45,18 @@ def plan_home_problems(arn: str, *, partition: str, region: str, account: str) -
 
     An empty ``region`` or ``account`` is one that nobody knows yet, and is not compared.
     """
-    of_region, of_account = arn.split(":")[3:5]
-    if region and of_region != region:
+    of = arns.arn_parts(arn)
+    if region and of.region != region:
         yield (
-            f"must be a plan in {region}, got one in {of_region or 'no region'}; name a plan of"
-            f" {region}, or set region: {of_region or region}"
+            f"must be a plan in {region}, got one in {of.region or 'no region'}; name a plan of"
+            f" {region}, or set region: {of.region or region}"
         )
     elif region and (problem := arns.partition_problem(arn, partition=partition, region=region)):
         yield problem
-    if account and of_account != account:
+    if account and of.account != account:
         yield (
-            f"must be a plan of account {account}, got one of {of_account}; plans cannot be shared: name a plan of"
-            f' {account}, or set account: "{of_account}"'
+            f"must be a plan of account {account}, got one of {of.account}; plans cannot be shared: name a plan of"
+            f' {account}, or set account: "{of.account}"'
         )
 
 

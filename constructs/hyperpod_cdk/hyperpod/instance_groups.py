@@ -311,14 +311,15 @@ class InstanceGroup:
                 return f"{'instance_type' if self.instance_type else 'instance_types'} {problem}"
         role = self.execution_role_arn
         if role is not None and not is_token(role) and here["account"] and here["region"]:
-            of_region = regions.partition_of(region) or role.split(":")[1]
+            of_region = regions.partition_of(region) or arns.arn_parts(role).partition
             key = "execution_role_arn"
             if problem := arns.home_problem("a role", role, partition=of_region, account=account, key=key):
                 return f"{key} {problem}"
         if self.training_plan_arn is None or is_token(self.training_plan_arn):
             return None
-        partition = (regions.partition_of(region) if here["region"] else None) or self.training_plan_arn.split(":")[1]
-        problem = next(rules.plan_home_problems(self.training_plan_arn, partition=partition, **here), None)
+        plan = self.training_plan_arn
+        partition = (regions.partition_of(region) if here["region"] else None) or arns.arn_parts(plan).partition
+        problem = next(rules.plan_home_problems(plan, partition=partition, **here), None)
         return None if problem is None else f"training_plan_arn {problem}"
 
     def _known_types(self) -> list[catalog.InstanceType]:

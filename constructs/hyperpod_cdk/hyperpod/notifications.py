@@ -19,6 +19,7 @@ from constructs import Construct
 
 from hyperpod_cdk.catalog import notifications as facts
 from hyperpod_cdk.catalog import quotas, regions
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.quotas import Quota
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.common.acknowledgments import ACTION, RESOURCE, acknowledge, ignore_in_checkov
@@ -608,7 +609,7 @@ def _check_places(
     for key, arn in (("topic_arn", topic_arn), ("event_bus_arn", event_bus_arn)):
         if arn is None or is_token(arn):
             continue
-        partition = regions.partition_of(region) or arn.split(":")[1]
+        partition = regions.partition_of(region) or arn_parts(arn).partition
         problem = (
             facts.topic_problem(arn, partition=partition, region=region)
             if key == "topic_arn"

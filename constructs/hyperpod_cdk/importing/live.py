@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final, NoReturn, TypeVar
 
 from hyperpod_cdk.catalog import addons
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.closest import closest
 from hyperpod_cdk.checks import aws_shapes
 from hyperpod_cdk.checks.answers import (
@@ -409,11 +410,11 @@ def _read_provider(asking: Asking, draft: Draft, eks: EksClusterAnswer) -> None:
     if not eks.oidc_issuer:
         return
     what, path = f"whether IAM has the OIDC provider of {eks.name}", "eks.existing.oidc_provider_arn"
-    parts = eks.arn.split(":")
-    if len(parts) < 6:
+    of = arn_parts(eks.arn)
+    if not of.account:
         asking.skip(what, NotAnswered("EKS does not tell the ARN of the cluster"), path=path)
         return
-    arn = f"arn:{parts[1]}:iam::{parts[4]}:oidc-provider/{eks.oidc_issuer.removeprefix('https://')}"
+    arn = f"arn:{of.partition}:iam::{of.account}:oidc-provider/{eks.oidc_issuer.removeprefix('https://')}"
     found = asking.answer(
         what,
         lambda: asking.aws.call("iam", "get_open_id_connect_provider", OpenIDConnectProviderArn=arn),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from hyperpod_cdk.catalog import governance
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.config.source import Source
 from hyperpod_cdk.importing.document import Node
 
@@ -74,7 +75,7 @@ def read_teams(asking: Asking, draft: Draft, cluster_arn: str) -> None:
     if policies or quotas:
         draft.sections["task_governance"] = section or {"teams": []}
         if draft.known.is_takeover:
-            _take_over(draft, cluster_arn.split(":")[3], has_policy=bool(policies), has_quotas=bool(quotas))
+            _take_over(draft, arn_parts(cluster_arn).region, has_policy=bool(policies), has_quotas=bool(quotas))
 
 
 def _take_over(draft: Draft, region: str, *, has_policy: bool, has_quotas: bool) -> None:

@@ -193,7 +193,8 @@ def workspace_endpoint(workspace_arn: str) -> str:
     if cdk.Token.is_unresolved(workspace_arn):
         region = cdk.Fn.select(3, cdk.Fn.split(":", workspace_arn))
         return _address(region, cdk.Fn.select(1, cdk.Fn.split("/", workspace_arn)))
-    return _address(workspace_arn.split(":")[3], workspace_arn.split("/")[1])
+    of = arns.arn_parts(workspace_arn)
+    return _address(of.region, of.name)
 
 
 def _address(region: str, workspace_id: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, Protocol
 
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.checks.answers import NotAnswered, reading
 from hyperpod_cdk.quotas.needs import STACKS
 from hyperpod_cdk.review.mangled import restored
@@ -169,13 +170,13 @@ def _stack(aws: Api, described: Mapping[str, Any], head: Assembly) -> Stack | No
     where = f"the deployed stack {name}"
     # botocore parses a template that is JSON, and gives one in YAML as text
     template = parse_template(body, where) if isinstance(body, str) else with_loops(body, where)
-    _, _, _, region, account, *_ = [*str(described.get("StackId", "")).split(":"), "", "", "", "", "", ""]
+    of = arn_parts(str(described.get("StackId", "")))
     return Stack(
         name=name,
         template=_with_values(template, described),
         told=frozenset(_values(described)),
-        account=account or head.account,
-        region=region or head.region,
+        account=of.account or head.account,
+        region=of.region or head.region,
         termination_protection=bool(described.get("EnableTerminationProtection")),
         exported={
             str(each["OutputKey"]): str(each["ExportName"])

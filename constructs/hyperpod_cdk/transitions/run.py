@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.review.deployed import Api, stack_of
 from hyperpod_cdk.review.model import Side
@@ -430,7 +431,7 @@ def put_back(aws: Api, name: str, stack_id: str, say: Callable[[str], None]) -> 
             "cloudformation", "update_termination_protection", StackName=stack_id, EnableTerminationProtection=True
         )
     except NotAnswered as missing:
-        region = (stack_id.split(":") + [""] * 4)[3]
+        region = arn_parts(stack_id).region
         where = ["--stack-name", name, *(["--region", region] if region else [])]
         command = ["aws", "cloudformation", "update-termination-protection", "--enable-termination-protection", *where]
         say(

@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from hyperpod_cdk.file_reading import read_bytes, reason_of
 from hyperpod_cdk.yaml_reading import ShallowLoader
 from hyperpod_cdk_rehearsal.embedded.account_existing import (
+    BusName,
     ExistingBackup,
     ExistingCluster,
-    ExistingEventBus,
     ExistingFileSystem,
     ExistingKmsKey,
     ExistingRole,
@@ -132,8 +132,8 @@ class Existing(_Section):
 
     A role's path stands before its name (`team/admin`).
 
-    `networks`, `eks_clusters`, `roles`, `kms_keys`, `buckets`, `topics` and `event_buses` are made under the IDs and
-    names that they state, before anybody asks.
+    `networks`, `eks_clusters`, `roles`, `kms_keys`, `buckets`, `topics` and `event_buses` (names) are made under the
+    IDs and names that they state, before anybody asks.
     `workspaces` maps the ARNs of Prometheus and Grafana workspaces to their statuses; `slack_workspaces` are the IDs of
     those that somebody authorized in the console of Amazon Q Developer in chat applications.
     """
@@ -149,7 +149,7 @@ class Existing(_Section):
     kms_keys: tuple[ExistingKmsKey, ...] = ()
     buckets: tuple[ExistingS3Bucket, ...] = ()
     topics: tuple[ExistingTopic, ...] = ()
-    event_buses: tuple[ExistingEventBus, ...] = ()
+    event_buses: tuple[BusName, ...] = ()
     slack_workspaces: tuple[str, ...] = ()
     workspaces: Mapping[str, str] = {}
 
@@ -282,6 +282,7 @@ def resolved(document: Mapping[str, Any], environment: Environment) -> dict[str,
             "iam_roles": sorted(roles),
             **_joined(file.existing, environment),
             "workspaces": {**_workspaces_of(environment), **file.existing.workspaces},
+            "event_buses": sorted({*event_buses_of(environment), *file.existing.event_buses}),
             "slack_workspaces": sorted({*slack_workspaces_of(environment), *file.existing.slack_workspaces}),
         }
         result["existing"].pop("from_environment", None)
@@ -411,7 +412,6 @@ def _joined(stated: Existing, environment: Environment) -> dict[str, list[dict[s
         ("kms_keys", "key_id", kms_keys_of(environment)),
         ("buckets", "name", buckets_of(environment)),
         ("topics", "name", topics_of(environment)),
-        ("event_buses", "name", event_buses_of(environment)),
     ):
         rows = [row.model_dump(mode="json") for row in getattr(stated, section)]
         known = {row[key] for row in rows}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from hyperpod_cdk.catalog import kubernetes, regions
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk_rehearsal.embedded.account_sections import Section
 from hyperpod_cdk_rehearsal.embedded.published.network import ZONES_WITHOUT_CONTROL_PLANE
 
@@ -130,17 +131,14 @@ class ExistingTopic(Section):
     kms_key: str = ""
 
 
-class ExistingEventBus(Section):
-    """An EventBridge event bus."""
-
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,256}$")]
+BusName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,256}$")]
 
 
 def topics_of(environment: Environment) -> Iterator[dict[str, Any]]:
     """Give the topic that notifications go to, where the account has it already."""
     arn = environment.notify.sns_topic_arn if environment.notify else None
-    if arn and f":{environment.region}:{environment.account}:" in arn:
-        yield ExistingTopic(name=arn.rpartition(":")[2]).model_dump(mode="json")
+    if arn and _is_here(arn, environment):
+        yield ExistingTopic(name=arn_parts(arn).name).model_dump(mode="json")
 
 
 def slack_workspaces_of(environment: Environment) -> list[str]:
@@ -149,11 +147,10 @@ def slack_workspaces_of(environment: Environment) -> list[str]:
     return [slack.workspace_id] if slack else []
 
 
-def event_buses_of(environment: Environment) -> Iterator[dict[str, Any]]:
+def event_buses_of(environment: Environment) -> list[str]:
     """Give the event bus that notifications go to, where the account has it already."""
     arn = environment.notify.event_bus_arn if environment.notify else None
-    if arn and f":{environment.region}:{environment.account}:" in arn:
-        yield ExistingEventBus(name=arn.rpartition("/")[2]).model_dump(mode="json")
+    return [arn_parts(arn).name] if arn and _is_here(arn, environment) else []
 
 
 def kms_keys_of(environment: Environment) -> Iterator[dict[str, Any]]:
@@ -161,9 +158,13 @@ def kms_keys_of(environment: Environment) -> Iterator[dict[str, Any]]:
     # the configuration's models are only needed where an environment is given
     from hyperpod_cdk.config.rules.encryption import named_keys  # noqa: PLC0415
 
-    home = f":{environment.region}:{environment.account}:key/"
-    for arn in dict.fromkeys(arn for _, arn in named_keys(environment) if home in arn):
-        yield ExistingKmsKey(key_id=arn.rpartition("/")[2]).model_dump(mode="json")
+    for arn in dict.fromkeys(arn for _, arn in named_keys(environment) if _is_here(arn, environment)):
+        yield ExistingKmsKey(key_id=arn_parts(arn).name).model_dump(mode="json")
+
+
+def _is_here(arn: str, environment: Environment) -> bool:
+    of = arn_parts(arn)
+    return (of.region, of.account) == (environment.region, environment.account)
 
 
 def buckets_of(environment: Environment) -> Iterator[dict[str, Any]]:

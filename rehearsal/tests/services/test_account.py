@@ -187,6 +187,7 @@ def test_roles_of_the_environment_exist() -> None:
         "s3_buckets": ["data"],
         "workspaces": {},
         "slack_workspaces": [],
+        "event_buses": [],
     }
 
 
@@ -205,15 +206,15 @@ def test_roles_that_groups_keep_exist_and_nodes_may_use_them() -> None:
 @pytest.mark.parametrize(
     ("named", "topics", "buses"),
     [
-        ({}, None, None),
-        ({"sns_topic_arn": "arn:aws:sns:us-east-1:111122223333:on-call"}, [{"name": "on-call", "kms_key": ""}], None),
-        ({"sns_topic_arn": "arn:aws:sns:us-east-1:444455556666:on-call"}, None, None),
-        ({"event_bus_arn": "arn:aws:events:us-east-1:111122223333:event-bus/ml"}, None, [{"name": "ml"}]),
-        ({"event_bus_arn": "arn:aws:events:us-east-1:444455556666:event-bus/ml"}, None, None),
+        ({}, None, []),
+        ({"sns_topic_arn": "arn:aws:sns:us-east-1:111122223333:on-call"}, [{"name": "on-call", "kms_key": ""}], []),
+        ({"sns_topic_arn": "arn:aws:sns:us-east-1:444455556666:on-call"}, None, []),
+        ({"event_bus_arn": "arn:aws:events:us-east-1:111122223333:event-bus/ml"}, None, ["ml"]),
+        ({"event_bus_arn": "arn:aws:events:us-east-1:444455556666:event-bus/ml"}, None, []),
     ],
 )
 def test_where_notifications_go_exists(
-    named: dict[str, str], topics: list[dict[str, str]] | None, buses: list[dict[str, str]] | None
+    named: dict[str, str], topics: list[dict[str, str]] | None, buses: list[str]
 ) -> None:
     told = environment()
     told.notify = SimpleNamespace(**{"sns_topic_arn": None, "event_bus_arn": None, "slack": None, **named})
@@ -230,7 +231,7 @@ def test_the_slack_workspace_of_notifications_is_authorized() -> None:
 
 
 def test_topics_and_buses_that_the_file_states_stand() -> None:
-    existing = {"topics": [{"name": "on-call", "kms_key": "alias/aws/sns"}], "event_buses": [{"name": "ml"}]}
+    existing = {"topics": [{"name": "on-call", "kms_key": "alias/aws/sns"}], "event_buses": ["ml"]}
     with embedded({"existing": existing}) as aws:
         topic = "arn:aws:sns:us-east-1:111122223333:on-call"
         attributes = aws.client("sns").get_topic_attributes(TopicArn=topic)["Attributes"]

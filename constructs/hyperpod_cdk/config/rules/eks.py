@@ -267,7 +267,7 @@ def role_problems(environment: Environment, path: DataPath, role_arns: Sequence[
     for index, first, arn in duplicates(role_arns):
         yield Problem((*path, index), again_problem(arn, first))
     for index, arn in enumerate(role_arns):
-        account = arn.split(":")[4]
+        account = arns.arn_parts(arn).account
         if account != environment.account:
             yield warning(
                 (*path, index),

@@ -28,7 +28,7 @@ def named_keys(environment: Environment) -> Iterator[tuple[DataPath, str]]:
 @BOOK.each(named_keys)
 def keys_are_in_reach(environment: Environment, path: DataPath, arn: str) -> Iterator[Problem]:
     """Refuse keys of another region, where KMS never answers; warn of another account's, whose owner has to agree."""
-    account = arn.split(":")[4]
+    account = arns.arn_parts(arn).account
     problem = arns.key_reach_problem(arn, partition=environment.partition, region=environment.region)
     if problem:
         yield Problem(path, problem)

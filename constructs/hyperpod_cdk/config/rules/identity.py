@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pydantic import BaseModel
 
 from hyperpod_cdk.catalog import instance_types, regions
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.rules import template_mark_problem
 from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.environment import Environment
@@ -58,17 +59,17 @@ def permissions_boundary_is_in_reach(environment: Environment) -> Iterator[Probl
     boundary = environment.permissions_boundary
     if boundary is None or not boundary.startswith("arn:"):
         return
-    _, partition, _, _, account, _ = boundary.split(":", 5)
-    if partition != environment.partition:
+    of = arn_parts(boundary)
+    if of.partition != environment.partition:
         yield Problem(
             ("permissions_boundary",),
             f"must be a policy of the partition {environment.partition}, that of {environment.region}, got"
-            f" {boundary}; set permissions_boundary: {boundary.replace(partition, environment.partition, 1)}",
+            f" {boundary}; set permissions_boundary: {boundary.replace(of.partition, environment.partition, 1)}",
         )
-    if account not in {"aws", environment.account}:
+    if of.account not in {"aws", environment.account}:
         yield Problem(
             ("permissions_boundary",),
-            f"must be a policy of account {environment.account}, got one of {account}; set permissions_boundary:"
+            f"must be a policy of account {environment.account}, got one of {of.account}; set permissions_boundary:"
             f" {boundary.rsplit('/', 1)[-1]}",
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import notifications as facts
 from hyperpod_cdk.catalog import regions
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.rules import again_problem
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.notify import Notify
@@ -54,7 +55,7 @@ def topic_is_in_reach(environment: Environment, path: DataPath, notify: Notify) 
     if arn is None:
         return
     problem = facts.topic_problem(arn, partition=environment.partition, region=environment.region)
-    account = arn.split(":")[4]
+    account = arn_parts(arn).account
     if problem:
         yield Problem((*path, "sns_topic_arn"), problem)
     elif account != environment.account:
@@ -71,7 +72,7 @@ def event_bus_is_in_reach(environment: Environment, path: DataPath, notify: Noti
     arn = notify.event_bus_arn
     if arn is None:
         return
-    account = arn.split(":")[4]
+    account = arn_parts(arn).account
     problem = facts.event_bus_problem(
         arn, partition=environment.partition, region=environment.region, account=environment.account
     )

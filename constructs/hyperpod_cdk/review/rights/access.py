@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
 
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.review.model import Access, Change, Grant, Reach
 from hyperpod_cdk.review.rights import addons, grave, kubernetes, words
 from hyperpod_cdk.review.rights import reach as reaching
@@ -794,9 +795,9 @@ class _Sentences:
             return self._token(arn, "")
         if arn.startswith("{"):
             return f"a policy that only the deployment tells ({arn})"
-        owner = arn.split(":")[4] if arn.count(":") >= 5 else ""
         name = words.shown(self.before, arn.rpartition("/")[2] if "/" in arn else arn)
-        return f"AWS's policy {name}" if owner == "aws" else f"policy {name}, which the templates do not hold"
+        is_of_aws = arn_parts(arn).account == "aws"
+        return f"AWS's policy {name}" if is_of_aws else f"policy {name}, which the templates do not hold"
 
     def _group_name(self, value: str) -> str:
         return self._token(value, "group")

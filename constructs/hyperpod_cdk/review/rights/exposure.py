@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.review.rights import images
 from hyperpod_cdk.review.rights.reach import is_internet
 from hyperpod_cdk.review.rights.statements import READ, looks_like_policy, text
@@ -398,11 +399,7 @@ def _within_text(value: str) -> Any:
 
 def _is_own(account: str, value: str) -> bool:
     """Whether an ARN names the own account, or a service's own that every account has."""
-    parts = value.split(":")
-    return len(parts) > _ACCOUNT_PART and parts[_ACCOUNT_PART] in (account, "${AWS::AccountId}", "aws")
-
-
-_ACCOUNT_PART: Final = 4
+    return arn_parts(value).account in {account, "${AWS::AccountId}", "aws"} - {""}
 
 
 def _account(view: View, value: str) -> str:

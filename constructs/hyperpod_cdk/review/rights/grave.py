@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import managed_policies
+from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.grave_actions import TAGGING, Where, grave_actions
 from hyperpod_cdk.catalog.iam_matching import matches_action
 from hyperpod_cdk.review.rights import conditions, words
@@ -485,5 +486,4 @@ def _is_own_account(view: View, stated: Any) -> bool:
 
 
 def _is_own_arn(arn: str, own: set[str]) -> bool:
-    parts = arn.split(":")
-    return bool(TOKEN.match(arn)) or (len(parts) > 4 and parts[4] in own)
+    return bool(TOKEN.match(arn)) or arn_parts(arn).account in own

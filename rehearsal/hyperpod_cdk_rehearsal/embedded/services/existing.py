@@ -62,7 +62,7 @@ def topics(context: Context) -> None:
         attributes = {"KmsMasterKeyId": topic.kms_key} if topic.kms_key else {}
         context.client("sns").create_topic(Name=topic.name, Attributes=attributes)
     for bus in account_of(context).existing.event_buses:
-        context.client("events").create_event_bus(Name=bus.name)
+        context.client("events").create_event_bus(Name=bus)
 
 
 @seed
