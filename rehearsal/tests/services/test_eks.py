@@ -9,6 +9,7 @@ import pytest
 from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk_rehearsal.embedded.services import eks as service
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
+from hyperpod_cdk_rehearsal.embedded.services.stores import Table
 
 REPLICAS = {
     "code": "InsufficientNumberOfReplicas",
@@ -593,3 +594,12 @@ class TestTrainingOperator:
             "InvalidParameterException",
             f"Pod Identity feature is not supported for addon version {OPERATOR}:v1.2.1-eksbuild.1",
         )
+
+
+def test_a_table_is_gone_through_while_another_request_adds_to_it() -> None:
+    table: Table[str, int] = Table(a=1, b=2)
+    for read in (table.values, table.items, lambda: list(table)):
+        for _ in read():
+            table[f"{len(table)}"] = 0
+    assert len(table) == 2 + 2 + 4 + 8
+    assert max(table.items()) == ("b", 2)

@@ -142,10 +142,12 @@ def create_pod_identity_association(context: Context, request: dict[str, Any]) -
     """Let the pods of a service account take a role."""
     cluster = find_active_cluster(context, request["clusterName"])
     _check_role(context, request["roleArn"])
-    for present in cluster.associations.values():
-        if (present["namespace"], present["serviceAccount"]) == (request["namespace"], request["serviceAccount"]):
-            raise ServiceError("ResourceInUseException", f"Association already exists: {present['associationId']}", 409)
+    wanted = (request["namespace"], request["serviceAccount"])
     with context.state.lock:
+        for present in cluster.associations.values():
+            if (present["namespace"], present["serviceAccount"]) == wanted:
+                said = f"Association already exists: {present['associationId']}"
+                raise ServiceError("ResourceInUseException", said, 409)
         return {"association": add_association(context, cluster, request)}
 
 

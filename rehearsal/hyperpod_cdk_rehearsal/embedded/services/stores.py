@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.services.timeline import GONE, Timeline
+
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+
+
+class Table(dict[KeyT, ValueT]):
+    """A dict that is gone through as it was at the beginning: one request goes through what another adds to."""
+
+    def __iter__(self) -> Iterator[KeyT]:
+        return iter(list(super().__iter__()))
+
+    def values(self) -> list[ValueT]:  # type: ignore[override]  # a copy is no view
+        return list(super().values())
+
+    def items(self) -> list[tuple[KeyT, ValueT]]:  # type: ignore[override]  # as above
+        return list(super().items())
 
 
 @dataclass
@@ -44,7 +61,7 @@ class AccessEntry:
     created: datetime
     modified: datetime
     tags: dict[str, str]
-    policies: dict[str, dict[str, Any]] = field(default_factory=dict)
+    policies: dict[str, dict[str, Any]] = field(default_factory=Table)
     made_by: str | None = None
 
 
@@ -56,10 +73,10 @@ class EksCluster:
     arn: str
     view: dict[str, Any]
     timeline: Timeline
-    addons: dict[str, Addon] = field(default_factory=dict)
-    access_entries: dict[str, AccessEntry] = field(default_factory=dict)
-    associations: dict[str, dict[str, Any]] = field(default_factory=dict)
-    updates: dict[str, tuple[dict[str, Any], Timeline]] = field(default_factory=dict)
+    addons: dict[str, Addon] = field(default_factory=Table)
+    access_entries: dict[str, AccessEntry] = field(default_factory=Table)
+    associations: dict[str, dict[str, Any]] = field(default_factory=Table)
+    updates: dict[str, tuple[dict[str, Any], Timeline]] = field(default_factory=Table)
     interfaces: list[str] = field(default_factory=list)
 
     @property
@@ -82,7 +99,7 @@ class EksCluster:
 class EksStore:
     """EKS clusters by name."""
 
-    clusters: dict[str, EksCluster] = field(default_factory=dict)
+    clusters: dict[str, EksCluster] = field(default_factory=Table)
 
 
 @dataclass
@@ -145,7 +162,7 @@ class HyperPodCluster:
     request: dict[str, Any]
     timeline: Timeline
     tags: dict[str, str]
-    groups: dict[str, InstanceGroup] = field(default_factory=dict)
+    groups: dict[str, InstanceGroup] = field(default_factory=Table)
     failure_message: str | None = None
     events: list[dict[str, Any]] = field(default_factory=list)
 
@@ -186,7 +203,7 @@ class Policy:
     timeline: Timeline
     tags: dict[str, str]
     version: int = 1
-    versions: dict[int, dict[str, Any]] = field(default_factory=dict)
+    versions: dict[int, dict[str, Any]] = field(default_factory=Table)
     failure: str | None = None
 
 
@@ -210,11 +227,11 @@ class SageMakerStore:
     ``extension_offers`` are the extensions of plans that somebody was shown, by ID, ``extensions`` those bought.
     """
 
-    clusters: dict[str, HyperPodCluster] = field(default_factory=dict)
-    scheduler_configs: dict[str, Policy] = field(default_factory=dict)
-    compute_quotas: dict[str, Policy] = field(default_factory=dict)
-    generations: dict[str, int] = field(default_factory=dict)
-    extension_offers: dict[str, PlanExtension] = field(default_factory=dict)
+    clusters: dict[str, HyperPodCluster] = field(default_factory=Table)
+    scheduler_configs: dict[str, Policy] = field(default_factory=Table)
+    compute_quotas: dict[str, Policy] = field(default_factory=Table)
+    generations: dict[str, int] = field(default_factory=Table)
+    extension_offers: dict[str, PlanExtension] = field(default_factory=Table)
     extensions: list[PlanExtension] = field(default_factory=list)
 
 
@@ -226,16 +243,16 @@ class FileSystem:
     view: dict[str, Any]
     timeline: Timeline
     tags: dict[str, str]
-    associations: dict[str, dict[str, Any]] = field(default_factory=dict)
-    association_timelines: dict[str, Timeline] = field(default_factory=dict)
-    association_tags: dict[str, dict[str, str]] = field(default_factory=dict)
+    associations: dict[str, dict[str, Any]] = field(default_factory=Table)
+    association_timelines: dict[str, Timeline] = field(default_factory=Table)
+    association_tags: dict[str, dict[str, str]] = field(default_factory=Table)
 
 
 @dataclass
 class FsxStore:
     """File systems by id."""
 
-    file_systems: dict[str, FileSystem] = field(default_factory=dict)
+    file_systems: dict[str, FileSystem] = field(default_factory=Table)
 
 
 def eks_clusters(context: Context) -> dict[str, EksCluster]:
