@@ -85,6 +85,19 @@ def test_one_that_is_refused_and_one_that_is_not_there_hide_nobody(run: Run, fle
     assert run("validate", "prod").exit_code == 0
 
 
+def test_by_whatever_path_one_is_asked_for_it_is_looked_at_once(run: Run) -> None:
+    done = run("validate", "prod", "environments/prod.yaml", "environments", "prod")
+    assert [row[0] for row in cells(done)[1:]] == ["prod", "staging"]
+
+
+def test_a_file_that_leads_nowhere_is_refused_and_not_left_out(run: Run, fleet: Path) -> None:
+    (fleet / "environments" / "dev.yaml").symlink_to("nowhere.yaml")
+    for words in (("validate",), ("validate", "environments")):
+        done = run(*words)
+        assert (done.exit_code, [(row[0], row[-2]) for row in cells(done)[1:2]]) == (1, [("dev", "failed")])
+        assert "error environments/nowhere.yaml: is not there; make it with" in done.stdout
+
+
 def test_a_wrong_fleet_file_is_told_beside_all(run: Run, fleet: Path) -> None:
     (fleet / "fleet.yaml").write_text(WAVES.replace("[prod]", "[prd]"), encoding="utf-8")
     done = run("validate")
@@ -123,11 +136,21 @@ def test_preflight_of_no_such_check_is_a_sentence(run: Run) -> None:
 # --- status ---------------------------------------------------------------------------------------------------------
 
 
+WITHOUT_NODES = {
+    "InstanceGroupName": "a10g",
+    "InstanceType": "ml.g5.12xlarge",
+    "TargetCount": 0,
+    "CurrentCount": 0,
+    "Status": "InService",
+}
+
+
 def cluster(name: str, *states: str) -> dict[str, Any]:
     return {
         "ClusterArn": f"arn:aws:sagemaker:us-east-1:111122223333:cluster/{name:0<12}",
         "ClusterName": name,
         "ClusterStatus": "InService",
+        "NodeProvisioningMode": "Continuous",
         "Orchestrator": {"Eks": {"ClusterArn": f"arn:aws:eks:us-east-1:111122223333:cluster/{name}-eks"}},
         "InstanceGroups": [
             {
@@ -136,12 +159,13 @@ def cluster(name: str, *states: str) -> dict[str, Any]:
                 "TargetCount": len(states),
                 "CurrentCount": len(states),
                 "Status": "InService",
-            }
+            },
+            *([] if name == "lacking" else [{**WITHOUT_NODES}]),
         ],
     }
 
 
-NODES = {"prod": ("Running", "Running"), "staging": ("Running", "Failure")}
+NODES = {"prod": ("Running", "Running"), "staging": ("Running", "Failure"), "lacking": ("Running", "Running")}
 
 
 def answering(more: dict[str, Any] | None = None) -> Access:
@@ -185,13 +209,21 @@ def test_status_of_both(run: Run) -> None:
     assert done.exit_code == 1, done.output
     assert cells(done) == [
         ["environment", "account", "region", "result"],
-        ["prod", "111122223333", "us-west-2", "ok", "2 of 2 nodes run, group a10g missing"],
-        ["staging", "111122223333", "us-west-2", "failed", "1 of 2 nodes run, group a10g missing"],
+        ["prod", "111122223333", "us-west-2", "ok", "2 of 2 nodes run"],
+        ["staging", "111122223333", "us-west-2", "failed", "1 of 2 nodes run"],
     ]
     assert done.stdout.endswith(
-        "\n\nstaging: 1 of 2 nodes run; system: 1 node failing; of the file, group a10g is\n  not in AWS.\n\n"
-        "2 environments: 1 failed, 1 ok.\n"
+        "\n\nstaging: 1 of 2 nodes run; system: 1 node failing.\n\n2 environments: 1 failed, 1 ok.\n"
     )
+
+
+def test_a_cluster_that_lacks_a_group_of_the_file_is_not_well(run: Run, fleet: Path) -> None:
+    text = (fleet / "environments" / "prod.yaml").read_text(encoding="utf-8")
+    (fleet / "environments" / "lacking.yaml").write_text(text.replace("name: prod", "name: lacking"), encoding="utf-8")
+    done = run("status", "lacking", obj=answering())
+    assert done.exit_code == 1
+    assert cells(done)[1][-2:] == ["failed", "2 of 2 nodes run, group a10g missing"]
+    assert "lacking: 2 of 2 nodes run; of the file, group a10g is not in AWS." in done.stdout
 
 
 def test_status_of_one_that_cannot_be_asked(run: Run, fleet: Path) -> None:
@@ -202,7 +234,7 @@ def test_status_of_one_that_cannot_be_asked(run: Run, fleet: Path) -> None:
     assert done.exit_code == 2
     assert [row[-2:] for row in cells(done)[1:]] == [
         ["not looked at", "the credentials are of account 111122223333, and the environment of 444455556666"],
-        ["failed", "1 of 2 nodes run, group a10g missing"],
+        ["failed", "1 of 2 nodes run"],
     ]
     found = answered("fleet-report", run("status", "--format", "json", obj=answering()).stdout)
     assert (found["passed"], found["exit_code"]) == (False, 2)
@@ -216,7 +248,7 @@ def test_status_of_one_that_cannot_be_asked(run: Run, fleet: Path) -> None:
 def test_status_that_is_half_read_is_no_ok(run: Run, strict: tuple[str, ...], code: int) -> None:
     done = run("status", "prod", *strict, obj=answering({"prod": Fails("AccessDeniedException", "no", 403)}))
     assert done.exit_code == code
-    assert cells(done)[1][-2:] == ["skipped", "? of 2 nodes run, group a10g missing"]
+    assert cells(done)[1][-2:] == ["skipped", "? of 2 nodes run"]
     assert "skipped nodes: no permission for sagemaker:ListClusterNodes" in done.stdout
 
 

@@ -63,6 +63,7 @@ def answers() -> dict[str, Any]:
             "ClusterArn": ARN,
             "ClusterName": "dev",
             "ClusterStatus": "InService",
+            "NodeProvisioningMode": "Continuous",
             "Orchestrator": {"Eks": {"ClusterArn": "arn:aws:eks:us-east-1:111122223333:cluster/dev-eks"}},
             "InstanceGroups": [_group("h100", 4, TrainingPlanArn=PLAN), _group("system", 2)],
         },
@@ -272,7 +273,7 @@ def test_what_of_the_file_is_not_there_is_named(wanted: dict[str, Any], missing:
     script = answers()
     script["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"].pop(2)
     found = status(opened(script), dataclasses.replace(WANTED, **wanted), now=NOW)
-    assert (found.missing, found.passed) == (missing, True)
+    assert (found.missing, found.passed) == (missing, False)
     assert found.verdict == f"3 of 6 nodes run; of the file, {missing[0]} is not in AWS."
 
 
@@ -339,7 +340,7 @@ def test_no_cluster_is_one_line() -> None:
     script |= {name: gone for name in script if name.startswith("sagemaker:")}
     found = look(script)
     assert status_text(found) == "dev: There is no HyperPod cluster dev in this account and region.\n"
-    assert found.passed is None
+    assert found.passed is False
 
 
 CALL_SECONDS = 0.1
@@ -374,7 +375,8 @@ def test_two_thousand_nodes_take_ten_seconds(groups: int, nodes_on_a_page: int, 
 
     script["sagemaker:ListClusterNodes"] = paged
     aws = opened(script)
-    found = status(aws, WANTED, now=NOW)
+    wanted = dataclasses.replace(WANTED, counts={f"g{group:02}": each for group in range(groups)})
+    found = status(aws, wanted, now=NOW)
     assert aws.depth * CALL_SECONDS <= 10
     assert sum(group.running or 0 for group in found.groups) == (running or 0)
     assert all((group.running is None) is (running is None) for group in found.groups)
@@ -468,6 +470,14 @@ def test_events_of_a_level_that_aws_adds_are_told() -> None:
     script = answers()
     script["sagemaker:ListClusterEvents"]["Events"].append(_event("Fatal", "The rack burns"))
     assert [each.level for each in look(script).events] == ["Error", "Fatal"]
+
+
+def test_a_cluster_that_provisions_all_or_nothing_has_no_events_and_nothing_is_missing() -> None:
+    script = answers()
+    del script["sagemaker:DescribeCluster"]["NodeProvisioningMode"]
+    script["sagemaker:ListClusterEvents"] = Fails("ValidationException", "it has no events")
+    found = look(script)
+    assert (found.events, found.skipped) == ((), ())
 
 
 def test_names_that_steer_a_terminal_are_shown_as_text(tmp_path: Path) -> None:

@@ -79,6 +79,7 @@ def _cluster(names: list[str], count: int) -> dict[str, Any]:
         "ClusterArn": f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:cluster/abcdefabcdef",
         "ClusterName": "dev",
         "ClusterStatus": "InService",
+        "NodeProvisioningMode": "Continuous",
         "Orchestrator": {"Eks": {"ClusterArn": f"arn:aws:eks:{REGION}:{ACCOUNT}:cluster/dev-eks"}},
         "InstanceGroups": [{"InstanceGroupName": name, **group} for name in names],
     }

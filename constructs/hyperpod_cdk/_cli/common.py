@@ -234,7 +234,7 @@ def files_of(name: str, root: Path) -> list[Path]:
     folder = Path(name)
     if "\0" in name or not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
         return [resolve_environment_file(name, root)]
-    files = sorted(each for each in folder.glob("*.yaml") if each.is_file())
+    files = sorted(each for each in folder.glob("*.yaml") if not each.is_dir())
     if not files:
         raise UsageError(f"no environment file (*.yaml) in {folder}")
     return files

@@ -511,8 +511,7 @@ def hold(
         answers = [answer for answer in (stands, drifted) if answer is not None]
         return each.look(
             passed=passed_of(
-                # what stands is what the file says, so that what is missing has gone since
-                refuses=any(answer.passed is False for answer in answers) or bool(stands and stands.missing),
+                refuses=any(answer.passed is False for answer in answers),
                 is_whole=all(answer.passed is not None for answer in answers),
             ),
             summary=", ".join(wanted) or "no checks",
@@ -692,12 +691,17 @@ class _Fleet:
             found += [by_name[name] for name in order]
             if not found:
                 usage(f"no environment in {root / 'environments'}; make one with 'hyperpod-cdk init'")
-        files = list(dict.fromkeys(each for each in found if isinstance(each, Path)))
+        # by whatever path it is asked for, each is looked at once and counted once
+        once: dict[Path | _Member, Path | _Member] = {}
+        for each in found:
+            once.setdefault(each.resolve() if isinstance(each, Path) else each, each)
+        found = list(once.values())
+        files = [each for each in found if isinstance(each, Path)]
         judged, loaded = checked(files, root)
         by_file = {each.file: each for each in loaded}
         members = dict(zip(files, judged, strict=True))
         rows: list[_Member] = []
-        for each in dict.fromkeys(found):
+        for each in found:
             if isinstance(each, _Member):
                 rows.append(each)
                 continue

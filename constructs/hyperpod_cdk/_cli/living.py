@@ -171,9 +171,10 @@ def status(
 ) -> None:
     """Show the current state of the cluster: nodes, training plans, file systems, events of the last day.
 
-    It shows how many nodes are desired, running and failing, and why. Exit code 1 if something fails or has ended.
-    What could not be read is skipped: "passed" in the JSON output is then null, and with --strict the exit code is
-    1.
+    It shows how many nodes are desired, running and failing, and why. Exit code 1 if something fails or has ended,
+    or if the cluster, an instance group or a file system of the file is not in AWS ('drift' also finds add-ons,
+    compute quotas and alarms that are gone). What could not be read is skipped: "passed" in the JSON output is then
+    null, and with --strict the exit code is 1.
 
     --watch redraws the screen on a terminal. Otherwise it writes one line of JSON each time. Ctrl-C ends it with
     exit code 130.

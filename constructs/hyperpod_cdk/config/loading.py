@@ -138,8 +138,8 @@ def resolve_environment_file(name_or_path: str, root: Path) -> Path:
 
 
 def environment_files(root: Path) -> list[Path]:
-    """Give every environment file of ``root``, sorted by name."""
-    return sorted(path for path in (root / FOLDER).glob(f"*{SUFFIX}") if path.is_file())
+    """Give every environment file of ``root``, sorted by name, also one that cannot be read: it is not left out."""
+    return sorted(path for path in (root / FOLDER).glob(f"*{SUFFIX}") if not path.is_dir())
 
 
 def environment_names(root: Path) -> list[str]:

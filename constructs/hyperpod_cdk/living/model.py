@@ -166,7 +166,7 @@ class Status(Model):
     verdict: str
     """One sentence."""
     passed: bool | None
-    """False where something fails or has ended, null where something could not be looked at."""
+    """False where something fails, has ended or is missing, null where something could not be looked at."""
     status: str = "unknown"
     failure: str = ""
     groups: tuple[Group, ...] = ()

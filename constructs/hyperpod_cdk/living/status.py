@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -93,7 +94,7 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
     cluster = told("the cluster", described)
     if cluster == {}:
         verdict = f"There is no HyperPod cluster {wanted.cluster} in this account and region."
-        return Status(environment=wanted.environment, cluster=wanted.cluster, verdict=verdict, passed=None)
+        return Status(environment=wanted.environment, cluster=wanted.cluster, verdict=verdict, passed=False)
     cluster = cluster or {}
     if cluster and not is_on_eks(cluster):
         skipped.append(
@@ -136,7 +137,8 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         environment=wanted.environment,
         cluster=wanted.cluster,
         verdict=_verdict(wrong, absent, groups, skipped),
-        passed=passed(refuses=bool(wrong), is_whole=not skipped),
+        # whether it has gone or never came, what the file has and AWS lacks does no work
+        passed=passed(refuses=bool(wrong or absent), is_whole=not skipped),
         status=state,
         failure=str(cluster.get("FailureMessage", "")),
         groups=groups,
@@ -239,9 +241,14 @@ def _events(aws: Api, cluster: str, now: datetime) -> tuple[tuple[Event, ...], U
     """Give the newest warnings and errors, and what was not read before there were enough of them.
 
     AWS takes no level: a cluster that makes many nodes has pages of what is no warning before the first that is one.
+    One that does not provision continuously has no events, and AWS refuses the question (botocore 1.44.5).
     """
+    with suppress(NotAnswered):
+        found = describe_cluster(aws, cluster)
+        if found is not None and found.get("NodeProvisioningMode") != "Continuous":
+            return (), None
     asked = {"SortBy": "EventTime", "SortOrder": "Descending", "MaxResults": 100, "EventTimeAfter": now - RECENT}
-    found: list[Event] = []
+    events: list[Event] = []
     token: dict[str, Any] = {}
     for _ in range(_MOST_EVENT_PAGES):
         try:
@@ -249,12 +256,12 @@ def _events(aws: Api, cluster: str, now: datetime) -> tuple[tuple[Event, ...], U
         except NotFound:
             return (), None
         with reading("sagemaker:ListClusterEvents"):
-            found += [event_of(each) for each in page["Events"] if each.get("EventLevel") != _QUIET]
-        if len(found) >= MOST_EVENTS or not page.get("NextToken"):
-            return tuple(found[:MOST_EVENTS]), None
+            events += [event_of(each) for each in page["Events"] if each.get("EventLevel") != _QUIET]
+        if len(events) >= MOST_EVENTS or not page.get("NextToken"):
+            return tuple(events[:MOST_EVENTS]), None
         token = {"NextToken": page["NextToken"]}
     reason = f"the last day has more than {_MOST_EVENT_PAGES} pages of events, of which the newest were read"
-    return tuple(found), Unread(what="older events", reason=reason)
+    return tuple(events), Unread(what="older events", reason=reason)
 
 
 def _plan(aws: Api, arn: str, now: datetime) -> Plan:
