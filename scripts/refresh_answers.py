@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,8 @@ from hyperpod_cdk.checks.aws import LiveAws
 from hyperpod_cdk.handlers.quota_gate.reading import Own
 from hyperpod_cdk.living.observing.model import Bundle
 from hyperpod_cdk.living.observing.observe import observe
-from hyperpod_cdk.templates.assembly import read_assembly
+from hyperpod_cdk.review.deployed import Api
+from hyperpod_cdk.templates.assembly import Assembly, read_assembly
 from scripts.refresh_catalog import dump
 from tests.support.assembly import ENVIRONMENTS, PROJECT
 from tests.support.callers import with_callers
@@ -73,10 +74,14 @@ def observed(name: str) -> Iterator[Bundle]:
 
 def bundle_of(life: Life) -> Bundle:
     """Observe what is deployed."""
+    return bundle_of_head(read_assembly(life.folder / f"assembly-{life.count}", life.data["name"]))
+
+
+def bundle_of_head(head: Assembly, seen: Callable[[Api], Api] = lambda aws: aws) -> Bundle:
+    """Observe what is deployed of an assembly; the environment variables say where AWS is."""
     own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
-    aws = LiveAws.open(region=life.data["region"], account=ACCOUNT, own=own)
-    head = read_assembly(life.folder / f"assembly-{life.count}", life.data["name"])
-    return observe(aws, head, now=datetime.now(UTC))
+    aws = LiveAws.open(region=head.region or "", account=ACCOUNT, own=own)
+    return observe(seen(aws), head, now=datetime.now(UTC))
 
 
 def merged(document: Mapping[str, Any], bundle: Bundle) -> dict[str, Any]:

@@ -14,20 +14,30 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from botocore.model import ListShape, MapShape, Shape, StringShape, StructureShape
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 
 from hyperpod_cdk.catalog import _data, answers
-from hyperpod_cdk.living.observing.comparison import is_outside, range_of, unknown_members
-from hyperpod_cdk.living.observing.model import Bundle, Operation
+from hyperpod_cdk.living.observing.comparison import is_outside, range_of
+from hyperpod_cdk.living.observing.model import Bundle, Form, Operation
 from hyperpod_cdk.living.observing.pages import BundleError, read_bundle
-from hyperpod_cdk.living.observing.redaction import model_of
+from hyperpod_cdk.review.pages.wording import visible
 from scripts.refresh_catalog import ROOT, dump
 
 PLAYED = ("cloudformation", "eks", "fsx", "sagemaker")
 """Services whose answers the embedded AWS makes itself; moto's stay as they are."""
+
+_OF_FORM: Mapping[Form, Any] = {
+    "structure": {"observed": "observed"},
+    "map": {"observed": "observed"},
+    "list": ["observed"],
+    "string": "observed",
+    "boolean": True,
+    "integer": 7,
+    "float": 7.5,
+}
+"""A value of each type that an account file can hold."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -38,16 +48,20 @@ def main(arguments: list[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     try:
         bundle = read_bundle(asked.bundle)
+        account, change = yaml.safe_dump(fixture_of(bundle), sort_keys=False), "".join(proposed(bundle))
+        asked.out.mkdir(parents=True, exist_ok=True)
+        fixture, diff = asked.out / "account.yaml", asked.out / "catalog.diff"
+        fixture.write_text(account, encoding="utf-8")
+        diff.write_text(change, encoding="utf-8")
     except BundleError as error:
         print(error, file=sys.stderr)
         return 1
-    asked.out.mkdir(parents=True, exist_ok=True)
-    fixture, diff = asked.out / "account.yaml", asked.out / "catalog.diff"
-    fixture.write_text(yaml.safe_dump(fixture_of(bundle), sort_keys=False), encoding="utf-8")
-    diff.write_text("".join(proposed(bundle)), encoding="utf-8")
+    except OSError as error:
+        print(f"{asked.out}: cannot be written: {error.strerror}", file=sys.stderr)
+        return 1
     print(f"wrote {fixture} and {diff}")
     for each in by_hand(bundle):
-        print(f"by hand: {each}")
+        print(f"by hand: {visible(each)}")
     return 0
 
 
@@ -77,7 +91,7 @@ def proposed(bundle: Bundle) -> Iterator[str]:
 def by_hand(bundle: Bundle) -> Iterator[str]:
     """Give the deviations that neither the fixture nor the proposed change holds."""
     for each in bundle.deviations:
-        if each.table in ("updates", "messages"):
+        if each.table in ("updates", "messages") or _is_item(each.row):
             yield f"{each.table}: {each.row}: assumed {each.assumed}, observed {each.observed}"
 
 
@@ -89,41 +103,19 @@ def _members(operation: Operation) -> Iterator[dict[str, Any]]:
     rows = answers.members(operation.operation) or {}
     for member in operation.members:
         place = {"operation": operation.operation, "place": member.place}
+        if _is_item(member.place):
+            continue
         if rows.get(member.place) and member.came < member.of:
             yield {**place, "is_left_out": True, **({"only_first": True} if member.came else {})}
         for word in member.unpublished:
             yield {**place, "value": word, "only_first": True}
-    for member in unknown_members(operation, rows) if rows else ():
-        value = _example(_shape(operation.operation, member.place))
-        if value is not None:
-            found = {"operation": operation.operation, "place": member.place, "value": value}
-            yield {**found, **({"only_first": True} if member.came < member.of else {})}
+        for form in set(member.mistyped) & set(_OF_FORM):
+            yield {**place, "value": _OF_FORM[form], "only_first": True}
 
 
-def _shape(operation: str, place: str) -> Shape | None:
-    service, _, name = operation.partition(":")
-    if name not in model_of(service).operation_names:
-        return None
-    shape: Shape | None = model_of(service).operation_model(name).output_shape
-    for step in place.replace("[]", ".[]").replace("{}", ".{}").split("."):
-        if isinstance(shape, StructureShape) and step in shape.members:
-            shape = shape.members[step]
-        elif isinstance(shape, ListShape) and step == "[]":
-            shape = shape.member
-        elif isinstance(shape, MapShape) and step == "{}":
-            shape = shape.value
-        else:
-            return None
-    return shape
-
-
-def _example(shape: Shape | None) -> Any:
-    """Give a value of a shape; None where the model does not have it."""
-    if isinstance(shape, StringShape):
-        return shape.enum[0] if shape.enum else "observed"
-    examples = {"boolean": True, "integer": 1, "long": 1, "float": 1.0, "double": 1.0, "list": [], "map": {}}
-    examples |= {"structure": {}, "timestamp": "2026-01-01T00:00:00Z"}
-    return None if shape is None else examples.get(shape.type_name)
+def _is_item(place: str) -> bool:
+    """Whether a place is that of an item, of which an account file says nothing."""
+    return place.endswith(("[]", "{}"))
 
 
 def _durations(document: Mapping[str, Any], bundle: Bundle) -> dict[str, Any]:
@@ -161,8 +153,6 @@ def _answers(document: Mapping[str, Any], bundle: Bundle) -> dict[str, Any]:
         for member in operation.members:
             if known.get(member.place) and member.came < member.of:
                 rows[f"{operation.operation} {member.place}"] = "sometimes"
-        for member in unknown_members(operation, known):
-            rows[f"{operation.operation} {member.place}"] = "sometimes"
     for filled in bundle.defaults:
         values = answers.default(filled.type, filled.place)
         new = [each for each in filled.values if values is not None and each not in values]

@@ -13,6 +13,9 @@ from typer.testing import CliRunner, Result
 
 from hyperpod_cdk import cli
 from hyperpod_cdk._cli.review import Access
+from hyperpod_cdk.living.observing.model import Bundle
+from hyperpod_cdk.living.pages import as_json
+from scripts import replay
 from tests.cli.test_plan import write_assembly
 from tests.living.account import ACCOUNT, REGION, Account
 from tests.living.test_observing import account
@@ -91,3 +94,22 @@ def test_replay_refuses_what_is_no_bundle_in_one_line(text: str, tmp_path: Path)
     assert (done.returncode, done.stdout, out.exists()) == (1, "", False)
     assert done.stderr.startswith(f"{file}: is ")
     assert done.stderr.count("\n") == 1
+
+
+def test_replay_shows_what_stands_in_a_bundle_and_obeys_none_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"table": "messages", "row": "\x1b[2J\nx", "assumed": "a", "observed": "b", "samples": 1}
+    bundle = Bundle(made_by="0.2.0", botocore="1", region="us-east-1", verdict="", passed=False, deviations=(row,))  # type: ignore[arg-type]  # pydantic makes it
+    file, out = tmp_path / "bundle.json", tmp_path / "out"
+    file.write_text(as_json(bundle), encoding="utf-8")
+    assert replay.main([str(file), "--out", str(out)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said == [
+        f"wrote {out / 'account.yaml'} and {out / 'catalog.diff'}",
+        "by hand: messages: \\x1b[2J⏎x: assumed a, observed b",
+    ]
+    assert (out / "catalog.diff").read_text(encoding="utf-8") == ""
+    (tmp_path / "taken").touch()
+    assert replay.main([str(file), "--out", str(tmp_path / "taken")]) == 1
+    assert capsys.readouterr().err == f"{tmp_path / 'taken'}: cannot be written: File exists\n"

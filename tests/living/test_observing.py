@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from botocore.model import ListShape, MapShape, StringShape, StructureShape
@@ -22,7 +25,9 @@ from hyperpod_cdk.living.observing.happened import Happened
 from hyperpod_cdk.living.observing.model import Bundle, Filled, Member, Message, Operation, Times, Updated
 from hyperpod_cdk.living.observing.observe import bundle_of, observe
 from hyperpod_cdk.living.observing.pages import BundleError, read_bundle, text
-from hyperpod_cdk.living.observing.redaction import Redactor, model_of
+from hyperpod_cdk.living.observing.recorder import Answer
+from hyperpod_cdk.living.observing.redaction import Redactor, model_of, names_in, published
+from hyperpod_cdk.living.observing.shapes import everybodys, operations
 from hyperpod_cdk.living.pages import as_json
 from hyperpod_cdk.templates.assembly import Assembly
 from tests.living.account import Account
@@ -111,15 +116,29 @@ MANY = 50
 
 
 def _secrets() -> Iterator[str]:
-    """Give secrets of five forms, numbered, without end."""
+    """Give secrets of many forms, numbered, without end: no word of them may be in a bundle."""
     for number in count(1):
+        name, arn = f"{SECRET}{number}", f"arn:aws:iam::999988887777:user/{SECRET}{number}"
+        certificate = base64.b64encode(f"-----BEGIN CERTIFICATE-----{name}".encode()).decode()
         yield from (
             f"{number}-{SECRET}",
-            f"{number}:arn:aws:iam::999988887777:role/{SECRET}{number}",
-            f"{number} 198.51.100.{number % 255} {SECRET}{number}@example.com",
-            f"{number} AKIA{SECRET}{number} the token of {SECRET}x{number}/key=Pass{SECRET}",
+            f"{number}:arn:aws:iam::999988887777:role/{name}",
+            f"{number} 198.51.100.{number % 255} {name}@example.com 2001:db8::{number:x} 0a:1b:2c:3d:4e:{number:02x}",
+            f"{number} AKIA{name} the token of {SECRET}x{number}/key=Pass{SECRET}",
             f"{number} {SECRET}word",
+            f"{number} i-0{number:016x} 999988887777.dkr.ecr.us-east-1.amazonaws.com/{name}",
+            f"{number} {quote(arn, safe='')} {base64.b64encode(name.encode()).decode()}",
+            f"{number} {certificate} {name.encode().hex()}",
+            json.dumps({"Statement": [{"Principal": {"AWS": f"arn:aws:iam::999988887777:root/{name}"}}]}),
+            f"#!/bin/bash\nexport {SECRET.upper()}{number}='{name}'; curl https://{name}.example.com",
+            "zq" + "".join(chr(97 + int(each)) for each in str(number)),
         )
+
+
+def words_of(secret: str) -> Iterator[str]:
+    """Give what of a planted secret must not be in a bundle, of words that AWS has, too, none."""
+    common = {"the", "token", "of", "export", "curl", '{"Statement":', '[{"Principal":', '{"AWS":'}
+    yield from (each for each in secret.split() if each not in common and not re.fullmatch(r"\d{1,3}", each))
 
 
 def planted(shape: Any, answer: Any, secrets: Iterator[str]) -> Any:
@@ -130,12 +149,15 @@ def planted(shape: Any, answer: Any, secrets: Iterator[str]) -> Any:
             if name in known:
                 known[name] = planted(member, known[name], secrets)
             elif isinstance(member, StringShape):
-                known[name] = next(secrets)
+                known[name] = planted(member, "", secrets)
             elif isinstance(member, MapShape) and isinstance(member.value, StringShape):
                 known[name] = {next(secrets): next(secrets)}
             elif isinstance(member, ListShape) and isinstance(member.member, StringShape):
-                known[name] = [next(secrets)]
+                known[name] = [planted(member.member, "", secrets)]
         return known
+    if published(shape) and isinstance(answer, str):
+        # letters alone are taken for a state that AWS has added
+        return f"{next(secrets)} 0"
     if isinstance(shape, ListShape) and isinstance(answer, (list, tuple)):
         return [planted(shape.member, each, secrets) for each in answer]
     if isinstance(shape, MapShape) and isinstance(answer, Mapping):
@@ -147,7 +169,13 @@ class Planting:
     """Puts secrets into every answer but what names stacks and resources to each other, and that within its texts."""
 
     def __init__(self, aws: Any, *, is_hard: bool) -> None:
-        self.aws, self.secrets, self.is_hard = aws, _secrets(), is_hard
+        self.planted: list[str] = []
+        self.aws, self.secrets, self.is_hard = aws, self._kept(), is_hard
+
+    def _kept(self) -> Iterator[str]:
+        for each in _secrets():
+            self.planted.append(each)
+            yield each
 
     def _plant(self, service: str, operation: str, answer: Any, key: str = "") -> Any:
         model = model_of(service)
@@ -200,7 +228,10 @@ def test_no_secret_of_any_answer_is_in_a_bundle(*, is_hard: bool) -> None:
     planted_at_all = re.search(r"\d+", next(planting.secrets))
     assert planted_at_all is not None
     assert int(planted_at_all[0]) > MANY
-    assert SECRET not in found
+    words = {word for each in planting.planted for word in words_of(each)}
+    assert len(words) > MANY
+    assert [each for each in words if each in found] == []
+    assert SECRET not in found.lower()
     for each in ("999988887777", "198.51", "AKIA", "example.com", "111122223333", "arn:aws"):
         assert each not in found, each
     # names of the environment itself
@@ -212,6 +243,49 @@ def test_nothing_of_an_unplanted_account_is_in_its_bundle() -> None:
     found = as_json(observed(account()))
     for each in ("111122223333", "dev-", "h100", "research", "sg-", "arn:", "192.0.2", "cost-center", "198.51"):
         assert each not in found, each
+
+
+def test_names_that_only_a_template_or_a_policy_has_are_in_no_message() -> None:
+    answers = {"Template": {"Resources": {"Q": {"Properties": {"TeamName": "research", "Labels": {"physics": "x"}}}}}}
+    answer = Answer(
+        service="cloudformation", operation="get_template", params="", body={"TemplateBody": answers["Template"]}
+    )
+    own = names_in(everybodys([answer]))
+    assert {"research", "physics"} <= own
+    assert Redactor(own=own).text("The role of research") == "The role of <1>"
+    (operation,) = operations([answer], Redactor(own=own))
+    assert [each.mistyped for each in operation.members if each.mistyped] == []
+    assert Redactor().place("InstanceGroups[h100].KubernetesConfig.Labels.Owner") == (
+        "InstanceGroups[].KubernetesConfig.Labels.<1>"
+    )
+
+
+def test_where_no_stack_is_there_it_says_so() -> None:
+    found = observed(Account(more=account().more, deployed={}))
+    assert (found.passed, found.verdict) == (None, "Nothing was compared; 1 thing could not be read.")
+    assert [(each.what, each.reason) for each in found.skipped] == [("all", "no stack of the environment is deployed")]
+
+
+def test_5000_events_are_read_page_by_page_in_a_moment() -> None:
+    events = [
+        each
+        for number in range(2500)
+        for each in (
+            event(f"E{number}", EKS, "CREATE_COMPLETE", number + 10),
+            event(f"E{number}", EKS, "CREATE_IN_PROGRESS", number),
+        )
+    ]
+
+    def page(params: Mapping[str, Any]) -> dict[str, Any]:
+        first = int(params.get("NextToken", 0))
+        more = {"NextToken": str(first + 100)} if first + 100 < len(events) else {}
+        return {"StackEvents": events[first : first + 100], **more}
+
+    began = time.process_time()
+    found = observed(account(**{"cloudformation:DescribeStackEvents": page}))
+    assert time.process_time() - began < 5
+    assert [len(each.seconds) for each in found.times] == [2500]
+    assert found.compared.times == 2500
 
 
 def test_redaction_is_stable() -> None:
@@ -310,9 +384,11 @@ def times(kind: str, *seconds: float, when: str | None = "", action: Any = "crea
             Observed(answers=[member(came=1, of=2)]),
             [("answers", "eks:DescribeCluster cluster.status", "it came 1 time of 2")],
         ),
+        # the model has it: that it comes is no news
+        (Observed(answers=[member(place="cluster.outpostConfig")]), []),
         (
-            Observed(answers=[member(place="cluster.outpostConfig")]),
-            [("answers", "eks:DescribeCluster cluster.outpostConfig", "it came 1 time of 1")],
+            Observed(answers=[member(place="cluster.version", mistyped=("float", "integer"))]),
+            [("answers", "eks:DescribeCluster cluster.version", "it was of the type float or integer")],
         ),
         (
             Observed(answers=[member(unpublished=("ASLEEP",))]),
@@ -386,6 +462,18 @@ def test_the_deviations_of_an_account_are_told() -> None:
 GOOD = as_json(Bundle(made_by="0.2.0", botocore="1.44.5", region="us-east-1", verdict="", passed=True))
 
 
+def with_times(seconds: list[float]) -> str:
+    """Give a bundle with the times of one type."""
+    row = {"type": EKS, "action": "create", "when": None, "seconds": seconds}
+    return json.dumps({**json.loads(GOOD), "times": [row]})
+
+
+def with_member(place: str, operation: str = "eks:DescribeCluster") -> str:
+    """Give a bundle with one member."""
+    row = {"operation": operation, "answers": 1, "members": [{"place": place, "came": 1, "of": 1}]}
+    return json.dumps({**json.loads(GOOD), "answers": [row]})
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -401,6 +489,12 @@ GOOD = as_json(Bundle(made_by="0.2.0", botocore="1.44.5", region="us-east-1", ve
         (GOOD.replace('"passed": true', '"passed": "yes"'), "is no bundle: passed: "),
         (GOOD.replace('"region": "us-east-1"', '"region": "../../etc"'), "is no bundle: region: "),
         (GOOD.replace('"verdict"', '"more": 1, "verdict"'), "is no bundle: more: "),
+        (with_times([]), "is no bundle: times.0.seconds: "),
+        (with_times([-1]), "is no bundle: times.0.seconds.0: "),
+        (with_times([1]).replace("[1]", "[1e999]"), "is no bundle: "),
+        (with_member("../../etc"), "is no bundle: answers.0.members.0.place: "),
+        (with_member("a", "\u001b[2J:x"), "is no bundle: answers.0.operation: "),
+        (GOOD.replace('"verdict": ""', '"verdict": "\\ud800"'), "is no bundle: "),
         (b"\xff\xfe", "cannot be read: "),
     ],
 )
@@ -424,6 +518,22 @@ def test_a_file_that_is_not_there_is_said_in_one_line(tmp_path: Path) -> None:
     os.truncate(tmp_path / "large.json", 1 << 30)
     with pytest.raises(BundleError, match=r"cannot be read: .*at most"):
         read_bundle(tmp_path / "large.json")
+
+
+def test_of_a_group_that_comes_or_goes_nothing_was_foretold() -> None:
+    kind = "AWS::SageMaker::Cluster"
+    properties = [
+        json.dumps({"AutoScaling": {"Mode": "Enable"}, "NodeRecovery": recovery, "InstanceGroups": groups})
+        for recovery, groups in (("None", [{"InstanceGroupName": "a"}]), ("Automatic", []))
+    ]
+    events = [
+        event("Cluster", kind, "UPDATE_COMPLETE", 30, ResourceProperties=properties[1]),
+        event("Cluster", kind, "UPDATE_IN_PROGRESS", 20, ResourceProperties=properties[1]),
+        event("Cluster", kind, "CREATE_COMPLETE", 10, ResourceProperties=properties[0]),
+        event("Cluster", kind, "CREATE_IN_PROGRESS", 0, ResourceProperties=properties[0]),
+    ]
+    found = observed(account(**{"cloudformation:DescribeStackEvents": {"StackEvents": events}}))
+    assert [(each.places, each.outcome) for each in found.updates] == [(("NodeRecovery",), "in place")]
 
 
 def test_a_time_that_cannot_be_told_is_no_row() -> None:

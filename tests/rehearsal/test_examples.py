@@ -25,6 +25,7 @@ from hyperpod_cdk_rehearsal.inventory import Inventory
 from hyperpod_cdk_rehearsal.left_over import snapshot
 from hyperpod_cdk_rehearsal.process import EmbeddedAws
 from hyperpod_cdk_rehearsal.report import Report
+from tests.living.test_first_contact import only_what_is_planted_is_listed
 from tests.support.assembly import ENVIRONMENTS, PROJECT, Synthesized, shipped
 from tests.support.embedded import embedded
 from tests.support.in_process_cdk import Aws, InProcessCdk
@@ -107,7 +108,9 @@ def test_every_environment_has_a_row_of_updates() -> None:
     "name",
     [name if name == IN_MAKE_TEST else pytest.param(name, marks=pytest.mark.examples) for name in LIVED],
 )
-def test_it_is_made_stays_changes_and_goes(name: str, assemblies: Path, tmp_path: Path) -> None:
+def test_it_is_made_stays_changes_and_goes(
+    name: str, assemblies: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert name in UPDATES, f"example_updates.yaml: {name}: no row; write what changes while it stands"
     synthesized, assembly = shipped(assemblies, name), assemblies / name
     environment = synthesized.environment
@@ -127,6 +130,10 @@ def test_it_is_made_stays_changes_and_goes(name: str, assemblies: Path, tmp_path
 
         edited = run._edited(life.file, "update", lambda data: _edit(data, UPDATES[name]["edit"]))
         assert life.update(edited) == UPDATES[name]["changes"]
+
+        for variable, value in life.aws.there.environment().items():
+            monkeypatch.setenv(variable, value)
+        only_what_is_planted_is_listed(life.aws.there, run.scratch / "update", environment)
 
         run._destroy(edited)
         assert set(report.retained) <= RETAINED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
+import uuid
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -68,6 +69,7 @@ class Stack:
     parameters: tuple[str, ...]
     tags: tuple[tuple[str, str], ...]
     is_protected: bool
+    role_arn: str
 
 
 class InProcessCdk:
@@ -183,6 +185,7 @@ class InProcessCdk:
             before = None
         is_new = before is None or before["StackStatus"] == "REVIEW_IN_PROGRESS"
         change_set = {"StackName": stack.name, "ChangeSetName": CHANGE_SET}
+        execution = str(uuid.uuid4())
         if before is not None:
             cloudformation.delete_change_set(**change_set)
         given = [{"ParameterKey": k, "ParameterValue": v} for k, v in parameters.items() if k in stack.parameters]
@@ -193,6 +196,9 @@ class InProcessCdk:
             Capabilities=["CAPABILITY_NAMED_IAM"],
             Parameters=given,
             Tags=[{"Key": key, "Value": value} for key, value in stack.tags],
+            Description=f"CDK Changeset for execution {execution}",
+            ClientToken=f"create{execution}",
+            RoleARN=stack.role_arn,
         )
         self._ids[stack.name] = made["StackId"]
         described = cloudformation.describe_change_set(**change_set)
@@ -209,7 +215,7 @@ class InProcessCdk:
             raise _failed(stack, f"Stack is in a paused fail state ({before['StackStatus']})")
         pages = cloudformation.get_paginator("describe_change_set").paginate(**change_set)
         self.changes[stack.name] = sorted(_shown(each) for page in pages for each in page["Changes"])
-        cloudformation.execute_change_set(**change_set)
+        cloudformation.execute_change_set(**change_set, ClientRequestToken=f"exec{execution}")
         return True
 
     def _expect_deployed(self, stack: Stack) -> None:
@@ -316,6 +322,9 @@ def read_stacks(assembly: Path) -> dict[str, Stack]:
                 parameters=tuple(json.loads(file.read_text(encoding="utf-8")).get("Parameters", {})),
                 tags=tuple(sorted(stacks[key]["properties"].get("tags", {}).items())),
                 is_protected=bool(stacks[key]["properties"].get("terminationProtection")),
+                role_arn=stacks[key]["properties"]["cloudFormationExecutionRoleArn"].replace(
+                    "${AWS::Partition}", "aws"
+                ),
             )
     return found
 

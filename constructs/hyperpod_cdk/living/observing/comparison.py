@@ -13,7 +13,6 @@ from hyperpod_cdk.living.observing.model import (
     Compared,
     Deviation,
     Filled,
-    Member,
     Message,
     Operation,
     Times,
@@ -45,6 +44,7 @@ def deviations(observed: Observed) -> tuple[list[Deviation], Compared]:
     known = [(each, rows) for each in observed.answers if (rows := answers.members(each.operation)) is not None]
     found = [
         *(each for operation, rows in known for each in _members(operation, rows)),
+        *(each for operation in observed.answers for each in _types(operation)),
         *(each for operation in observed.answers for each in _states(operation)),
         *(each for filled in observed.defaults for each in _default(filled)),
         *_durations(observed.times),
@@ -75,20 +75,6 @@ def is_outside(times: Times) -> bool:
     return min(times.seconds) < row.low * 60 - _SLACK_S or max(times.seconds) > row.high * 60 + _SLACK_S
 
 
-def unknown_members(operation: Operation, rows: Mapping[str, bool]) -> Iterator[Member]:
-    """Give the members that came and have no row, of those that stand in one another only the outermost."""
-    new: list[str] = []
-    for member in operation.members:
-        # an item that tells a state is no member by itself
-        if member.came and member.place not in rows and not any(_is_within(member.place, each) for each in new):
-            new.append(member.place)
-            yield member
-
-
-def _is_within(place: str, outer: str) -> bool:
-    return place.startswith((f"{outer}.", f"{outer}[", f"{outer}{{"))
-
-
 def _members(operation: Operation, rows: Mapping[str, bool]) -> Iterator[Deviation]:
     for member in operation.members:
         if rows.get(member.place) and member.came < member.of:
@@ -99,14 +85,19 @@ def _members(operation: Operation, rows: Mapping[str, bool]) -> Iterator[Deviati
                 observed=f"it came {count(member.came, 'time')} of {member.of}",
                 samples=member.of - member.came,
             )
-    for member in unknown_members(operation, rows):
-        yield Deviation(
-            table="answers",
-            row=f"{operation.operation} {member.place}",
-            assumed="it does not come",
-            observed=f"it came {count(member.came, 'time')} of {member.of}",
-            samples=member.came,
-        )
+
+
+def _types(operation: Operation) -> Iterator[Deviation]:
+    # a member that the model has may come or not, whatever has come before: only of another type it is otherwise
+    for member in operation.members:
+        if member.mistyped:
+            yield Deviation(
+                table="answers",
+                row=f"{operation.operation} {member.place}",
+                assumed="it is of the type that the model of botocore has",
+                observed=f"it was of the type {' or '.join(member.mistyped)}",
+                samples=len(member.mistyped),
+            )
 
 
 def _states(operation: Operation) -> Iterator[Deviation]:

@@ -12,10 +12,10 @@ from typing import Any, Final, Literal
 from hyperpod_cdk.catalog.durations import Action
 from hyperpod_cdk.living.observing.model import Message, Times, Updated
 from hyperpod_cdk.living.observing.redaction import Redactor
-from hyperpod_cdk.review.changes.effects import circumstances_of, judge
+from hyperpod_cdk.review.changes.effects import CLUSTER, GROUPS, circumstances_of, judge
 from hyperpod_cdk.review.figures.timeline import circumstance
 from hyperpod_cdk.templates.assembly import Assembly, Resource
-from hyperpod_cdk.templates.difference import PropertyChange, value_changes
+from hyperpod_cdk.templates.difference import MISSING, PropertyChange, value_changes
 from hyperpod_cdk.templates.stack_events import CANCELLED, CUSTOM, HANDLER, HANDLER_CODE, REPLACES, SERVICE
 
 _STACK: Final = "AWS::CloudFormation::Stack"
@@ -129,6 +129,9 @@ class Happened:
         # whether another physical resource comes of an update is the function's of a custom resource
         if resource.type.startswith(_CUSTOM_TYPES):
             return
+        changes = [each for each in changes if not _is_whole_group(resource, each)]
+        if not changes:
+            return
         known = circumstances_of(resource, self.deployed, resource)
         judged = [judge(self.deployed, self.deployed, resource.type, each, known) for each in changes]
         places = {self.redactor.place(each.path) for each in changes}
@@ -143,6 +146,12 @@ class Happened:
 
 
 _LONGEST: Final = 4000
+
+
+def _is_whole_group(resource: Resource, change: PropertyChange) -> bool:
+    """Whether an instance group came or went, of which the rules of properties say nothing."""
+    is_item = len(change.steps) == 2 and change.steps[0] in GROUPS and change.steps[1].startswith("[")
+    return resource.type == CLUSTER and is_item and MISSING in (change.before, change.after)
 
 
 def _foretold(judged: Sequence[Any]) -> Iterator[str]:

@@ -14,6 +14,11 @@ VERSION: Final = 1
 Table = Literal["answers", "states", "defaults", "durations", "updates", "messages"]
 """Which assumption is contradicted: tables of the catalog by their names, ``states`` are those that AWS publishes."""
 
+Form = Literal["structure", "map", "list", "string", "boolean", "integer", "float", "timestamp", "blob", "unknown"]
+"""What a value is, in the words of botocore's models."""
+
+Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
+
 Text = Annotated[str, Field(max_length=4000)]
 Name = Annotated[str, Field(max_length=300)]
 
@@ -21,7 +26,7 @@ Name = Annotated[str, Field(max_length=300)]
 class Member(Model):
     """One member of the answers to one operation; items of lists stand under ``[]``, values of mappings ``{}``."""
 
-    place: Name
+    place: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\[\]|\{\})*(\.[A-Za-z0-9_-]+(\[\]|\{\})*)*$", max_length=300)]
     came: int = Field(ge=0)
     """How often it was there."""
     of: int = Field(ge=0)
@@ -30,12 +35,14 @@ class Member(Model):
     """Its values, where AWS publishes which it may have."""
     unpublished: tuple[Name, ...] = ()
     """Those of its values that the model of botocore does not have."""
+    mistyped: tuple[Form, ...] = ()
+    """What it was where that is not of the type that the model of botocore has."""
 
 
 class Operation(Model):
     """What answers to one operation look like."""
 
-    operation: Name
+    operation: Annotated[str, Field(pattern=r"^[a-z0-9-]+:[A-Za-z0-9]+$", max_length=300)]
     """As IAM calls it: ``sagemaker:DescribeCluster``."""
     answers: int = Field(ge=0)
     members: tuple[Member, ...] = ()
@@ -48,7 +55,7 @@ class Times(Model):
     action: Literal["create", "update", "delete"]
     when: Name | None
     """The circumstance of the catalog's row; null where the events do not tell it."""
-    seconds: tuple[float, ...]
+    seconds: Annotated[tuple[Seconds, ...], Field(min_length=1)]
 
 
 class Filled(Model):

@@ -52,6 +52,8 @@ def observe(aws: Api, head: Assembly, *, now: datetime) -> Bundle:
         skipped += status(recorder, wanted, now=now).skipped
         skipped += _nodes(recorder, name)
     names = [stack.name for stack in living.deployed.stacks]
+    if not names:
+        skipped.append(Unread(what="all", reason="no stack of the environment is deployed"))
     histories = together(
         lambda name: recorder.pages("cloudformation", "describe_stack_events", "StackEvents", StackName=name), names
     )

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, Final
 
 import botocore.session
-from botocore.model import ServiceModel, Shape, StringShape, StructureShape
+from botocore.model import ListShape, MapShape, ServiceModel, Shape, StringShape, StructureShape
 
 from hyperpod_cdk.catalog import create_only, instance_types
 from hyperpod_cdk.living.kinds import KINDS
@@ -26,6 +26,8 @@ _VERSION: Final = re.compile(r"v?\d{1,3}(?:\.\d{1,3}){1,2}(?:-eksbuild\.\d{1,3})
 _STATE: Final = re.compile(r"[A-Za-z][A-Za-z_]{1,39}")
 """Form of a state that AWS did not publish yet: letters and underscores."""
 _OF_EVENT: Final = "ResourceStatus"
+_CHOSEN: Final = frozenset({"Labels"})
+"""Places whose keys somebody chose, though a member of AWS's may be called as one of them."""
 _TYPE: Final = re.compile(r"AWS::[A-Za-z0-9]+::[A-Za-z0-9]+")
 
 
@@ -47,7 +49,7 @@ class Redactor:
 
     def state(self, value: str) -> str:
         """Give a value of a member whose values AWS publishes; one that it did not publish has to look like them."""
-        return value if _STATE.fullmatch(value) else self._other(value)
+        return value if _STATE.fullmatch(value) and value not in self.own else self._other(value)
 
     def type(self, resource_type: str) -> str:
         """Give a type of CloudFormation's registry, and of those of somebody's own only that they are."""
@@ -58,7 +60,10 @@ class Redactor:
     def place(self, place: str) -> str:
         """Give a place of a resource without the names of items and without keys that somebody chose."""
         steps = re.sub(r"\[[^\]]*\]", "[]", place).split(".")
-        return ".".join(self._step(step) for step in steps)
+        return ".".join(
+            self._other(step) if before in _CHOSEN else self._step(step)
+            for before, step in zip(("", *steps), steps, strict=False)
+        )
 
     def text(self, text: str) -> str:
         """Give a sentence in which every word that AWS's documentation does not have is another word."""
@@ -165,17 +170,22 @@ def published(shape: Shape | None) -> frozenset[str]:
 
 
 def texts(shape: Shape | None, value: Any) -> Iterator[str]:
-    """Give every text of an answer that AWS does not publish the values of: they are somebody's."""
-    if isinstance(shape, StructureShape) and isinstance(value, Mapping):
-        for name, member in shape.members.items():
-            yield from texts(member, value.get(name))
-    elif shape is not None and shape.type_name == "list" and isinstance(value, (list, tuple)):
-        for each in value:
-            yield from texts(shape.member, each)  # type: ignore[attr-defined]  # botocore's stubs: only of ListShape
-    elif shape is not None and shape.type_name == "map" and isinstance(value, Mapping):
+    """Give every text of an answer that AWS does not publish the values of: they are somebody's.
+
+    So is every text, and every key that no member is called, of templates and policies, which botocore decodes.
+    """
+    if isinstance(shape, StringShape) and not isinstance(value, str):
+        shape = None
+    if isinstance(value, Mapping):
+        members = shape.members if isinstance(shape, StructureShape) else {}
+        inner = shape.value if isinstance(shape, MapShape) else None
         for key, each in value.items():
-            yield str(key)
-            yield from texts(shape.value, each)  # type: ignore[attr-defined]  # botocore's stubs: only of MapShape
+            if key not in members and not (shape is None and str(key).lower() in vocabulary().members):
+                yield str(key)
+            yield from texts(members.get(key, inner), each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from texts(shape.member if isinstance(shape, ListShape) else None, each)
     elif isinstance(value, str) and not published(shape):
         yield value
 

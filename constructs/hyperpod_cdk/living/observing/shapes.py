@@ -5,15 +5,34 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 
 from botocore import xform_name
 from botocore.model import ListShape, MapShape, Shape, StructureShape
 
 from hyperpod_cdk.catalog.answers import members
-from hyperpod_cdk.living.observing.model import Member, Operation
+from hyperpod_cdk.living.observing.model import Form, Member, Operation
 from hyperpod_cdk.living.observing.recorder import Answer
 from hyperpod_cdk.living.observing.redaction import Redactor, model_of, published, texts
+
+_FORMS: Final[Mapping[Form, tuple[Any, ...]]] = {
+    "structure": (Mapping,),
+    "map": (Mapping,),
+    "list": (list, tuple),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "float": (float, int),
+    "timestamp": (datetime,),
+    "blob": (bytes,),
+}
+"""What botocore makes of the types of its models."""
+
+_SAME: Final[Mapping[str, Form]] = {"long": "integer", "double": "float"}
+
+_DECODED: Final = ("TemplateBody", "policyDocumentType")
+"""Shapes of texts that botocore decodes by handlers of its own, where they are JSON."""
 
 
 @dataclass
@@ -22,6 +41,7 @@ class _Seen:
     of: int = 0
     words: set[str] = field(default_factory=set)
     unpublished: set[str] = field(default_factory=set)
+    mistyped: set[Form] = field(default_factory=set)
 
 
 def output_of(answer: Answer) -> tuple[str, Shape | None]:
@@ -52,7 +72,7 @@ def operations(answers: Sequence[Answer], redactor: Redactor) -> tuple[Operation
                 _member(place, each, redactor)
                 for place, each in sorted(seen.items())
                 # of those that never came only the ones that are taken to come always say something
-                if each.came or each.words or each.unpublished or (members(name) or {}).get(place)
+                if each.came or each.words or each.unpublished or each.mistyped or (members(name) or {}).get(place)
             ),
         )
         for name, seen in sorted(found.items())
@@ -72,11 +92,28 @@ def _member(place: str, seen: _Seen, redactor: Redactor) -> Member:
         of=seen.of,
         words=tuple(sorted(seen.words)),
         unpublished=tuple(unpublished),
+        mistyped=tuple(sorted(seen.mistyped)),
     )
 
 
+def _is_of(value: Any, form: Form) -> bool:
+    return isinstance(value, _FORMS[form]) and (form == "boolean" or not isinstance(value, bool))
+
+
+def _form(value: Any) -> Form:
+    for form in _FORMS:
+        if _is_of(value, form):
+            return form
+    return "unknown"
+
+
 def _walk(shape: Shape | None, value: Any, place: str, seen: Mapping[str, _Seen]) -> None:
-    if isinstance(shape, StructureShape) and isinstance(value, Mapping):
+    if shape is None or shape.name in _DECODED:
+        return
+    form: Any = _SAME.get(shape.type_name, shape.type_name)
+    if not _is_of(value, form):
+        seen[place].mistyped.add(_form(value))
+    elif isinstance(shape, StructureShape):
         for name, member in shape.members.items():
             inner = f"{place}.{name}" if place else name
             row = seen[inner]
@@ -84,13 +121,13 @@ def _walk(shape: Shape | None, value: Any, place: str, seen: Mapping[str, _Seen]
             if value.get(name) is not None:
                 row.came += 1
                 _walk(member, value[name], inner, seen)
-    elif isinstance(shape, ListShape) and isinstance(value, (list, tuple)):
+    elif isinstance(shape, ListShape):
         for each in value:
             _walk(shape.member, each, f"{place}[]", seen)
-    elif isinstance(shape, MapShape) and isinstance(value, Mapping):
+    elif isinstance(shape, MapShape):
         for each in value.values():
             _walk(shape.value, each, f"{place}{{}}", seen)
-    elif isinstance(value, str) and (known := published(shape)):
+    elif known := published(shape):
         row = seen[place]
         # EC2 answers 'available' where its model has 'Available'
         is_known = value in known or value.lower() in {each.lower() for each in known}
