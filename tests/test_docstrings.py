@@ -6,14 +6,13 @@ import dataclasses
 import inspect
 import re
 
-import pytest
-
 import hyperpod_cdk
+from tests.support.tables import row_by_row
 
 _NAMES = re.compile(r"((?:``\w+``(?:, )?)+):")
 
 
-@pytest.mark.parametrize("name", hyperpod_cdk.__all__)
+@row_by_row("name", hyperpod_cdk.__all__)
 def test_each_parameter_has_a_line(name: str) -> None:
     public = getattr(hyperpod_cdk, name)
     text = inspect.getdoc(public) or ""
@@ -21,7 +20,7 @@ def test_each_parameter_has_a_line(name: str) -> None:
     assert {each for each, _ in _parameters(public)} - told == set()
 
 
-@pytest.mark.parametrize("name", hyperpod_cdk.__all__)
+@row_by_row("name", hyperpod_cdk.__all__)
 def test_what_may_be_left_out_has_its_default_said(name: str) -> None:
     public = getattr(hyperpod_cdk, name)
     blocks = re.split(r"\n\s*\n", inspect.getdoc(public) or "")

@@ -30,6 +30,7 @@ from hyperpod_cdk.templates.assembly import read_template
 from hyperpod_cdk.templates.rules.suppressions import Suppression, Suppressions
 from hyperpod_cdk.workloads.loading import load_job
 from tests.support.command_lines import NEEDS, PROJECT, Block, blocks, problems, tools
+from tests.support.tables import row_by_row
 
 PAGES = [
     *(
@@ -182,7 +183,7 @@ def test_the_other_test_reads_the_page(place: tuple[str, str]) -> None:
     assert Path(page).name in text
 
 
-@pytest.mark.parametrize("block", [each for each in BLOCKS if _kind(each) == "commands"], ids=_name)
+@row_by_row("block", [each for each in BLOCKS if _kind(each) == "commands"], ids=_name)
 def test_commands_are_those_of_their_tools(block: Block) -> None:
     if block.page == "docs/cli.md":
         # made from the help, with words in place of arguments, and held to it by tests/cli
@@ -194,7 +195,7 @@ def test_commands_are_those_of_their_tools(block: Block) -> None:
     subprocess.run(["/bin/bash", "-n", "-c", "\n".join(block.commands)], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(PROJECT).as_posix())
+@row_by_row("page", PAGES, ids=lambda page: page.relative_to(PROJECT).as_posix())
 def test_commands_within_sentences_have_their_verbs_and_options(page: Path) -> None:
     text = page.read_text(encoding="utf-8").replace("{{ name }}", "prod")
     spans = re.findall(r"(?<!`)`((?:hyperpod-cdk|aws|cdk|make) [a-z][^`]*)`(?!`)", text)
@@ -203,7 +204,7 @@ def test_commands_within_sentences_have_their_verbs_and_options(page: Path) -> N
     assert [each for line in lines for each in problems(line) if not re.search(r": (Missing|lacks) ", each)] == []
 
 
-@pytest.mark.parametrize("verb", EXAMPLES)
+@row_by_row("verb", EXAMPLES)
 def test_examples_of_the_help_are_commands(verb: str) -> None:
     assert [problem for words in EXAMPLES[verb] for problem in problems(f"hyperpod-cdk {words}")] == []
 

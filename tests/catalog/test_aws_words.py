@@ -15,6 +15,7 @@ import pytest
 from hyperpod_cdk.catalog import aws_words
 from hyperpod_cdk.config import Environment
 from tests.support.legal import fields
+from tests.support.tables import row_by_row
 
 OPERATIONS = {
     "sagemaker": ("CreateCluster", "CreateComputeQuota", "CreateClusterSchedulerConfig"),
@@ -116,7 +117,7 @@ def test_what_has_no_counterpart_is_a_name_without_one() -> None:
     assert len(listed) == len(set(listed))
 
 
-@pytest.mark.parametrize("word", aws_words.words(), ids=lambda word: word.aws)
+@row_by_row("word", aws_words.words(), ids=lambda word: word.aws)
 def test_every_place_exists(word: aws_words.Word) -> None:
     assert word.here in fields()
     assert plain(word.aws) != plain(word.key), "it is no other word"

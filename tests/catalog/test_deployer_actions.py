@@ -10,12 +10,13 @@ import pytest
 
 from hyperpod_cdk.catalog import deployer_actions
 from hyperpod_cdk.catalog.deployer_actions import FEATURES, LEFT_OUT, TYPES, LeftOut, ResourceType, is_left_out
+from tests.support.tables import row_by_row
 
 PHASES = ("create", "read", "update", "delete")
 CUSTOM_AMI = {action for each in FEATURES for action in each.actions}
 
 
-@pytest.mark.parametrize("each", TYPES, ids=lambda each: each.name)
+@row_by_row("each", TYPES, ids=lambda each: each.name)
 def test_actions_are_sorted_and_hold_what_is_certain(each: ResourceType) -> None:
     assert list(each.actions) == sorted(set(each.actions))
     assert each.certain
@@ -27,7 +28,7 @@ def handler_actions(schema: Any, phases: Sequence[str]) -> set[str]:
     return {action for phase in phases for action in schema.get("handlers", {}).get(phase, {}).get("permissions", [])}
 
 
-@pytest.mark.parametrize("row", LEFT_OUT, ids=lambda row: f"{row.types[0]} {row.actions.pattern[:30]}")
+@row_by_row("row", LEFT_OUT, ids=lambda row: f"{row.types[0]} {row.actions.pattern[:30]}")
 def test_what_is_left_out_is_named_by_each_type_and_never_certain(
     row: LeftOut, registry_schema: Callable[[str], Any]
 ) -> None:

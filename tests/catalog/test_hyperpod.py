@@ -10,6 +10,7 @@ import pytest
 
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.catalog.rules import Bound, Pattern
+from tests.support.tables import row_by_row
 
 CLUSTER = "AWS::SageMaker::Cluster"
 GROUP = "definitions/ClusterInstanceGroup/properties"
@@ -240,7 +241,7 @@ def test_schedules_that_cloudformation_refuses(text: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", sorted(vars(hyperpod)))
+@row_by_row("name", sorted(vars(hyperpod)))
 def test_every_example_passes_its_own_pattern(name: str) -> None:
     pattern = getattr(hyperpod, name)
     if isinstance(pattern, Pattern):

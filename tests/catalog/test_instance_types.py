@@ -10,19 +10,16 @@ import pytest
 
 from hyperpod_cdk.catalog import _data, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
-
-
-@pytest.fixture(params=instance_types.names())
-def row(request: pytest.FixtureRequest) -> InstanceType:
-    found = instance_types.get(request.param)
-    assert found is not None
-    return found
+from tests.support.tables import row_by_row
 
 
 def known(name: str) -> InstanceType:
     found = instance_types.get(name)
     assert found is not None
     return found
+
+
+each_row = row_by_row("row", [known(name) for name in instance_types.names()], ids=lambda row: row.name)
 
 
 def test_names_are_exactly_those_of_the_api_in_its_order(sagemaker_shapes: dict[str, Any]) -> None:
@@ -65,6 +62,7 @@ def test_nothing_of_the_reading_was_lost() -> None:
     assert sum(row.fsx_efa_client for row in rows) == 41
 
 
+@each_row
 def test_each_row_is_sourced_and_consistent(row: InstanceType) -> None:
     assert row.sources
     assert set(row.sources) <= set(_data.load("instance_types")["sources"])
@@ -79,6 +77,7 @@ def test_each_row_is_sourced_and_consistent(row: InstanceType) -> None:
     assert not (row.is_nvidia and row.is_neuron)
 
 
+@each_row
 def test_each_row_s_network_is_consistent(row: InstanceType) -> None:
     assert row.network_cards >= 1
     assert row.ips_per_node is not None
@@ -91,6 +90,7 @@ def test_each_row_s_network_is_consistent(row: InstanceType) -> None:
     assert row.fsx_efa_client <= (row.rdma_read and row.rdma_write)
 
 
+@each_row
 def test_each_row_s_cores_are_consistent(row: InstanceType) -> None:
     assert row.default_threads_per_core in {1, 2}
     assert row.has_smt == (row.default_threads_per_core == 2)
@@ -99,6 +99,7 @@ def test_each_row_s_cores_are_consistent(row: InstanceType) -> None:
     assert not (row.architecture == "arm64" and row.has_smt)
 
 
+@each_row
 def test_each_quota_name_carries_the_type(row: InstanceType) -> None:
     assert row.cluster_quota_name is not None
     assert row.ec2_name.replace(".", "-") in row.cluster_quota_name.replace(".", "-")
@@ -195,6 +196,7 @@ def test_a_node_takes_what_the_vpc_cni_takes(name: str, addresses: int) -> None:
     assert known(name).ips_per_node == addresses
 
 
+@each_row
 def test_no_node_is_counted_with_fewer_addresses_than_its_first_interface_has(row: InstanceType) -> None:
     assert (row.ips_per_node or 0) >= (row.ips_per_eni or 0)
 

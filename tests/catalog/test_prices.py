@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hyperpod_cdk.catalog import _data, instance_types, prices, regions
 from hyperpod_cdk.catalog.prices import Price, Prices, PricesError, parse_prices
 from tests.support.assembly import ENVIRONMENTS, shipped
+from tests.support.tables import row_by_row
 
 ANEW = "write it again with 'hyperpod-cdk prices refresh'"
 ROW = {
@@ -60,7 +61,7 @@ def test_the_shipped_prices_are_of_regions_and_types_that_there_are() -> None:
     assert "ml.p5.48xlarge" in nodes
 
 
-@pytest.mark.parametrize("row", prices.shipped().rows.values(), ids=lambda row: f"{row.region}-{row.sku}")
+@row_by_row("row", prices.shipped().rows.values(), ids=lambda row: f"{row.region}-{row.sku}")
 def test_a_shipped_price_is_dated_or_marked(row: Price) -> None:
     assert row.usd > 0
     assert row.as_of is not None or row.unsure

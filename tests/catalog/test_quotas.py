@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hyperpod_cdk.catalog import instance_types, quotas
+from tests.support.tables import row_by_row
 
 
 def test_keys_and_names_are_unique() -> None:
@@ -107,7 +108,7 @@ def test_a_type_the_catalog_does_not_know_has_quotas_too() -> None:
     assert quotas.cluster_usage("ml.p7.48xlarge").name == "ml.p7.48xlarge for cluster usage"
 
 
-@pytest.mark.parametrize("name", instance_types.names())
+@row_by_row("name", instance_types.names())
 def test_every_type_has_its_own_cluster_quota(name: str) -> None:
     row = quotas.cluster_usage(name)
     assert row.service == "sagemaker"

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from hyperpod_cdk.catalog import _data, create_only, hyperpod, updates
+from tests.support.tables import row_by_row
 
 CLUSTER = "AWS::SageMaker::Cluster"
 EKS = "AWS::EKS::Cluster"
@@ -73,7 +74,7 @@ def test_every_type_exists() -> None:
     assert [name for name in sorted(aws) if create_only.update_rule(name) is None] == []
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "resource_type",
     sorted(
         {row["type"] for row in ROWS if row["type"].startswith("AWS::") and not row["type"].endswith("*")}
@@ -388,7 +389,7 @@ SAID: list[list[Any]] = yaml.load(
 )
 
 
-@pytest.mark.parametrize("row", SAID, ids=lambda row: "-".join(row[:3]))
+@row_by_row("row", SAID, ids=lambda row: "-".join(row[:3]))
 def test_what_the_table_says(row: list[Any]) -> None:
     resource_type, path, also, before, after, effect, words = row
     found = updates.update(resource_type, steps_of(path), before, after, circumstances_of(also))
@@ -461,7 +462,7 @@ SETTINGS: list[list[Any]] = yaml.load(
 )
 
 
-@pytest.mark.parametrize("row", SETTINGS, ids=lambda row: f"{row[0]}-{row[3]}")
+@row_by_row("row", SETTINGS, ids=lambda row: f"{row[0]}-{row[3]}")
 def test_what_is_said_of_a_setting(row: list[Any]) -> None:
     resource_type, names, asks, words = row
     assert updates.kind_of(resource_type) == "nothing"

@@ -13,6 +13,7 @@ import pytest
 from hyperpod_cdk.checks.answers import QUESTIONS, Aws
 from hyperpod_cdk.checks.model import MODULES, REGISTER, Check
 from hyperpod_cdk.checks.policy import policy, question
+from tests.support.tables import row_by_row
 
 CHECKS = {check.name: check for check in REGISTER}
 CASES = ("fails", "passes", "skips")
@@ -47,7 +48,7 @@ def test_names_are_unique_across_modules() -> None:
     assert len(CHECKS) == len(list(REGISTER))
 
 
-@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+@row_by_row("check", CHECKS.values(), ids=lambda check: check.name)
 def test_card(check: Check) -> None:
     assert re.fullmatch(r"[a-z]+(_[a-z0-9]+){2,}", check.name), "a rule is a sentence"
     assert all(question(ask).actions for ask in check.asks)
@@ -58,7 +59,7 @@ def test_card(check: Check) -> None:
     assert "AWS" in check.skips or not check.asks or "answer" in check.skips or "IAM" in check.skips, check.skips
 
 
-@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+@row_by_row("check", CHECKS.values(), ids=lambda check: check.name)
 def test_cases(check: Check, shown: set[tuple[str, str]]) -> None:
     wanted = {(check.name, case) for case in CASES if case != "skips" or check.asks}
     assert wanted <= shown

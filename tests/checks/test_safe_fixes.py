@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 import hyperpod_cdk
+from tests.support.tables import row_by_row
 
 PACKAGE = Path(hyperpod_cdk.__file__).parent
 SOURCES = sorted([*(PACKAGE / "checks").glob("*.py"), *(PACKAGE / "handlers" / "quota_gate").glob("*.py")])
@@ -73,7 +74,7 @@ def test_no_text_offers_to_destroy_what_is_not_proven_to_be_ours(file: Path) -> 
 BROKEN = yaml.load((Path(__file__).parent / "broken_accounts.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
 
 
-@pytest.mark.parametrize("message", [row["finds"]["message"] for row in BROKEN])
+@row_by_row("message", [row["finds"]["message"] for row in BROKEN])
 def test_no_finding_about_an_account_does(message: str) -> None:
     fix = message.partition(";")[2]
     assert not DESTROYS.search(fix) or any(proven in fix for proven in PROVEN)

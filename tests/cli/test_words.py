@@ -20,6 +20,7 @@ from hyperpod_cdk import cli
 from hyperpod_cdk._cli import words
 from hyperpod_cdk.checks.model import REGISTER
 from hyperpod_cdk.cli import app
+from tests.support.tables import row_by_row
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 COMMANDS: Any = typer.main.get_command(app)
@@ -64,7 +65,7 @@ def test_every_verb_has_two_examples() -> None:
     assert {path: len(examples) for path, examples in words.EXAMPLES.items()} == dict.fromkeys(VERBS, 2)
 
 
-@pytest.mark.parametrize("example", [each for path, both in words.EXAMPLES.items() if path != "cdk" for each in both])
+@row_by_row("example", [each for path, both in words.EXAMPLES.items() if path != "cdk" for each in both])
 def test_an_example_is_understood(example: str) -> None:
     given = shlex.split(example)
     path = next(path for path in sorted(VERBS, key=len, reverse=True) if given[: len(path.split())] == path.split())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -79,18 +79,3 @@ def rows_of(name: str) -> Mapping[str, Any]:
     """Give a table as section -> case -> row."""
     table: Mapping[str, Any] = yaml.load((HERE / name).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     return table
-
-
-def cases(name: str) -> Iterator[Any]:
-    """Give the cases of a table as pytest parameters (change, says)."""
-    for section, rows in rows_of(name).items():
-        for case, row in rows.items():
-            says = [f"{FILE}:{line}" for line in row["says"]]
-            yield pytest.param(row["change"], says, id=f"{section}-{case}")
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Fill ``wrong`` and ``doubtful`` tests from their tables."""
-    for table in ("wrong", "doubtful"):
-        if f"{table}_change" in metafunc.fixturenames:
-            metafunc.parametrize((f"{table}_change", "says"), list(cases(f"{table}_files.yaml")))

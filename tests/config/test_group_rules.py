@@ -9,6 +9,7 @@ import pytest
 from hyperpod_cdk.catalog import hyperpod, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.config import group_rules
+from tests.support.tables import row_by_row
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100"
 
@@ -161,8 +162,8 @@ def test_slices_of_gpus(configuration: str, rows: list[InstanceType], problems: 
 CHART = "must be a configuration that the dependency chart gives the GPU operator, which otherwise does not partition"
 
 
-@pytest.mark.parametrize(
-    ("configuration", "rows", "problem"),
+@row_by_row(
+    "configuration, rows, problem",
     [
         *((name, rows, None) for name in hyperpod.MIG_CONFIGS for rows in ([], [DOCUMENTED])),
         # told by the slices already

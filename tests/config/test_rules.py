@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
 
 from hyperpod_cdk.config import EnvironmentFileError, LoadedEnvironment
 from hyperpod_cdk.config.rules import RULES
 from hyperpod_cdk.findings import Finding, Severity
-from tests.config.conftest import rows_of
+from tests.config.conftest import FILE, rows_of
+from tests.support.tables import row_by_row
 
 Changed = Callable[[Mapping[str, str]], str]
 Load = Callable[[str], LoadedEnvironment]
 Refuse = Callable[[str], tuple[Finding, ...]]
 
 
+def cases(name: str) -> Iterator[Any]:
+    for section, rows in rows_of(name).items():
+        for case, row in rows.items():
+            says = [f"{FILE}:{line}" for line in row["says"]]
+            yield pytest.param(row["change"], says, id=f"{section}-{case}")
+
+
 def test_the_base_file_is_right(base: str, load: Load) -> None:
     assert load(base).warnings == ()
 
 
-def test_wrong_file(changed: Changed, refuse: Refuse, wrong_change: Mapping[str, str], says: list[str]) -> None:
-    assert [finding.render() for finding in refuse(changed(wrong_change))] == says
+@row_by_row("change, says", cases("wrong_files.yaml"))
+def test_wrong_file(changed: Changed, refuse: Refuse, change: Mapping[str, str], says: list[str]) -> None:
+    assert [finding.render() for finding in refuse(changed(change))] == says
 
 
-def test_doubtful_file(changed: Changed, load: Load, doubtful_change: Mapping[str, str], says: list[str]) -> None:
-    assert [finding.render() for finding in load(changed(doubtful_change)).warnings] == says
+@row_by_row("change, says", cases("doubtful_files.yaml"))
+def test_doubtful_file(changed: Changed, load: Load, change: Mapping[str, str], says: list[str]) -> None:
+    assert [finding.render() for finding in load(changed(change)).warnings] == says
 
 
 def test_every_rule_has_a_case(changed: Changed, load: Load) -> None:

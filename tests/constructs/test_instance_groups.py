@@ -15,6 +15,7 @@ from aws_cdk.assertions import Template
 from hyperpod_cdk.catalog import hyperpod, instance_types
 from hyperpod_cdk.config.arguments import is_token
 from hyperpod_cdk.hyperpod.instance_groups import Batch, InstanceGroup, Patching, Taint
+from tests.support.tables import row_by_row
 from tests.support.templates import app
 
 SOLD_ALONE = [name for name in instance_types.names() if hyperpod.ultraserver(name) is None]
@@ -199,7 +200,7 @@ class TestCloudFormation:
 
 
 class TestThreadsPerCore:
-    @pytest.mark.parametrize("name", instance_types.names())
+    @row_by_row("name", instance_types.names())
     def test_is_two_where_the_type_has_smt(self, make: Make, name: str) -> None:
         row = instance_types.get(name)
         assert row is not None

@@ -30,6 +30,7 @@ from hyperpod_cdk.review.review_file import Exception_, ReviewRules, Thresholds
 from hyperpod_cdk.review.run import review
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from tests.review.judged import changed, judged, resource
+from tests.support.tables import row_by_row
 
 pytestmark = pytest.mark.usefixtures("nag_here")
 
@@ -77,7 +78,7 @@ def reviewed(before: Assembly, after: Assembly, **given_: Any) -> Report:
     return review(before, after, base_side=Side(label="a"), head_side=Side(label="b"), **given_)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["change"])
+@row_by_row("row", ROWS, ids=lambda row: row["change"])
 def test_what_a_person_must_approve(row: dict[str, Any]) -> None:
     found = reviewed(side(row["before"]), side(row["after"])).verdict
     assert row["source"]
@@ -96,7 +97,7 @@ def test_what_a_person_must_approve(row: dict[str, Any]) -> None:
     assert not (asked.startswith("nobody's") and found.is_wrong)
 
 
-@pytest.mark.parametrize("row", ON_OTHERS, ids=lambda row: row["change"])
+@row_by_row("row", ON_OTHERS, ids=lambda row: row["change"])
 def test_settings_that_act_on_others_are_not_silent(row: dict[str, Any]) -> None:
     found = reviewed(side(row["before"]), side(row["after"])).verdict
     assert row["source"]
@@ -104,7 +105,7 @@ def test_settings_that_act_on_others_are_not_silent(row: dict[str, Any]) -> None
     assert [f"{each.kind}: {each.sentence}" for each in found.needs_approval] == row["reasons"] != []
 
 
-@pytest.mark.parametrize("row", DOCUMENTED, ids=lambda row: row["change"])
+@row_by_row("row", DOCUMENTED, ids=lambda row: row["change"])
 def test_what_a_page_of_aws_says_of_a_change(row: dict[str, Any]) -> None:
     if "templates" in row:
         old, new = (

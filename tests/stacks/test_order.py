@@ -16,6 +16,7 @@ from hyperpod_cdk.catalog import addons
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.config.wanted_addons import asked_for
 from tests.support.assembly import ENVIRONMENTS, PROJECT, Node, Synthesized, shipped, synthesize_unchecked
+from tests.support.tables import row_by_row
 
 BEFORE_THE_CLUSTER = {
     "the HyperPod chart": ["Custom::AWSCDK-EKS-HelmChart"],
@@ -63,7 +64,7 @@ def test_nothing_waits_for_itself(synthesized: Synthesized) -> None:
     assert nx.is_directed_acyclic_graph(synthesized.graph)
 
 
-@pytest.mark.parametrize("what", BEFORE_THE_CLUSTER)
+@row_by_row("what", BEFORE_THE_CLUSTER)
 def test_stands_before_the_cluster(synthesized: Synthesized, what: str) -> None:
     earlier = synthesized.of_type(*BEFORE_THE_CLUSTER[what])
     # rules that a file system adds for its own ports belong to storage, which lives beside the cluster
@@ -150,7 +151,7 @@ def test_pods_get_rights_after_the_agent_that_brings_them(created: Synthesized) 
     assert [each for each in associations if not created.waits_for(each, agent)] == []
 
 
-@pytest.mark.parametrize("name", NEEDS_A_NODE)
+@row_by_row("name", NEEDS_A_NODE)
 def test_addon_whose_pods_need_a_node_waits_for_the_cluster(created: Synthesized, name: str) -> None:
     if name != "coredns" and name not in asked_for(created.environment):
         assert name not in _addons(created)
@@ -158,7 +159,7 @@ def test_addon_whose_pods_need_a_node_waits_for_the_cluster(created: Synthesized
     assert created.waits_for(created.addon(name), cluster(created))
 
 
-@pytest.mark.parametrize("name", NEEDS_A_NODE)
+@row_by_row("name", NEEDS_A_NODE)
 def test_addon_whose_pods_need_a_node_waits_for_one_that_runs(synthesized: Synthesized, name: str) -> None:
     if name not in _addons(synthesized):
         return
@@ -191,7 +192,7 @@ def test_the_wait_is_for_groups_that_take_addons(synthesized: Synthesized) -> No
     assert groups == expected
 
 
-@pytest.mark.parametrize("name", NEEDS_NO_NODE)
+@row_by_row("name", NEEDS_NO_NODE)
 def test_addon_that_needs_no_node_stands_before_the_cluster(created: Synthesized, name: str) -> None:
     assert created.waits_for(cluster(created), created.addon(name))
 

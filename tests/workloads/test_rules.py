@@ -22,6 +22,7 @@ from hyperpod_cdk.workloads.manifests.render import render
 from hyperpod_cdk.workloads.rules import RULES
 from hyperpod_cdk.workloads.rules.basics import kinds_read_what_is_stated
 from hyperpod_cdk.workloads.rules.queues import teams_can_have_what_is_asked
+from tests.support.tables import row_by_row
 
 HERE = Path(__file__).parent
 PROJECT = HERE.parent.parent
@@ -123,7 +124,7 @@ def line(finding: Finding) -> str:
     return mark + finding.render().removeprefix(f"{FILE}:")
 
 
-@pytest.mark.parametrize("row", list(rows()))
+@row_by_row("row", list(rows()))
 def test_wrong_job(row: Mapping[str, Any]) -> None:
     assert [line(finding) for finding in found(row)] == row["says"]
 

@@ -22,6 +22,7 @@ from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, read_assembl
 from hyperpod_cdk.templates.difference import MISSING, PropertyChange, apart, compare
 from hyperpod_cdk_rehearsal.embedded.cloudformation.provision import Provisioner
 from tests.support.assembly import ENVIRONMENTS, shipped
+from tests.support.tables import row_by_row
 
 if TYPE_CHECKING:
     from hyperpod_cdk_rehearsal.embedded.context import Context
@@ -136,8 +137,8 @@ GROUP_CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("list_name", ["InstanceGroups", "RestrictedInstanceGroups"])
-@pytest.mark.parametrize(("name", "before", "after", "effect"), GROUP_CHANGES)
+@row_by_row("list_name", ["InstanceGroups", "RestrictedInstanceGroups"])
+@row_by_row("name, before, after, effect", GROUP_CHANGES)
 def test_a_property_of_an_instance_group(name: str, before: Any, after: Any, effect: Effect, list_name: str) -> None:
     def cluster(value: Any) -> dict[str, Any]:
         item = group(**{name: value}) if value is not MISSING else group()
@@ -151,8 +152,8 @@ def test_a_property_of_an_instance_group(name: str, before: Any, after: Any, eff
     assert changed.summary.startswith("Instance group h100: ")
 
 
-@pytest.mark.parametrize(
-    ("resource_type", "before", "after", "effect"),
+@row_by_row(
+    "resource_type, before, after, effect",
     [
         (CLUSTER, {"ClusterName": "a"}, {"ClusterName": "b"}, Effect.REPLACED),
         (CLUSTER, {"VpcConfig": {"Subnets": ["a"]}}, {"VpcConfig": {"Subnets": ["a", "b"]}}, Effect.REPLACED),
@@ -361,10 +362,8 @@ def properties(resource_type: str) -> Iterator[tuple[str, ...]]:
         yield tuple(pointer.removeprefix("/properties/").split("/"))
 
 
-@pytest.mark.parametrize(
-    ("resource_type", "path"), [(each, path) for each in GRAVE for path in properties(each)], ids=str
-)
-@pytest.mark.parametrize(("before", "after"), [("a", "b"), (MISSING, "a"), ("a", MISSING), ({"x": 1}, MISSING)])
+@row_by_row("resource_type, path", [(each, path) for each in GRAVE for path in properties(each)], ids=str)
+@row_by_row("before, after", [("a", "b"), (MISSING, "a"), ("a", MISSING), ({"x": 1}, MISSING)])
 def test_a_create_only_property_is_never_reported_as_less_than_replaced(
     resource_type: str, path: tuple[str, ...], before: Any, after: Any
 ) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.difference import compare
+from tests.support.tables import row_by_row
 
 TABLE: dict[str, Any] = yaml.load(
     (Path(__file__).parents[1] / "property_changes.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
@@ -23,7 +23,7 @@ def named(row: dict[str, Any]) -> str:
     return f"{row['type']}-{'-'.join(keys)}"
 
 
-@pytest.mark.parametrize("row", CHANGES, ids=named)
+@row_by_row("row", CHANGES, ids=named)
 def test_a_change(row: dict[str, Any]) -> None:
     policy = {"UpdatePolicy": row["policy"]} if "policy" in row else {}
     parameters = {"N": {"Type": "Number"}}

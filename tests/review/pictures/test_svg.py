@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hyperpod_cdk.review.pictures.png import png
 from hyperpod_cdk.review.pictures.svg import DARK, LIGHT, SMALLEST_FONT, Picture, number, shortened, text_width
+from tests.support.tables import row_by_row
 
 SURFACES = ("page", "frame", "zone", "block", "card", "chip", "added-soft", "changed-soft", "removed-soft")
 SOFT = {"added": "added-soft", "changed": "changed-soft", "removed": "removed-soft"}
@@ -46,7 +47,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
-@pytest.mark.parametrize(("ink", "surface"), PAIRS)
+@row_by_row("ink, surface", PAIRS)
 def test_every_text_can_be_read(palette: dict[str, str], ink: str, surface: str) -> None:
     assert contrast(palette[ink], palette[surface]) >= 4.5
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from hyperpod_cdk.workloads.report import judge, parse
 from hyperpod_cdk.workloads.report.problems import KNOWN, WORDS
+from tests.support.tables import row_by_row
 
 ROWS: list[dict[str, Any]] = yaml.load(
     (Path(__file__).parent / "public_logs.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
 )
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row["source"] for row in ROWS])
+@row_by_row("row", ROWS, ids=lambda row: row["source"])
 def test_a_public_log_gets_the_verdict_of_a_person(row: dict[str, Any]) -> None:
     program = [f"./build/{row['collective']}_perf -b 8 -e 1G"] if "collective" in row else []
     report = judge(parse([*program, *row["lines"]]))
@@ -35,7 +35,7 @@ def test_every_kind_of_failure_is_shown_by_a_log() -> None:
     assert set(KNOWN) - shown <= elsewhere
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row["source"] for row in ROWS])
+@row_by_row("row", ROWS, ids=lambda row: row["source"])
 def test_the_fast_look_at_a_line_misses_no_failure(row: dict[str, Any]) -> None:
     for line in row["lines"]:
         # lines of NCCL INFO are chosen by another pattern
