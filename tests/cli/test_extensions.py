@@ -265,13 +265,6 @@ def test_one_that_raises_is_named_with_its_traceback(run: Run, demo: Path, part:
             ),
         ),
         (
-            'results = "app:RESULTS"',
-            (
-                f"{REFUSED} results: app:RESULTS: must be an Extension, app has none of that name; write RESULTS ="
-                " Extension(...) in app"
-            ),
-        ),
-        (
             'results = "our:RESULTS"',
             f"{REFUSED} results: our:RESULTS: no module our in DEMO and none is installed; did you mean ours?",
         ),
@@ -291,11 +284,27 @@ def test_one_that_raises_is_named_with_its_traceback(run: Run, demo: Path, part:
         ),
     ],
 )
-def test_a_table_that_names_none(run_process: Run, demo: Path, table: str, said: str) -> None:
+def test_a_table_that_names_none(run: Run, demo: Path, table: str, said: str) -> None:
+    name_in_place(demo, table)
+    done = run("validate", "prod", cwd=demo)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{said}\n".replace("DEMO", str(demo)))
+
+
+def test_an_app_that_is_named_for_an_extension(run_process: Run, demo: Path) -> None:
+    """As processes: whatever refuses a table ends an app as it ends the command, and an app is not run by itself."""
+    name_in_place(demo, 'results = "app:RESULTS"')
+    said = (
+        f"{REFUSED} results: app:RESULTS: must be an Extension, app has none of that name; write RESULTS ="
+        " Extension(...) in app\n"
+    )
+    for done in (run_process("validate", "prod", cwd=demo), synthesize(demo)):
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
+def name_in_place(demo: Path, table: str) -> None:
+    """Let the project's table name another extension in place of results."""
     text = (demo / "pyproject.toml").read_text(encoding="utf-8")
     (demo / "pyproject.toml").write_text(text.replace('results = "ours:RESULTS"', table), encoding="utf-8")
-    for done in (run_process("validate", "prod", cwd=demo), synthesize(demo)):
-        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{said}\n".replace("DEMO", str(demo)))
 
 
 def test_what_a_module_imports_in_vain_is_its_own_mistake(run: Run, demo: Path) -> None:
