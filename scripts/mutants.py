@@ -172,7 +172,7 @@ def _statement(text: str, line: int) -> set[int]:
     return around or {line}
 
 
-def _reach(files: Sequence[Path]) -> Reach:
+def _reach(files: Sequence[Path], workers: int) -> Reach:
     """Record what is not recorded yet, or has changed, of the tests that may see mutants of these files."""
     recorded: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     homes = [tests for home, tests in HOMES.items() if any(home in (file, *file.parents) for file in files)]
@@ -182,38 +182,56 @@ def _reach(files: Sequence[Path]) -> Reach:
     stale = [name for name in names if name not in recorded or not _stands(recorded[name]["digests"])]
     if stale:
         print(f"records what {len(stale)} files of tests reach", flush=True)
-        with tempfile.TemporaryDirectory() as scratch:
-            tree = _copied(Path(scratch))
-            site = [str(path) for path in (ROOT / ".cache/mutants/lib").glob("python*/site-packages")]
-            task = {
-                "record": str(tree / "reach.json"),
-                "paths": site,
-                "sources": str(tree / SOURCES),
-                "root": str(tree),
-            }
-            code, said = _pytest(stale, task, tree, None)
-            if code:
-                sys.exit(f"tests fail without a mutant\n{said}")
-            tests = json.loads((tree / "reach.json").read_text(encoding="utf-8"))
-        for name in stale:
-            own = {test: row for test, row in tests.items() if test.partition("::")[0] == name}
-            read = sorted({file for row in own.values() for file in row["lines"]} | {name})
-            recorded[name] = {"tests": own, "digests": {file: _digest(file) for file in read}}
-        RECORD.write_text(json.dumps(recorded), encoding="utf-8")
+    failed = []
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(workers) as pool:
+        free: SimpleQueue[Path] = SimpleQueue()
+        for number in range(workers if stale else 0):
+            free.put(_copied(Path(scratch) / str(number)))
+        for name, (found, said) in zip(stale, pool.map(lambda name: _recorded(name, free), stale), strict=True):
+            if found is None:
+                failed.append(f"{name} fails without a mutant\n{said}")
+                continue
+            recorded[name] = found
+            # one file after the other: what has been recorded stays, whatever ends the rest
+            RECORD.write_text(json.dumps(recorded), encoding="utf-8")
+    if failed:
+        sys.exit("\n".join(failed))
     return Reach({test: row for name in names for test, row in recorded[name]["tests"].items()})
 
 
+def _recorded(name: str, free: SimpleQueue[Path]) -> tuple[dict[str, Any] | None, str]:
+    """Give what the tests of a file reach, None where one fails, and what pytest says."""
+    tree = free.get()
+    try:
+        site = [str(path) for path in (ROOT / ".cache/mutants/lib").glob("python*/site-packages")]
+        task = {
+            "record": str(tree / "reach.json"),
+            "paths": site,
+            "sources": str(tree / SOURCES),
+            "root": str(tree),
+        }
+        code, said = _pytest([name], task, tree, None)
+        if code:
+            return None, said
+        tests = json.loads((tree / "reach.json").read_text(encoding="utf-8"))
+        read = sorted({file for row in tests.values() for file in row["lines"]} | {name})
+        # of what ran, which somebody may have changed since
+        return {"tests": tests, "digests": {file: _digest(tree / file) for file in read}}, said
+    finally:
+        free.put(tree)
+
+
 def _stands(digests: Mapping[str, str]) -> bool:
-    return all((ROOT / file).exists() and _digest(file) == digest for file, digest in digests.items())
+    return all((ROOT / file).exists() and _digest(ROOT / file) == digest for file, digest in digests.items())
 
 
-def _digest(file: str) -> str:
-    return hashlib.sha256((ROOT / file).read_bytes()).hexdigest()
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _survivors(drawn: Sequence[Mutant], workers: int) -> list[Mutant]:
     survived = []
-    reach = _reach([mutant.file for mutant in drawn])
+    reach = _reach([mutant.file for mutant in drawn], workers)
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(workers) as pool:
         free: SimpleQueue[Path] = SimpleQueue()
         for number in range(workers):
