@@ -33,8 +33,9 @@ from hyperpod_cdk.review.model import (
     Unpriced,
     Verdict,
 )
+from hyperpod_cdk.review.retention import lifted
 from hyperpod_cdk.templates.assembly import Assembly, Stack
-from hyperpod_cdk.templates.difference import compare
+from hyperpod_cdk.templates.difference import PropertyChange, compare
 from tests.review.judged import CLUSTER, FINDINGS, LAYER, LUSTRE, changed, finding, judged, proven, resource
 
 CAUSE = Cause(file="environments/dev.yaml", line=7, path="hyperpod.instance_groups[0].count", before="4", after="3")
@@ -789,3 +790,38 @@ def test_reasons_stand_in_the_order_of_what_they_cost_who_reads_them() -> None:
     stopped = resource(Effect.INTERRUPTED, CLUSTER, name="Stopped", logical_id="S", stateful=True)
     found = judged(unknown, stopped, lost, access=Access(grants=(grant,)), cost=cost).needs_approval
     assert [each.kind.value for each in found] == ["deletion", "access", "interruption", "cost", "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "oldest"),
+    [
+        ("ELBSecurityPolicy-TLS13-1-3-2021-06", "TLS 1.3"),
+        ("ELBSecurityPolicy-TLS13-1-2-Res-PQ-2025-09", "TLS 1.2"),
+        ("ELBSecurityPolicy-TLS-1-2-Ext-2018-06", "TLS 1.2"),
+        ("ELBSecurityPolicy-TLS-1-1-2017-01", "TLS 1.1"),
+        ("ELBSecurityPolicy-FS-1-2-Res-2020-10", "TLS 1.2"),
+        ("ELBSecurityPolicy-FS-2018-06", "TLS 1.0"),
+        ("ELBSecurityPolicy-2016-08", "TLS 1.0"),
+        ("TLSv1.3_2025", "TLS 1.3"),
+        ("TLSv1.2_2021", "TLS 1.2"),
+        ("TLSv1_2016", "TLS 1.0"),
+        ("TLSv1", "TLS 1.0"),
+        ("SSLv3", "SSL 3"),
+        ("Policy-Min-TLS-1-2-PFS-2023-10", "TLS 1.2"),
+        ("Policy-Min-TLS-1-0-2019-07", "TLS 1.0"),
+        ("TLS_1_2", "TLS 1.2"),
+        ("SecurityPolicy_TLS13_1_3_2025_09", "TLS 1.3"),
+        ("Ours", ""),
+        ("", ""),
+    ],
+)
+def test_which_version_of_tls_a_policy_lets_in_is_told_by_its_name(policy: str, oldest: str) -> None:
+    def said(before: str, after: str) -> list[str]:
+        change = PropertyChange(steps=("SslPolicy",), before=before, after=after)
+        return [clause for *_, clause in lifted(change)]
+
+    newest, older = "ELBSecurityPolicy-TLS13-9-9", "SSLv2"
+    assert said(newest, policy) == (
+        [f"connections of {oldest} are let in, until now from TLS 9.9 on"] if oldest else []
+    )
+    assert said(policy, newest) == said(policy, policy) == said(policy, older) == []

@@ -133,6 +133,11 @@ _LADDERS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("", "RetentionLockType"): ("COMPLIANCE", "GOVERNANCE", "NONE"),
     ("", "State"): ("block-all-sharing", "block-new-sharing", "unblocked"),
     ("", "TransitEncryptionMode"): ("required", "preferred"),
+    ("CustomOriginConfig", "OriginProtocolPolicy"): ("https-only", "match-viewer", "http-only"),
+    **{
+        (behavior, "ViewerProtocolPolicy"): ("https-only", "redirect-to-https", "allow-all")
+        for behavior in ("CacheBehaviors", "DefaultCacheBehavior")
+    },
     **{
         ("AuditLogConfiguration", name): ("SUCCESS_AND_FAILURE", "FAILURE_ONLY", "SUCCESS_ONLY", "DISABLED")
         for name in ("FileAccessAuditLogLevel", "FileShareAccessAuditLogLevel")
@@ -149,6 +154,26 @@ _LADDERS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
 """Properties, by the key above them, whose values protect more or less, the most first; none is the least.
 
 Source: the property's own page in the CloudFormation template reference.
+"""
+
+_ATTRIBUTES: Final = re.compile(
+    r"(?:deletion_protection|(?:access|connection|health_check)_logs\.s3|routing\.http\.drop_invalid_header_fields)\.enabled"
+)
+"""Attributes of load balancers, by their keys, that protect or record where their value is true.
+
+Source: Elastic Load Balancing API reference, LoadBalancerAttribute, Key.
+"""
+
+_LEAST_TLS: Final = frozenset({"MinimumProtocolVersion", "SecurityPolicy", "SslPolicy", "TLSSecurityPolicy"})
+"""Properties, of whatever type, whose value names the oldest version of TLS that is let in."""
+
+_VERSION_OF_TLS: Final = re.compile(r"(?:TLS13|TLS|FS)[-_]?v?(\d)(?!\d)(?:[-_.](\d)(?!\d))?", re.IGNORECASE)
+_TLS_WITHOUT: Final = {"ELBSecurityPolicy-": "TLS 1.0", "SSLv3": "SSL 3"}
+"""Names that say none, by how they begin, with the version that they let in.
+
+Sources: Application Load Balancer guide, "Security policies for your Application Load Balancer"; CloudFront developer
+guide, "Supported protocols and ciphers between viewers and CloudFront"; OpenSearch Service API, DomainEndpointOptions;
+API Gateway developer guide, "Supported security policies".
 """
 
 _STATES: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
@@ -369,17 +394,25 @@ def _said(steps: tuple[str, ...], before: Any, after: Any, *, is_alone: bool) ->
         after = default
     if _KEY.fullmatch(name) or (above, name) in _LIMITS:
         return _loosened(above, name, before, after)
-    if (above, name) in _GUARDS or (above, name) in _ENDS_BY or (above, name) in _LADDERS:
+    weakens = name in _LEAST_TLS or any((above, name) in each for each in (_GUARDS, _ENDS_BY, _LADDERS))
+    if weakens:
         return _weakened(above, name, before, after)
     on = _SWITCHES.get(name) or _state(above, names)
-    if on is None and name == "Value" and "deletion_protection" in "".join(steps):
-        on = ("true",)
+    if on is None and name == "Value" and (attribute := _ATTRIBUTES.search(".".join(steps))):
+        name, on = attribute[0], ("true",)
     if on is not None:
         return _switched(name, before, after, on)
     if name in _DELETES:
         was, will = _text(before) in _DELETES[name], _text(after) in _DELETES[name]
         return f"{name} is {plain(after)}" if will and not was else ""
     return _kept_shorter(above, name, before, after)
+
+
+def _least_tls(name: str) -> str:
+    """Give the oldest version that a policy lets in, empty where none is told; their names are in their order."""
+    if found := _VERSION_OF_TLS.search(name):
+        return f"TLS {found[1]}.{found[2] or 0}"
+    return next((version for start, version in _TLS_WITHOUT.items() if name.startswith(start)), "")
 
 
 def _switched(name: str, before: Any, after: Any, on: tuple[str, ...]) -> str:
@@ -391,6 +424,9 @@ def _weakened(above: str, name: str, before: Any, after: Any) -> str:
         return guard if after is MISSING else ""
     if ends := _ENDS_BY.get((above, name)):
         return ends[1] if _text(after) == ends[0] != _text(before) else ""
+    if name in _LEAST_TLS:
+        was, will = (_least_tls(_text(each)) for each in (before, after))
+        return f"connections of {will} are let in, until now from {was} on" if "" < will < was else ""
     ladder = _LADDERS[above, name]
     was, will = (ladder.index(_text(each)) if _text(each) in ladder else len(ladder) for each in (before, after))
     return f"{name} is no longer {plain(before)}" if was < will else ""

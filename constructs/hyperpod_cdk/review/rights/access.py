@@ -47,6 +47,9 @@ _SETTINGS: Final = "ConfigurationValues"
 _BUCKET: Final = "AWS::S3::Bucket"
 _PUBLIC_BLOCK: Final = "PublicAccessBlockConfiguration"
 _BOTH_WAYS: Final = ("internet gateway", "VPC peering", "transit gateway", "VPN gateway", "core network")
+_BY_ID: Final = {"rtb-": "route table ", "subnet-": "subnet "}
+"""What an ID is of, by how it begins."""
+
 _ASSUMES: Final = ("sts:assumerole", "sts:assumerolewithwebidentity", "sts:assumerolewithsaml")
 
 Atom = tuple[Term, Term]
@@ -759,7 +762,7 @@ class _Sentences:
         return _reach(change, sentence, place_of(found) if found else ("", ""), is_world=True)
 
     def _path(self, change: _Change, path: Path, origins: Mapping[str, Place]) -> Reach:
-        names = [reaching.token_name(self.before, origin, with_stack=False) for origin in origins]
+        names = [self._origin(each) for each in origins]
         first = min(origins.items(), key=lambda item: names[[*origins].index(item[0])])
         is_any = path.destination in reaching.ANYWHERE
         destination = f"any address ({path.destination})" if is_any else self._token(path.destination, "")
@@ -767,11 +770,17 @@ class _Sentences:
         who = words.listed(sorted(names), "subnets")
         verb = "reaches" if len(names) == 1 else "reach"
         verb = verb if change == "added" else f"no longer {verb}"
-        # a way to the internet gateway is a way back, too: new for a subnet that was there
-        is_grave = change == "added" and path.kind in _BOTH_WAYS and any(each in self._old for each in origins)
+        # a way to the internet gateway is a way back, too: new for a subnet that was there, or that no template holds
+        stood = any(each in self._old or each not in self._new for each in origins)
+        is_grave = change == "added" and path.kind in _BOTH_WAYS and stood
         return _reach(
             change, f"{who} {verb} {destination} through {target}", first[1], is_world=is_any, is_grave=is_grave
         )
+
+    def _origin(self, token: str) -> str:
+        """Name a subnet or a route table, by its kind where no template holds it."""
+        kind = next((kind for start, kind in _BY_ID.items() if token.startswith(start)), "")
+        return f"{kind}{reaching.token_name(self.before, token, with_stack=False)}"
 
     def _is_on_both(self, token: str) -> bool:
         return not TOKEN.fullmatch(token) or (token in self._old and token in self._new)

@@ -164,6 +164,7 @@ _OPENS_IN: Final[dict[tuple[str, str], tuple[tuple[str, ...], str]]] = {
     ),
     ("AWS::CodeBuild::Project", "PrivilegedMode"): (("true",), "its builds run privileged"),
     ("AWS::CodeBuild::Project", "Webhook"): (("true",), "who pushes starts its builds"),
+    ("AWS::Cognito::UserPool", "AllowAdminCreateUserOnly"): (("false",), "anybody may sign up on his own"),
     ("AWS::EC2::Instance", "SourceDestCheck"): (("false",), "it may pass on, and read, the traffic of others"),
     ("AWS::EC2::NetworkInterface", "SourceDestCheck"): (("false",), "it may pass on, and read, the traffic of others"),
     ("AWS::ECS::Service", "EnableExecuteCommand"): (("true",), "who may call ExecuteCommand gets a shell there"),
@@ -174,6 +175,7 @@ _OPENS_IN: Final[dict[tuple[str, str], tuple[tuple[str, ...], str]]] = {
         ("AWS::S3::AccessPoint", name): (("false",), f"{name} is false")
         for name in ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
     },
+    ("AWS::SageMaker::NotebookInstance", "RootAccess"): (("Enabled",), "its users are root there"),
     ("AWS::S3::Bucket", "AllowedOrigins"): (("*",), "scripts of any site may read it (CORS)"),
     ("AWS::S3::Bucket", "IndexDocument"): ((), "it is a website"),
     ("AWS::S3::Bucket", "HostName"): ((), "it is a website"),

@@ -8,6 +8,7 @@ from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final
 
+from hyperpod_cdk.review import nouns
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import ResourceChange
 from hyperpod_cdk.templates.values import Reference, Unknown, resolve, resolved_properties
@@ -40,26 +41,18 @@ _NOUNS: Final = {
     "AWS::IAM::InstanceProfile": "instance profile",
     "AWS::IAM::OIDCProvider": "identity provider",
     "AWS::IAM::SAMLProvider": "SAML provider",
-    "AWS::S3::Bucket": "bucket",
     "AWS::KMS::Key": "key",
     "AWS::SNS::Topic": "topic",
     "AWS::SQS::Queue": "queue",
     "AWS::Logs::LogGroup": "log group",
     "AWS::ECR::Repository": "repository",
     "AWS::Lambda::Function": "function",
-    "AWS::EC2::VPC": "VPC",
     "AWS::EC2::EIPAssociation": "Elastic IP association",
     "AWS::EC2::VPCBlockPublicAccessExclusion": "VPC block public access exclusion",
-    "AWS::EC2::VPCEndpoint": "VPC endpoint",
-    "AWS::EC2::NatGateway": "NAT gateway",
-    "AWS::EC2::NetworkAcl": "network ACL",
     "AWS::EC2::VPNGateway": "VPN gateway",
     "AWS::EC2::VPCPeeringConnection": "VPC peering",
     "AWS::EC2::EgressOnlyInternetGateway": "egress-only internet gateway",
     "AWS::EKS::Addon": "add-on",
-    "AWS::EKS::Cluster": "EKS cluster",
-    "AWS::SageMaker::Cluster": "HyperPod cluster",
-    "AWS::FSx::FileSystem": "file system",
     "Custom::AWSCDK-EKS-KubernetesResource": "Kubernetes manifest",
 }
 _LAST_STEPS: Final = {"AWS::EC2::SecurityGroup": ("Group", "SecurityGroup"), "AWS::IAM::ManagedPolicy": ("Policy",)}
@@ -283,10 +276,7 @@ _BUCKET_ARN = re.compile(r"^arn:[\w-]+:s3:::\$\{([^{}/$]+/[^{}/.$]+)\}")
 
 def noun(type_: str) -> str:
     """Give what a reader calls a resource of this type: ``role``, ``security group``."""
-    found = _NOUNS.get(type_)
-    if found is not None:
-        return found
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type_.rpartition("::")[2]).lower() or "resource"
+    return _NOUNS.get(type_) or nouns.noun(type_)
 
 
 def short_name(resource: Resource) -> str:
