@@ -432,6 +432,7 @@ def init(
     The file passes 'validate'. An existing file is never overwritten.
     """
     from hyperpod_cdk._cli.scaffold import Answers, ScaffoldError, write_environment  # noqa: PLC0415 - as in validate
+    from hyperpod_cdk.config.documents import shown  # noqa: PLC0415 - as in validate
 
     answers = Answers(
         name=name,
@@ -466,7 +467,7 @@ def init(
 
         print_answer(WrittenEnvironment, {"file": str(path), "next": steps})
         return
-    print(f"wrote {path}")
+    print(f"wrote {shown(path)}")
     if not has_app(root):
         print(f"next: {NO_APP.format(root)};")
         print(f"      move the file into the project's environments/, then '{steps[0]}' and '{steps[1]}'")

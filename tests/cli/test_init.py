@@ -26,7 +26,7 @@ def test_smallest(run: Run, run_process: Run, workspace: Path) -> None:
     done = run_process("init", "lab", "--region", "us-east-1", "--account", ACCOUNT)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
-        f"wrote {workspace / 'environments' / 'lab.yaml'}",
+        "wrote environments/lab.yaml",
         "next: read it, then 'hyperpod-cdk validate lab' and 'hyperpod-cdk rehearse lab';",
         "      for a real deployment 'hyperpod-cdk charts pull', and once for each account and region",
         "      'hyperpod-cdk bootstrap-policy lab --out policy.json', which tells how to bootstrap;",
@@ -43,7 +43,7 @@ def test_a_folder_without_an_app(run: Run, workspace: Path) -> None:
     then = "'hyperpod-cdk rehearse lab'"
     said = f"{workspace} has neither cdk.json nor app.py, so the CDK has nothing to run; 'hyperpod-cdk new DIR' creates"
     assert done.stdout.splitlines() == [
-        f"wrote {workspace / 'environments' / 'lab.yaml'}",
+        "wrote environments/lab.yaml",
         f"next: {said} a project;",
         f"      move the file into the project's environments/, then 'hyperpod-cdk validate lab' and {then}",
     ]

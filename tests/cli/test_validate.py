@@ -279,6 +279,12 @@ def test_a_folder_is_all_its_files(run: Run, workspace: Path) -> None:
     assert any(line.startswith("environments/copy.yaml:9 name: must be unique among environments/") for line in lines)
     (workspace / "empty").mkdir()
     assert run("validate", "empty").stderr == "no environment file (*.yaml) in empty\n"
+    # the project's own folder holds review.yaml, too
+    (workspace / "review.yaml").write_text("thresholds: {}\n", encoding="utf-8")
+    assert run("validate", ".").stdout == done.stdout
+    unset = run("validate", "")
+    assert (unset.returncode, unset.stdout) == (2, "")
+    assert unset.stderr == "must be the name of an environment or the path of its file, got ''\n"
 
 
 ALL_CLOSED = ">&- 2>&- <&-"

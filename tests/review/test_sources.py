@@ -516,6 +516,9 @@ def test_which_environment(project: Path, tmp_path: Path) -> None:
     )
     write(project / "environments" / "qa.yaml", "a: 1\n")
     assert refusal(project, "main", "main", "qa") == 'no environment "qa" in main or main'
+    (project / "environments" / "all.yaml").mkdir()
+    said = refusal(project, "main", None, "all")
+    assert said == f"{project / 'environments' / 'all.yaml'} is a folder; name the file itself"
     outside = tmp_path / "outside.yaml"
     write(outside, "a: 1\n")
     assert refusal(project, "main", None, str(outside)) == (

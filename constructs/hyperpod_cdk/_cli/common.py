@@ -228,12 +228,18 @@ def heard(hearing: Callable[[str], None]) -> Iterator[None]:
 
 
 def files_of(name: str, root: Path) -> list[Path]:
-    """Give the file of an environment by name or path, or every file of a folder; raises UsageError without one."""
+    """Give the file of an environment by name or path, or every file of a folder; raises UsageError without one.
+
+    Of a project's folder those in environments/.
+    """
     from hyperpod_cdk.config import UsageError, resolve_environment_file  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.loading import FOLDER  # noqa: PLC0415 - as above
 
     folder = Path(name)
-    if "\0" in name or not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
+    # an empty name, of a shell's variable that is not set, is no folder
+    if not name or "\0" in name or not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
         return [resolve_environment_file(name, root)]
+    folder = folder / FOLDER if (folder / FOLDER).is_dir() else folder
     files = sorted(each for each in folder.glob("*.yaml") if not each.is_dir())
     if not files:
         raise UsageError(f"no environment file (*.yaml) in {folder}")

@@ -25,7 +25,7 @@ from threading import Event
 from typing import Any
 
 from hyperpod_cdk.catalog import kubernetes
-from hyperpod_cdk.config.documents import DocumentError, open_source
+from hyperpod_cdk.config.documents import DocumentError, open_source, shown
 from hyperpod_cdk.config.loading import (
     FOLDER,
     SUFFIX,
@@ -546,6 +546,8 @@ def _file(project: Path, environment: str, trees: Sequence[_Tree]) -> str:
     found = resolve_environment_file(environment, project)
     if os.path.relpath(os.path.realpath(found.parent), os.path.realpath(project)).startswith(os.pardir):
         raise UsageError(f"{environment} is outside of the project {project}; no revision of the project holds it")
+    if found.is_dir():
+        raise UsageError(f"{shown(found)} is a folder; name the file itself")
     raise UsageError(f'no environment "{environment}" in {" or ".join(tree.label for tree in trees)}')
 
 
