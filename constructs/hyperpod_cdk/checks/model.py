@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hyperpod_cdk.config import Environment, Extension, LoadedEnvironment
 from hyperpod_cdk.config.extensions import active
@@ -65,6 +65,28 @@ class Detail:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
+_NAMES: Final = {
+    name.lower().replace("-", ""): name
+    for name in (
+        *(
+            "add-on",
+            "add-ons",
+            "CDK",
+            "CIDRs",
+            "CNI",
+            "EFA",
+            "EKS",
+            "Grafana",
+            "HyperPod",
+            "KMS",
+            "Kubernetes",
+            "Kueue",
+        ),
+        *("Lustre", "OIDC", "Prometheus", "S3", "VPC"),
+    )
+}
+"""Words of checks' names that people write otherwise."""
+
 Found = Finding | Skipped | Detail
 CheckFunction = Callable[[Case, "Aws"], Iterator[Found]]
 
@@ -109,8 +131,8 @@ class Check:
 
     @property
     def title(self) -> str:
-        """The rule as a sentence: the function's name with blanks."""
-        return self.name.replace("_", " ")
+        """The rule as a sentence: the function's name with blanks, and names as AWS and Kubernetes write them."""
+        return " ".join(_NAMES.get(word, word) for word in self.name.split("_"))
 
 
 @dataclass(frozen=True, kw_only=True)
