@@ -108,6 +108,12 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
+        os.getcwd()  # noqa: PTH109 - Path.cwd would do the same
+    except OSError as error:
+        # every verb begins there, also those that are told another folder
+        print(f"the current folder cannot be used: {error.strerror}; change to another", file=sys.stderr)
+        sys.exit(USAGE)
+    try:
         try:
             words.alone(app, sys.argv[1:2])(prog_name="hyperpod-cdk")
         finally:

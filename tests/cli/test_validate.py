@@ -305,3 +305,14 @@ def test_closed_streams(workspace: Path, closed: str, words: str, code: int) -> 
     command = f"{sys.executable} -c 'from hyperpod_cdk.cli import main; main()' {words} {closed}"
     done = subprocess.run(["/bin/bash", "-c", command], cwd=workspace, capture_output=True, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+
+
+@pytest.mark.parametrize("verb", ["validate", "preflight", "--version"])
+def test_a_folder_that_is_gone(tmp_path: Path, verb: str) -> None:
+    (tmp_path / "gone").mkdir()
+    code = "import os; os.rmdir(os.getcwd()); from hyperpod_cdk.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, verb], cwd=tmp_path / "gone", capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "the current folder cannot be used: No such file or directory; change to another\n"
