@@ -404,13 +404,17 @@ class _Sentences:
             for key, opening in some.items():
                 if key not in others:
                     sentence = opening.gained if change == "added" else opening.lost
-                    is_grave = change == "added" and self._is_grave_opening(opening)
+                    is_grave = self._is_grave_opening(opening) if change == "added" else self._is_guard(opening)
                     found = _reach(change, sentence, opening.place, is_world=opening.is_world, is_grave=is_grave)
                     yield found.model_copy(update={"properties": opening.properties})
 
     def _is_grave_opening(self, opening: Opening) -> bool:
         """Whether a way in or out needs approval; what a new subnet or ACL brings along opens nothing that was shut."""
         return opening.is_grave and not (opening.of in self._new and opening.of not in self._old)
+
+    def _is_guard(self, opening: Opening) -> bool:
+        """Whether what goes kept traffic away from what stays, as a rule of a network ACL does that denies."""
+        return opening.guards and self._is_on_both(opening.of)
 
     def memberships(self, new: Network, changes: Sequence[ResourceChange]) -> Iterator[Reach]:
         """Tell which security groups' rules newly hold, or no longer, for what stays."""

@@ -78,6 +78,8 @@ class Opening(NamedTuple):
     of: str = ""
     """The token of what has to be there already for it to be grave, empty where it is in any case."""
     properties: tuple[str, ...] = ()
+    guards: bool = False
+    """Whether it keeps traffic away, so that its loss is what opens."""
 
 
 @dataclass
@@ -276,7 +278,8 @@ class _Reader:
         properties: tuple[str, ...] = (),
     ) -> None:
         lost = f"{who} {'is no longer' if verb == 'is' else f'no longer {verb}'} {words_}"
-        opening = Opening(f"{who} {verb} {words_}", lost, is_world, place_of(resource), is_grave, of, properties)
+        gained, place = f"{who} {verb} {words_}", place_of(resource)
+        opening = Opening(gained, lost, is_world, place, is_grave, of, properties, guards=verb == "denies")
         self.found.openings.setdefault(key, opening)
 
     def _security_groups(self) -> None:
@@ -405,7 +408,8 @@ class _Reader:
         is_world = block in ANYWHERE and action == "allow"
         verb = "allows" if action == "allow" else "denies"
         is_grave = action == "allow" and not is_out and is_wide(block)
-        self._open(resource, key, self._name(acl), what, is_world=is_world, is_grave=is_grave, of=acl, verb=verb)
+        who = self._name(acl) if TOKEN.search(acl) else f"network ACL {acl}"
+        self._open(resource, key, who, what, is_world=is_world, is_grave=is_grave, of=acl, verb=verb)
 
     def _peering(self, resource: Resource, properties: dict[str, Any]) -> None:
         vpc, peer = _id(properties.get("VpcId")), _id(properties.get("PeerVpcId"))
