@@ -425,8 +425,9 @@ def _weakened(above: str, name: str, before: Any, after: Any) -> str:
     if ends := _ENDS_BY.get((above, name)):
         return ends[1] if _text(after) == ends[0] != _text(before) else ""
     if name in _LEAST_TLS:
-        was, will = (_least_tls(_text(each)) for each in (before, after))
-        return f"connections of {will} are let in, until now from {was} on" if "" < will < was else ""
+        until_now, let_in = (_least_tls(_text(each)) for each in (before, after))
+        said = f"connections of {let_in} are let in, until now from {until_now} on"
+        return said if "" < let_in < until_now else ""
     ladder = _LADDERS[above, name]
     was, will = (ladder.index(_text(each)) if _text(each) in ladder else len(ladder) for each in (before, after))
     return f"{name} is no longer {plain(before)}" if was < will else ""

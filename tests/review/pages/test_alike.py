@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from hyperpod_cdk.review.model import Cause, Excepted, Reason, ReasonKind, Report
+from hyperpod_cdk.review.model import Attention, Cause, Excepted, Reason, ReasonKind, Report
 from hyperpod_cdk.review.pages.alike import FEW
 from hyperpod_cdk.review.pages.html import html
 from hyperpod_cdk.review.pages.markdown import GITHUB_LIMIT, markdown
@@ -102,6 +102,11 @@ def test_few_stand_alone_and_many_as_one(number: int) -> None:
             "x / g99 Groups[g99].Rules[0]",
         ),
         (
+            [reason(path=f"Groups[{each}]", sentence=f"Group {each} goes, then {each}.") for each in GROUPS],
+            ["interruption x / Cluster Groups[…] 100 items", "Group … goes, then …", "g0, g1, g2 and 97 more"],
+            "g99 Group g99 goes, then g99.",
+        ),
+        (
             [reason(path=f"Groups[{each}]", line=line) for line, each in enumerate(GROUPS, 1)],
             [
                 "interruption x / Cluster Groups[…] 100 items",
@@ -122,7 +127,7 @@ def test_few_stand_alone_and_many_as_one(number: int) -> None:
             "g99",
         ),
     ],
-    ids=["resources", "named first", "named within", "both", "other lines", "one line"],
+    ids=["resources", "named first", "named within", "named twice", "both", "other lines", "one line"],
 )
 def test_what_tells_them_apart_is_named(reasons: list[Reason], lines: list[str], last: str) -> None:
     (entry,) = page(asked(*reasons)).reasons
@@ -145,6 +150,30 @@ def test_what_tells_them_apart_is_named(reasons: list[Reason], lines: list[str],
 def test_what_says_something_else_stands_alone(other: Reason) -> None:
     alike = [reason(path=f"InstanceGroups[{each}].InstanceCount") for each in GROUPS]
     assert [each.number for each in page(asked(*alike[:50], other, *alike[50:])).reasons] == [100, 1]
+
+
+def test_what_each_was_and_is_stands_behind() -> None:
+    items = tuple(
+        Attention(
+            effect=None,
+            about="protection",
+            resource=f"x / Logs{number}",
+            property="RetentionInDays",
+            before=str(30 + number),
+            after="7",
+            message=f"Logs are kept for 7, until now {30 + number}.",
+        )
+        for number in range(100)
+    )
+    report = quiet_report()
+    verdict = report.verdict.model_copy(update={"attention": items})
+    (entry,) = page(report.model_copy(update={"verdict": verdict})).attention
+    assert said(entry) == [
+        "protection RetentionInDays 100 resources",
+        "Logs are kept for 7, until now …",
+        "x / Logs0 30 -> 7, x / Logs1 31 -> 7, x / Logs2 32 -> 7 and 97 more",
+    ]
+    assert behind(entry)[99] == "x / Logs99 129 -> 7 Logs are kept for 7, until now 129."
 
 
 def test_exceptions_fold_too_where_one_answers_many() -> None:

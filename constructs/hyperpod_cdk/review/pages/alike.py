@@ -60,7 +60,18 @@ def sentence(together: Sequence[Said]) -> str:
     if len({each.sentence for each in together}) == 1:
         return together[0].sentence
     text = _sentence(together[0])
+    words = [each.sentence.split(" ") for each in together]
+    if len({len(each) for each in words}) == 1:
+        told = [some[0] if len(set(some)) == 1 else _ANY + _end(some) for some in zip(*words, strict=True)]
+        # a name of several words, of which only one tells them apart
+        return f"Each{text.removeprefix(_ANY)}" if text.startswith(_ANY) and _ANY not in text[1:] else " ".join(told)
     return f"Each{text.removeprefix(_ANY)}" if text.startswith(_ANY) else text
+
+
+def _end(words: Sequence[str]) -> str:
+    """Give the mark within a sentence with which all of these words end, empty where they have none in common."""
+    ends = {each[-1:] for each in words}
+    return ends.pop() if len(ends) == 1 and ends <= set(",;:") else ""
 
 
 def how_many(together: Sequence[Said]) -> str:
@@ -129,11 +140,14 @@ def _names(together: Sequence[Said]) -> list[str]:
 
 
 def _sentence(said: Said) -> str:
-    """Give the sentence with ``_ANY`` in place of what the thing is called."""
+    """Give the sentence with ``_ANY`` in place of what the thing is called, and of what it was and is."""
     names = {said.resource, said.resource.rpartition(" / ")[2], *_ITEM.findall(said.property or "")}
-    told = sorted((name for name in names if name and not name.isdecimal()), key=lambda name: (-len(name), name))
+    values = {said.moved.before, said.moved.after} if said.moved else set()
+    # a number is the name of nothing, but what a property was, and is, stands beside the sentence
+    named = {name for name in names if not name.isdecimal()} | {value for value in values if value is not None}
+    told = sorted(filter(None, named), key=lambda name: (-len(name), name))
     if not told:
         return said.sentence
     # the name as a whole: not as a part of a longer one
-    named = "|".join(re.escape(name) for name in told)
-    return re.sub(rf"(?<![\w-])(?:{named})(?![\w-])", _ANY, said.sentence, flags=re.IGNORECASE)
+    pattern_ = "|".join(re.escape(name) for name in told)
+    return re.sub(rf"(?<![\w-])(?:{pattern_})(?![\w-])", _ANY, said.sentence, flags=re.IGNORECASE)
