@@ -359,6 +359,23 @@ def test_submodules_and_large_files(project: Path, tmp_path: Path) -> None:
     assert base.notes[0] == "main: the submodule infra/sub is not here at its commit and was left empty."
 
 
+def test_an_app_whose_python_is_elsewhere_is_told_why(project: Path, tmp_path: Path) -> None:
+    """As where the command is installed by pipx, and the project's virtual environment is made from another Python."""
+    elsewhere = tmp_path / "elsewhere" / "bin" / "python"
+    write(elsewhere, "#!/bin/sh\n")
+    elsewhere.chmod(0o755)
+    (project / ".venv" / "bin").mkdir(parents=True)
+    (project / ".venv" / "bin" / "python").symlink_to(elsewhere)
+    write(project / "cdk.json", json.dumps({"app": ".venv/bin/python app.py"}))
+    commit(project, "its own Python")
+    # both sides run at once
+    assert refusal(project, "main").partition(": ")[2] == (
+        "the app ended with exit code 127; nothing was compared; an isolated app reaches its project, the system's"
+        f" programs and the Python of this command, {sys.prefix}: install hyperpod-cdk where the app's Python is, or add"
+        " --trusted"
+    )
+
+
 def test_an_app_that_fails_is_heard(project: Path) -> None:
     write(project / "environments" / "dev.yaml", "refused: 1\n")
     with pytest.raises(SynthesisError) as caught:

@@ -57,6 +57,14 @@ CHART = Path("charts/hyperpod-dependencies")
 CHART_LOCK = Path("charts/charts.lock.yaml")
 """Where 'charts pull' puts the chart, which no revision holds, and the lock that says which one it is."""
 
+_NO_PROGRAM = 127
+"""Exit code of a shell, and of the isolation, for a program that is not there."""
+
+_UNREACHED = (
+    f"an isolated app reaches its project, the system's programs and the Python of this command, {sys.prefix}: install"
+    " hyperpod-cdk where the app's Python is, or add --trusted"
+)
+
 _TOOLS = (".venv", "venv", "node_modules")
 """What an app is run with and no revision holds: those of the project serve every side."""
 
@@ -339,7 +347,8 @@ class _Tree:
             raise SynthesisError(f"{self.label}: the app was stopped: {ran.stopped}; nothing was compared", ran.output)
         if ran.code or not (target / "manifest.json").is_file():
             end = f"with exit code {ran.code}" if ran.code else "without writing a cloud assembly"
-            raise SynthesisError(f"{self.label}: the app ended {end}; nothing was compared", ran.output)
+            way = f"; {_UNREACHED}" if ran.code == _NO_PROGRAM and not self.limits.is_trusted else ""
+            raise SynthesisError(f"{self.label}: the app ended {end}; nothing was compared{way}", ran.output)
         if not ran.exposed:
             return ()
         could = "it could read what your user can read, and use the network."
