@@ -371,8 +371,8 @@ def test_an_app_whose_python_is_elsewhere_is_told_why(project: Path, tmp_path: P
     # both sides run at once
     assert refusal(project, "main").partition(": ")[2] == (
         "the app ended with exit code 127; nothing was compared; an isolated app reaches its project, the system's"
-        f" programs and the Python of this command, {sys.prefix}: install hyperpod-cdk where the app's Python is, or add"
-        " --trusted"
+        f" programs and the Python of this command, {sys.prefix}: install hyperpod-cdk where the app's Python is, or"
+        " add --trusted"
     )
 
 
