@@ -708,10 +708,15 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
                     "Owner": "111122223333",
                     "KmsMasterKeyId": "alias/aws/sns",
                     "SubscriptionsConfirmed": "1",
+                    "Policy": '{"Version": "2008-10-17", "Statement": []}',
                 }
             }
         },
-        TopicAnswer(arn="arn:aws:sns:us-east-1:111122223333:on-call", kms_key="alias/aws/sns"),
+        TopicAnswer(
+            arn="arn:aws:sns:us-east-1:111122223333:on-call",
+            kms_key="alias/aws/sns",
+            policy={"Version": "2008-10-17", "Statement": []},
+        ),
     ),
     "slack_workspaces": (
         (),

@@ -33,6 +33,24 @@ TO_TOPIC: dict[str, Any] = {"notify": {"sns_topic_arn": TOPIC}}
 TO_BUS: dict[str, Any] = {"notify": {"event_bus_arn": BUS}}
 
 
+def publish(effect: str = "Allow", *, to: Any, **more: Any) -> dict[str, Any]:
+    """A statement about publishing to the topic."""
+    return {"Effect": effect, "Principal": to, "Action": "SNS:Publish", "Resource": TOPIC, **more}
+
+
+def policy(*statements: dict[str, Any]) -> dict[str, Any]:
+    """The policy of a topic."""
+    return {"Version": "2008-10-17", "Statement": list(statements)}
+
+
+ALARMS, BUDGETS = {"Service": "cloudwatch.amazonaws.com"}, {"Service": ["budgets.amazonaws.com"]}
+OF_OWNER = {"StringEquals": {"AWS:SourceOwner": "111122223333"}}
+OWN = policy(publish(to={"AWS": "*"}, Condition=OF_OWNER))
+"""What SNS gives a topic that is made without one."""
+OPEN = policy(publish(to=ALARMS), publish(to=BUDGETS))
+NOT_TLS = publish("Deny", to="*", Condition={"Bool": {"aws:SecureTransport": "false"}})
+
+
 @pytest.fixture
 def run(case_of: Callable[..., Case], run_check: Callable[..., Result], fake_aws: FakeAws) -> RunCheck:
     """Runs a check against the environment with changes."""
@@ -67,7 +85,7 @@ def key(arn: str = KEY) -> KmsKeyAnswer:
 
 @pytest.mark.check("notification_topic_takes_alarms", "passes")
 def test_a_topic_without_a_key(run: RunCheck, fake_aws: FakeAws) -> None:
-    fake_aws.answers.topic = {TOPIC: TopicAnswer(arn=TOPIC, kms_key="")}
+    fake_aws.answers.topic = {TOPIC: TopicAnswer(arn=TOPIC, kms_key="", policy=OWN)}
     assert run(TOPIC_CHECK, TO_TOPIC).status is Status.PASSED
     assert fake_aws.asked == [("topic", TOPIC)]
 
@@ -75,10 +93,119 @@ def test_a_topic_without_a_key(run: RunCheck, fake_aws: FakeAws) -> None:
 @pytest.mark.check("notification_topic_takes_alarms", "passes")
 @pytest.mark.parametrize("budget", [{}, {"monthly_budget_usd": 9}])
 def test_a_topic_whose_key_lets_publishers_in(budget: dict[str, Any], run: RunCheck, fake_aws: FakeAws) -> None:
-    fake_aws.answers.topic = {TOPIC: TopicAnswer(arn=TOPIC, kms_key="alias/on-call")}
+    fake_aws.answers.topic = {TOPIC: TopicAnswer(arn=TOPIC, kms_key="alias/on-call", policy=OPEN)}
     fake_aws.answers.kms_key = {"alias/on-call": key()}
     fake_aws.answers.kms_key_policy = {KEY: lets_in("cloudwatch", *(["budgets"] if budget else []))}
     assert run(TOPIC_CHECK, {"notify": {"sns_topic_arn": TOPIC, **budget}}).status is Status.PASSED
+
+
+def from_(account: str, **more: Any) -> dict[str, Any]:
+    return {"Condition": {"StringEquals": {"aws:SourceAccount": account}, **more}}
+
+
+LIKE = "arn:aws:cloudwatch:us-east-1:111122223333:alarm:"
+
+
+@pytest.mark.check("notification_topic_takes_alarms", "passes")
+@pytest.mark.parametrize(
+    "statements",
+    [
+        (publish(to=ALARMS),),
+        (publish(to=ALARMS, **from_("111122223333")), NOT_TLS),
+        (publish(to=ALARMS, Condition={"ArnLike": {"aws:SourceArn": f"{LIKE}*"}}),),
+        (publish(to="*", Action="sns:*", Resource="*"),),
+        (publish(to={"AWS": "*"}, Condition=OF_OWNER), publish("Deny", to={"AWS": "444455556666"})),
+        (publish(to={"AWS": "444455556666"}), publish(to={"Service": ["s3.amazonaws.com", *ALARMS.values()]})),
+    ],
+)
+def test_a_topic_whose_policy_lets_alarms_in(
+    statements: tuple[dict[str, Any], ...], run: RunCheck, fake_aws: FakeAws
+) -> None:
+    fake_aws.answers.topic = {TOPIC: TopicAnswer(arn=TOPIC, kms_key="", policy=policy(*statements))}
+    result = run(TOPIC_CHECK, TO_TOPIC)
+    assert (result.status, result.findings) == (Status.PASSED, ())
+
+
+def may_not(called: str, add: str) -> str:
+    return (
+        f"needs a topic whose policy lets {called} publish, got {TOPIC}, whose policy does not; add a statement that"
+        f" allows sns:Publish to {add}"
+    )
+
+
+NO_ALARMS = may_not("cloudwatch.amazonaws.com", "cloudwatch.amazonaws.com, with aws:SourceAccount 111122223333")
+NO_BUDGETS = may_not("budgets.amazonaws.com", "budgets.amazonaws.com, with aws:SourceAccount 111122223333")
+
+
+def not_known(called: str) -> str:
+    return (
+        f"whether the policy of {TOPIC} lets {called} publish is not known here, by its conditions or since no"
+        " statement names it; send a message to see that somebody is notified"
+    )
+
+
+@pytest.mark.check("notification_topic_takes_alarms", "fails")
+@pytest.mark.parametrize(
+    ("statements", "budget", "said"),
+    [
+        ((), False, [NO_ALARMS]),
+        ((publish(to={"Service": "s3.amazonaws.com"}),), False, [NO_ALARMS]),
+        ((publish(to=ALARMS, Action="sns:Subscribe"),), False, [NO_ALARMS]),
+        ((publish(to=ALARMS, Resource=f"{TOPIC}-2"),), False, [NO_ALARMS]),
+        ((publish(to=ALARMS, **from_("444455556666")),), False, [NO_ALARMS]),
+        ((publish(to={"AWS": "*"}, Condition={"StringEquals": {"AWS:SourceOwner": "4"}}),), False, [NO_ALARMS]),
+        ((publish(to=ALARMS), publish("Deny", to="*")), False, [NO_ALARMS]),
+        ((publish(to=ALARMS),), True, [NO_BUDGETS]),
+        # only the account, one alarm, an organization: whether these are ours no document tells
+        ((publish(to={"AWS": "arn:aws:iam::111122223333:root"}),), False, [not_known("cloudwatch.amazonaws.com")]),
+        (
+            (publish(to=ALARMS, Condition={"ArnLike": {"aws:SourceArn": f"{LIKE}cpu"}}),),
+            False,
+            [not_known("cloudwatch.amazonaws.com")],
+        ),
+        (
+            (publish(to="*", Condition={"StringEquals": {"aws:PrincipalOrgID": "o-1"}}),),
+            False,
+            [not_known("cloudwatch.amazonaws.com")],
+        ),
+        (
+            (publish(to=ALARMS), publish("Deny", to="*", Condition={"StringNotEquals": {"aws:SourceVpc": "vpc-1"}})),
+            False,
+            [not_known("cloudwatch.amazonaws.com")],
+        ),
+        ((*OWN["Statement"],), True, [not_known("budgets.amazonaws.com")]),
+    ],
+)
+def test_a_topic_whose_policy_lets_nobody_publish(
+    *, statements: tuple[dict[str, Any], ...], budget: bool, said: list[str], run: RunCheck, fake_aws: FakeAws
+) -> None:
+    fake_aws.answers.topic = {TOPIC: TopicAnswer(arn=TOPIC, kms_key="", policy=policy(*statements))}
+    found = run(TOPIC_CHECK, {"notify": {"sns_topic_arn": TOPIC, **({"monthly_budget_usd": 9} if budget else {})}})
+    assert [each.message for each in found.findings] == said
+    assert {each.path for each in found.findings} == {"notify.sns_topic_arn"}
+    is_sure = said[0].startswith("needs")
+    assert found.status is (Status.FAILED if is_sure else Status.WARNED)
+
+
+THEIRS = TOPIC.replace("111122223333", "444455556666")
+
+
+@pytest.mark.parametrize(
+    ("to", "said"),
+    [
+        ({"AWS": "111122223333"}, None),
+        ({"AWS": "arn:aws:iam::111122223333:root"}, None),
+        ({"AWS": "arn:aws:iam::111122223333:role/one"}, not_known("account 111122223333")),
+        ({"AWS": "999988887777"}, may_not("account 111122223333", "arn:aws:iam::111122223333:root")),
+    ],
+)
+def test_a_topic_of_another_account_lets_the_roles_of_this_one_in(
+    to: Any, said: str | None, run: RunCheck, fake_aws: FakeAws
+) -> None:
+    statements = [{**each, "Resource": THEIRS} for each in (publish(to=ALARMS), publish(to=to))]
+    fake_aws.answers.topic = {THEIRS: TopicAnswer(arn=THEIRS, kms_key="", policy=policy(*statements))}
+    found = run(TOPIC_CHECK, {"notify": {"sns_topic_arn": THEIRS}})
+    assert [each.message for each in found.findings] == ([] if said is None else [said.replace(TOPIC, THEIRS)])
 
 
 @pytest.mark.check("notification_topic_takes_alarms", "fails")
@@ -96,7 +223,7 @@ def test_a_topic_whose_key_lets_publishers_in(budget: dict[str, Any], run: RunCh
 def test_a_topic_that_takes_no_alarms(  # noqa: PLR0917 - a column of the table each, and two fixtures
     topic: str | None, policy: dict[str, Any], budget: dict[str, Any], message: str, run: RunCheck, fake_aws: FakeAws
 ) -> None:
-    fake_aws.answers.topic = {TOPIC: None if topic is None else TopicAnswer(arn=TOPIC, kms_key=topic)}
+    fake_aws.answers.topic = {TOPIC: None if topic is None else TopicAnswer(arn=TOPIC, kms_key=topic, policy=OPEN)}
     fake_aws.answers.kms_key = {KEY: key(), "1a2b3c4d": None}
     fake_aws.answers.kms_key_policy = {KEY: policy}
     (found,) = run(TOPIC_CHECK, {"notify": {"sns_topic_arn": TOPIC, **budget}}).findings
@@ -107,7 +234,9 @@ def test_a_topic_that_takes_no_alarms(  # noqa: PLR0917 - a column of the table 
 def test_what_nobody_says_of_a_topic_is_skipped(run: RunCheck, fake_aws: FakeAws) -> None:
     fake_aws.answers.topic = {TOPIC: NotAnswered("no permission")}
     assert run(TOPIC_CHECK, TO_TOPIC).status is Status.SKIPPED
-    fake_aws.answers.topic = {TOPIC: TopicAnswer(arn=TOPIC, kms_key=KEY)}
+    fake_aws.answers.topic = {TOPIC: TopicAnswer(arn=TOPIC, kms_key="")}
+    assert [each.reason for each in run(TOPIC_CHECK, TO_TOPIC).skipped] == [f"AWS does not tell the policy of {TOPIC}"]
+    fake_aws.answers.topic = {TOPIC: TopicAnswer(arn=TOPIC, kms_key=KEY, policy=OPEN)}
     fake_aws.answers.kms_key = {KEY: NotAnswered("no permission")}
     assert run(TOPIC_CHECK, TO_TOPIC).status is Status.SKIPPED
     fake_aws.answers.kms_key = {KEY: key()}

@@ -328,6 +328,10 @@ def test_settings_of_the_function_fit_its_variables() -> None:
             "event_bus_arn: must be another bus than the account's default one",
         ),
         ({"monthly_budget_usd": 0}, "monthly_budget_usd: must be at least 1, got 0"),
+        (
+            {"topic_arn": "arn:aws:sns:us-east-1:444455556666:pager", "monthly_budget_usd": 9},
+            "monthly_budget_usd: needs a topic of account 111122223333, since a budget does not publish to another",
+        ),
         ({"topic_arn": "pager"}, "topic_arn: must be the ARN of an SNS topic"),
     ],
 )

@@ -87,6 +87,18 @@ def topic_problem(arn: str, *, partition: str, region: str) -> str | None:
     return _reach_problem("a topic", arn, partition=partition, region=region)
 
 
+def budget_topic_problem(arn: str, *, account: str) -> str | None:
+    """Say that the budget of an account cannot publish to a topic, or give None."""
+    owner = arn.split(":")[4]
+    if owner == account:
+        return None
+    # AWS Cost Management user guide, "Creating an Amazon SNS topic for budget notifications", read 2026-11-27
+    return (
+        f"needs a topic of account {account}, since a budget does not publish to another account's, got one of {owner};"
+        " remove monthly_budget_usd, or name a topic of the same account"
+    )
+
+
 def event_bus_problem(arn: str, *, partition: str, region: str, account: str) -> str | None:
     """Say that messages of ``region`` cannot be sent to an event bus, or that it has them already, or give None."""
     problem = _reach_problem("an event bus", arn, partition=partition, region=region)

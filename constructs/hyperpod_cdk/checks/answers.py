@@ -471,10 +471,14 @@ class BackupAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class TopicAnswer:
-    """An SNS topic; ``kms_key`` is the ID, alias or ARN of its key, empty where its messages are not encrypted."""
+    """An SNS topic; ``kms_key`` is the ID, alias or ARN of its key, empty where its messages are not encrypted.
+
+    ``policy`` says who may publish, None where AWS does not tell it.
+    """
 
     arn: str
     kms_key: str
+    policy: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

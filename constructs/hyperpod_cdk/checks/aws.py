@@ -782,7 +782,12 @@ class LiveAws:
             if answer is None:
                 return None
             attributes = answer["Attributes"]
-            return TopicAnswer(arn=str(attributes["TopicArn"]), kms_key=str(attributes.get("KmsMasterKeyId", "")))
+            policy = json.loads(attributes.get("Policy") or "null")
+            if not isinstance(policy, dict | None):
+                raise TypeError("the policy of the topic is no mapping")
+            return TopicAnswer(
+                arn=str(attributes["TopicArn"]), kms_key=str(attributes.get("KmsMasterKeyId", "")), policy=policy
+            )
 
     def event_bus_exists(self, name: str) -> bool:
         answer = self._found("events", "describe_event_bus", {"Name": name}, _is_missing_from_eks)

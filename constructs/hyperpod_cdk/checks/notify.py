@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from hyperpod_cdk.catalog.arns import arn_parts
+from hyperpod_cdk.catalog.iam_matching import Statement, listed, matches, names_action
 from hyperpod_cdk.catalog.notifications import MANAGED_TOPIC_KEY, chat_configuration
-from hyperpod_cdk.checks.answers import Aws
+from hyperpod_cdk.checks.answers import Aws, TopicAnswer
 from hyperpod_cdk.checks.encryption import allowing, publishers_problem
 from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.notify import Slack
 
 AREA = "notify"
+
+_CLOUDWATCH = "cloudwatch.amazonaws.com"
+_BUDGETS = "budgets.amazonaws.com"
 
 _TOPIC = "notify.sns_topic_arn"
 _BUS = "notify.event_bus_arn"
@@ -38,13 +43,16 @@ def named_channel(environment: Environment) -> Slack | None:
 @check(
     area=AREA,
     asks=("topic", "kms_key", "kms_key_policy"),
-    inputs="notify.sns_topic_arn, the key that encrypts the topic, and the policy of that key.",
-    passes="The topic exists, and is not encrypted, or with a key whose policy lets CloudWatch use it, and Budgets"
-    " where there is a budget.",
-    fails="There is no such topic: nothing can be subscribed to it, and the last stack fails. Or CloudWatch cannot use"
-    " its key, as it never can use alias/aws/sns: alarms change their state and nobody is notified.",
-    skips="AWS gives no answer about the topic or its key, or the key is another account's, whose policy only its owner"
-    " may read. The policy of the topic itself is not judged.",
+    inputs="notify.sns_topic_arn and monthly_budget_usd, the policy of the topic, the key that encrypts it, and the"
+    " policy of that key.",
+    passes="The topic exists, its policy lets CloudWatch publish (SNS's own policy does so within one account), and"
+    " Budgets where there is a budget, and it is not encrypted, or with a key whose policy lets them use it.",
+    fails="There is no such topic: nothing can be subscribed to it, and the last stack fails. Or its policy lets"
+    " CloudWatch, Budgets, or the roles of another account, not publish, or CloudWatch cannot use its key, as it never"
+    " can use alias/aws/sns: alarms change their state and nobody is notified. A warning where the policy lets them"
+    " publish on conditions that are not known here, or whether it does is not documented.",
+    skips="AWS gives no answer about the topic, its policy or its key, or the key is another account's, whose policy"
+    " only its owner may read.",
     by_hand="aws sns get-topic-attributes --topic-arn arn:aws:sns:us-east-1:111122223333:ml-on-call",
 )
 def notification_topic_takes_alarms(case: Case, aws: Aws) -> Iterator[Found]:
@@ -55,7 +63,11 @@ def notification_topic_takes_alarms(case: Case, aws: Aws) -> Iterator[Found]:
     topic = aws.topic(arn)
     if topic is None:
         yield error(_TOPIC, f"needs a topic that exists, got {arn}; make it, or correct the ARN")
-    elif topic.kms_key.endswith(MANAGED_TOPIC_KEY):
+        return
+    # AWS re:Post, "Why didn't I receive an SNS notification for my CloudWatch alarm trigger?"; AWS Cost Management user
+    # guide, "Creating an Amazon SNS topic for budget notifications", both read 2026-11-27
+    yield from _policy(environment, topic)
+    if topic.kms_key.endswith(MANAGED_TOPIC_KEY):
         yield error(
             _TOPIC,
             f"needs a topic that CloudWatch can publish to, got {arn}, which is encrypted with {MANAGED_TOPIC_KEY}, a"
@@ -64,6 +76,115 @@ def notification_topic_takes_alarms(case: Case, aws: Aws) -> Iterator[Found]:
         )
     elif topic.kms_key:
         yield from _key(environment, aws, topic.kms_key)
+
+
+@dataclass(frozen=True)
+class _Publisher:
+    """Who publishes to the topic: ``service`` by its principal, or a role of the account; ``source`` for what."""
+
+    service: str
+    account: str
+    source: str = ""
+
+    @property
+    def called(self) -> str:
+        return self.service or f"account {self.account}"
+
+
+def _publishers(environment: Environment, owner: str) -> Iterator[_Publisher]:
+    account, partition = environment.account, environment.partition
+    alarm = f"alarm:{environment.hyperpod_cluster_name}-hyperpod-nodes-missing-of-a-group"
+    yield _Publisher(_CLOUDWATCH, account, f"arn:{partition}:cloudwatch:{environment.region}:{account}:{alarm}")
+    if environment.notify is not None and environment.notify.monthly_budget_usd is not None:
+        yield _Publisher(_BUDGETS, account, f"arn:{partition}:budgets::{account}:budget/of-the-stack")
+    if owner != account:
+        # within one account the policies of the roles are enough (IAM user guide, "Policy evaluation logic")
+        yield _Publisher("", account)
+
+
+def _policy(environment: Environment, topic: TopicAnswer) -> Iterator[Found]:
+    if topic.policy is None:
+        yield Skipped(reason=f"AWS does not tell the policy of {topic.arn}", path=_TOPIC)
+        return
+    owner = topic.arn.split(":")[4]
+    for each in _publishers(environment, owner):
+        lets = _lets(topic, owner, each)
+        if lets is False:
+            principal = each.service or f"arn:{environment.partition}:iam::{each.account}:root"
+            yield error(
+                _TOPIC,
+                f"needs a topic whose policy lets {each.called} publish, got {topic.arn}, whose policy does not; add a"
+                f" statement that allows sns:Publish to {principal}"
+                f"{f', with aws:SourceAccount {each.account}' if each.service else ''}",
+            )
+        elif lets is None:
+            yield warning(
+                _TOPIC,
+                f"whether the policy of {topic.arn} lets {each.called} publish is not known here, by its conditions or"
+                " since no statement names it; send a message to see that somebody is notified",
+            )
+
+
+def _lets(topic: TopicAnswer, owner: str, publisher: _Publisher) -> bool | None:
+    """Say whether the policy of a topic lets one publish, None where the policy alone does not tell it."""
+    statements = listed((topic.policy or {}).get("Statement"))
+    judged = [(each.get("Effect"), _fits(each, topic.arn, owner, publisher)) for each in statements]
+    allowed = [fits for effect, fits in judged if effect == "Allow" and fits is not False]
+    denied = [fits for effect, fits in judged if effect == "Deny" and fits is not False]
+    if True in denied or not allowed:
+        return False
+    return True if True in allowed and not denied else None
+
+
+def _fits(statement: Statement, arn: str, owner: str, publisher: _Publisher) -> bool | None:
+    """Say whether a statement speaks of one who publishes to the topic, None where nobody can tell."""
+    resources = [str(each) for each in listed(statement.get("Resource", arn))]
+    if not names_action(statement, "sns:Publish") or not any(matches(each, arn) for each in resources):
+        return False
+    parts = [
+        _names(statement, owner, publisher),
+        *(
+            _holds(operator, key, [str(each) for each in listed(values)], publisher)
+            for operator, wanted in (statement.get("Condition") or {}).items()
+            for key, values in wanted.items()
+        ),
+    ]
+    return False if False in parts else None if None in parts else True
+
+
+def _names(statement: Statement, owner: str, publisher: _Publisher) -> bool | None:
+    principal = statement.get("Principal")
+    if principal is None:
+        return None
+    named = principal if isinstance(principal, Mapping) else {"AWS": principal}
+    accounts = [str(each) for each in listed(named.get("AWS"))]
+    if "*" in accounts:
+        return True
+    if publisher.service:
+        services = [str(each).removesuffix(".cn") for each in listed(named.get("Service"))]
+        # for whom CloudWatch publishes where only the account is named, no document says
+        return publisher.service in services or (None if any(owner in each for each in accounts) else False)
+    of_account = [each for each in accounts if publisher.account in each]
+    whole = any(each == publisher.account or each.endswith(":root") for each in of_account)
+    return whole or (None if of_account else False)
+
+
+def _holds(operator: str, key: str, values: Sequence[str], publisher: _Publisher) -> bool | None:
+    """Say whether a condition holds for what one publishes: of the keys that AWS's own examples have, else None."""
+    wanted = key.lower()
+    if "Not" in operator or ":" in operator:
+        return None
+    if wanted == "aws:securetransport":
+        return "true" in [each.lower() for each in values]
+    if wanted == "aws:sourceaccount":
+        return bool(publisher.service) and any(matches(each, publisher.account) for each in values)
+    if wanted == "aws:sourceowner":
+        # the policy that SNS gives a topic; Budgets asks for a statement of its own
+        is_owner = any(matches(each, publisher.account) for each in values)
+        return is_owner and (publisher.service == _CLOUDWATCH or None)
+    if wanted == "aws:sourcearn":
+        return any(matches(each, publisher.source) for each in values) or None
+    return None
 
 
 def _key(environment: Environment, aws: Aws, named: str) -> Iterator[Found]:

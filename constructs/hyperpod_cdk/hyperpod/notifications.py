@@ -180,6 +180,8 @@ class Notifications(Construct):
                 raise ValueError(again)
         stack = cdk.Stack.of(self)
         _check_places(topic_arn, topic_key, event_bus_arn, region=stack.region, account=stack.account)
+        if monthly_budget_usd is not None and topic_arn is not None:
+            _check_budget(topic_arn, account=stack.account)
         self._has_budget = monthly_budget_usd is not None
         self._key = topic_key
         self._bus_arn, self._has_chat = event_bus_arn, slack is not None
@@ -617,3 +619,11 @@ def _check_places(
         )
         if problem:
             raise ValueError(f"{key}: {problem}")
+
+
+def _check_budget(topic_arn: str, *, account: str) -> None:
+    if is_token(topic_arn) or is_token(account):
+        return
+    problem = facts.budget_topic_problem(topic_arn, account=account)
+    if problem:
+        raise ValueError(f"monthly_budget_usd: {problem}")

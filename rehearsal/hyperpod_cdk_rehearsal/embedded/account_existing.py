@@ -125,10 +125,14 @@ class ExistingS3Bucket(Section):
 
 
 class ExistingTopic(Section):
-    """An SNS topic. ``kms_key``: ID, alias or ARN of the key of its messages; empty: they are not encrypted."""
+    """An SNS topic. ``kms_key``: ID, alias or ARN of the key of its messages; empty: they are not encrypted.
+
+    ``publishers`` are the services that its policy lets publish; none: the policy is SNS's own, for its account alone.
+    """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,256}$")]
     kms_key: str = ""
+    publishers: tuple[str, ...] = ()
 
 
 BusName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,256}$")]
@@ -138,7 +142,8 @@ def topics_of(environment: Environment) -> Iterator[dict[str, Any]]:
     """Give the topic that notifications go to, where the account has it already."""
     arn = environment.notify.sns_topic_arn if environment.notify else None
     if arn and _is_here(arn, environment):
-        yield ExistingTopic(name=arn_parts(arn).name).model_dump(mode="json")
+        publishers = ("cloudwatch.amazonaws.com", "budgets.amazonaws.com")
+        yield ExistingTopic(name=arn_parts(arn).name, publishers=publishers).model_dump(mode="json")
 
 
 def slack_workspaces_of(environment: Environment) -> list[str]:

@@ -67,6 +67,16 @@ def topic_is_in_reach(environment: Environment, path: DataPath, notify: Notify) 
 
 
 @BOOK.each(sections)
+def budget_publishes_in_its_account(environment: Environment, path: DataPath, notify: Notify) -> Iterator[Problem]:
+    """Refuse a budget that is to be told of in another account's topic."""
+    if notify.monthly_budget_usd is None or notify.sns_topic_arn is None:
+        return
+    problem = facts.budget_topic_problem(notify.sns_topic_arn, account=environment.account)
+    if problem:
+        yield Problem((*path, "monthly_budget_usd"), problem)
+
+
+@BOOK.each(sections)
 def event_bus_is_in_reach(environment: Environment, path: DataPath, notify: Notify) -> Iterator[Problem]:
     """Refuse a bus of another region, or the account's default one; warn of another account's."""
     arn = notify.event_bus_arn

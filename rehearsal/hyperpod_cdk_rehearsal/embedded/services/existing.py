@@ -60,6 +60,11 @@ def topics(context: Context) -> None:
     """SNS topics, and the event buses beside them, that somebody else looks after."""
     for topic in account_of(context).existing.topics:
         attributes = {"KmsMasterKeyId": topic.kms_key} if topic.kms_key else {}
+        if topic.publishers:
+            arn = f"arn:{context.partition}:sns:{context.region}:{context.account}:{topic.name}"
+            principal = {"Service": list(topic.publishers)}
+            statement = {"Effect": "Allow", "Principal": principal, "Action": "sns:Publish", "Resource": arn}
+            attributes["Policy"] = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
         context.client("sns").create_topic(Name=topic.name, Attributes=attributes)
     for bus in account_of(context).existing.event_buses:
         context.client("events").create_event_bus(Name=bus)
