@@ -413,17 +413,6 @@ def test_no_teams_is_a_policy_alone() -> None:
             "task governance: must name each team once, got research twice; join the two",
         ),
         (
-            lambda: template(teams=[team("policy")]),
-            "team policy: its quota would share the name prod-policy with the cluster policy; rename the team",
-        ),
-        (
-            lambda: template(policy_name="prod-research"),
-            (
-                "team research: its quota would share the name prod-research with the cluster policy;"
-                " set another quota_name or policy_name"
-            ),
-        ),
-        (
             lambda: template(name_prefix="a" * 55),
             (
                 "task governance: names made of name_prefix and the team must be 1 to 63 letters, digits and hyphens, "

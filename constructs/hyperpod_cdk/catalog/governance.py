@@ -98,7 +98,7 @@ still holds. So a region that came later keeps the custom resource, which does t
 """
 
 POLICY_PART = "policy"
-"""What stands after the prefix in the name of a cluster policy; a team of this name would want that name, too."""
+"""What stands after the prefix in the name of a cluster policy; the quota of a team of this name has that name, too."""
 
 
 def made_name(prefix: str, part: str) -> str:

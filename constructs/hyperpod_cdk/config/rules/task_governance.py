@@ -38,25 +38,18 @@ def priority_classes_go_with_priority(environment: Environment) -> Iterator[Prob
 
 @BOOK.whole
 def team_names_are_unique(environment: Environment) -> Iterator[Problem]:
-    """Refuse two teams of one name, and the name under which the cluster policy is kept."""
+    """Refuse two teams of one name."""
     named = [team for _, team in teams(environment)]
     for index, first, name in duplicates([team.name for team in named]):
         yield Problem(
             (_SECTION, "teams", index, "name"),
             f'must be unique, got "{name}" as in teams[{first}]; rename one of the two',
         )
-    section = environment.task_governance
-    for index, team in enumerate(named):
-        if team.name == governance.POLICY_PART and section and not (section.policy_name or team.quota_name):
-            yield Problem(
-                (_SECTION, "teams", index, "name"),
-                f'must not be "{team.name}", which is the name of the cluster policy; rename the team',
-            )
 
 
 @BOOK.whole
 def quota_names_are_unique(environment: Environment) -> Iterator[Problem]:
-    """Refuse a name of a quota that another quota or the cluster policy has, stated or made."""
+    """Refuse a name of a quota that another quota has, stated or made; warn of the cluster policy's."""
     section = environment.task_governance
     if section is None:
         return
@@ -70,11 +63,12 @@ def quota_names_are_unique(environment: Environment) -> Iterator[Problem]:
                 f'must be unique, got "{taken.name}", which is the name of another team\'s quota; rename one of the'
                 " two",
             )
-        elif taken.is_policys and (team.quota_name or section.policy_name):
-            yield Problem(
-                (*path, "quota_name") if team.quota_name else (_SECTION, "policy_name"),
-                f'must be unique, got "{taken.name}", which is the name of the'
-                f" {'cluster policy' if team.quota_name else f'quota of team {team.name}'}; rename one of the two",
+        elif taken.is_policys:
+            # each kind has calls and IDs of its own (SageMaker API reference), and no page says whether names are apart
+            yield warning(
+                (*path, "quota_name") if team.quota_name else (*path, "name"),
+                f'gives the quota the name of the cluster policy, "{taken.name}", and whether SageMaker takes both is'
+                " not documented; if it refuses, set another quota_name or policy_name",
             )
 
 
