@@ -229,6 +229,18 @@ def test_a_setting(plant: Plant, path: str | None, deployed: str | None, actual:
     assert difference.next.later.startswith("" if path == "ImageReleaseVersion" else LATER)
 
 
+def test_what_is_inside_of_a_nested_stack_is_skipped_and_not_as_deployed() -> None:
+    account = Account()
+    nested = {"Type": "AWS::CloudFormation::Stack", "Properties": {"TemplateURL": "https://s3.amazonaws.com/a/b.json"}}
+    for templates in (account.deployed, account.head):
+        templates["dev-foundation"]["Resources"]["Nested"] = nested
+    found = account.drift()
+    assert (found.differences, found.passed) == ((), None)
+    assert [(each.what, each.reason) for each in found.skipped] == [
+        ("dev-foundation / Nested (nested stack)", "what is inside of a nested stack is not compared")
+    ]
+
+
 def test_settings_are_sent_with_any_change_of_the_cluster() -> None:
     account = Account()
     account.cluster["NodeRecovery"] = "None"

@@ -32,6 +32,47 @@ def _files(name: str, subnet: str = "subnet-1") -> dict[str, Any]:
     }
 
 
+def _nested(template: str) -> dict[str, Any]:
+    """A nested stack, as an extension may add one; its template is another file."""
+    properties = {"TemplateURL": f"https://s3.amazonaws.com/assets/{template}.json"}
+    return {"Nested": {"Type": "AWS::CloudFormation::Stack", "Properties": properties}}
+
+
+WITH_NESTED = assembly(NETWORK, stack("results", resources=_nested("a")))
+CHANGES = (
+    "dev-results / Nested: TemplateURL https://s3.amazonaws.com/assets/a.json -> https://s3.amazonaws.com/assets/b.json:"
+    " Perhaps, since it is not known: What changes inside of a nested stack is not in this template."
+)
+GOES = "dev-results / Nested: It is deleted: with it goes what it holds, whatever its template makes."
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "needs_a_person", "loses"),
+    [
+        (WITH_NESTED, WITH_NESTED, None, []),
+        (assembly(NETWORK), WITH_NESTED, False, []),
+        (
+            WITH_NESTED,
+            assembly(NETWORK, stack("results", resources=_nested("b"))),
+            True,
+            [CHANGES],
+        ),
+        (WITH_NESTED, assembly(NETWORK, stack("results")), True, [GOES]),
+        # it leaves the app, and the environment is destroyed
+        (WITH_NESTED, assembly(NETWORK), True, [GOES]),
+        (WITH_NESTED, assembly(), True, [GOES]),
+    ],
+)
+def test_what_a_nested_stack_holds_is_lost_only_by_a_person(
+    *, base: Assembly, head: Assembly, needs_a_person: bool | None, loses: list[str]
+) -> None:
+    found = planned(base, head)
+    assert found.refusals == ()
+    assert [each.needs_a_person for each in found.steps] == ([] if needs_a_person is None else [needs_a_person])
+    assert [line for each in found.steps for line in each.loses if "Nested" in line] == loses
+    assert "The template of the nested stack dev-results / Nested is another file, which was not read." in found.notes
+
+
 def _claim(reclaim: str = "Retain") -> dict[str, Any]:
     objects = [
         {

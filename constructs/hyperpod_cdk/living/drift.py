@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 NOT_IN_CHANGE: Final = "Nothing: CloudFormation compares templates, and this resource is not in the change."
 """facts: CloudFormation user guide, "Update behaviors of stack resources": only what differs between templates."""
 
+_NESTED: Final = "AWS::CloudFormation::Stack"
 _LONGEST_VALUE: Final = 60
 _STEPS: Final = re.compile(r"([^.\[]+)|(\[[^\]]*\])")
 
@@ -94,6 +95,11 @@ def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
     skipped += [
         Unread(what=stack, reason=f"it is {living.statuses[stack]}, and CloudFormation tells no template of it")
         for stack in sorted(living.untold)
+    ]
+    skipped += [
+        Unread(what=_called(each), reason="what is inside of a nested stack is not compared")
+        for each in resources
+        if each.type == _NESTED
     ]
     counted: Counter[str] = Counter()
     for resource, answer in zip(settled, answers, strict=True):
