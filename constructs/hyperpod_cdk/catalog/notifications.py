@@ -89,7 +89,7 @@ def topic_problem(arn: str, *, partition: str, region: str) -> str | None:
 
 def budget_topic_problem(arn: str, *, account: str) -> str | None:
     """Say that the budget of an account cannot publish to a topic, or give None."""
-    owner = arn.split(":")[4]
+    owner = arn_parts(arn).account
     if owner == account:
         return None
     # AWS Cost Management user guide, "Creating an Amazon SNS topic for budget notifications", read 2026-11-27

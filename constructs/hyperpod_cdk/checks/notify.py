@@ -106,7 +106,7 @@ def _policy(environment: Environment, topic: TopicAnswer) -> Iterator[Found]:
     if topic.policy is None:
         yield Skipped(reason=f"AWS does not tell the policy of {topic.arn}", path=_TOPIC)
         return
-    owner = topic.arn.split(":")[4]
+    owner = arn_parts(topic.arn).account
     for each in _publishers(environment, owner):
         lets = _lets(topic, owner, each)
         if lets is False:
