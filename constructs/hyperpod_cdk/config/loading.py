@@ -28,6 +28,8 @@ PLANS_SUFFIX = ".plans.json"
 QUOTAS_SUFFIX = ".quotas.json"
 """What stands in place of ``SUFFIX`` in the name of the file that 'hyperpod-cdk plans record' writes."""
 
+_RENAME = "rename one of the two"
+
 
 class EnvironmentFileError(DocumentError):
     """An environment file is refused; ``findings`` are all its errors, sorted by place, and its warnings.
@@ -67,6 +69,10 @@ class LoadedEnvironment:
         """
         steps = parse_path(path)
         return None if steps is None else self._source.line_of(steps)
+
+    def found(self, said: Said) -> Finding:
+        """Give what a check says about a place of the file, with its line."""
+        return said.found_in(self._source)
 
 
 def load_environment(
@@ -159,12 +165,13 @@ def shared_names(loaded: Sequence[LoadedEnvironment]) -> list[Finding]:
         environment = each.environment
         other = names.setdefault(environment.name, each)
         if other.file != each.file:
-            findings.append(_shared(each, other, "name", environment.name, "environments/"))
+            findings.append(each.found(_shared(("name",), environment.name, f"{FOLDER}/", f"{other.file}; {_RENAME}")))
         cluster = environment.hyperpod_cluster_name
         owner = clusters.setdefault((environment.account, environment.region, cluster), each)
         if owner.file not in {each.file, other.file}:
             place = f"the HyperPod clusters of {environment.account} in {environment.region}"
-            findings.append(_shared(each, owner, "hyperpod.cluster_name", cluster, place))
+            said = _shared(("hyperpod", "cluster_name"), cluster, place, f"{owner.file}; {_RENAME}")
+            findings.append(each.found(said))
     return findings
 
 
@@ -183,21 +190,12 @@ def missing_scripts(loaded: Sequence[LoadedEnvironment], folder: Path) -> list[F
     for each in loaded:
         for index, group in enumerate(each.environment.hyperpod.instance_groups):
             key, script = group.script
-            path = f"hyperpod.instance_groups[{index}].{key}"
             problem = script_files.name_problem(script, names, where=where)
             if problem is None and (said := script_files.shebang_problem(directory / script)):
                 problem = f"names a script that no node can start: {shown(Path(said))}"
             if problem:
-                findings.append(
-                    Finding(
-                        severity=Severity.ERROR,
-                        message=problem,
-                        path=path,
-                        file=each.file,
-                        line=each.line_of(path),
-                        rule="lifecycle_script_is_there",
-                    )
-                )
+                path = ("hyperpod", "instance_groups", index, key)
+                findings.append(each.found(Said(Severity.ERROR, path, problem, "lifecycle_script_is_there")))
     return findings
 
 
@@ -274,15 +272,9 @@ def _name_of_another(path: Path, source: Source) -> Iterator[Finding]:
             return
     except DocumentError:
         return
-    yield Finding(
-        severity=Severity.ERROR,
-        message=f'must be unique among {FOLDER}/, got "{name}" as in {FOLDER}/{other.name}, whose stacks every command'
-        f" of this file would change; set name: {path.stem}",
-        path="name",
-        file=source.file,
-        line=source.line_of(("name",)),
-        rule="environment_names_are_unique",
-    )
+    whose = "whose stacks every command of this file would change"
+    said = _shared(("name",), name, f"{FOLDER}/", f"{FOLDER}/{other.name}, {whose}; set name: {path.stem}")
+    yield said.found_in(source)
 
 
 def _stated_name(source: Source) -> str:
@@ -290,12 +282,7 @@ def _stated_name(source: Source) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _shared(each: LoadedEnvironment, other: LoadedEnvironment, path: str, name: str, place: str) -> Finding:
-    return Finding(
-        severity=Severity.ERROR,
-        message=f'must be unique among {place}, got "{name}" as in {other.file}; rename one of the two',
-        path=path,
-        file=each.file,
-        line=each.line_of(path),
-        rule="environment_names_are_unique",
-    )
+def _shared(path: DataPath, name: str, place: str, other: str) -> Said:
+    """Refuse a name that is not the only one in ``place``; ``other`` says which file has it too, and the fix."""
+    message = f'must be unique among {place}, got "{name}" as in {other}'
+    return Said(Severity.ERROR, path, message, "environment_names_are_unique")
