@@ -101,6 +101,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(EXAMPLE_SECONDS))
 
 
+def pytest_collection_finish() -> None:
+    """Look for garbage no more among what was imported and collected, which stays to the end."""
+    gc.freeze()
+
+
 # needs PyTorch, and has a venv of its own: make training
 collect_ignore = ["tests/training_program"]
 
