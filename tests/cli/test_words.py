@@ -187,7 +187,10 @@ def _told_to_run() -> Iterator[tuple[str, list[str]]]:
     told = re.compile(r"run 'hyperpod-cdk ([^']+)'|'hyperpod-cdk ([^']+)' (?:shows|writes|lists|tells|prints) ")
     sources = Path(cli.__file__).parent
     for file in sorted(sources.rglob("*.py")):
-        tree = ast.parse(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        if "hyperpod-cdk" not in text:
+            continue
+        tree = ast.parse(text)
         docstrings = {
             id(node.body[0].value)
             for node in ast.walk(tree)
@@ -200,8 +203,8 @@ def _told_to_run() -> Iterator[tuple[str, list[str]]]:
                 continue
             parts = node.values if isinstance(node, ast.JoinedStr) else [node] if isinstance(node, ast.Constant) else []
             # a value that is put in stands for one word
-            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "VALUE" for part in parts)
-            for first, second in told.findall(text):
+            said = "".join(str(part.value) if isinstance(part, ast.Constant) else "VALUE" for part in parts)
+            for first, second in told.findall(said):
                 yield file.name, (first or second).split()
 
 
