@@ -6,16 +6,15 @@ import gzip
 import importlib.util
 import json
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import botocore
-import cfnlint
 import pytest
 
 from hyperpod_cdk.catalog import _data
+from tests.support.schemas import resource_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,16 +31,7 @@ def sagemaker_shapes() -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def registry_schema() -> Callable[[str], dict[str, Any]]:
     """CloudFormation schema of a type, as cfn-lint ships it for us-east-1."""
-    schemas = Path(cfnlint.__file__).parent / "data" / "schemas"
-
-    @cache
-    def schema(resource_type: str) -> dict[str, Any]:
-        provider = json.loads((schemas / "providers" / "us-east-1.json").read_text(encoding="utf-8"))
-        path = schemas / "resources" / f"{provider[resource_type]}.json"
-        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return document
-
-    return schema
+    return resource_schema
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import typing
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import botocore.session
-import cfnlint
 import pytest
 import yaml
 from pydantic import BaseModel
@@ -18,6 +16,7 @@ from pydantic import BaseModel
 from hyperpod_cdk.config import Environment, load_environment
 from hyperpod_cdk.review.changes.causes import other_paths, property_paths
 from tests.support.assembly import ENVIRONMENTS, Synthesized, shipped, synthesized_once
+from tests.support.schemas import resource_schema
 
 HERE = Path(__file__).parent
 COVERAGE: dict[str, dict[str, dict[str, str]]] = property_paths()
@@ -32,8 +31,6 @@ for _type, _paths in other_paths().items():
 
 API: dict[str, Any] = yaml.safe_load((HERE / "api_only.yaml").read_text(encoding="utf-8"))
 """What AWS's API takes and CloudFormation does not, with the reasons."""
-
-SCHEMAS = Path(cfnlint.__file__).parent / "data" / "schemas"
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +149,7 @@ def api_only(resource_type: str) -> list[str]:
 
     Names are compared without their case and by themselves, since both sides nest them differently.
     """
-    schema = schema_of(resource_type)
+    schema = resource_schema(resource_type)
     known, values = set[str](), dict[str, set[str]]()
     _words(schema, schema.get("definitions", {}), known, values)
     row = API["compared"][resource_type]
@@ -216,19 +213,9 @@ def is_below(name: str, parent: str) -> bool:
 
 
 @cache
-def schema_of(resource_type: str) -> dict[str, Any]:
-    """The schema of a type in us-east-1, as cfn-lint ships it."""
-    provider = json.loads((SCHEMAS / "providers" / "us-east-1.json").read_text(encoding="utf-8"))
-    read: dict[str, Any] = json.loads(
-        (SCHEMAS / "resources" / f"{provider[resource_type]}.json").read_text(encoding="utf-8")
-    )
-    return read
-
-
-@cache
 def properties(resource_type: str) -> tuple[str, ...]:
     """The properties of a type that hold values and that a template may state, lists left out of their names."""
-    schema = schema_of(resource_type)
+    schema = resource_schema(resource_type)
     read_only = {
         ".".join(step for step in pointer.split("/")[2:] if step != "*")
         for pointer in schema.get("readOnlyProperties", [])

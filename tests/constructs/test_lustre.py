@@ -8,12 +8,12 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
-from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import lustre as rules
 from hyperpod_cdk.storage.lustre import DataRepository, LustreFileSystem, ReadCache
+from tests.support.schemas import resource_schema
 from tests.support.templates import app, of_type, stack, template_of
 
 CLIENTS = "sg-0123456789abcdef0"
@@ -68,8 +68,7 @@ def passages(template: dict[str, Any]) -> set[tuple[str, str, str, str, int | No
 
 def fsx_schema() -> dict[str, Any]:
     """CloudFormation's own, as cfn-lint carries it."""
-    schema: dict[str, Any] = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", "AWS::FSx::FileSystem").schema
-    return schema
+    return resource_schema("AWS::FSx::FileSystem")
 
 
 def refusal_of(**options: Any) -> str:

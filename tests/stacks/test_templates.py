@@ -12,19 +12,18 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from cfnlint.api import lint
-from cfnlint.config import ManualArgs
-from cfnlint.core import get_rules
-from cfnlint.rules import RulesCollection
 
 from hyperpod_cdk.config import EnvironmentFileError, load_environment
 from hyperpod_cdk.packaged_node import use_packaged_node
 from hyperpod_cdk.templates.cdk_plugin import check_templates
 from hyperpod_cdk_stacks.app import read_environments, synthesize
 from tests.support.assembly import ENVIRONMENTS, Synthesized, shipped
+
+if TYPE_CHECKING:
+    from cfnlint.rules import RulesCollection
 
 LINTED = ("prod", "closed")
 """cfn-lint takes more than a second for each environment; `make examples` has it look at all others."""
@@ -86,12 +85,17 @@ def test_every_arn_takes_its_partition_from_a_token(synthesized: Synthesized, pr
 
 @pytest.fixture(scope="module")
 def lint_rules() -> RulesCollection:
-    """cfn-lint's rules, which take half a second to load."""
+    """cfn-lint's rules, which take half a second to load, and cfn-lint itself as long: one worker needs it."""
+    from cfnlint.core import get_rules  # noqa: PLC0415 - see above
+
     # E3644's list of types per region comes from price data, and lacks some that HyperPod offers
     return get_rules([], ["E3644"], [])
 
 
 def lint_of(text: str, region: str, rules: RulesCollection) -> list[str]:
+    from cfnlint.api import lint  # noqa: PLC0415 - as above
+    from cfnlint.config import ManualArgs  # noqa: PLC0415 - as above
+
     found = lint(text, rules=rules, config=ManualArgs(regions=[region]))
     return [f"{match.rule.id} line {match.linenumber}: {match.message}" for match in found]
 

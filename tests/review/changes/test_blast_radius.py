@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from hyperpod_cdk.catalog import create_only, updates
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
@@ -22,6 +21,7 @@ from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, read_assembl
 from hyperpod_cdk.templates.difference import MISSING, PropertyChange, apart, compare
 from hyperpod_cdk_rehearsal.embedded.cloudformation.provision import Provisioner
 from tests.support.assembly import ENVIRONMENTS, shipped
+from tests.support.schemas import resource_schema
 from tests.support.tables import row_by_row
 
 if TYPE_CHECKING:
@@ -357,8 +357,7 @@ def test_a_property(resource_type: str, before: dict[str, Any], after: dict[str,
 
 def properties(resource_type: str) -> Iterator[tuple[str, ...]]:
     """Every create-only property, as the schema itself lists them."""
-    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", resource_type).schema
-    for pointer in schema["createOnlyProperties"]:
+    for pointer in resource_schema(resource_type)["createOnlyProperties"]:
         yield tuple(pointer.removeprefix("/properties/").split("/"))
 
 
