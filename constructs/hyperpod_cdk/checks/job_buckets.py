@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from hyperpod_cdk.checks.answers import Aws, NotAnswered
 from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
@@ -26,24 +26,41 @@ AREA = "job-buckets"
 )
 def job_buckets_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]:
     """Find each bucket once, wherever it is named."""
-    environment = case.environment
-    paths = job_buckets(environment)
+    region = case.environment.region
+
+    def far(name: str, place: str, there: str) -> Found:
+        return warning(
+            place,
+            f"{name} is in {there}, so all that jobs read and write there crosses regions, which is slow and billed;"
+            f" name a bucket in {region}",
+        )
+
+    paths = job_buckets(case.environment)
+    yield from in_region(aws, paths, region, make=lambda _: f"make the bucket in {region}", far=far)
+
+
+def in_region(
+    aws: Aws,
+    paths: Mapping[str, Sequence[str]],
+    region: str,
+    *,
+    make: Callable[[str], str],
+    far: Callable[[str, str, str], Found],
+) -> Iterator[Found]:
+    """Find buckets that do not exist or are in another region; ``paths`` gives bucket -> its places in the file.
+
+    ``make`` says how a bucket is made, ``far`` what is wrong with one by its name, place and region.
+    """
     for (name, places), answer in zip(paths.items(), together(aws.bucket, paths), strict=True):
         if isinstance(answer, NotAnswered):
             yield unanswered(answer, places[0], about=f"the bucket {name}")
         elif answer is None:
             also = "" if len(places) == 1 else f" (also in {', '.join(places[1:])})"
             yield error(
-                places[0],
-                f"must name a bucket that exists, got {name}{also}; correct the name, or make the bucket in"
-                f" {environment.region}",
+                places[0], f"must name a bucket that exists, got {name}{also}; correct the name, or {make(name)}"
             )
-        elif answer.region != environment.region:
-            yield warning(
-                places[0],
-                f"{name} is in {answer.region}, so all that jobs read and write there crosses regions, which is slow"
-                f" and billed; name a bucket in {environment.region}",
-            )
+        elif answer.region != region:
+            yield far(name, places[0], answer.region)
 
 
 def job_buckets(environment: Environment) -> dict[str, list[str]]:

@@ -8,6 +8,7 @@ from typing import cast
 
 from hyperpod_cdk.catalog import lustre as catalog
 from hyperpod_cdk.checks.answers import Aws, LustreAnswer, NotAnswered, SecurityGroupRule, SubnetAnswer
+from hyperpod_cdk.checks.job_buckets import in_region
 from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import answered, together
 from hyperpod_cdk.config import Environment, InstanceGroup, Lustre
@@ -39,28 +40,21 @@ _MADE_ANEW = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE"})
 )
 def data_repositories_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]:
     """Find the bucket of each link."""
-    environment = case.environment
+    region = case.environment.region
     paths: dict[str, list[str]] = {}
-    for index, system in enumerate(environment.storage.lustre):
+    for index, system in enumerate(case.environment.storage.lustre):
         for link, repository in enumerate(system.data_repositories):
             bucket = repository.s3_uri.removeprefix("s3://").partition("/")[0]
             paths.setdefault(bucket, []).append(f"storage.lustre[{index}].data_repositories[{link}].s3_uri")
-    for (name, places), answer in zip(paths.items(), together(aws.bucket, paths), strict=True):
-        if isinstance(answer, NotAnswered):
-            yield unanswered(answer, places[0], about=f"the bucket {name}")
-        elif answer is None:
-            also = "" if len(places) == 1 else f" (also in {', '.join(places[1:])})"
-            yield error(
-                places[0],
-                f"must name a bucket that exists, got {name}{also}; correct the name, or make it with"
-                f" {_made(name, environment.region)}",
-            )
-        elif answer.region != environment.region:
-            yield error(
-                places[0],
-                f"must name a bucket in {environment.region}, got {name} in {answer.region}, since FSx imports within a"
-                f" region only; copy the data to a bucket in {environment.region} and name that",
-            )
+
+    def far(name: str, place: str, there: str) -> Found:
+        return error(
+            place,
+            f"must name a bucket in {region}, got {name} in {there}, since FSx imports within a region only; copy the"
+            f" data to a bucket in {region} and name that",
+        )
+
+    yield from in_region(aws, paths, region, make=lambda name: f"make it with {_made(name, region)}", far=far)
 
 
 @check(
