@@ -282,7 +282,8 @@ def _copied(tree: Path) -> Path:
     for name in filter(None, tracked.stdout.split("\0")):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tree / name, follow_symlinks=False)
-    (tree / "node_modules").symlink_to((ROOT / "node_modules").resolve())
+    for installed in (".venv", "node_modules"):
+        (tree / installed).symlink_to((ROOT / installed).resolve())
     return tree
 
 
