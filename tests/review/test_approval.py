@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import updates
+from hyperpod_cdk.review.approval import not_answering
 from hyperpod_cdk.review.model import (
     Access,
     Cost,
@@ -346,6 +347,38 @@ def test_exceptions(given_: dict[str, Any], on: date | None, answers: bool) -> N
     if answers:
         assert (found.excepted[0].owner, found.excepted[0].because) == ("security", "it is meant")
         assert found.approval.endswith("1 reason is excepted by security, until 2026-11-22.")
+
+
+@pytest.mark.parametrize(
+    ("given_", "on", "says"),
+    [
+        ({}, date(2026, 11, 23), "2026-11-22 was its last day."),
+        (
+            {"property": "Policies"},
+            DAY,
+            "the reason is about no property, the exception about Policies; remove its property, if that is meant.",
+        ),
+        ({}, DAY, None),
+        ({}, None, None),
+        ({"kind": "cost"}, date(2026, 11, 23), None),
+        ({"sentence": "Role a may use less."}, date(2026, 11, 23), None),
+        ({"resource": "prod / role b"}, date(2026, 11, 23), None),
+    ],
+)
+def test_an_exception_that_does_not_answer_says_why(given_: dict[str, Any], on: date | None, says: str | None) -> None:
+    rules = ReviewRules(exceptions=(exception(**given_),))
+    asked = judged(access=Access(grants=(ADMIN,)), rules=rules, on=on).needs_approval
+    called = "review.yaml: the exception of security for prod / role a (access) answers nothing: "
+    assert list(not_answering(asked, rules, on)) == ([f"{called}{says}"] if says else [])
+
+
+def test_an_exception_without_the_property_of_the_reason_says_which_it_is() -> None:
+    gone = resource(Effect.REPLACED, properties=(changed("Name", Effect.REPLACED),))
+    (reason,) = judged(gone, on=DAY).needs_approval
+    assert reason.property == "Name"
+    stated = exception(kind=reason.kind.value, resource=reason.resource, sentence=reason.sentence)
+    (said,) = not_answering([reason], ReviewRules(exceptions=(stated,)), DAY)
+    assert said.endswith("the reason is about Name, the exception about none; write property: Name, if that is meant.")
 
 
 def test_an_exception_for_some_of_many_answers_none() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from typing import Final
 
@@ -71,6 +71,22 @@ def judged(
         )
     asked += [each.model_copy(update={"approvers": rules.approvers_of(each.kind)}) for each in more]
     return tuple(asked), tuple(excepted)
+
+
+def not_answering(asked: Iterable[Reason], rules: ReviewRules, on: date | None) -> Iterator[str]:
+    """Say which exceptions are about what must be approved and do not answer it: ended, or of another property."""
+    for each in rules.exceptions:
+        properties = [reason.property for reason in asked if each.is_about(reason, reason.resource)]
+        if on is None or not properties:
+            continue
+        called = f"review.yaml: the exception of {each.owner} for {each.resource} ({each.kind}) answers nothing"
+        if each.last_day < on:
+            yield f"{called}: {each.expires} was its last day."
+        elif each.property not in properties:
+            found, stated = properties[0], each.property or "none"
+            fix = f"write property: {found}" if found else "remove its property"
+            differ = f"the reason is about {found or 'no property'}, the exception about {stated}"
+            yield f"{called}: {differ}; {fix}, if that is meant."
 
 
 def _exception(

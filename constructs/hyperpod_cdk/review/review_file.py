@@ -175,9 +175,12 @@ class Exception_(_Section):  # noqa: N801 - "Exception" is Python's
         Whoever wrote it has seen one reason: what happens, and to which property, is that one. Only what things are
         called may be another.
         """
+        return self.property == reason.property and self.is_about(reason, resource)
+
+    def is_about(self, reason: Reason, resource: str) -> bool:
+        """Whether it would answer, were it about the same property."""
         return (
             self.kind == reason.kind.value
-            and self.property == reason.property
             and all(map(_matches, *_both(self.resource, resource)))
             and _says(self.sentence, reason.sentence, resource)
         )

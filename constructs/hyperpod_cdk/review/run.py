@@ -8,6 +8,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from hyperpod_cdk.config.loading import PLANS_SUFFIX, QUOTAS_SUFFIX
+from hyperpod_cdk.review.approval import not_answering
 from hyperpod_cdk.review.attention import grows, lifted_protection
 from hyperpod_cdk.review.change_sets import Witness, heard
 from hyperpod_cdk.review.changes.assets import Stored, changed_assets, not_compared
@@ -92,30 +93,31 @@ def review(
     of_fabric = fabric(base, head)
     of_policy = policy(base, head)
     assets = changed_assets(base, head, changes, stored)
+    of_verdict = verdict(
+        radius,
+        capacity=of_capacity,
+        cost=of_cost,
+        access=of_access,
+        fabric=of_fabric,
+        policy=of_policy,
+        protection=lifted_protection(base, head, changes, radius.resources),
+        settings=[*changed_settings(base, head), *retagged(base, head, changes, radius.resources)],
+        rules=rules.rules,
+        reasons=[
+            *reasons,
+            *opaque(base, head),
+            *hidden_by_defaults(base, head, radius),
+            *unheard,
+            *rules.reasons,
+            *_by_records(rules.records, of_capacity),
+        ],
+        on=on,
+    )
     return Report(
         environment=name_of(base, head),
         base=base_side.model_copy(update={"stacks": fingerprints(base)}),
         head=head_side.model_copy(update={"stacks": fingerprints(head)}),
-        verdict=verdict(
-            radius,
-            capacity=of_capacity,
-            cost=of_cost,
-            access=of_access,
-            fabric=of_fabric,
-            policy=of_policy,
-            protection=lifted_protection(base, head, changes, radius.resources),
-            settings=[*changed_settings(base, head), *retagged(base, head, changes, radius.resources)],
-            rules=rules.rules,
-            reasons=[
-                *reasons,
-                *opaque(base, head),
-                *hidden_by_defaults(base, head, radius),
-                *unheard,
-                *rules.reasons,
-                *_by_records(rules.records, of_capacity),
-            ],
-            on=on,
-        ),
+        verdict=of_verdict,
         blast_radius=radius,
         capacity=of_capacity,
         cost=of_cost,
@@ -132,6 +134,7 @@ def review(
                     *not_compared(assets),
                     *notes,
                     *rules.notes,
+                    *not_answering(of_verdict.needs_approval, rules.rules, on),
                     *moved_defaults(base, head),
                     *_going_on(base, stays, prices),
                     *untold(base, head),
