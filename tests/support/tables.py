@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import reprlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 Test = Callable[..., None]
 
 
-def row_by_row(names: str, rows: Iterable[Any], *, ids: Callable[[Any], object] = repr) -> Callable[[Test], Test]:
+def row_by_row(
+    names: str, rows: Iterable[Any], *, ids: Callable[[Any], object] = reprlib.repr
+) -> Callable[[Test], Test]:
     """Call a test once for each row, as ``pytest.mark.parametrize`` does, but as one test.
 
     For rows that take less time than pytest and xdist spend on a test, some milliseconds in each worker, and whose
@@ -27,7 +30,7 @@ def row_by_row(names: str, rows: Iterable[Any], *, ids: Callable[[Any], object] 
     def decorate(test: Test) -> Test:
         @functools.wraps(test)
         def every_row(*instance: Any, **fixtures: Any) -> None:
-            failed = []
+            failed: list[tuple[object, Exception]] = []
             for name, values in cases:
                 try:
                     test(*instance, **fixtures, **dict(zip(arguments, values, strict=True)))
@@ -35,9 +38,11 @@ def row_by_row(names: str, rows: Iterable[Any], *, ids: Callable[[Any], object] 
                     error.add_note(f"in the row {name}")
                     if not isinstance(error, Exception):
                         raise
-                    failed.append(error)
+                    failed.append((name, error))
             if failed:
-                raise ExceptionGroup(f"{len(failed)} of {len(cases)} rows", failed)
+                # a traceback shows fifteen of a group
+                which = ", ".join(str(name) for name, _ in failed)
+                raise ExceptionGroup(f"{len(failed)} of {len(cases)} rows: {which}", [error for _, error in failed])
 
         signature = inspect.signature(test)
         kept = [each for each in signature.parameters.values() if each.name not in arguments]
