@@ -7,6 +7,7 @@ import copy
 import json
 import os
 import re
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -165,17 +166,25 @@ def planted(shape: Any, answer: Any, secrets: Iterator[str]) -> Any:
     return next(secrets) if isinstance(answer, str) and isinstance(shape, StringShape) else answer
 
 
+class Kept(Iterator[str]):
+    """Gives one secret after the other, also to several threads, and keeps which it gave."""
+
+    def __init__(self) -> None:
+        self.given: list[str] = []
+        self._secrets, self._lock = _secrets(), threading.Lock()
+
+    def __next__(self) -> str:
+        with self._lock:
+            self.given.append(next(self._secrets))
+            return self.given[-1]
+
+
 class Planting:
     """Puts secrets into every answer but what names stacks and resources to each other, and that within its texts."""
 
     def __init__(self, aws: Any, *, is_hard: bool) -> None:
-        self.planted: list[str] = []
-        self.aws, self.secrets, self.is_hard = aws, self._kept(), is_hard
-
-    def _kept(self) -> Iterator[str]:
-        for each in _secrets():
-            self.planted.append(each)
-            yield each
+        self.aws, self.secrets, self.is_hard = aws, Kept(), is_hard
+        self.planted = self.secrets.given
 
     def _plant(self, service: str, operation: str, answer: Any, key: str = "") -> Any:
         model = model_of(service)
