@@ -203,18 +203,22 @@ def test_roles_that_groups_keep_exist_and_nodes_may_use_them() -> None:
     ]
 
 
+# the topic of a file is one that its alarms and budget may publish to
+ON_CALL = {"name": "on-call", "kms_key": "", "publishers": ["cloudwatch.amazonaws.com", "budgets.amazonaws.com"]}
+
+
 @pytest.mark.parametrize(
     ("named", "topics", "buses"),
     [
         ({}, None, []),
-        ({"sns_topic_arn": "arn:aws:sns:us-east-1:111122223333:on-call"}, [{"name": "on-call", "kms_key": ""}], []),
+        ({"sns_topic_arn": "arn:aws:sns:us-east-1:111122223333:on-call"}, [ON_CALL], []),
         ({"sns_topic_arn": "arn:aws:sns:us-east-1:444455556666:on-call"}, None, []),
         ({"event_bus_arn": "arn:aws:events:us-east-1:111122223333:event-bus/ml"}, None, ["ml"]),
         ({"event_bus_arn": "arn:aws:events:us-east-1:444455556666:event-bus/ml"}, None, []),
     ],
 )
 def test_where_notifications_go_exists(
-    named: dict[str, str], topics: list[dict[str, str]] | None, buses: list[str]
+    named: dict[str, str], topics: list[dict[str, Any]] | None, buses: list[str]
 ) -> None:
     told = environment()
     told.notify = SimpleNamespace(**{"sns_topic_arn": None, "event_bus_arn": None, "slack": None, **named})
