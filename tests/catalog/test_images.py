@@ -97,5 +97,5 @@ def test_the_region_of_a_registry(registry: str, region: str | None) -> None:
 
 
 def test_public_registries() -> None:
-    assert {"nvcr.io", "docker.io", "public.ecr.aws", "quay.io"} <= images.PUBLIC_REGISTRIES
-    assert not any("dkr.ecr" in name for name in images.PUBLIC_REGISTRIES)
+    expected = {"docker.io", "ghcr.io", "nvcr.io", "public.ecr.aws", "quay.io", "registry.k8s.io"}
+    assert expected == images.PUBLIC_REGISTRIES

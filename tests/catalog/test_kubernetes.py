@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 import typing
 from collections.abc import Callable
@@ -183,6 +184,13 @@ def test_a_version_without_its_kubectl_names_the_extra(version: str, monkeypatch
         f" aws-cdk.lambda-layer-kubectl-v{version.removeprefix('1.')}; run pip install"
         f" 'hyperpod-cdk[kubernetes-{version}]', or set eks.kubernetes_version: \"1.29\""
     )
+
+
+def test_the_layers_that_are_installed_are_those_of_the_lock(project: Path) -> None:
+    locked = (project / "requirements.lock").read_text(encoding="utf-8")
+    assert kubernetes.kubectl_minors() == {
+        int(minor) for minor in re.findall(r"^aws-cdk-lambda-layer-kubectl-v(\d+)==", locked, re.MULTILINE)
+    }
 
 
 def test_each_version_has_its_extra_and_the_default_comes_along(project: Path) -> None:

@@ -291,6 +291,22 @@ def test_interfaces_of_a_node(case_of: CaseOf, instance_type: str, cards: int) -
     assert interfaces_per_node(case.environment, case.environment.hyperpod.instance_groups[1]) == cards
 
 
+@pytest.mark.parametrize(
+    ("capacity", "takes"),
+    [
+        ("on_demand", {"cluster:ml.p5.48xlarge": 1}),
+        (
+            "spot",
+            {"spot:ml.p5.48xlarge": 1, "hyperpod_spot_instances_total": 1, "hyperpod_spot_instances_per_cluster": 1},
+        ),
+    ],
+)
+def test_what_one_more_node_takes(case_of: CaseOf, capacity: str, takes: dict[str, float]) -> None:
+    case = case_of({**ON_DEMAND, f"{H100}.capacity": capacity, f"{H100}.deep_health_checks": ..., **WITHOUT_TEAMS})
+    of_every_node = {"hyperpod_instances_total": 1, "hyperpod_instances_per_cluster": 1, "network_interfaces": 32}
+    assert per_node(case.environment, case.environment.hyperpod.instance_groups[1]) == {**of_every_node, **takes}
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_every_requirement_is_whole(file: str, project: Path) -> None:
     environment = load_environment(project / file).environment

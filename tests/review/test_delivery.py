@@ -130,6 +130,15 @@ def test_a_setting_that_changes_needs_approval(
     assert fingerprints(before) != fingerprints(after)
 
 
+@pytest.mark.parametrize(
+    "properties", [{"notificationArns": None}, {"notificationArns": ""}, {"parameters": []}, {"somethingNew": {}}]
+)
+def test_what_says_nothing_is_no_setting(tmp_path: Path, properties: dict[str, Any]) -> None:
+    before, after = read_assembly(assembly(tmp_path / "a")), read_assembly(assembly(tmp_path / "b", **properties))
+    assert changed_settings(before, after) == []
+    assert fingerprints(before) == fingerprints(after)
+
+
 def test_what_bootstrap_makes_is_as_it_should_be(tmp_path: Path) -> None:
     head = read_assembly(assembly(tmp_path / "a"))
     nothing = Assembly(environment="", stacks=())

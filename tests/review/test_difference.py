@@ -106,6 +106,18 @@ def test_attributes_beside_the_properties() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["AWS::CloudFormation::Init", "AWS::CloudFormation::Authentication"])
+def test_metadata_that_instances_run_is_compared(name: str) -> None:
+    def found(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
+        sides = [assembly({"A": {"Type": "T", "Metadata": value}}) for value in (before, after)]
+        return [(each.path, each.before, each.after) for change in compare(*sides) for each in change.attributes]
+
+    path = f"Metadata.{name}"
+    assert found({name: {"a": 1}}, {name: {"a": 2}}) == [(path, {"a": 1}, {"a": 2})]
+    assert found({}, {name: {"a": 2}}) == [(path, MISSING, {"a": 2})]
+    assert found({name: {"a": 1}, "b": 1}, {name: {"a": 1}, "b": 2}) == []
+
+
 def test_what_deploys_nothing_else_is_no_change() -> None:
     before, after = {"Type": "T", "Metadata": {"a": 1}, "DependsOn": "B"}, {"Type": "T", "Metadata": {"a": 2}}
     assert compare(assembly({"A": before}), assembly({"A": after})) == []

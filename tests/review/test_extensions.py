@@ -155,6 +155,7 @@ def test_without_sections_there_is_no_file(write: Write) -> None:
         ("{7: 'a'}", "7: 'a'"),
         ("{'a': 'x' * 501}", f"'a': '{'x' * 494}"),
         ("{'x' * 501: 'a'}", f"'{'x' * 499}"),
+        ("{7: 'a', 'a': 7, 'b': 'b'}", "7: 'a'"),
         ("{str(each): 'x' for each in range(501)}", "501 rows"),
         ("{str(each): 'x' for each in range(500)}", ""),
         ("{'x' * 500: 'y' * 500}", ""),

@@ -67,6 +67,8 @@ def test_short_forms_are_what_people_write() -> None:
                         "Data": {"Fn::Base64": {"Fn::Sub": "#!/bin/sh\necho ${A}\n"}},
                         "Import": {"Fn::ImportValue": "prod-network:Vpc"},
                         "When": {"Condition": {"Bool": {"a": "false"}}},
+                        "Whenever": {"Condition": ["a"]},
+                        "If": {"Fn::Or": [{"Condition": "HasPlan"}, {"Condition": "HasSpot"}]},
                         "Version": "2012-10-17",
                     },
                 }
@@ -97,6 +99,12 @@ def test_short_forms_are_what_people_write() -> None:
         "        Condition:\n"
         "          Bool:\n"
         "            a: 'false'\n"
+        "      Whenever:\n"
+        "        Condition:\n"
+        "        - a\n"
+        "      If: !Or\n"
+        "      - !Condition HasPlan\n"
+        "      - !Condition HasSpot\n"
         "      Version: '2012-10-17'\n"
     )
 

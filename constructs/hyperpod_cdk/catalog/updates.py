@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
+from itertools import pairwise
 from typing import Any, Final, Literal
 
 from hyperpod_cdk.catalog import _data, create_only, hyperpod, prices
@@ -75,8 +76,7 @@ class Update:
             return False
         if self.when == "forward":
             before = self.default if before is None else before
-            places = [self.order.index(value) if value in self.order else -1 for value in (before, after)]
-            return places[1] == places[0] + 1 and places[0] >= 0
+            return (before, after) in pairwise(self.order)
         also |= {"along" if at is not None and at < len(self.path) else "alone"}
         holding = also | circumstances(before, after) if self.when else also
         return all(each in holding for each in self.when.split(", ") if each)

@@ -66,7 +66,7 @@ class InstanceGroup:
     security_groups: tuple[Part, ...] = ()
     capacity_kind: CapacityKind = "on-demand"
     plan: str | None = None
-    storage_gib: int | None = 0
+    storage_gib: int | None
     is_efa_only: bool = False
 
     @property
