@@ -76,7 +76,7 @@ class TestProd:
         print_answer(Rehearsal, prod.as_dict())
         told = answered("rehearsal", capsys.readouterr().out)
         assert [each["name"] for each in told["exists"]["groups"]] == ["h100", "system"]
-        assert all(told[each] for each in ("custom_resources", "recorded_only", "kubernetes", "retained", "kept"))
+        assert all(told[each] for each in ("custom_resources", "kubernetes", "retained", "kept"))
 
     def test_what_exists_is_what_the_file_asks_for(self, prod: Report) -> None:
         found = prod.inventory
