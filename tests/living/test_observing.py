@@ -152,7 +152,7 @@ def planted(shape: Any, answer: Any, secrets: Iterator[str]) -> Any:
             elif isinstance(member, StringShape):
                 known[name] = planted(member, "", secrets)
             elif isinstance(member, MapShape) and isinstance(member.value, StringShape):
-                known[name] = {next(secrets): next(secrets)}
+                known[name] = {next(secrets): planted(member.value, "", secrets)}
             elif isinstance(member, ListShape) and isinstance(member.member, StringShape):
                 known[name] = [planted(member.member, "", secrets)]
         return known
