@@ -173,6 +173,22 @@ def not_known(called: str) -> str:
             False,
             [not_known("cloudwatch.amazonaws.com")],
         ),
+        # whether the key is there at all, and all resources but one
+        (
+            (publish(to=ALARMS, Condition={"Null": {"aws:SourceAccount": "false"}}),),
+            False,
+            [not_known("cloudwatch.amazonaws.com")],
+        ),
+        (
+            (publish(to=ALARMS, Condition={"StringEqualsIfExists": {"aws:SourceAccount": "444455556666"}}),),
+            False,
+            [NO_ALARMS],
+        ),
+        (
+            ({"Effect": "Allow", "Principal": ALARMS, "Action": "sns:Publish", "NotResource": TOPIC},),
+            False,
+            [not_known("cloudwatch.amazonaws.com")],
+        ),
         ((*OWN["Statement"],), True, [not_known("budgets.amazonaws.com")]),
     ],
 )

@@ -78,6 +78,10 @@ def notification_topic_takes_alarms(case: Case, aws: Aws) -> Iterator[Found]:
         yield from _key(environment, aws, topic.kms_key)
 
 
+_OPERATORS = frozenset({"StringEquals", "StringEqualsIgnoreCase", "StringLike", "ArnEquals", "ArnLike", "Bool"})
+"""Operators of conditions that hold where a value is, or fits, what is stated: others ask something else of it."""
+
+
 @dataclass(frozen=True)
 class _Publisher:
     """Who publishes to the topic: ``service`` by its principal, or a role of the account; ``source`` for what."""
@@ -142,6 +146,7 @@ def _fits(statement: Statement, arn: str, owner: str, publisher: _Publisher) -> 
     if not names_action(statement, "sns:Publish") or not any(matches(each, arn) for each in resources):
         return False
     parts = [
+        None if "NotResource" in statement else True,
         _names(statement, owner, publisher),
         *(
             _holds(operator, key, [str(each) for each in listed(values)], publisher)
@@ -172,7 +177,8 @@ def _names(statement: Statement, owner: str, publisher: _Publisher) -> bool | No
 def _holds(operator: str, key: str, values: Sequence[str], publisher: _Publisher) -> bool | None:
     """Say whether a condition holds for what one publishes: of the keys that AWS's own examples have, else None."""
     wanted = key.lower()
-    if "Not" in operator or ":" in operator:
+    # a service says for whom it publishes, so that a key which need not be there is
+    if (operator.removesuffix("IfExists") if publisher.service else operator) not in _OPERATORS:
         return None
     if wanted == "aws:securetransport":
         return "true" in [each.lower() for each in values]
