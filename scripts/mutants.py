@@ -28,6 +28,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -183,10 +184,7 @@ def _reach(files: Sequence[Path], workers: int) -> Reach:
     if stale:
         print(f"records what {len(stale)} files of tests reach", flush=True)
     failed = []
-    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(workers) as pool:
-        free: SimpleQueue[Path] = SimpleQueue()
-        for number in range(workers if stale else 0):
-            free.put(_copied(Path(scratch) / str(number)))
+    with _trees(workers if stale else 1) as (pool, free):
         for name, (found, said) in zip(stale, pool.map(lambda name: _recorded(name, free), stale), strict=True):
             if found is None:
                 failed.append(f"{name} fails without a mutant\n{said}")
@@ -197,6 +195,16 @@ def _reach(files: Sequence[Path], workers: int) -> Reach:
     if failed:
         sys.exit("\n".join(failed))
     return Reach({test: row for name in names for test, row in recorded[name]["tests"].items()})
+
+
+@contextmanager
+def _trees(workers: int) -> Iterator[tuple[ThreadPoolExecutor, SimpleQueue[Path]]]:
+    """Give so many threads, and a tree for each."""
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(workers) as pool:
+        free: SimpleQueue[Path] = SimpleQueue()
+        for number in range(workers):
+            free.put(_copied(Path(scratch) / str(number)))
+        yield pool, free
 
 
 def _recorded(name: str, free: SimpleQueue[Path]) -> tuple[dict[str, Any] | None, str]:
@@ -232,11 +240,7 @@ def _digest(path: Path) -> str:
 def _survivors(drawn: Sequence[Mutant], workers: int) -> list[Mutant]:
     survived = []
     reach = _reach([mutant.file for mutant in drawn], workers)
-    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(workers) as pool:
-        free: SimpleQueue[Path] = SimpleQueue()
-        for number in range(workers):
-            free.put(_copied(Path(scratch) / str(number)))
-
+    with _trees(workers) as (pool, free):
         soon = _seen_at_once(drawn, reach, free)
 
         def tried(mutant: Mutant, seen: str | None) -> tuple[Mutant, str | None, float]:

@@ -131,7 +131,7 @@ def publishers_problem(environment: Environment, path: str, arn: str, statements
     """Say at ``path`` what publishes notifications and may not use their key by these statements, or give None."""
     has_budget = environment.notify is not None and environment.notify.monthly_budget_usd is not None
     for service in ("cloudwatch.amazonaws.com", *(["budgets.amazonaws.com"] if has_budget else [])):
-        fitting = [each for each in statements if _names_service(each, {service}) and not _has_context(each)]
+        fitting = [each for each in statements if names_service(each, {service}) and not _has_context(each)]
         if not all(any(names_action(each, action) for each in fitting) for action in _OBJECT_ACTIONS):
             return error(
                 path,
@@ -154,7 +154,7 @@ def _iam_problem(environment: Environment, arn: str, statements: list[Statement]
     without_context = [each for each in statements if not _has_context(each)]
 
     def let_in(is_meant: Callable[[str], bool]) -> bool:
-        fitting = [each for each in without_context if any(map(is_meant, _principals(each)))]
+        fitting = [each for each in without_context if any(map(is_meant, principals(each)))]
         return all(any(names_action(each, action) for each in fitting) for action in actions)
 
     home = f"arn:{environment.partition}:iam::{environment.account}:"
@@ -172,10 +172,11 @@ def _iam_problem(environment: Environment, arn: str, statements: list[Statement]
 
 
 def _names_logs(statement: Statement, region: str) -> bool:
-    return _names_service(statement, {f"logs.{region}.amazonaws.com", "logs.amazonaws.com"})
+    return names_service(statement, {f"logs.{region}.amazonaws.com", "logs.amazonaws.com"})
 
 
-def _names_service(statement: Statement, names: set[str]) -> bool:
+def names_service(statement: Statement, names: set[str]) -> bool:
+    """Say whether a statement is about one of these services, as it is about everybody."""
     principal = statement.get("Principal")
     if principal == "*":
         return True
@@ -183,7 +184,8 @@ def _names_service(statement: Statement, names: set[str]) -> bool:
     return any(str(each).removesuffix(".cn") in names for each in services)
 
 
-def _principals(statement: Statement) -> list[str]:
+def principals(statement: Statement) -> list[str]:
+    """Give the accounts, roles and users that a statement names."""
     principal = statement.get("Principal")
     named = principal.get("AWS") if isinstance(principal, Mapping) else principal
     return [str(each) for each in listed(named)]

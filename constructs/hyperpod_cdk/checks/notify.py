@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.iam_matching import Statement, listed, matches, names_action
 from hyperpod_cdk.catalog.notifications import MANAGED_TOPIC_KEY, chat_configuration
 from hyperpod_cdk.checks.answers import Aws, TopicAnswer
-from hyperpod_cdk.checks.encryption import allowing, publishers_problem
+from hyperpod_cdk.checks.encryption import allowing, names_service, principals, publishers_problem
 from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.notify import Slack
@@ -158,17 +158,14 @@ def _fits(statement: Statement, arn: str, owner: str, publisher: _Publisher) -> 
 
 
 def _names(statement: Statement, owner: str, publisher: _Publisher) -> bool | None:
-    principal = statement.get("Principal")
-    if principal is None:
+    if statement.get("Principal") is None:
         return None
-    named = principal if isinstance(principal, Mapping) else {"AWS": principal}
-    accounts = [str(each) for each in listed(named.get("AWS"))]
-    if "*" in accounts:
+    accounts = principals(statement)
+    if "*" in accounts or names_service(statement, {publisher.service}):
         return True
     if publisher.service:
-        services = [str(each).removesuffix(".cn") for each in listed(named.get("Service"))]
         # for whom CloudWatch publishes where only the account is named, no document says
-        return publisher.service in services or (None if any(owner in each for each in accounts) else False)
+        return None if any(owner in each for each in accounts) else False
     of_account = [each for each in accounts if publisher.account in each]
     whole = any(each == publisher.account or each.endswith(":root") for each in of_account)
     return whole or (None if of_account else False)
