@@ -8,7 +8,8 @@ import pytest
 from botocore import exceptions as errors
 
 from hyperpod_cdk.checks.answers import AwsAccessError, Caller, NotAnswered
-from hyperpod_cdk.checks.aws import LiveAws, Patience
+from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.checks.aws_calls import Patience
 from hyperpod_cdk.handlers.quota_gate.reading import Own
 from tests.support.scripted_aws import ACCOUNT, ARN, REGION, WHO, Fails, ScriptedSession, loopback, query_error
 

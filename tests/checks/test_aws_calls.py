@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperpod_cdk.checks.answers import NotAnswered
-from hyperpod_cdk.checks.aws import MOST_CALLS_AT_ONCE, MOST_PAGES, LiveAws
+from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.checks.aws_calls import MOST_CALLS_AT_ONCE, MOST_PAGES
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.handlers.quota_gate.reading import NoSuchQuota, Own
 from tests.support.scripted_aws import ACCOUNT, ARN, REGION, WHO, Fails, Script, ScriptedSession

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from hyperpod_cdk.checks.answers import NotAnswered
-from hyperpod_cdk.checks.aws import LiveAws, Patience
+from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.checks.aws_calls import Patience
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.handlers.quota_gate.reading import Own
 from tests.support.scripted_aws import (

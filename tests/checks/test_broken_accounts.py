@@ -18,7 +18,8 @@ import pytest
 import yaml
 
 from hyperpod_cdk.checks.answers import QUESTIONS
-from hyperpod_cdk.checks.aws import LiveAws, Patience
+from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.checks.aws_calls import Patience
 from hyperpod_cdk.checks.model import REGISTER, Report, Status
 from hyperpod_cdk.checks.run import asks_aws, preflight
 from hyperpod_cdk.config import Environment, LoadedEnvironment, load_environment

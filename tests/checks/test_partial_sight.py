@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from hyperpod_cdk.checks.answers import NotAnswered
-from hyperpod_cdk.checks.aws import LiveAws, Patience
+from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.checks.aws_calls import Patience
 from hyperpod_cdk.checks.model import REGISTER, Result, Status
 from hyperpod_cdk.checks.run import asks_aws, preflight
 from hyperpod_cdk.config import LoadedEnvironment

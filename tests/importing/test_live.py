@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from hyperpod_cdk import cli
 from hyperpod_cdk._cli.review import Access
-from hyperpod_cdk.checks.aws import configured_region
+from hyperpod_cdk.checks.aws_calls import configured_region
 from hyperpod_cdk.checks.policy import VERBS
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.config.documents import DocumentError

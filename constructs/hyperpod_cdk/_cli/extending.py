@@ -169,7 +169,8 @@ def _days(text: str) -> tuple[int, ...]:
 def _open_once(region: str, account: str) -> Api:
     """Open AWS so that no call is made twice: a purchase whose answer is lost may have been made."""
     with extra("aws"):
-        from hyperpod_cdk.checks.aws import LiveAws, Patience  # noqa: PLC0415 - boto3 is slow to load
+        from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - boto3 is slow to load
+        from hyperpod_cdk.checks.aws_calls import Patience  # noqa: PLC0415 - as above
     from hyperpod_cdk.handlers.quota_gate.reading import Own  # noqa: PLC0415 - as above
 
     own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")

@@ -273,7 +273,7 @@ def _take_over(
 def _opened(context: typer.Context, region: str | None, account: str | None) -> Api:
     """Reach AWS in a region, as whoever the credentials are; exits 2 where there is no region, or nobody to ask as."""
     with extra("aws"):
-        from hyperpod_cdk.checks.aws import configured_region  # noqa: PLC0415 - boto3 is slow to load
+        from hyperpod_cdk.checks.aws_calls import configured_region  # noqa: PLC0415 - boto3 is slow to load
     where = region or configured_region()
     if where is None:
         usage("--cluster needs a region; give --region, or set AWS_REGION or one in the AWS profile")
