@@ -66,8 +66,7 @@ def test_claims_go_before_what_they_use_is_replaced() -> None:
     (between,) = first.between
     assert between == (
         "In this step dev-platform is deployed in its present form without Claim: what they use changes,"
-        " and CloudFormation "
-        "changes no export that is in use. A later step makes them again, as the file says."
+        " and CloudFormation does not change an export that is in use. A later step makes them again, as the file says."
     )
     assert first.commands == ("hyperpod-cdk deploy dev",)
     assert first.does == ("dev-platform: 1 deleted.",)

@@ -250,8 +250,8 @@ def test_an_export_that_changes_in_use_is_refused() -> None:
 
     refusal = _refused(side("subnet-1"), side("subnet-2"))
     assert refusal.why == (
-        "dev-storage would change Scratch while dev-platform uses it, before and afterwards, and CloudFormation "
-        "changes no export that is in use. What is replaced: Scratch by its SubnetIds."
+        "dev-storage would change Scratch, which dev-platform uses before and after the change. CloudFormation does "
+        "not change an export that is in use. Replaced: Scratch because of its SubnetIds."
     )
     assert refusal.what_works.startswith("Two deployments: first a file in which nothing of dev-platform uses Scratch")
     # CloudFormation gives a template without the construct's path where its metadata was left out
@@ -259,7 +259,7 @@ def test_an_export_that_changes_in_use_is_refused() -> None:
     named.by_name["dev-storage"].template["Resources"]["Scratch"]["Metadata"] = {
         "aws:cdk:path": "dev/storage/Files/Resource"
     }
-    assert _refused(side("subnet-1"), named).why.endswith("What is replaced: Scratch by its SubnetIds.")
+    assert _refused(side("subnet-1"), named).why.endswith("Replaced: Scratch because of its SubnetIds.")
 
 
 def test_a_network_that_changes_in_use_is_not_worth_two_deployments() -> None:
@@ -271,8 +271,8 @@ def test_a_network_that_changes_in_use_is_not_worth_two_deployments() -> None:
         return assembly(replace(exported, template=template), stack("platform", imports=["vpc"]))
 
     assert _refused(side("10.0.0.0/16"), side("10.1.0.0/16")).what_works == (
-        "Leave in the file what makes Vpc anew as it is deployed; or make a second environment, move what "
-        "runs here over, and destroy this one."
+        "Keep in the file what replaces Vpc as it is deployed. Or create a second environment, move the workloads to "
+        "it, and destroy this one."
     )
 
 
@@ -355,7 +355,7 @@ def test_somebody_else_who_imports_is_named() -> None:
     refusal = _refused(ALL, assembly(stack("network"), stack("storage"), stack("platform")), importers={"vpc": ["x"]})
     assert refusal == Refusal(
         why="dev-network would change or drop its export vpc, which x imports.",
-        what_works="Let x import it no more, or leave in the file what it refers to.",
+        what_works="Remove the import from x, or keep in the file what the export refers to.",
     )
 
 
@@ -363,20 +363,20 @@ def test_whether_somebody_else_imports_is_a_note_where_nobody_was_asked() -> Non
     head = assembly(stack("network"), stack("storage"), stack("platform"))
     (note,) = planned(ALL, head, importers=None).notes
     assert note == (
-        "2 exports would go or change: whether a stack of somebody else imports one was not asked, and CloudFormation "
-        "refuses the step then."
+        "2 exports would be removed or changed: whether a stack outside of the app imports one was not checked. If "
+        "one does, CloudFormation refuses the step."
     )
     assert planned(ALL, head).notes == ()
 
 
 def test_an_import_from_elsewhere_is_a_note() -> None:
     found = planned(EMPTY, assembly(stack("one", imports=["theirs"])))
-    assert found.notes == ("dev-one imports theirs from outside of the app: whether it is there is not known.",)
+    assert found.notes == ("dev-one imports theirs from outside of the app: whether it exists is not known.",)
 
 
 def test_an_import_of_what_is_gone_is_refused() -> None:
     refusal = _refused(ALL, assembly(NETWORK, PLATFORM))
-    assert refusal.why == "dev-platform imports scratch, which no stack would export any more."
+    assert refusal.why == "dev-platform imports scratch, which no stack would export."
 
 
 def test_a_name_that_moves_to_another_stack_is_exported_by_one_at_a_time() -> None:
@@ -624,8 +624,10 @@ def test_a_name_that_only_the_deployment_tells_is_said() -> None:
     assert base.exports == {}
     exports, imports = planned(base, base).notes
     assert exports == (
-        "dev-network exports V by a name that only the deployment tells: whether another stack imports it is not known."
+        "dev-network exports V by a name that is known only during the deployment: whether another stack imports it is "
+        "not known."
     )
     assert imports == (
-        "dev-platform imports by a name that only the deployment tells: what it needs, and holds, is not known."
+        "dev-platform imports by a name that is known only during the deployment: what it needs, and which exports it "
+        "uses, is not known."
     )

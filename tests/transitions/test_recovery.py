@@ -222,7 +222,7 @@ def test_of_a_state_that_aws_adds_nothing_is_claimed(place: Place) -> None:
     place.put("storage", "HALTED")
     assert (only(place.read()).way, only(place.read()).does) == (
         Way.NONE_KNOWN,
-        "Nothing here: HALTED is a state that is not known here; CloudFormation's user guide may tell of it.",
+        "Nothing here: hyperpod-cdk does not know the state HALTED; look it up in CloudFormation's user guide.",
     )
 
 
@@ -893,8 +893,8 @@ def test_what_a_stack_left_is_named_where_it_is_in_the_way(place: Place, *, is_d
     status = place.deploy("storage", template(A=parameter("a"), B=kept))
     assert status == ("ROLLBACK_COMPLETE" if is_deleted else "UPDATE_ROLLBACK_COMPLETE")
     assert only(place.read()).in_the_way == (
-        "B-1 (parameter) stays from an earlier life of dev-storage: delete it once what it holds is elsewhere, or give "
-        "this one another name; 'cdk import' takes it into the stack."
+        "B-1 (parameter) exists from an earlier deployment of dev-storage: copy what it holds and delete it, or give "
+        "this one another name; or take it into the stack with 'cdk import'."
     )
 
 

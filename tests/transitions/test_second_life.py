@@ -72,13 +72,13 @@ MADE = ("CREATE_COMPLETE", "hyperpod-1")
 def test_a_bucket_that_stays(events: list[tuple[str, str]], names: tuple[str, ...], *, is_refused: bool) -> None:
     found = looked(Api(events, names))
     why = (
-        "dev-one / It: hyperpod-1 stays from an earlier life of it, retained by this stack, and a new one cannot have "
-        "its name."
+        "dev-one / It: hyperpod-1 exists from an earlier deployment of this stack, which retained it, and a new one "
+        "cannot have the same name."
     )
     works = (
-        "See to what it holds, and if none of that is needed, empty it with all versions of its objects ('Empty' in "
-        "the S3 console) and delete it (aws s3api delete-bucket --bucket hyperpod-1), then plan again; or leave in the "
-        "file what it is in place of."
+        "Check what it holds, and if none of that is needed, empty it with all versions of its objects ('Empty' in "
+        "the S3 console) and delete it (aws s3api delete-bucket --bucket hyperpod-1), then plan again. Or keep in the "
+        "file what it replaces."
     )
     assert [(each.why, each.what_works) for each in found.refusals] == is_refused * [(why, works)]
     assert found.unseen == ()
@@ -178,12 +178,12 @@ def _added(network: Network, *, base: dict[str, Any] | None = None) -> InTheWay:
 def test_an_address_block_that_the_vpc_has_still(taken: str, *, is_refused: bool) -> None:
     found = _added(Network({"assoc-1": taken}))
     why = (
-        f"dev-one / Far: vpc-1 has the address block {taken}, which no stack says any more, and EC2 gives it no "
-        "10.3.0.0/16 beside that. The block of a zone that was taken out stays with the file systems in its subnet."
+        f"dev-one / Far: vpc-1 has the address block {taken}, which is no longer in any stack, and EC2 does not "
+        "add 10.3.0.0/16 to it. The block of a zone that was removed stays, with the file systems in its subnet."
     )
     works = (
-        f"Give the zone another node_cidr; or see to the file systems in {taken}, and delete them, the "
-        "subnet and the block if they are not needed, then plan again."
+        f"Give the zone another node_cidr. Or check the file systems in {taken}; if they are not needed, delete them, "
+        "the subnet and the block, then plan again."
     )
     assert [(each.why, each.what_works) for each in found.refusals] == is_refused * [(why, works)]
 
@@ -265,13 +265,13 @@ def _linked(links: Links, *, base: dict[str, Any] | None = None) -> InTheWay:
 )
 def test_a_folder_that_is_linked_still(path: str, *, is_refused: bool) -> None:
     why = (
-        f"dev-one / Link: fs-1 links {path} to s3://b/ by dra-1, which no stack says any more, and FSx links no "
-        "/data/a beside that. A link that is taken out of the file stays in force."
+        f"dev-one / Link: fs-1 links {path} to s3://b/ by dra-1, which is no longer in any stack, and FSx cannot "
+        "link /data/a at the same time. A link that is removed from the file stays in force."
     )
     works = (
-        "'aws fsx delete-data-repository-association --association-id dra-1 --no-delete-data-in-file-system' takes "
-        "that link away and leaves the files where they are (wait until auto-export has ended); then plan again. Or "
-        "leave the file as it is deployed."
+        "Run 'aws fsx delete-data-repository-association --association-id dra-1 --no-delete-data-in-file-system', "
+        "which removes that link and leaves the files where they are (wait until auto-export has ended), then plan "
+        "again. Or keep the file as it is deployed."
     )
     found = _linked(Links(path))
     assert [(each.why, each.what_works) for each in found.refusals] == is_refused * [(why, works)]

@@ -28,7 +28,7 @@ from hyperpod_cdk.transitions.services import CLAIM, is_view, kubernetes_objects
 
 GROUPS: Final = ("InstanceGroups", "RestrictedInstanceGroups")
 _NAMES: Final = "InstanceGroupName"
-_HELD: Final = "what they use changes, and CloudFormation changes no export that is in use"
+_HELD: Final = "what they use changes, and CloudFormation does not change an export that is in use"
 _MOVED: Final = "what they lead to changes, and Kubernetes never changes that of a volume or a claim"
 _MAY_CHANGE: Final[Mapping[str, frozenset[str]]] = {
     "PersistentVolume": frozenset(

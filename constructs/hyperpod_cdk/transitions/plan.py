@@ -527,22 +527,22 @@ def _held(held: Sequence[Held], causes: Mapping[tuple[str, str], str]) -> list[R
 
 def _held_by(each: Held, causes: Mapping[tuple[str, str], str]) -> Refusal:
     given = joined(each.gives)
-    anew = [f"{name} by its {cause}" for name in each.gives if (cause := causes.get((each.exporter, name)))]
+    replaced = [f"{name} because of its {cause}" for name in each.gives if (cause := causes.get((each.exporter, name)))]
     if each.types <= {_FILE_SYSTEM}:
         works = (
             f"Two deployments: first a file in which nothing of {each.importer} uses {given} (claim: null), then "
-            "this one; or add a new one under another name, and remove the old one later."
+            "this file. Or add a file system under another name, and remove the old one later."
         )
     else:
         works = (
-            f"Leave in the file what makes {given} anew as it is deployed; or make a second environment, "
-            "move what runs here over, and destroy this one."
+            f"Keep in the file what replaces {given} as it is deployed. Or create a second environment, move the "
+            "workloads to it, and destroy this one."
         )
     return Refusal(
         why=(
-            f"{each.exporter} would change {given} while {each.importer} uses it, before and afterwards, and "
-            "CloudFormation changes no export that is in use."
-            + (f" What is replaced: {'; '.join(anew)}." if anew else "")
+            f"{each.exporter} would change {given}, which {each.importer} uses before and after the change. "
+            "CloudFormation does not change an export that is in use."
+            + (f" Replaced: {'; '.join(replaced)}." if replaced else "")
         ),
         what_works=works,
     )
@@ -552,8 +552,8 @@ def _circle(circle: CircleError) -> Refusal:
     return Refusal(
         why=f"No order of stacks works: {'; '.join(order.why for order in circle.orders)}.",
         what_works=(
-            "Two deployments: first a file that has both the new and the old, or neither, then this one; "
-            "'hyperpod-cdk plan ENV' tells of each whether it works."
+            "Two deployments: first a file that has both the new and the old, or neither, then this file. "
+            "'hyperpod-cdk plan ENV' shows for each file whether it works."
         ),
     )
 
@@ -561,7 +561,7 @@ def _circle(circle: CircleError) -> Refusal:
 def _missing(found: Needs) -> Iterator[Refusal]:
     for importer, given in found.missing.items():
         yield Refusal(
-            why=f"{importer} imports {joined(given)}, which no stack would export any more.",
+            why=f"{importer} imports {joined(given)}, which no stack would export.",
             what_works="Synthesize the app again: stacks of one synthesis import only what another one exports.",
         )
 
@@ -571,7 +571,7 @@ def _outsiders(found: Needs, importers: Mapping[str, Sequence[str]]) -> Iterator
         if names := importers.get(name):
             yield Refusal(
                 why=f"{exporter} would change or drop its export {name}, which {joined(names)} imports.",
-                what_works=f"Let {joined(names)} import it no more, or leave in the file what it refers to.",
+                what_works=f"Remove the import from {joined(names)}, or keep in the file what the export refers to.",
             )
 
 
@@ -589,23 +589,23 @@ def _unnamed(base: Assembly, head: Assembly) -> Iterator[str]:
         for output, name in stack.export_names.items():
             if name is None:
                 yield (
-                    f"{stack.name} exports {output} by a name that only the deployment tells: whether another stack "
-                    "imports it is not known."
+                    f"{stack.name} exports {output} by a name that is known only during the deployment: whether "
+                    "another stack imports it is not known."
                 )
         if imports_untold(stack):
             yield (
-                f"{stack.name} imports by a name that only the deployment tells: what it needs, and holds, is not "
-                "known."
+                f"{stack.name} imports by a name that is known only during the deployment: what it needs, and which "
+                "exports it uses, is not known."
             )
 
 
 def _doubts(found: Needs, importers: Mapping[str, Sequence[str]] | None) -> Iterator[str]:
     for importer, names in found.foreign.items():
-        yield f"{importer} imports {joined(names)} from outside of the app: whether it is there is not known."
+        yield f"{importer} imports {joined(names)} from outside of the app: whether it exists is not known."
     if importers is None and found.going:
         yield (
-            f"{count(len(found.going), 'export')} would go or change: whether a stack of somebody else imports one was "
-            "not asked, and CloudFormation refuses the step then."
+            f"{count(len(found.going), 'export')} would be removed or changed: whether a stack outside of the app "
+            "imports one was not checked. If one does, CloudFormation refuses the step."
         )
 
 

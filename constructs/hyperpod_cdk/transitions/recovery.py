@@ -89,7 +89,7 @@ _DONE: Final = {
     ),
     Way.NONE_KNOWN: "Nothing here: AWS documents no call that leads out of this state; ask AWS Support. {holds}",
 }
-_NEW: Final = "Nothing here: {status} is a state that is not known here; CloudFormation's user guide may tell of it."
+_NEW: Final = "Nothing here: hyperpod-cdk does not know the state {status}; look it up in CloudFormation's user guide."
 
 
 def read_recovery(aws: Api, head: Source) -> Recovery:
@@ -397,8 +397,8 @@ def _in_the_way(failure: Failure, kept: Sequence[Kept]) -> str | None:
     for each in kept:
         if re.search(rf"(?<![\w.-]){re.escape(each.physical_id)}(?![\w-])", failure.reason):
             return (
-                f"{each.physical_id} ({noun(each.type)}) stays from an earlier life of {each.stack}: delete it once "
-                "what it holds is elsewhere, or give this one another name; 'cdk import' takes it into the stack."
+                f"{each.physical_id} ({noun(each.type)}) exists from an earlier deployment of {each.stack}: copy what "
+                "it holds and delete it, or give this one another name; or take it into the stack with 'cdk import'."
             )
     return None
 

@@ -179,12 +179,12 @@ def _folder_refusal(stack: str, name: str, path: str, link: Mapping[str, Any]) -
     return Refusal(
         why=(
             f"{stack} / {name}: {system} links {link['FileSystemPath']} to {link.get('DataRepositoryPath')} by "
-            f"{number}, which no stack says any more, and FSx links no {path} beside that. A link that is taken out of "
-            "the file stays in force."
+            f"{number}, which is no longer in any stack, and FSx cannot link {path} at the same time. A link that is "
+            "removed from the file stays in force."
         ),
         what_works=(
-            f"'{command}' takes that link away and leaves the files where they are (wait until auto-export has ended); "
-            "then plan again. Or leave the file as it is deployed."
+            f"Run '{command}', which removes that link and leaves the files where they are (wait until auto-export has "
+            "ended), then plan again. Or keep the file as it is deployed."
         ),
     )
 
@@ -198,12 +198,12 @@ _INSIDE: Final[Mapping[str, Callable[[Api, Stack, Stack], list[Refusal]]]] = {
 def _block_refusal(stack: str, name: str, wanted: str, vpc: str, taken: str) -> Refusal:
     return Refusal(
         why=(
-            f"{stack} / {name}: {vpc} has the address block {taken}, which no stack says any more, and EC2 gives it no "
-            f"{wanted} beside that. The block of a zone that was taken out stays with the file systems in its subnet."
+            f"{stack} / {name}: {vpc} has the address block {taken}, which is no longer in any stack, and EC2 does not "
+            f"add {wanted} to it. The block of a zone that was removed stays, with the file systems in its subnet."
         ),
         what_works=(
-            f"Give the zone another node_cidr; or see to the file systems in {taken}, and delete them, the "
-            "subnet and the block if they are not needed, then plan again."
+            f"Give the zone another node_cidr. Or check the file systems in {taken}; if they are not needed, delete "
+            "them, the subnet and the block, then plan again."
         ),
     )
 
@@ -242,11 +242,11 @@ _STANDS: Final[Mapping[str, Callable[[Api, str], bool]]] = {
 def _refusal(resource: Resource, name: str) -> Refusal:
     return Refusal(
         why=(
-            f"{resource.stack} / {resource.name}: {name} stays from an earlier life of it, retained by this stack, and "
-            "a new one cannot have its name."
+            f"{resource.stack} / {resource.name}: {name} exists from an earlier deployment of this stack, which "
+            "retained it, and a new one cannot have the same name."
         ),
         what_works=(
-            f"See to what it holds, and {_ASK_WITHOUT[resource.type].format(name=name)}, then plan again; or leave in "
-            "the file what it is in place of."
+            f"Check what it holds, and {_ASK_WITHOUT[resource.type].format(name=name)}, then plan again. Or keep in "
+            "the file what it replaces."
         ),
     )
