@@ -18,6 +18,7 @@ from hyperpod_cdk.transitions.model import Plan
 from hyperpod_cdk.transitions.plan import betweens
 from tests.transitions.stacks import ACCOUNT, REGION, assembly, planned, stack, steps
 
+FILES = {"Fn::ImportValue": "fs"}
 TWO = [("deploy", "dev-platform", "exclusively"), ("deploy", "dev-storage", "dev-platform")]
 
 
@@ -66,7 +67,8 @@ def test_claims_go_before_what_they_use_is_replaced() -> None:
     (between,) = first.between
     assert between == (
         "In this step dev-platform is deployed in its present form without Claim: what they use changes,"
-        " and CloudFormation does not change an export that is in use. A later step makes them again, as the file says."
+        " and CloudFormation does not change an export that is in use. A later step creates them again, as the file "
+        "says."
     )
     assert first.commands == ("hyperpod-cdk deploy dev",)
     assert first.does == ("dev-platform: 1 deleted.",)
@@ -76,6 +78,46 @@ def test_claims_go_before_what_they_use_is_replaced() -> None:
     assert last.between == ()
     assert last.commands == ("hyperpod-cdk cdk deploy 'dev/*' -c env=dev --concurrency 3 --require-approval never",)
     assert last.stays == ("dev-storage / Scratch remains in the account and costs money.",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "properties", "goes"),
+    [
+        ("AWS::CloudWatch::Alarm", {"Dimensions": [{"Name": "FileSystemId", "Value": FILES}]}, True),
+        ("AWS::CloudWatch::Dashboard", {"DashboardBody": FILES}, True),
+        ("AWS::SSM::Parameter", {"Type": "String", "Value": FILES}, False),
+        ("AWS::Lambda::Function", {"Environment": {"Variables": {"FILES": FILES}}}, False),
+    ],
+)
+def test_what_watches_a_file_system_goes_before_it_is_replaced(
+    kind: str, properties: Mapping[str, Any], *, goes: bool
+) -> None:
+    def side(subnet: str) -> Assembly:
+        found = _side(subnet)
+        watcher = stack("watch", resources={"Full": {"Type": kind, "Properties": properties}}, after=["storage"])
+        return replace(found, stacks=(*found.stacks, watcher))
+
+    found = planned(side("subnet-1"), side("subnet-2"))
+    if not goes:
+        (refusal,) = (each for each in found.refusals if "dev-watch" in each.why)
+        assert refusal.why == (
+            "dev-storage would change Scratch, which dev-watch uses before and after the change. CloudFormation does "
+            "not change an export that is in use. Replaced: Scratch because of its SubnetIds."
+        )
+        assert refusal.what_works == (
+            "Two deployments: first a file in which nothing of dev-watch uses Scratch (of a claim: claim: null), then "
+            "this file. Or add a file system under another name, and remove the old one later."
+        )
+        return
+    assert steps(found) == [
+        ("deploy", "dev-platform", "dev-watch", "exclusively"),
+        ("deploy", "dev-storage", "dev-platform", "dev-watch"),
+    ]
+    assert found.steps[0].between[1] == (
+        "In this step dev-watch is deployed in its present form without Full: what they use changes, and "
+        "CloudFormation does not change an export that is in use. A later step creates them again, as the file says; "
+        "until then no alarm of them notifies anybody."
+    )
 
 
 def test_claims_go_before_a_file_system_of_another_name_takes_their_place() -> None:
@@ -171,7 +213,8 @@ def test_a_claim_that_leads_elsewhere_under_its_name_goes_before_it_comes(
     says = (
         "In this step dev-platform is deployed in its present form without Claim: what they lead to"
         " changes, and Kubernetes "
-        "never changes that of a volume or a claim. A later step makes them again, as the file says."
+        "never changes that of a volume or a claim. A later step creates them again, as the file "
+        "says."
     )
     assert [each.between for each in found.steps if each.between] == is_moved * [(says,)]
 

@@ -24,7 +24,7 @@ from hyperpod_cdk.templates.groups import CLUSTER, instance_groups
 from hyperpod_cdk.templates.values import imports, references
 from hyperpod_cdk.transitions.needs import needs
 from hyperpod_cdk.transitions.room import Room, Swap, swaps, verdict
-from hyperpod_cdk.transitions.services import CLAIM, is_view, kubernetes_objects
+from hyperpod_cdk.transitions.services import CLAIM, WATCHERS, comes_back, is_view, kubernetes_objects
 
 GROUPS: Final = ("InstanceGroups", "RestrictedInstanceGroups")
 _NAMES: Final = "InstanceGroupName"
@@ -52,12 +52,13 @@ class Between:
     first: tuple[str, ...] = ()
 
 
-def without_claims(base: Assembly, head: Assembly, going: Mapping[str, str], stacks: Collection[str]) -> list[Between]:
-    """Give stacks as they are deployed without the claims that cannot become what the head says.
+def without_views(base: Assembly, head: Assembly, going: Mapping[str, str], stacks: Collection[str]) -> list[Between]:
+    """Give stacks as they are deployed without the claims and alarms that cannot become what the head says.
 
     Those of ``stacks`` use an export of ``going`` that goes or changes, with its stack; nothing is given where one of
-    these has something else that does. The others lead elsewhere under their name. Only claims whose volumes stay are
-    taken out: the data is where it was, and pods mount it again by what comes in their place.
+    these has something else that does. The others are claims that lead elsewhere under their name. Only what comes back
+    without a loss is taken out, of claims those whose volumes stay: the data is where it was, and pods mount it again
+    by what comes in their place.
     """
     held = {name: _using(base.by_name[name], going) for name in stacks}
     moved = _moved(base, head)
@@ -68,15 +69,16 @@ def without_claims(base: Assembly, head: Assembly, going: Mapping[str, str], sta
         template = _without(stack, gone)
         rest = {**stack.template, "Resources": {}}
         is_more = bool({*imports(stack, rest)} & going.keys()) and name in held
-        views = all(is_view(base, stack.resources[key]) for key in gone)
+        views = all(comes_back(base, stack.resources[key]) for key in gone)
         if name not in head.by_name or not gone or not views or is_more or template is None:
             return []
         reasons = [_HELD] * (name in held) + [_MOVED] * (name in moved)
         names = joined([each.name for key, each in stack.resources.items() if key in gone])
+        silent = any(stack.resources[key].type in WATCHERS for key in gone)
+        meanwhile = "; until then no alarm of them notifies anybody" if silent else ""
         says = (
-            f"In this step {name} is deployed in its present form without {names}: {'; '.join(reasons)}. A"
-            " later step makes "
-            "them again, as the file says."
+            f"In this step {name} is deployed in its present form without {names}: {'; '.join(reasons)}. A later step "
+            f"creates them again, as the file says{meanwhile}."
         )
         found.append(Between(stack=_as_of(head.by_name[name], stack, template), says=says))
     return found

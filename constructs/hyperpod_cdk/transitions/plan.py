@@ -26,8 +26,8 @@ from hyperpod_cdk.transitions.between import (
     exchanged,
     with_or_without_swapped,
     with_stacks,
-    without_claims,
     without_groups,
+    without_views,
 )
 from hyperpod_cdk.transitions.cdk import selection
 from hyperpod_cdk.transitions.model import Plan, Refusal, Step
@@ -202,7 +202,7 @@ def _betweens(base: Assembly, head: Assembly, leg: _Leg | CircleError, found: Ne
     swapped = with_or_without_swapped(base, head, room) if clusters else []
     taken = {each.stack.name for each in groups}
     return [
-        *without_claims(base, head, going, users),
+        *without_views(base, head, going, users),
         *groups,
         *(each for each in swapped if each.stack.name not in taken),
     ]
@@ -530,8 +530,8 @@ def _held_by(each: Held, causes: Mapping[tuple[str, str], str]) -> Refusal:
     replaced = [f"{name} because of its {cause}" for name in each.gives if (cause := causes.get((each.exporter, name)))]
     if each.types <= {_FILE_SYSTEM}:
         works = (
-            f"Two deployments: first a file in which nothing of {each.importer} uses {given} (claim: null), then "
-            "this file. Or add a file system under another name, and remove the old one later."
+            f"Two deployments: first a file in which nothing of {each.importer} uses {given} (of a claim: claim: "
+            "null), then this file. Or add a file system under another name, and remove the old one later."
         )
     else:
         works = (

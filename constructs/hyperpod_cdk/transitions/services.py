@@ -14,6 +14,9 @@ POOLS: Final = ("NodePool", "HyperpodNodeClass")
 """Kubernetes objects by which Karpenter makes nodes."""
 
 CLAIM: Final = "PersistentVolumeClaim"
+WATCHERS: Final = frozenset({"AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard"})
+"""What shows others and holds nothing of its own: CloudWatch retains the history of an alarm that is deleted
+(CloudWatch API, DescribeAlarmHistory), and a dashboard is its body (PutDashboard)."""
 _VOLUME: Final = "PersistentVolume"
 _CLUSTER: Final = "AWS::SageMaker::Cluster"
 _SWITCHES: Final = {
@@ -89,6 +92,11 @@ def is_view(assembly: Assembly, resource: Resource) -> bool:
         and len(retained) + len(claims) == len(found)
         and all(_spec(each).get("volumeName") in retained for each in claims)
     )
+
+
+def comes_back(assembly: Assembly, resource: Resource) -> bool:
+    """Whether it can be deleted and created again with nothing lost."""
+    return resource.type in WATCHERS or is_view(assembly, resource)
 
 
 def _spec(each: Mapping[str, Any]) -> Mapping[str, Any]:
