@@ -60,10 +60,13 @@ _FURNISHED = 0.6
 _MAY_STAY = (
     re.compile(r"block that stays: (?P<name>\S+) is there and in no fresh deployment: "),
     re.compile(r" add-ons: \.(?P<name>[^.]+)\.addon\.addonVersion: "),
-    re.compile(r" described: \.(?P<name>ClusterRole|TieredStorageConfig|AutoScaling): .+ in place of null$"),
+    re.compile(
+        r" described: \.(?P<name>AutoScaling|ClusterRole|NodeProvisioningMode|TieredStorageConfig): "
+        r".+ in place of null$"
+    ),
 )
 """What may stay where a file leaves it out: blocks of zones, add-ons' versions, Karpenter's role, what HyperPod has
-switched on."""
+switched on, the mode of provisioning, of which no document says how a running cluster takes another."""
 
 _MINORS = ("1.32", "1.33", "1.34", "1.35")
 _IDENTITY = ("name", "vpc_id", "subnet_id", "group_id", "key_id", "cluster_name")
