@@ -11,11 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from hyperpod_cdk.review.model import Attention, Cause, Excepted, Reason, ReasonKind, Report
+from hyperpod_cdk.review.model import (
+    Attention,
+    BlastRadius,
+    Cause,
+    Effect,
+    Excepted,
+    PropertyEffect,
+    Reason,
+    ReasonKind,
+    Report,
+    ResourceEffect,
+)
 from hyperpod_cdk.review.pages.alike import FEW
 from hyperpod_cdk.review.pages.html import html
 from hyperpod_cdk.review.pages.markdown import GITHUB_LIMIT, markdown
-from hyperpod_cdk.review.pages.page import Cell, Entry, Many, Moved, joined
+from hyperpod_cdk.review.pages.page import Cell, Entries, Entry, Many, Moved, joined
 from hyperpod_cdk.review.pages.sections import page
 from hyperpod_cdk.review.pages.text import text
 from tests.review.sample import quiet_report
@@ -200,6 +211,118 @@ def test_no_reason_is_lost(names: list[str]) -> None:
         assert len(behind(entry)) == (entry.number if entry.number > FEW else 0)
     whole = " ".join(line for entry in entries for line in (*said(entry), *behind(entry)))
     assert [each for each in reasons if each.sentence not in whole] == []
+
+
+def logs(number: int, before: str = "7", after: str = "30", effect: Effect = Effect.IN_PLACE) -> ResourceEffect:
+    told = PropertyEffect(path="RetentionInDays", before=before, after=after, effect=effect, reason="Kept longer.")
+    return ResourceEffect(
+        stack="x",
+        logical_id=f"Logs{number}",
+        type="AWS::Logs::LogGroup",
+        name=f"Logs{number}",
+        effect=effect,
+        stateful=True,
+        summary=f"RetentionInDays {before} -> {after} changes in place: kept longer.",
+        properties=(told,),
+    )
+
+
+def changed(*resources: ResourceEffect) -> Report:
+    counts = {each: sum(one.effect is each for one in resources) for each in Effect}
+    return quiet_report().model_copy(update={"blast_radius": BlastRadius(resources=resources, counts=counts)})
+
+
+def radius(report: Report) -> tuple[Entry, ...]:
+    (entries,) = next(each for each in page(report).sections if each.key == "blast-radius").blocks
+    assert isinstance(entries, Entries)
+    return entries.entries
+
+
+@pytest.mark.parametrize("number", [1, 2, FEW, FEW + 1, 20, 100])
+def test_resources_that_change_alike_are_one_entry(number: int) -> None:
+    entries = radius(changed(*(logs(each) for each in range(number))))
+    assert sum(each.number for each in entries) == number
+    if number <= FEW:
+        assert [said(each)[0] for each in entries] == [
+            f"in place x / Logs{each} AWS::Logs::LogGroup stateful" for each in range(number)
+        ]
+        return
+    assert [said(each) for each in entries] == [
+        [
+            f"in place AWS::Logs::LogGroup {number} resources stateful",
+            "RetentionInDays 7 -> 30 changes in place: kept longer.",
+            f"x / Logs0, x / Logs1, x / Logs2 and {number - 3} more",
+            "RetentionInDays in place 7 -> 30 Kept longer.",
+        ]
+    ]
+    assert behind(entries[0]) == [f"x / Logs{each}" for each in range(number)]
+
+
+def test_resources_with_other_values_are_told_by_them() -> None:
+    (entry,) = radius(changed(*(logs(each, before=str(each)) for each in range(50))))
+    assert said(entry) == [
+        "in place AWS::Logs::LogGroup 50 resources stateful",
+        "RetentionInDays … -> 30 changes in place: kept longer.",
+        "RetentionInDays in place Kept longer.",
+        "x / Logs0 0 -> 30, x / Logs1 1 -> 30, x / Logs2 2 -> 30 and 47 more",
+    ]
+    assert behind(entry)[49] == "x / Logs49 49 -> 30"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        logs(50, effect=Effect.UNKNOWN),
+        logs(50).model_copy(update={"type": "AWS::SNS::Topic"}),
+        logs(50).model_copy(update={"stateful": False}),
+        logs(50).model_copy(update={"summary": "It is deleted."}),
+        logs(50).model_copy(update={"properties": (*logs(50).properties, *logs(50).properties)}),
+        logs(50).model_copy(
+            update={"properties": tuple(e.model_copy(update={"source": "a page"}) for e in logs(50).properties)}
+        ),
+        logs(50).model_copy(
+            update={"properties": tuple(e.model_copy(update={"path": "KmsKeyId"}) for e in logs(50).properties)}
+        ),
+    ],
+    ids=["effect", "type", "stateful", "summary", "one property more", "source", "property"],
+)
+def test_a_resource_with_another_change_stands_alone(other: ResourceEffect) -> None:
+    alike = [logs(each) for each in range(50)]
+    assert [each.number for each in radius(changed(*alike, other))] == [50, 1]
+
+
+def test_a_cause_of_each_is_named_with_each() -> None:
+    causes = [(Cause(file="prod.yaml", line=each + 1, path="days"),) for each in range(4)]
+    (entry,) = radius(changed(*(logs(i).model_copy(update={"causes": each}) for i, each in enumerate(causes))))
+    assert said(entry)[-1] == "Caused by prod.yaml:1 days, prod.yaml:2 days, prod.yaml:3 days and 1 more line"
+    assert behind(entry)[3] == "x / Logs3 Caused by prod.yaml:4 days"
+
+
+@given(st.lists(st.tuples(st.sampled_from(["1", "7", "30"]), st.sampled_from(["1", "7", "30"])), max_size=12))
+def test_no_resource_and_no_value_is_lost(values: list[tuple[str, str]]) -> None:
+    resources = [logs(number, before, after) for number, (before, after) in enumerate(values)]
+    entries = radius(changed(*resources)) if resources else ()
+    assert sum(each.number for each in entries) == len(resources)
+    lines = [line for entry in entries for line in (*said(entry), *behind(entry))]
+    for number, (before, after) in enumerate(values):
+        assert any(re.search(rf"Logs{number}(?!\d)", line) for line in lines)
+        assert any(f"{before} -> {after}" in line for line in lines)
+
+
+def test_renderings_count_resources_and_not_entries() -> None:
+    grave = [logs(each, effect=Effect.UNKNOWN) for each in range(40)]
+    report = changed(*grave, *(logs(each) for each in range(40, 100)))
+    assert '> unknown <span class="faint">40</span>' in html(report)
+    assert '> in place <span class="faint">60</span>' in html(report)
+    assert Behind.of(html(report)) == [f"x / Logs{each}" for each in range(40, 100)]
+    assert "<summary>Others (60)</summary>" in markdown(report)
+    out = io.StringIO()
+    text(report, Console(file=out, width=100))
+    assert "[in place] AWS::Logs::LogGroup [60 resources] [stateful]\n" in out.getvalue()
+    many = [logs(each).model_copy(update={"type": f"X::Y::T{each // 5}"}) for each in range(100)]
+    out = io.StringIO()
+    text(changed(*many), Console(file=out, width=100))
+    assert "and 40 more (--out writes all)\n" in out.getvalue()
 
 
 def test_renderings_name_all_or_say_how_many_are_left() -> None:

@@ -23,7 +23,7 @@ from hyperpod_cdk.review.changes.effects import (
     judge,
     rank,
 )
-from hyperpod_cdk.review.changes.excerpts import Excerpts, differing
+from hyperpod_cdk.review.changes.excerpts import IN_SENTENCE, Excerpts, differing
 from hyperpod_cdk.review.changes.uses import Key, Uses
 from hyperpod_cdk.review.model import BlastRadius, Effect, LeftBehind, PropertyEffect, ResourceEffect
 from hyperpod_cdk.review.nouns import joined
@@ -44,7 +44,6 @@ from hyperpod_cdk.templates.values import (
 _MAY_GO: Final = "may go"
 IN_SUMMARY: Final = 3
 """Changed properties that a summary names."""
-IN_SUMMARY_CHARACTERS: Final = 60
 EXPORT: Final = "CloudFormation export"
 """The type of an output that stands for no resource of its own."""
 
@@ -885,7 +884,7 @@ def _clause(finding: _Finding, *, holds_nodes: bool) -> str:
     if finding.subject:
         path = path.partition("]")[2].removeprefix(".")
     subject = f"{finding.subject}: " if finding.subject and path else finding.subject
-    before, after = differing(finding.before, finding.after, IN_SUMMARY_CHARACTERS)
+    before, after = differing(finding.before, finding.after, IN_SENTENCE)
     if finding.is_indirect:
         change = ""
     elif before is not None and after is not None:

@@ -12,6 +12,8 @@ from hyperpod_cdk.templates.values import plain
 
 LIMIT: Final = 300
 """Characters of a value that are shown whole."""
+IN_SENTENCE: Final = 60
+"""Characters of a value that are shown within a sentence."""
 _AROUND: Final = 40
 """Characters that are shown before and after what differs."""
 HIDDEN: Final = "(hidden)"

@@ -30,6 +30,8 @@ class Said:
     sentence: str
     moved: Moved | None = None
     causes: tuple[Cause, ...] = ()
+    names: frozenset[str] = frozenset()
+    """What else it is told by in its sentence: items and values of its own."""
 
 
 def alike(things: Iterable[T], said: Callable[[T], Said], beside: Callable[[T], object]) -> Iterator[list[T]]:
@@ -40,14 +42,17 @@ def alike(things: Iterable[T], said: Callable[[T], Said], beside: Callable[[T], 
     """
     groups: dict[tuple[object, ...], list[T]] = {}
     for each in things:
-        one = said(each)
-        key = (pattern(one.property), _sentence(one), beside(each))
-        groups.setdefault(key, []).append(each)
+        groups.setdefault((shape(said(each)), beside(each)), []).append(each)
     for together in groups.values():
         if len(together) > FEW:
             yield together
         else:
             yield from ([each] for each in together)
+
+
+def shape(said: Said) -> tuple[str | None, str]:
+    """Give what alike ones have in common: the property, whichever item it is in, and what is said of it."""
+    return pattern(said.property), _sentence(said)
 
 
 def pattern(path: str | None) -> str | None:
@@ -145,7 +150,9 @@ def _sentence(said: Said) -> str:
     values = {said.moved.before, said.moved.after} if said.moved else set()
     # a number is the name of nothing, but what a property was, and is, stands beside the sentence
     named = {name for name in names if not name.isdecimal()} | {value for value in values if value is not None}
-    told = sorted(filter(None, named), key=lambda name: (-len(name), name))
+    named |= said.names
+    stated = said.sentence.lower()
+    told = sorted((name for name in named if name and name.lower() in stated), key=lambda name: (-len(name), name))
     if not told:
         return said.sentence
     # the name as a whole: not as a part of a longer one

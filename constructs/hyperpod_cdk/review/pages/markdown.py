@@ -126,14 +126,19 @@ class _Piece:
 
     def text(self, cap: int | None) -> str:
         shown = [_rendered(each, with_all=cap is None) for each in self.rows[:cap]]
-        left = len(self.rows) - len(shown)
+        left = _number(self.rows[len(shown) :])
         # a table's last row would have to have its columns, so the rest is a line below it
         after = ["", f"*… {_MORE.format(left)}*"] if left else []
         lines = "\n".join([*self.head, *shown, *self.tail, *after])
         if not self.folded:
             return f"**{self.title}**\n\n{lines}" if self.title else lines
         title = self.title or "All"
-        return f"<details>\n<summary>{title} ({len(self.rows):,})</summary>\n\n{lines}\n\n</details>"
+        return f"<details>\n<summary>{title} ({_number(self.rows):,})</summary>\n\n{lines}\n\n</details>"
+
+
+def _number(rows: Iterable[Row | Cell | Entry | str]) -> int:
+    """Give how many things these are; an entry may be many."""
+    return sum(each.number if isinstance(each, Entry) else 1 for each in rows)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from hyperpod_cdk.review.changes.excerpts import IN_SENTENCE, differing
 from hyperpod_cdk.review.model import (
     Access,
     AssetChange,
@@ -31,7 +32,17 @@ from hyperpod_cdk.review.model import (
     Unpriced,
     Verdict,
 )
-from hyperpod_cdk.review.pages.alike import Said, alike, causes_of_some, how_many, many, moved_alike, pattern, sentence
+from hyperpod_cdk.review.pages.alike import (
+    Said,
+    alike,
+    causes_of_some,
+    how_many,
+    many,
+    moved_alike,
+    pattern,
+    sentence,
+    shape,
+)
 from hyperpod_cdk.review.pages.page import (
     A_MONTH,
     ABOUT_TONES,
@@ -277,7 +288,7 @@ def _blast_radius(blast: BlastRadius) -> Section:
         lead += f" Decided by the CloudFormation schemas of {blast.schemas_as_of}."
     blocks: list[Block] = []
     if blast.resources:
-        blocks.append(Entries("Resources", tuple(_resource(each) for each in blast.resources)))
+        blocks.append(Entries("Resources", tuple(_resources(blast.resources))))
     if blast.left_behind:
         rows = tuple(
             Row(
@@ -295,35 +306,80 @@ def _blast_radius(blast: BlastRadius) -> Section:
     return Section("blast-radius", "Blast radius", _say(lead), tuple(blocks), len(blast.resources))
 
 
-def _resource(resource: ResourceEffect) -> Entry:
-    name: list[Word | Moved] = [Word(visible(f"{resource.stack} / {resource.name}"), "code")]
-    name.append(Word(visible(resource.type), "faint"))
-    if resource.stateful:
+def _resources(resources: Iterable[ResourceEffect]) -> Iterator[Entry]:
+    """Show each, those as one to which the same happens for the same changes."""
+
+    def beside(each: ResourceEffect) -> object:
+        told = tuple((shape(_property(each, one)), one.effect, one.source) for one in each.properties)
+        return each.effect, each.type, each.stateful, told
+
+    for together in alike(resources, _resource, beside):
+        yield _changed(together)
+
+
+def _resource(resource: ResourceEffect) -> Said:
+    ends = {
+        each
+        for one in resource.properties
+        for each in (one.before, one.after, *differing(one.before, one.after, IN_SENTENCE))
+    }
+    names = frozenset(filter(None, ends))
+    return Said(f"{resource.stack} / {resource.name}", None, resource.summary, causes=resource.causes, names=names)
+
+
+def _property(resource: ResourceEffect, change: PropertyEffect) -> Said:
+    # what caused the resource's change is said below it
+    return Said(f"{resource.stack} / {resource.name}", change.path, change.reason, _moved(change.before, change.after))
+
+
+def _changed(together: Sequence[ResourceEffect]) -> Entry:
+    """Show one resource, or many that are alike with all of their changes."""
+    first, told = together[0], [_resource(each) for each in together]
+    is_one = len(together) == 1
+    name: list[Word | Moved] = [Word(visible(told[0].resource), "code")] if is_one else []
+    name.append(Word(visible(first.type), "faint"))
+    name += [] if is_one else [Word(how_many(told), "badge")]
+    if first.stateful:
         name.append(Word("stateful", "badge"))
-    lines: list[Cell | Many] = [_say(resource.summary)]
-    for first, together in _properties(resource):
-        is_one = len(together) == 1
-        path = first.path if is_one else pattern(first.path)
-        words: list[Word | Moved] = [Word(visible(path or ""), "code"), _badge(first.effect)]
-        words += [] if is_one else [Word(how_many(together), "badge")]
-        moved = moved_alike(together)
-        words += [moved] if moved else []
-        words.append(Word(visible(sentence(together))))
-        words += [Word(visible(first.source), "source")] if first.source else []
-        lines += [tuple(words)] if is_one else [tuple(words), many(together)]
-    lines += _causes(resource.causes)
-    return Entry(_badge(resource.effect), tuple(name), tuple(lines), folded=resource.effect not in FIRST_LOOK)
+    # the values by which each is told stand with its properties
+    summary = sentence(told)
+    told = [replace(each, sentence=summary) for each in told]
+    changed = [line for places in _properties(first) for line in _lines(together, places)]
+    are_named = any(isinstance(line, Many) for line in changed) and len({each.causes for each in together}) == 1
+    lines: list[Cell | Many] = [_say(summary), *([] if is_one or are_named else [many(told)]), *changed]
+    if len({each.causes for each in together}) == 1:
+        lines += _causes(first.causes)
+    else:
+        lines.append(causes_of_some(told))
+    return Entry(
+        _badge(first.effect), tuple(name), tuple(lines), folded=first.effect not in FIRST_LOOK, number=len(together)
+    )
 
 
-def _properties(resource: ResourceEffect) -> Iterator[tuple[PropertyEffect, list[Said]]]:
-    """Give the changed properties, those together that say the same of many items."""
+def _properties(resource: ResourceEffect) -> Iterator[list[int]]:
+    """Give the places of the changed properties, those together that say the same of many items."""
 
-    def said(each: PropertyEffect) -> Said:
-        # what caused the resource's change is said below it
-        return Said(resource.name, each.path, each.reason, _moved(each.before, each.after))
+    def beside(place_: int) -> object:
+        return resource.properties[place_].effect, resource.properties[place_].source
 
-    for together in alike(resource.properties, said, lambda each: (each.effect, each.source)):
-        yield together[0], [said(each) for each in together]
+    return alike(range(len(resource.properties)), lambda each: _property(resource, resource.properties[each]), beside)
+
+
+def _lines(resources: Sequence[ResourceEffect], places: Sequence[int]) -> Iterator[Cell | Many]:
+    """Say what the properties at these places become, of all of the resources."""
+    told = [_property(each, each.properties[at]) for each in resources for at in places]
+    first = resources[0].properties[places[0]]
+    paths = {each.property for each in told}
+    words: list[Word | Moved] = [Word(visible(first.path if len(paths) == 1 else pattern(first.path) or ""), "code")]
+    words.append(_badge(first.effect))
+    words += [] if len(places) == 1 else [Word(how_many(told), "badge")]
+    moved = moved_alike(told)
+    words += [moved] if moved else []
+    words.append(Word(visible(sentence(told))))
+    words += [Word(visible(first.source), "source")] if first.source else []
+    yield tuple(words)
+    if len({(each.property, each.moved, each.sentence) for each in told}) > 1:
+        yield many(told)
 
 
 def _capacity(capacity: Capacity) -> Section:

@@ -121,7 +121,7 @@ def _block(console: Console, block: Block) -> None:
         for entry in folded:
             # what calls for no look is named only
             _entry(console, Entry(entry.badge, entry.name))
-        _rest(console, len(block.entries) - len(shown) - len(folded))
+        _rest(console, sum(each.number for each in block.entries) - sum(each.number for each in (*shown, *folded)))
     else:
         for item in block.items[:MOST_ROWS]:
             _print(console, Text.assemble("- ", _cell(item)), indent=2)
