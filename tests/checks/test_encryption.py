@@ -124,7 +124,6 @@ class TestPolicies:
         ("statement", "group"),
         [
             (ROOT, "/aws/events/prod-hyperpod-1a2b3c4d"),
-            ({**LOGS, "Effect": "Deny"}, "/aws/events/prod-hyperpod-1a2b3c4d"),
             ({**LOGS, "Principal": {"Service": "logs.eu-west-1.amazonaws.com"}}, "/aws/events/prod-hyperpod-1a2b3c4d"),
             ({**LOGS, "Action": "kms:Encrypt"}, "/aws/events/prod-hyperpod-1a2b3c4d"),
             (
@@ -196,6 +195,80 @@ class TestPolicies:
         assert [(each.severity, each.path, each.message) for each in result.findings] == [
             (severity, "encryption.node_volumes", text[severity])
         ]
+
+    @pytest.mark.parametrize(
+        ("field", "deny", "says"),
+        [
+            ("logs", {"Principal": "*"}, "denies"),
+            ("logs", {"Principal": {"AWS": "*"}}, "denies"),
+            ("logs", {"Principal": {"Service": "logs.amazonaws.com"}}, "denies"),
+            ("logs", {"Principal": {"Service": "s3.amazonaws.com"}}, ""),
+            ("logs", {"Principal": {"AWS": "arn:aws:iam::111122223333:root"}}, ""),
+            ("logs", {"Principal": "*", "Action": "kms:ScheduleKeyDeletion"}, ""),
+            ("logs", {"Principal": "*", "Action": None, "NotAction": "kms:Decrypt"}, "denies"),
+            ("logs", {"Principal": "*", "Resource": KEY.replace("1234abcd", "ffffabcd")}, ""),
+            ("logs", {"Principal": "*", "Condition": {"Bool": {"aws:SecureTransport": "false"}}}, ""),
+            ("logs", {"Principal": "*", "Condition": {"StringNotEquals": {"aws:PrincipalOrgID": "o-1"}}}, "unknown"),
+            ("logs", {"Principal": "*", "Condition": {"StringEquals": {"aws:SourceAccount": "444455556666"}}}, ""),
+            ("logs", {"NotPrincipal": {"AWS": "arn:aws:iam::111122223333:role/admin"}}, "unknown"),
+            ("logs", {"Principal": "*", "Resource": None, "NotResource": "x"}, "unknown"),
+            ("node_volumes", {"Principal": "*"}, "denies"),
+            ("node_volumes", {"Principal": {"AWS": "111122223333"}}, "denies"),
+            ("node_volumes", {"Principal": {"AWS": "arn:aws:iam::444455556666:root"}}, ""),
+            ("node_volumes", {"Principal": {"AWS": "arn:aws:iam::111122223333:role/intern"}}, "unknown"),
+            ("node_volumes", {"Principal": {"Service": "logs.amazonaws.com"}}, ""),
+            (
+                "node_volumes",
+                {"Principal": "*", "Condition": {"StringNotEquals": {"kms:CallerAccount": "111122223333"}}},
+                "unknown",
+            ),
+            (
+                "node_volumes",
+                {"Principal": "*", "Condition": {"StringEquals": {"kms:CallerAccount": "444455556666"}}},
+                "",
+            ),
+            ("node_volumes", {"NotPrincipal": {"AWS": "arn:aws:iam::111122223333:root"}}, "unknown"),
+            ("notifications", {"Principal": {"Service": "cloudwatch.amazonaws.com"}}, "denies"),
+            ("notifications", {"Principal": "*", "Condition": {"Null": {"aws:SourceArn": "true"}}}, "unknown"),
+        ],
+    )
+    def test_a_statement_that_denies_counts_first(  # noqa: PLR0917 - a column of the table each, and fixtures
+        self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, field: str, deny: dict[str, Any], says: str
+    ) -> None:
+        """IAM user guide, "Policy evaluation logic": an explicit deny counts before what allows."""
+        who = {"logs": "logs.us-east-1.amazonaws.com", "notifications": "cloudwatch.amazonaws.com"}
+        one = who.get(field, "account 111122223333")
+        denying = {"Effect": "Deny", "Action": "kms:*", "Resource": "*", **deny}
+        denying = {name: value for name, value in denying.items() if value is not None}
+        result = self.findings(case_of, run_check, fake_aws, field, ROOT, LOGS, TOPIC, denying)
+        denied = (
+            f"needs a key whose policy lets {one} use it, got {KEY}, whose policy denies it; take {one} from the"
+            " statement that denies"
+        )
+        unknown = (
+            f"whether the policy of {KEY} lets {one} use it is not known here, by its conditions or by a statement that"
+            " denies; see that it does before you deploy"
+        )
+        texts = {"": [], "denies": [(Severity.ERROR, denied)], "unknown": [(Severity.WARNING, unknown)]}
+        assert [(each.severity, each.message) for each in result.findings] == texts[says]
+
+    @pytest.mark.parametrize(
+        ("field", "statement"),
+        [
+            ("logs", {**LOGS, "Condition": {"StringEquals": {"aws:PrincipalOrgID": "o-1"}}}),
+            ("logs", {**LOGS, "Condition": {"ArnNotLike": {"kms:EncryptionContext:aws:logs:arn": f"{PATTERN}x"}}}),
+            ("logs", {**LOGS, "Resource": None, "NotResource": "x"}),
+            ("node_volumes", {**ROOT, "Condition": {"StringEquals": {"kms:ViaService": "s3.us-east-1.amazonaws.com"}}}),
+            ("node_volumes", {**ROOT, "Principal": None, "NotPrincipal": {"AWS": "444455556666"}}),
+        ],
+    )
+    def test_what_lets_on_conditions_that_are_not_known_is_no_pass(
+        self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, field: str, statement: dict[str, Any]
+    ) -> None:
+        stated = {name: value for name, value in statement.items() if value is not None}
+        result = self.findings(case_of, run_check, fake_aws, field, stated)
+        assert [each.severity for each in result.findings] == [Severity.WARNING]
+        assert result.findings[0].message.startswith(f"whether the policy of {KEY} lets ")
 
     @pytest.mark.check("kms_key_policies_let_the_services_in", "skips")
     def test_a_policy_that_is_not_shown_is_skipped(

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hyperpod_cdk.catalog.arns import arn_parts
-from hyperpod_cdk.catalog.iam_matching import listed, matches, names_action
+from hyperpod_cdk.catalog.iam_matching import (
+    Answer,
+    Statement,
+    all_of,
+    answers,
+    is_positive,
+    listed,
+    matches,
+    names_service,
+    principals,
+)
 from hyperpod_cdk.checks.answers import Aws, KmsKeyAnswer, NotAnswered
 from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
@@ -22,8 +33,6 @@ _OBJECT_ACTIONS = ("kms:Decrypt", "kms:GenerateDataKey")
 _GRANT_ACTIONS = ("kms:CreateGrant", "kms:DescribeKey")
 _CONTEXT = "kms:encryptioncontext:"
 _LOG_GROUP_CONTEXT = f"{_CONTEXT}aws:logs:arn"
-
-Statement = Mapping[str, Any]
 
 
 @check(
@@ -58,9 +67,9 @@ def kms_keys_can_encrypt(case: Case, aws: Aws) -> Iterator[Found]:
     " leave the decision to IAM policies of the account, as KMS's own default does.",
     fails="The policy of the key of the logs does not name the service, or only for other log groups; that of the"
     " notifications does not name what publishes. Another key's"
-    " policy lets nobody of the account use it; a warning where it names some: the roles of the stacks get their names"
-    " only when they are made. Deny statements, and conditions on other things than an encryption context, are not"
-    " judged.",
+    " policy lets nobody of the account use it. Or a statement denies it to them. A warning where it names some: the"
+    " roles of the stacks get their names only when they are made; and where it lets them use it on conditions that are"
+    " not known here, or denies it on such, or to everybody but some.",
     skips="AWS gives no answer about a policy; the others are compared all the same.",
     by_hand="aws kms get-key-policy --key-id ARN --policy-name default --output text",
 )
@@ -72,15 +81,14 @@ def kms_key_policies_let_the_services_in(case: Case, aws: Aws) -> Iterator[Found
         if isinstance(answer, NotAnswered):
             yield unanswered(answer, paths[0], about=f"the policy of {arn}")
             continue
-        statements = allowing(answer)
         for path in paths:
             found = None
             if path == _LOGS:
-                found = _logs_problem(environment, arn, statements)
+                found = _logs_problem(environment, arn, answer)
             elif path == _TOPIC:
-                found = publishers_problem(environment, _TOPIC, arn, statements)
+                found = publishers_problem(environment, _TOPIC, arn, answer)
             if path != _LOGS and found is None:
-                found = _iam_problem(environment, arn, statements, path)
+                found = _iam_problem(environment, arn, answer, path)
             if found is not None:
                 yield found
 
@@ -105,40 +113,110 @@ def _key_problem(key: KmsKeyAnswer | None) -> str | None:
     return None
 
 
-def _logs_problem(environment: Environment, arn: str, statements: list[Statement]) -> Found | None:
+@dataclass(frozen=True)
+class _User:
+    """Who uses a key: services by their principals, else the roles of the account; ``context`` is of what, by ARN."""
+
+    account: str
+    services: frozenset[str] = frozenset()
+    context: str = ""
+
+
+def _lets(policy: Mapping[str, Any], arn: str, user: _User, actions: Sequence[str]) -> Answer:
+    """Say whether the policy of a key lets somebody use it, action by action."""
+    return all_of(
+        [
+            answers(
+                policy,
+                action,
+                arn,
+                names=lambda statement: _names(statement, user),
+                holds=lambda operator, key, values: _holds(operator, key, values, user),
+            )
+            for action in actions
+        ]
+    )
+
+
+def _names(statement: Statement, user: _User) -> bool | None:
+    if names_service(statement, user.services):
+        return True
+    if user.services:
+        return False
+    named = [each for each in principals(statement) if each == user.account or arn_parts(each).account == user.account]
+    whole = any(each == user.account or each.endswith(":root") for each in named)
+    # the roles of the stacks get their names only when they are made
+    return whole or (None if named else False)
+
+
+def _holds(operator: str, key: str, values: Sequence[str], user: _User) -> bool | None:
+    """Say whether a condition holds for how one uses a key: of the keys that AWS's own examples have, else None."""
+    if key.startswith(_CONTEXT) and key != _LOG_GROUP_CONTEXT:
+        return False if is_positive(operator, may_lack=False) else None
+    if not is_positive(operator, may_lack=bool(user.services)):
+        return None
+    if key == "aws:securetransport":
+        return "true" in [each.lower() for each in values]
+    if key == _LOG_GROUP_CONTEXT:
+        like = "Like" in operator or "Arn" in operator
+        return any(matches(each, user.context) if like else user.context == each for each in values)
+    if key == ("aws:sourceaccount" if user.services else "kms:calleraccount"):
+        return any(matches(each, user.account) for each in values)
+    return None
+
+
+def _unknown(path: str, arn: str, who: str) -> Found:
+    return warning(
+        path,
+        f"whether the policy of {arn} lets {who} use it is not known here, by its conditions or by a statement that"
+        " denies; see that it does before you deploy",
+    )
+
+
+def _denied(path: str, arn: str, who: str) -> Found:
+    return error(
+        path,
+        f"needs a key whose policy lets {who} use it, got {arn}, whose policy denies it; take {who} from the statement"
+        " that denies",
+    )
+
+
+def _logs_problem(environment: Environment, arn: str, policy: Mapping[str, Any]) -> Found | None:
     service = f"logs.{environment.region}.amazonaws.com"
+    unknown = None
     for group in _log_groups(environment):
         group_arn = f"arn:{environment.partition}:logs:{environment.region}:{environment.account}:log-group:{group}"
-        fitting = [
-            each for each in statements if _names_logs(each, environment.region) and _context_fits(each, group_arn)
-        ]
-        if not all(any(names_action(each, action) for each in fitting) for action in _LOGS_ACTIONS):
+        user = _User(environment.account, frozenset({service, "logs.amazonaws.com"}), group_arn)
+        found = _lets(policy, arn, user, _LOGS_ACTIONS)
+        if found == "denies":
+            return _denied(_LOGS, arn, service)
+        if found == "silent":
             return error(
                 _LOGS,
                 f"needs a key whose policy lets {service} use it for {group}, got {arn}, whose policy does not; add a"
                 " statement for that service with kms:Encrypt, kms:Decrypt, kms:ReEncrypt*, kms:GenerateDataKey* and"
                 " kms:DescribeKey",
             )
-    return None
+        unknown = _unknown(_LOGS, arn, service) if found == "unknown" else unknown
+    return unknown
 
 
-def allowing(policy: Mapping[str, Any]) -> list[Statement]:
-    """Give the statements of a policy that allow something."""
-    return [each for each in listed(policy.get("Statement")) if each.get("Effect") == "Allow"]
-
-
-def publishers_problem(environment: Environment, path: str, arn: str, statements: list[Statement]) -> Found | None:
-    """Say at ``path`` what publishes notifications and may not use their key by these statements, or give None."""
+def publishers_problem(environment: Environment, path: str, arn: str, policy: Mapping[str, Any]) -> Found | None:
+    """Say at ``path`` what publishes notifications and may not use their key by this policy, or give None."""
     has_budget = environment.notify is not None and environment.notify.monthly_budget_usd is not None
+    unknown = None
     for service in ("cloudwatch.amazonaws.com", *(["budgets.amazonaws.com"] if has_budget else [])):
-        fitting = [each for each in statements if names_service(each, {service}) and not _has_context(each)]
-        if not all(any(names_action(each, action) for each in fitting) for action in _OBJECT_ACTIONS):
+        found = _lets(policy, arn, _User(environment.account, frozenset({service})), _OBJECT_ACTIONS)
+        if found == "denies":
+            return _denied(path, arn, service)
+        if found == "silent":
             return error(
                 path,
                 f"needs a key whose policy lets {service} use it, got {arn}, whose policy does not; add a statement for"
                 " that service with kms:Decrypt and kms:GenerateDataKey*",
             )
-    return None
+        unknown = unknown or (_unknown(path, arn, service) if found == "unknown" else None)
+    return unknown
 
 
 def _log_groups(environment: Environment) -> list[str]:
@@ -149,64 +227,33 @@ def _log_groups(environment: Environment) -> list[str]:
     return [*named, f"{environment.name}-hyperpod-LifecycleScriptsUploadLogs"]
 
 
-def _iam_problem(environment: Environment, arn: str, statements: list[Statement], path: str) -> Found | None:
+def _iam_problem(environment: Environment, arn: str, policy: Mapping[str, Any], path: str) -> Found | None:
     actions = _OBJECT_ACTIONS if "bucket" in path or path == _TOPIC else _GRANT_ACTIONS
-    without_context = [each for each in statements if not _has_context(each)]
-
-    def let_in(is_meant: Callable[[str], bool]) -> bool:
-        fitting = [each for each in without_context if any(map(is_meant, principals(each)))]
-        return all(any(names_action(each, action) for each in fitting) for action in actions)
-
-    home = f"arn:{environment.partition}:iam::{environment.account}:"
-    root = f"{home}root"
-    if let_in(lambda principal: principal in {root, environment.account, "*"}):
-        return None
+    who, root = f"account {environment.account}", f"arn:{environment.partition}:iam::{environment.account}:root"
+    found = _lets(policy, arn, _User(environment.account), actions)
     fix = f"add a statement that allows {' and '.join(actions)} to {root}"
-    if let_in(lambda principal: principal.startswith(home)):
+    if found == "denies":
+        return _denied(path, arn, who)
+    if found == "silent":
+        return error(path, f"needs a key whose policy lets {who} use it, got {arn}; {fix}")
+    if found == "unknown" and _lets(_without_single_ones(policy), arn, _User(environment.account), actions) == "silent":
         return warning(
             path,
             f"the policy of {arn} lets single principals use it, and the roles of the stacks get their names only when"
             f" they are made; {fix}, unless it names them already",
         )
-    return error(path, f"needs a key whose policy lets account {environment.account} use it, got {arn}; {fix}")
+    return _unknown(path, arn, who) if found == "unknown" else None
 
 
-def _names_logs(statement: Statement, region: str) -> bool:
-    return names_service(statement, {f"logs.{region}.amazonaws.com", "logs.amazonaws.com"})
-
-
-def names_service(statement: Statement, names: set[str]) -> bool:
-    """Say whether a statement is about one of these services, as it is about everybody."""
-    principal = statement.get("Principal")
-    if principal == "*":
-        return True
-    services = listed(principal.get("Service")) if isinstance(principal, Mapping) else []
-    return any(str(each).removesuffix(".cn") in names for each in services)
-
-
-def principals(statement: Statement) -> list[str]:
-    """Give the accounts, roles and users that a statement names."""
-    principal = statement.get("Principal")
-    named = principal.get("AWS") if isinstance(principal, Mapping) else principal
-    return [str(each) for each in listed(named)]
-
-
-def _context_fits(statement: Statement, group_arn: str) -> bool:
-    """Say whether conditions on the encryption context let a log group pass."""
-    for operator, wanted in (statement.get("Condition") or {}).items():
-        for key, values in wanted.items():
-            if key.lower() != _LOG_GROUP_CONTEXT or "Not" in operator:
-                continue
-            like = "Like" in operator or "Arn" in operator
-            patterns = [str(each) for each in listed(values)]
-            if not any(matches(each, group_arn) if like else group_arn == each for each in patterns):
-                return False
-    return True
-
-
-def _has_context(statement: Statement) -> bool:
-    conditions = (statement.get("Condition") or {}).values()
-    return any(key.lower().startswith(_CONTEXT) for wanted in conditions for key in wanted)
+def _without_single_ones(policy: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the statements of a policy that do not speak of single roles and users alone."""
+    whole = [
+        each
+        for each in listed(policy.get("Statement"))
+        if each.get("Principal") is None
+        or any(one == "*" or one.isdecimal() or one.endswith(":root") for one in principals(each))
+    ]
+    return {"Statement": whole}
 
 
 def _also(paths: list[str]) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hyperpod_cdk.catalog.arns import arn_parts
-from hyperpod_cdk.catalog.iam_matching import Statement, listed, matches, names_action
+from hyperpod_cdk.catalog.iam_matching import Statement, answers, is_positive, matches, names_service, principals
 from hyperpod_cdk.catalog.notifications import MANAGED_TOPIC_KEY, chat_configuration
 from hyperpod_cdk.checks.answers import Aws, TopicAnswer
-from hyperpod_cdk.checks.encryption import allowing, names_service, principals, publishers_problem
+from hyperpod_cdk.checks.encryption import publishers_problem
 from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.notify import Slack
@@ -78,10 +78,6 @@ def notification_topic_takes_alarms(case: Case, aws: Aws) -> Iterator[Found]:
         yield from _key(environment, aws, topic.kms_key)
 
 
-_OPERATORS = frozenset({"StringEquals", "StringEqualsIgnoreCase", "StringLike", "ArnEquals", "ArnLike", "Bool"})
-"""Operators of conditions that hold where a value is, or fits, what is stated: others ask something else of it."""
-
-
 @dataclass(frozen=True)
 class _Publisher:
     """Who publishes to the topic: ``service`` by its principal, or a role of the account; ``source`` for what."""
@@ -131,37 +127,19 @@ def _policy(environment: Environment, topic: TopicAnswer) -> Iterator[Found]:
 
 def _lets(topic: TopicAnswer, owner: str, publisher: _Publisher) -> bool | None:
     """Say whether the policy of a topic lets one publish, None where the policy alone does not tell it."""
-    statements = listed((topic.policy or {}).get("Statement"))
-    judged = [(each.get("Effect"), _fits(each, topic.arn, owner, publisher)) for each in statements]
-    allowed = [fits for effect, fits in judged if effect == "Allow" and fits is not False]
-    denied = [fits for effect, fits in judged if effect == "Deny" and fits is not False]
-    if True in denied or not allowed:
-        return False
-    return True if True in allowed and not denied else None
-
-
-def _fits(statement: Statement, arn: str, owner: str, publisher: _Publisher) -> bool | None:
-    """Say whether a statement speaks of one who publishes to the topic, None where nobody can tell."""
-    resources = [str(each) for each in listed(statement.get("Resource", arn))]
-    if not names_action(statement, "sns:Publish") or not any(matches(each, arn) for each in resources):
-        return False
-    parts = [
-        None if "NotResource" in statement else True,
-        _names(statement, owner, publisher),
-        *(
-            _holds(operator, key, [str(each) for each in listed(values)], publisher)
-            for operator, wanted in (statement.get("Condition") or {}).items()
-            for key, values in wanted.items()
-        ),
-    ]
-    return False if False in parts else None if None in parts else True
+    found = answers(
+        topic.policy,
+        "sns:Publish",
+        topic.arn,
+        names=lambda statement: _names(statement, owner, publisher),
+        holds=lambda operator, key, values: _holds(operator, key, values, publisher),
+    )
+    return {"lets": True, "unknown": None}.get(found, False)
 
 
 def _names(statement: Statement, owner: str, publisher: _Publisher) -> bool | None:
-    if statement.get("Principal") is None:
-        return None
     accounts = principals(statement)
-    if "*" in accounts or names_service(statement, {publisher.service}):
+    if names_service(statement, frozenset({publisher.service})):
         return True
     if publisher.service:
         # for whom CloudWatch publishes where only the account is named, no document says
@@ -173,19 +151,18 @@ def _names(statement: Statement, owner: str, publisher: _Publisher) -> bool | No
 
 def _holds(operator: str, key: str, values: Sequence[str], publisher: _Publisher) -> bool | None:
     """Say whether a condition holds for what one publishes: of the keys that AWS's own examples have, else None."""
-    wanted = key.lower()
     # a service says for whom it publishes, so that a key which need not be there is
-    if (operator.removesuffix("IfExists") if publisher.service else operator) not in _OPERATORS:
+    if not is_positive(operator, may_lack=bool(publisher.service)):
         return None
-    if wanted == "aws:securetransport":
+    if key == "aws:securetransport":
         return "true" in [each.lower() for each in values]
-    if wanted == "aws:sourceaccount":
+    if key == "aws:sourceaccount":
         return bool(publisher.service) and any(matches(each, publisher.account) for each in values)
-    if wanted == "aws:sourceowner":
+    if key == "aws:sourceowner":
         # the policy that SNS gives a topic; Budgets asks for a statement of its own
         is_owner = any(matches(each, publisher.account) for each in values)
         return is_owner and (publisher.service == _CLOUDWATCH or None)
-    if wanted == "aws:sourcearn":
+    if key == "aws:sourcearn":
         return any(matches(each, publisher.source) for each in values) or None
     return None
 
@@ -201,8 +178,7 @@ def _key(environment: Environment, aws: Aws, named: str) -> Iterator[Found]:
     elif arn_parts(key.arn).account != environment.account:
         yield Skipped(reason=f"the policy of {key.arn} is another account's", path=_TOPIC)
     else:
-        statements = allowing(aws.kms_key_policy(key.arn))
-        found = publishers_problem(environment, _TOPIC, key.arn, statements)
+        found = publishers_problem(environment, _TOPIC, key.arn, aws.kms_key_policy(key.arn))
         if found is not None:
             yield found
 
