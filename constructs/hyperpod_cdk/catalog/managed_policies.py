@@ -14,6 +14,7 @@ _DATA: Final = _data.load("managed_policies")
 
 _GRAVE: Final = frozenset(_DATA["grave"])
 _OTHERS: Final = frozenset(_DATA["others"])
+_TAGGING: Final[dict[str, frozenset[str]]] = {name: frozenset(each.split()) for name, each in _DATA["tagging"].items()}
 
 
 def is_grave(arn: str) -> bool:
@@ -24,3 +25,8 @@ def is_grave(arn: str) -> bool:
     name = arn.rpartition("/")[2]
     is_of_aws = arn_parts(arn).account in ("", "aws")
     return name in _GRAVE or not (is_of_aws and name in _OTHERS)
+
+
+def tagging(arn: str) -> frozenset[str]:
+    """Give the services of which a managed policy of AWS lets its holder change any tag of what is there."""
+    return _TAGGING.get(arn.rpartition("/")[2], frozenset()) if arn_parts(arn).account in ("", "aws") else frozenset()

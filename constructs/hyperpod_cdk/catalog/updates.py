@@ -136,7 +136,9 @@ def update(  # noqa: PLR0917 - what changes, then of what it is a part
     it no more), ``fires later`` (an alarm whose threshold is further away), ``tells more`` (actions that gain
     topics of SNS and nothing else), ``Aurora`` (an engine of a DBCluster), ``Multi-AZ`` (a DBInstance), ``one minor at
     a time`` (an add-on that is updated so), ``lets in less`` and ``lets out less`` (a security group of which a rule
-    goes or becomes narrower), ``several indexes`` (more than one index of a table comes or goes).
+    goes or becomes narrower), ``several indexes`` (more than one index of a table comes or goes),
+    ``private`` and ``to edge`` (what an API of API Gateway is, and is to be, reached by), and ``of_item()`` of each
+    item of a list that a row has by name.
     """
     return first(_rows(resource_type), path, before, after, also, at)
 
@@ -199,6 +201,17 @@ def speaks_below(resource_type: str, path: Path) -> bool:
         row.path[: len(path)] == path and len(row.path) > len(path) and not row.is_silent
         for row in _rows(resource_type)
     )
+
+
+def of_item(name: str) -> str:
+    """Give the circumstance that the item of a list which is so called changes, comes or goes."""
+    return f"of {name}"
+
+
+@cache
+def speaks_of_items(resource_type: str, path: Path) -> bool:
+    """Whether the table tells single items of a list apart by their names."""
+    return any(row.path == path and "of " in row.when for row in _rows(resource_type))
 
 
 def circumstances(before: Any, after: Any) -> frozenset[str]:
@@ -328,16 +341,22 @@ def _rows(resource_type: str) -> tuple[Update, ...]:
 
 def _rows_of(name: str) -> list[Update]:
     rows = [row for row in _DATA["updates"] if row["type"] == name]
-    return [_read(row, path) for row in rows for path in _paths(row.get("path", ""))]
+    return [
+        _read(row, path, item)
+        for row in rows
+        for path in _paths(row.get("path", ""))
+        for item in row.get("items", "").split() or [""]
+    ]
 
 
-def _read(row: dict[str, Any], path: str) -> Update:
+def _read(row: dict[str, Any], path: str, item: str = "") -> Update:
+    whens = (row.get("when", ""), of_item(item) if item else "")
     return Update(
         path=tuple(path.split(".")) if path else (),
         effect=row["effect"],
         sentence=row["sentence"],
         source=address(row["source"]),
-        when=row.get("when", ""),
+        when=", ".join(filter(None, whens)),
         order=tuple(row.get("order", ())),
         default=row.get("default"),
         unsure=row.get("unsure", ""),

@@ -12,6 +12,7 @@ _NOUNS: Final = {
     "AWS::FSx::FileSystem": "file system",
     "AWS::EFS::FileSystem": "EFS file system",
     "AWS::SageMaker::Cluster": "HyperPod cluster",
+    "AWS::ApiGateway::RestApi": "REST API",
     "AWS::CloudFormation::Stack": "nested stack",
     "AWS::CloudFormation::CustomResource": "custom resource",
     "AWS::EC2::DHCPOptions": "DHCP option set",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hyperpod_cdk.review.model import Reach
 from hyperpod_cdk.review.rights.access import access
-from hyperpod_cdk.review.rights.reach import difference
+from hyperpod_cdk.review.rights.reach import difference, is_denied
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.difference import compare
 
@@ -371,3 +371,37 @@ def test_the_cause_of_a_path_is_what_changes() -> None:
 def test_odd_rules_are_no_error() -> None:
     odd = group(SecurityGroupIngress=["odd", {"IpProtocol": {"a": 1}, "CidrIp": None}, 5])
     assert reach({"Efa": group()}, {"Efa": odd}) == [(f'{GROUP} lets in {{"a": 1}} from null', False)]
+
+
+ACL = ("acl", "acl-1", "False", "10", "deny", "tcp", "22-25", "192.0.2.0/24")
+
+
+@pytest.mark.parametrize(
+    ("number", "protocol", "ports", "block", "denied"),
+    [
+        ("10", "tcp", "22-25", "192.0.2.0/24", True),
+        ("10", "tcp", "22-25", "192.0.0.0/16", True),
+        ("10", "tcp", "20-30", "0.0.0.0/0", True),
+        ("10", "tcp", "", "192.0.2.0/24", True),
+        ("10", "all", "", "192.0.2.0/24", True),
+        ("9", "all", "", "192.0.2.0/24", True),
+        # what comes later may come after a rule that allows
+        ("11", "all", "", "192.0.2.0/24", False),
+        ("${Number}", "all", "", "192.0.2.0/24", False),
+        ("10", "tcp", "23-25", "192.0.2.0/24", False),
+        ("10", "tcp", "22-24", "192.0.2.0/24", False),
+        ("10", "tcp", "22", "192.0.2.0/24", False),
+        ("10", "tcp", "${Port}", "192.0.2.0/24", False),
+        ("10", "udp", "", "192.0.2.0/24", False),
+        ("10", "tcp", "22-25", "192.0.2.0/25", False),
+        ("10", "tcp", "22-25", "::/0", False),
+        ("10", "tcp", "22-25", "${Block}", False),
+    ],
+)
+def test_what_a_network_acl_denies_still(number: str, protocol: str, ports: str, block: str, *, denied: bool) -> None:
+    """Rules are evaluated from the lowest number on (VPC user guide, network ACL rules)."""
+    rule = (*ACL[:3], number, "deny", protocol, ports, block)
+    assert is_denied(ACL, [rule]) is denied
+    assert not is_denied(ACL, [("acl", "acl-2", *rule[2:])])
+    assert not is_denied(ACL, [(*rule[:2], "True", *rule[3:])])
+    assert not is_denied(ACL, [(*rule[:4], "allow", *rule[5:])])

@@ -33,6 +33,7 @@ _MINOR_BY_MINOR: Final = ("eks-pod-identity-agent", "vpc-cni")
 _TABLES: Final = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable")
 _ALARM: Final = "AWS::CloudWatch::Alarm"
 _ACTIONS: Final = (("AlarmActions",), ("InsufficientDataActions",), ("OKActions",))
+_REST_API: Final = "AWS::ApiGateway::RestApi"
 _ADDRESS: Final = "AWS::EC2::EIP"
 _FILE_SYSTEM: Final = "AWS::FSx::FileSystem"
 _DEPLOYMENT: Final = "Custom::CDKBucketDeployment"
@@ -98,7 +99,8 @@ def judge(
     """
     if _is_of_macro(change):
         return Judged(Effect.UNKNOWN, "a macro writes it during the deployment, and what it writes is not known", MACRO)
-    also = circumstances | _also(base, head, resource_type, change)
+    items = (updates.of_item(step[1:-1]) for step in change.steps if step.startswith("["))
+    also = circumstances | _also(base, head, resource_type, change) | frozenset(items)
     if change.steps[-1].startswith("[") and MISSING in (change.before, change.after):
         also |= {_ITEM}
     if PRUNED in also and not updates.loses_objects(change.before, change.after):
@@ -140,9 +142,17 @@ def circumstances_of(before: Resource, head: Assembly, after: Resource) -> froze
         "fires later": before.type == _ALARM and _fires_later(properties, after.properties),
         "lets in less": before.type == SECURITY_GROUP and _lets_less("Ingress", properties, after.properties),
         "lets out less": before.type == SECURITY_GROUP and _lets_less("Egress", properties, after.properties),
+        **_of_api(before, after),
         "several indexes": before.type in _TABLES and _are_several(_indexes(properties), _indexes(after.properties)),
     }
     return frozenset(name for name, holds in found.items() if holds)
+
+
+def _of_api(before: Resource, after: Resource) -> dict[str, bool]:
+    """What an API of API Gateway is, and is to be, reached by."""
+    old, new = (_below(each.properties, "EndpointConfiguration", "Types") for each in (before, after))
+    is_api = before.type == _REST_API
+    return {"private": is_api and old == ["PRIVATE"], "to edge": is_api and new == ["EDGE"]}
 
 
 def _locks_out(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
@@ -417,7 +427,8 @@ def _judge(  # noqa: PLR0917 - what changes, then of what it is a part
     if documented and (row is None or (len(row.path) < len(documented) and Effect(row.effect) is not Effect.REFUSED)):
         unsure = " (its schema: under a condition that it does not state)" if rule and rule.is_conditional(path) else ""
         return Judged(Effect.REPLACED, f"{_PAGE}{unsure}", create_only.SPECIFICATION)
-    if updates.speaks_below(resource_type, path):
+    is_of_items = MISSING in (before, after) and updates.speaks_of_items(resource_type, path)
+    if is_of_items or updates.speaks_below(resource_type, path):
         return _of_list(resource_type, path, before, after, also, at)
     if row is not None:
         reason = f"{row.sentence} ({row.unsure})" if row.unsure else row.sentence
@@ -456,7 +467,7 @@ def _of_list(  # noqa: PLR0917 - as _judge() has them
             path,
             MISSING if before is MISSING else each,
             MISSING if after is MISSING else each,
-            also | {_ITEM},
+            also | {_ITEM, updates.of_item(str(each.get("Key")))},
             at,
         )
         for each in stated

@@ -133,11 +133,14 @@ class _Sentences:
         spelling = old.spelling | new.spelling
         self._decided = grave.decided_by_tags(old, new)
         attached = old.attached | new.attached
+        told_by_name = {("holders", each) for each in attached}
         self._tagging = tuple(
-            [each for each in grave.tagging(side, self._decided) if each[0].who not in held]
+            [
+                (heading, block)
+                for heading, block in grave.tagging(side, self._decided)
+                if heading.who not in told_by_name
+            ]
             for side in (old, new)
-            # told by name, as below
-            for held in ({("holders", each) for each in attached},)
         )
         for heading in dict.fromkeys((*new.blocks, *old.blocks)):
             if heading.who[0] == "holders" and heading.who[1] in attached:
@@ -405,6 +408,8 @@ class _Sentences:
                 if key not in others:
                     sentence = opening.gained if change == "added" else opening.lost
                     is_grave = self._is_grave_opening(opening) if change == "added" else self._is_guard(opening)
+                    if change == "removed" and is_grave and reaching.is_denied(key, others):
+                        is_grave = False
                     found = _reach(change, sentence, opening.place, is_world=opening.is_world, is_grave=is_grave)
                     yield found.model_copy(update={"properties": opening.properties})
 

@@ -253,6 +253,11 @@ def _may_tag(terms: Iterable[Term], service: str) -> bool:
         else not kind and any(conditions.overlap(_VALUE.sub("*", each).lower(), action) for each in names)
         for kind, names in terms
         for action in actions
+    ) or any(
+        service in tagged or (service == "*" and tagged)
+        for kind, names in terms
+        if kind == "policy"
+        for tagged in map(managed_policies.tagging, names)
     )
 
 

@@ -101,6 +101,45 @@ def network(view: View) -> Network:
     return _Reader(view).read()
 
 
+def is_denied(rule: tuple[str, ...], openings: Iterable[tuple[str, ...]]) -> bool:
+    """Whether a rule of these denies in a network ACL all that a rule denied, and is looked at no later than it was.
+
+    Rules are evaluated from the lowest number on (VPC user guide, "Network ACL rules").
+    """
+    return any(_denies(each, rule) for each in openings if each[:1] == rule[:1] == ("acl",))
+
+
+def _denies(wide: tuple[str, ...], rule: tuple[str, ...]) -> bool:
+    _, acl, is_out, number, action, protocol, detail, block = wide
+    if (acl, is_out, action) != (rule[1], rule[2], rule[4]) or not is_within(block, rule[7]):
+        return False
+    if number != rule[3] and not (number.isdecimal() and rule[3].isdecimal() and int(number) <= int(rule[3])):
+        return False
+    if protocol == "all" or (protocol, detail) == rule[5:7]:
+        return True
+    (low, high), (from_, to) = (_ends(each) for each in (detail, rule[6]))
+    return protocol == rule[5] and low <= from_ <= to <= high
+
+
+def _ends(detail: str) -> Ports:
+    """Give the ports that a rule of a network ACL states: all where it states none, none where they are not told."""
+    if not detail:
+        return _PORTS
+    low, _, high = detail.partition("-")
+    return (int(low), int(high or low)) if low.isdecimal() and (high or low).isdecimal() else (1, 0)
+
+
+def is_within(block: str, inner: str) -> bool:
+    """Whether one block of addresses lies in another one; False where either is none."""
+    try:
+        outer, within = ipaddress.ip_network(block, strict=False), ipaddress.ip_network(inner, strict=False)
+    except ValueError:
+        return block == inner
+    if isinstance(outer, ipaddress.IPv4Network):
+        return isinstance(within, ipaddress.IPv4Network) and within.subnet_of(outer)
+    return isinstance(within, ipaddress.IPv6Network) and within.subnet_of(outer)
+
+
 def cidr(value: str) -> str:
     """Give an address block as EC2 stores it, without host bits; any other text as it is."""
     try:

@@ -37,6 +37,7 @@ _NOUNS: Final = {
     "AWS::IAM::Role": "role",
     "AWS::IAM::User": "user",
     "AWS::IAM::Group": "group",
+    "AWS::ApiGateway::RestApi": "REST API",
     "AWS::IAM::ManagedPolicy": "managed policy",
     "AWS::IAM::InstanceProfile": "instance profile",
     "AWS::IAM::OIDCProvider": "identity provider",
