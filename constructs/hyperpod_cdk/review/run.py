@@ -204,9 +204,9 @@ def _macros_within(value: Any) -> Iterator[Any]:
             if "Fn::Transform" in item:
                 called = item["Fn::Transform"]
                 yield called.get("Name") if isinstance(called, dict) else called
-            pending += item.values()
+            pending += [each for each in item.values() if isinstance(each, (dict, list))]
         elif isinstance(item, list):
-            pending += item
+            pending += [each for each in item if isinstance(each, (dict, list))]
 
 
 def _by_records(records: Sequence[str], found: Capacity) -> list[Reason]:

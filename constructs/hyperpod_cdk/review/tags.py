@@ -156,7 +156,7 @@ def _is_condition(resource: Resource, key: str) -> bool:
 def _keys(resource: Resource) -> Iterator[str]:
     for steps, leaf in _leaves(resource):
         # most stand below no key that says anything of tags
-        is_of_tags = "Tag" in " ".join(map(str, steps))
+        is_of_tags = "Tag" in " ".join(steps)
         for text in (*steps, leaf) if is_of_tags else (leaf,):
             yield from _conditions(text)
         if isinstance(leaf, str) and leaf.startswith(_FILTER):

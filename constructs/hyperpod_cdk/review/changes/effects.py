@@ -10,6 +10,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import create_only, hyperpod, lustre, updates
+from hyperpod_cdk.catalog.iam_matching import names_action
 from hyperpod_cdk.review.model import Effect
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import MACRO as TRANSFORM
@@ -162,13 +163,16 @@ def _locks_out(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 
 def _lets_account(policy: Any) -> bool:
     stated = policy.get("Statement") if isinstance(policy, dict) else None
-    return any(
-        each.get("Effect") == "Allow"
-        and re.search(r":root|\"\d{12}\"|AWS::AccountId", json.dumps(each.get("Principal"), default=str))
-        and re.search(r"\"(?:\*|kms:\*|kms:Put(?:\*|KeyPolicy))\"", json.dumps(each.get("Action")), re.IGNORECASE)
+    speaking = [
+        each
         for each in (stated if isinstance(stated, list) else [stated])
         if isinstance(each, dict)
-    )
+        and re.search(r":root|\"\d{12}\"|AWS::AccountId|\"\*\"", json.dumps(each.get("Principal"), default=str))
+        and names_action(each, "kms:PutKeyPolicy")
+    ]
+    # what is denied on a condition may be let on another
+    is_denied = any(each.get("Effect") == "Deny" and not each.get("Condition") for each in speaking)
+    return not is_denied and any(each.get("Effect") == "Allow" for each in speaking)
 
 
 def _indexes(properties: Mapping[str, Any]) -> frozenset[str] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import managed_policies
@@ -246,19 +246,30 @@ def changes_deciding_tags(block: Block, condition: str, decided: Mapping[str, fr
 
 
 def _may_tag(terms: Iterable[Term], service: str) -> bool:
-    actions = [f"{service}:{name}" for name in TAGGING]
     return any(
-        not any(matches_action(each, action) for each in names)
+        not all(any(matches_action(each, action) for each in names) for action in _tagging(service))
         if kind == "but"
-        else not kind and any(conditions.overlap(_VALUE.sub("*", each).lower(), action) for each in names)
+        else any(_may_name_tagging(each, service) for each in names)
+        if not kind
+        else kind == "policy" and any(map(partial(_lets_tag, service), names))
         for kind, names in terms
-        for action in actions
-    ) or any(
-        service in tagged or (service == "*" and tagged)
-        for kind, names in terms
-        if kind == "policy"
-        for tagged in map(managed_policies.tagging, names)
     )
+
+
+@cache
+def _tagging(service: str) -> tuple[str, ...]:
+    return tuple(f"{service}:{name}" for name in TAGGING)
+
+
+@cache
+def _may_name_tagging(pattern: str, service: str) -> bool:
+    stated = _VALUE.sub("*", pattern).lower()
+    return any(conditions.overlap(stated, action) for action in _tagging(service))
+
+
+def _lets_tag(service: str, policy: str) -> bool:
+    tagged = managed_policies.tagging(policy)
+    return service in tagged or (service == "*" and bool(tagged))
 
 
 def _keeps_from(limit: conditions.Limit, key: str) -> bool:

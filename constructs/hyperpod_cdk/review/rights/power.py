@@ -306,6 +306,7 @@ def _role_texts(value: Any, holding: str = "${") -> Iterator[str]:
             if is_role and holding in item:
                 yield item
         elif isinstance(item, list):
-            pending += [(each, is_role) for each in item]
+            pending += [(each, is_role) for each in item if is_role or isinstance(each, (dict, list))]
         elif isinstance(item, dict) and not looks_like_policy(item):
-            pending += [(each, is_role or _names_role(key)) for key, each in item.items()]
+            below = ((each, is_role or _names_role(key)) for key, each in item.items())
+            pending += [part for part in below if part[1] or isinstance(part[0], (dict, list))]

@@ -137,9 +137,10 @@ def names_below(value: Any, is_meant: Callable[[str], bool]) -> tuple[str, ...]:
 
 def looks_like_policy(value: Any) -> bool:
     """Whether a value is a policy document by its shape: a statement in it allows or denies."""
-    return isinstance(value, dict) and any(
-        isinstance(each, dict) and each.get("Effect") in ("Allow", "Deny") for each in items(value.get("Statement"))
-    )
+    # most of what templates hold has no such key, and this is asked of all of it
+    if not isinstance(value, dict) or "Statement" not in value:
+        return False
+    return any(isinstance(each, dict) and each.get("Effect") in ("Allow", "Deny") for each in items(value["Statement"]))
 
 
 def is_wildcard(block: Block) -> bool:
@@ -321,7 +322,8 @@ class _Reader:
             return
         parts = document.values() if isinstance(document, dict) else document if isinstance(document, list) else ()
         for item in parts:
-            self._policies_within(resource, item)
+            if isinstance(item, (dict, list)) or (isinstance(item, str) and '"Statement"' in item):
+                self._policies_within(resource, item)
 
     def _target(self, type_: str, value: str) -> str:
         if type_ != "AWS::S3::BucketPolicy":
