@@ -132,6 +132,7 @@ class Person:
     is_there: bool = True
     shown: list[Plan] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
+    typed: list[str] = field(default_factory=list)
 
     def show(self, plan: Plan) -> None:
         """Keep a plan."""
@@ -147,6 +148,7 @@ class Person:
 
     def types(self, question: str, word: str) -> bool:
         """Type what is asked for."""
+        self.typed.append(word)
         return word in question
 
 

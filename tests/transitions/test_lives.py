@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +22,8 @@ from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.templates.assembly import read_assembly
 from hyperpod_cdk.transitions.cdk import Cdk
-from hyperpod_cdk.transitions.model import Plan
+from hyperpod_cdk.transitions.model import Plan, Recovery
+from hyperpod_cdk.transitions.recovering import Recovering
 from hyperpod_cdk.transitions.run import Deployment, Destruction
 from hyperpod_cdk_rehearsal.cdk_cli import CdkCli
 from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
@@ -167,6 +169,20 @@ class Life:
         assert ended.run(), "\n".join(person.told)
         assert self.stacks() == {}
         return person.shown[0]
+
+    def recover(self, assembly: Path) -> tuple[list[Recovery], Person]:
+        """Recover it as 'recover' does, with a person who agrees to all; give what was shown and told."""
+        person, own = Person(), Own(stacks=(), hyperpod_cluster="", eks_cluster="")
+        shown: list[Recovery] = []
+        recovering = Recovering(
+            aws=lambda: LiveAws.open(region=self.data["region"], account=ACCOUNT, own=own),
+            head=Source(assembly=read_assembly(assembly, self.data["name"]), side=Side(label="working tree")),
+            person=person,
+            show=shown.append,
+            pause=lambda _: None,
+        )
+        assert recovering.run(), "\n".join(person.told)
+        return shown, person
 
     def deployment(self, assembly: Path, person: Person, cdk: Cdk) -> Deployment:
         """Give the deployment of an assembly as 'deploy' makes it."""
@@ -339,6 +355,78 @@ def test_karpenter_goes_after_its_pools(tmp_path: Path, monkeypatch: pytest.Monk
         assert any("whose nodes go only while spot-hyperpod has it running" in each for each in why)
         cluster = life.there.client("sagemaker").describe_cluster(ClusterName="spot")
         assert cluster.get("AutoScaling", {}).get("Mode") != "Enable"
+
+
+TAKEN_BACK = """
+name: small
+account: "111122223333"
+region: us-east-1
+eks:
+  kubernetes_version: "1.33"
+  admin_role_arns: ["arn:aws:iam::111122223333:role/admin"]
+  public_access_cidrs: [0.0.0.0/0]
+network:
+  vpc_cidr: 10.192.0.0/16
+  availability_zones: {use1-az5: {}, use1-az4: {}}
+hyperpod:
+  instance_groups:
+    - {name: system, instance_type: ml.m5.2xlarge, count: 1, availability_zone_id: use1-az4}
+"""
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(900)
+def test_a_kubernetes_version_that_no_rollback_brings_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with living(tmp_path, monkeypatch, text=TAKEN_BACK) as life:
+        life.data["eks"]["kubernetes_version"] = "1.34"
+        file, assembly = tmp_path / "newer.yaml", tmp_path / "newer"
+        file.write_text(yaml.safe_dump(life.data, sort_keys=False), encoding="utf-8")
+        life.cdk.synth(file, assembly)
+        (kubectl,) = (
+            each.logical_id
+            for each in read_assembly(assembly, "small").of_type("AWS::Lambda::Function")
+            if "KubectlProviderHandler" in each.logical_id
+        )
+        # it is changed once the control plane has its new version
+        fault = {"stack": "small-foundation", "logical_id": kubectl, "when": "before_update"}
+        life.there.address.control("faults", [fault], timeout_s=60)
+        assert not life.deployment(assembly, Person(), WithPlaceholder(life.cdk, "small")).run()
+        assert life.stacks()["small-foundation"] == "UPDATE_ROLLBACK_FAILED"
+        # no deployment is begun before it is recovered
+        assert not life.deployment(assembly, Person(), WithPlaceholder(life.cdk, "small")).run()
+
+        shown, person = life.recover(assembly)
+        (stuck,) = shown[0].stacks
+        failed = "could not be changed: Unsupported Kubernetes minor version update from 1.34 to 1.33."
+        assert stuck.held == (f"ControlPlane/Cluster (AWS::EKS::Cluster) {failed}",)
+        # the layer of kubectl that the update made holds nothing
+        assert stuck.loses == ()
+        (cluster,) = (each.logical_id for each in read_assembly(assembly, "small").of_type("AWS::EKS::Cluster"))
+        back = "aws eks update-cluster-version --name small-eks --kubernetes-version 1.33"
+        assert person.told == [
+            f"small-foundation: {cluster} (AWS::EKS::Cluster) {failed}",
+            (
+                f"  skipped, {cluster} remains as it is, different from the template: correct it before the next "
+                "deployment, which may fail otherwise."
+            ),
+            (
+                "  small-eks runs Kubernetes 1.34, and its template says 1.33: within 7 days of the upgrade, "
+                f"'{back}' takes it back. Do that before the next deployment, which may be refused otherwise, also "
+                "with 1.34 in the file."
+            ),
+            "small-foundation: UPDATE_ROLLBACK_COMPLETE",
+        ]
+        assert person.typed == ["small"]
+
+        # what it keeps is the version that it has; with what was said done, deploying again is enough
+        eks = life.there.client("eks")
+        assert eks.describe_cluster(name="small-eks")["cluster"]["version"] == "1.34"
+        assert not life.deployment(assembly, Person(), WithPlaceholder(life.cdk, "small")).run()
+        eks.update_cluster_version(name="small-eks", version="1.33")
+        while eks.describe_cluster(name="small-eks")["cluster"]["status"] != "ACTIVE":
+            time.sleep(0.05)
+        life.change()
+        assert eks.describe_cluster(name="small-eks")["cluster"]["version"] == "1.34"
 
 
 @pytest.mark.examples

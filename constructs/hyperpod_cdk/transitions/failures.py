@@ -73,6 +73,11 @@ class Failure:
         return self.type == _STACK
 
     @property
+    def is_of_a_control_plane(self) -> bool:
+        """Whether it is an EKS cluster."""
+        return self.type == _CLUSTER
+
+    @property
     def is_of_stack(self) -> bool:
         """Whether the stack itself failed."""
         return not self.type

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final
 
+from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.review.deployed import Api, stack_of
 from hyperpod_cdk.review.nouns import joined
@@ -25,6 +28,9 @@ from hyperpod_cdk.transitions.model import OpenChangeSet, Recovery, Stuck, Way
 from hyperpod_cdk.transitions.recovery import read_recovery
 from hyperpod_cdk.transitions.run import LOOKS, Person, lift, put_back
 from hyperpod_cdk.transitions.standing import POLL_SECONDS, settle, way_of
+
+_OLDER: Final = re.compile(r"version update from (?P<stands>\d+\.\d+) to (?P<before>\d+\.\d+)")
+"""EKS's words for a version that the rollback of a stack does not bring back (user guide, rollback-cluster)."""
 
 _AGAIN: Final = "Completed actions remain. Run recover again, which continues from the current state."
 
@@ -145,6 +151,9 @@ class Recovering:
                 f"  skipped, {joined(names)} remains as it is, different from the template: correct it before the next "
                 "deployment, which may fail otherwise."
             )
+            for each in failed:
+                if each.is_of_a_control_plane and (version := _OLDER.search(each.reason)):
+                    self.person.say(_of_a_control_plane(each.physical_id, version["stands"], version["before"]))
             if not self._types("Correct what the reasons say and recover again, or skip.", f"skip {joined(names)}"):
                 return False
             call, skipped = "continue_update_rollback", names
@@ -223,3 +232,15 @@ class Recovering:
                 return False
             self.person.say(f"{each.stack}: change set {each.name} deleted")
         return True
+
+
+def _of_a_control_plane(name: str, stands: str, before: str) -> str:
+    """Say how a control plane and its template meet again: EKS may refuse a version that already runs, too.
+
+    aws/containers-roadmap issue 497 (a comment of December 2025 has it still); no page of AWS tells of it.
+    """
+    return (
+        f"  {name} runs Kubernetes {stands}, and its template says {before}: within {kubernetes.ROLLBACK_DAYS} days of "
+        f"the upgrade, 'aws eks update-cluster-version --name {shlex.quote(name)} --kubernetes-version {before}' takes "
+        f"it back. Do that before the next deployment, which may be refused otherwise, also with {stands} in the file."
+    )

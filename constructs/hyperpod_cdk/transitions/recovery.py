@@ -221,7 +221,8 @@ class _Reading:
             is_kept = resource.deletion_policy == "Retain" if is_undone else resource.is_kept_on_delete
             # what came in the place of another goes, whatever is said of the other
             is_kept = is_kept and not (made or {}).get(logical_id)
-            if is_kept or not is_stateful(resource) or is_view(self.found.base, resource):
+            is_harmless = updates.is_made_anew_without_harm(kind) or is_view(self.found.base, resource)
+            if is_kept or is_harmless or not is_stateful(resource):
                 continue
             yield f"{name} / {resource.name} ({noun(kind)} {physical}): {_holds(kind)}"
 

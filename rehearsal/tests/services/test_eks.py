@@ -189,6 +189,24 @@ class TestUpdates:
             f"Unsupported Kubernetes minor version update from 1.34 to {wanted}",
         )
 
+    def test_back_by_one_minor_version_within_seven_days(self, world: Any, refusal: Any) -> None:
+        # EKS user guide, rollback-cluster
+        world.make_eks()
+        update = world.client("eks").update_cluster_version
+        for days, is_taken in ((6.9, True), (7.1, False)):
+            update(name="prod-eks", version="1.35")
+            world.clock.sleep(days * 24 * 3600)
+            too_far = ("InvalidParameterException", "Unsupported Kubernetes minor version update from 1.35 to 1.33")
+            assert refusal(update, name="prod-eks", version="1.33") == too_far
+            if is_taken:
+                assert update(name="prod-eks", version="1.34")["update"]["type"] == "VersionRollback"
+                world.settle()
+                assert cluster_of(world)["version"] == "1.34"
+                # it was taken back: nothing is left to go back from
+                assert refusal(update, name="prod-eks", version="1.33")[1].endswith("from 1.34 to 1.33")
+            else:
+                assert refusal(update, name="prod-eks", version="1.34")[1].endswith("from 1.35 to 1.34")
+
     def test_an_update_succeeds_in_time(self, world: Any) -> None:
         world.make_eks()
         eks = world.client("eks")

@@ -85,6 +85,7 @@ class ClusterHandler(ResourceHandler):
                 (changes.get("accessConfig") or {}).pop("bootstrapClusterCreatorAdminPermissions", None)
                 self._configure(request, {"name": name, **changes})
         if changed(request, "Version"):
+            _refuse_to_go_back(request)
             call(_eks(request), "update_cluster_version", {"name": name, "version": properties["Version"]})
         result = self._settled(request, name)
         _retag(request, str(result.attributes["Arn"]))
@@ -127,6 +128,22 @@ class ClusterHandler(ResourceHandler):
             "KubernetesNetworkConfig.ServiceIpv6Cidr": network.get("serviceIpv6Cidr", ""),
         }
         return ResourceResult(name, attributes)
+
+
+def _refuse_to_go_back(request: ResourceRequest) -> None:
+    """Refuse an older version, which a stack that is rolled back does not bring (EKS user guide, rollback-cluster).
+
+    The words are EKS's for a version that it does not take, as people meet them there (containers-roadmap issue 497).
+    """
+    wanted = str(request.properties["Version"])
+    stands = str(_eks(request).describe_cluster(name=request.existing_id)["cluster"]["version"])
+    if _minor(wanted) < _minor(stands):
+        message = f"Unsupported Kubernetes minor version update from {stands} to {wanted}"
+        raise HandlerError("InvalidRequest", message)
+
+
+def _minor(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
 
 
 @handles("AWS::EKS::Addon")

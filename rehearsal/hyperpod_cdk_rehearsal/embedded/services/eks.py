@@ -8,7 +8,7 @@ import ipaddress
 import uuid
 from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -39,6 +39,9 @@ from hyperpod_cdk_rehearsal.embedded.services.timeline import GONE, Timeline, pa
 CREATE_SECONDS = 1.0
 UPDATE_SECONDS = 0.2
 DELETE_SECONDS = 0.5
+
+ROLLBACK_WINDOW = timedelta(days=7)
+"""For how long after an upgrade EKS takes a control plane back by one minor version (user guide, rollback-cluster)."""
 
 MOST_INTERFACES = 4
 SERVICE_PRINCIPAL = "eks.amazonaws.com"
@@ -161,19 +164,29 @@ def update_cluster_config(context: Context, request: dict[str, Any]) -> dict[str
 
 @operation("eks", "UpdateClusterVersion")
 def update_cluster_version(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Go to the next minor version."""
+    """Go to the next minor version, or back to the one before within some days of an upgrade."""
     cluster = find_cluster(context, request["name"])
     _require_active(context, cluster)
     wanted = request["version"]
+    is_back = _is_way_back(context, cluster, wanted)
     if wanted not in {row.version for row in offered_versions(context)}:
         raise ServiceError("InvalidParameterException", f"unsupported Kubernetes version {wanted}")
-    if _minor(wanted) != _minor(cluster.version) + 1:
+    if not is_back and _minor(wanted) != _minor(cluster.version) + 1:
         raise ServiceError(
             "InvalidParameterException",
             f"Unsupported Kubernetes minor version update from {cluster.version} to {wanted}",
         )
     cluster.view["version"] = wanted
-    return _begin_update(context, cluster, "VersionUpdate", [{"type": "Version", "value": wanted}])
+    cluster.upgraded = None if is_back else context.clock.now()
+    kind = "VersionRollback" if is_back else "VersionUpdate"
+    return _begin_update(context, cluster, kind, [{"type": "Version", "value": wanted}])
+
+
+def _is_way_back(context: Context, cluster: EksCluster, wanted: str) -> bool:
+    """Whether it is the version of before an upgrade that is young enough (user guide, rollback-cluster)."""
+    if cluster.upgraded is None or _minor(wanted) != _minor(cluster.version) - 1:
+        return False
+    return context.clock.now() - cluster.upgraded <= ROLLBACK_WINDOW
 
 
 @operation("eks", "DescribeUpdate")

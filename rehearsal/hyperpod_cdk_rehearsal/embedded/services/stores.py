@@ -78,6 +78,8 @@ class EksCluster:
     associations: dict[str, dict[str, Any]] = field(default_factory=Table)
     updates: dict[str, tuple[dict[str, Any], Timeline]] = field(default_factory=Table)
     interfaces: list[str] = field(default_factory=list)
+    upgraded: datetime | None = None
+    """When its control plane was upgraded last; None where it never was, or was taken back since."""
 
     @property
     def version(self) -> str:
