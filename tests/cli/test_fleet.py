@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from contextlib import chdir
 from pathlib import Path
@@ -13,8 +14,10 @@ from typer.testing import CliRunner, Result
 
 from hyperpod_cdk import cli
 from hyperpod_cdk._cli.review import Access
+from hyperpod_cdk.catalog.addons import TASK_GOVERNANCE
 from hyperpod_cdk.checks.answers import AwsAccessError
 from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.config.wanted_addons import EVERYWHERE
 from hyperpod_cdk.handlers.quota_gate.reading import Own
 from tests.cli.test_plan import write_assembly
 from tests.living.account import Account
@@ -165,6 +168,40 @@ def cluster(name: str, *states: str) -> dict[str, Any]:
     }
 
 
+_HERE = "arn:aws:sagemaker:us-east-1:111122223333"
+
+
+def _quota(team: str) -> dict[str, Any]:
+    return {
+        "ComputeQuotaArn": f"{_HERE}:compute-quota/{team:0<12}",
+        "ComputeQuotaId": f"{team:0<12}",
+        "Name": team,
+        "Status": "Created",
+        "CreationTime": "2026-11-23T00:00:00Z",
+        "ComputeQuotaTarget": {"TeamName": team, "FairShareWeight": 0},
+    }
+
+
+WHOLE: dict[str, Any] = {
+    "eks:ListAddons": {"addons": [*EVERYWHERE, TASK_GOVERNANCE]},
+    "cloudwatch:DescribeAlarms": lambda params: {
+        "MetricAlarms": [{"AlarmName": f"{params['AlarmNamePrefix']}events", "StateValue": "OK"}]
+    },
+    "sagemaker:ListComputeQuotas": {"ComputeQuotaSummaries": [_quota("john"), _quota("smith")]},
+    "sagemaker:ListClusterSchedulerConfigs": {
+        "ClusterSchedulerConfigSummaries": [
+            {
+                "ClusterSchedulerConfigArn": f"{_HERE}:cluster-scheduler-config/0a1b2c3d4e5f",
+                "ClusterSchedulerConfigId": "0a1b2c3d4e5f",
+                "Name": "governance",
+                "Status": "Created",
+                "CreationTime": "2026-11-23T00:00:00Z",
+            }
+        ]
+    },
+}
+"""What of two-teams stands beside its groups."""
+
 NODES = {"prod": ("Running", "Running"), "staging": ("Running", "Failure"), "lacking": ("Running", "Running")}
 
 
@@ -192,6 +229,8 @@ def answering(more: dict[str, Any] | None = None) -> Access:
         "sagemaker:ListClusterNodes": nodes,
         "sagemaker:ListClusterEvents": {"Events": []},
         "fsx:DescribeFileSystems": {"FileSystems": []},
+        **WHOLE,
+        **{call: answer for call, answer in (more or {}).items() if ":" in call},
     }
     session = ScriptedSession(script).session()
 
@@ -222,7 +261,7 @@ def test_a_cluster_that_lacks_a_group_of_the_file_is_not_well(run: Run, fleet: P
     (fleet / "environments" / "lacking.yaml").write_text(text.replace("name: prod", "name: lacking"), encoding="utf-8")
     done = run("status", "lacking", obj=answering())
     assert done.exit_code == 1
-    assert cells(done)[1][-2:] == ["failed", "2 of 2 nodes run, group a10g missing"]
+    assert cells(done)[1][-2:] == ["failed", "2 of 2 nodes run, no group a10g"]
     assert "lacking: 2 of 2 nodes run; of the file, group a10g is not in AWS." in done.stdout
 
 
@@ -233,9 +272,12 @@ def test_status_of_one_that_cannot_be_asked(run: Run, fleet: Path) -> None:
     # what fails of the other is told all the same, and not having looked is worse
     assert done.exit_code == 2
     assert [row[-2:] for row in cells(done)[1:]] == [
-        ["not looked at", "the credentials are of account 111122223333, and the environment of 444455556666"],
+        ["not looked at", "the credentials are of acc…"],
         ["failed", "1 of 2 nodes run"],
     ]
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    said = "prod: the credentials are of account 111122223333, and the environment of 444455556666"
+    assert said in " ".join(done.stdout.split())
     found = answered("fleet-report", run("status", "--format", "json", obj=answering()).stdout)
     assert (found["passed"], found["exit_code"]) == (False, 2)
     prod, staging = found["environments"]
@@ -275,9 +317,9 @@ def test_drift_of_one_beside_one_without_an_assembly(run: Run, one_drifts: tuple
     assert done.exit_code == 2
     missing, differing = (row[-2:] for row in cells(done)[1:])
     assert missing[0] == "not looked at"
-    assert missing[1].endswith("/heads has no cloud assembly prod")
+    assert missing[1].startswith("--heads: ")
     assert differing == ["failed", "1 difference"]
-    assert "has no cloud assembly prod" in " ".join(done.stdout.split())
+    assert "/heads has no cloud assembly prod" in " ".join(done.stdout.split())
     found = answered("fleet-report", run("drift", "dev", "--heads", heads, "--format", "json", obj=access).stdout)
     (row,) = found["environments"]
     assert row["drift"]["differences"][0]["path"] == "InstanceGroups[h100].InstanceCount"
@@ -315,9 +357,24 @@ def nodes_of(*groups: str) -> dict[str, Any]:
     }
 
 
+def _alarms(params: Any) -> dict[str, Any]:
+    """Answer to drift, which asks for one alarm, and to status, which asks for those of a cluster."""
+    if "AlarmNamePrefix" in params:
+        return dict(WHOLE["cloudwatch:DescribeAlarms"](params))
+    return dict(Account().more["cloudwatch:DescribeAlarms"])
+
+
+def _add_on(params: Any) -> dict[str, Any]:
+    addon = Account().more["eks:DescribeAddon"]["addon"]
+    return {"addon": {**addon, "addonName": params["addonName"]}}
+
+
 HELD: dict[str, Any] = {
     "sagemaker:ListClusterNodes": nodes_of("system", "system", "h100", "h100"),
     "sagemaker:ListClusterEvents": {"Events": []},
+    "eks:ListAddons": {"addons": [*EVERYWHERE]},
+    "eks:DescribeAddon": _add_on,
+    "cloudwatch:DescribeAlarms": _alarms,
 }
 
 
@@ -326,7 +383,15 @@ def _standing(fleet: Path, checks: str, more: dict[str, Any] | None = None, *, c
     waves = f"waves:\n  - {{name: a, environments: [dev], checks: {checks}}}\n"
     waves += "  - {name: b, environments: [prod, staging]}\n"
     (fleet / "fleet.yaml").write_text(waves, encoding="utf-8")
+    file = fleet / "environments" / "dev.yaml"
+    # its templates have another team
+    file.write_text(file.read_text(encoding="utf-8").partition("\ntask_governance:")[0], encoding="utf-8")
     account = Account(more={**HELD, **(more or {})})
+    for side in (account.deployed, account.head):
+        resources = next(each["Resources"] for each in side.values() if "Eks" in each["Resources"])
+        (cni,) = (each for each in resources.values() if each["Type"] == "AWS::EKS::Addon")
+        for number, name in enumerate(set(EVERYWHERE) - {"vpc-cni"}):
+            resources[f"Addon{number}"] = {**cni, "Properties": {**cni["Properties"], "AddonName": name}}
     account.group("h100")["TargetCount"] = count
     templates = {name.removeprefix("dev-"): each for name, each in account.head.items()}
     write_assembly(fleet / "assemblies" / "dev", templates, {})
@@ -366,6 +431,50 @@ def test_what_holds_the_next_wave(
     heads, access = _standing(fleet, checks, more, count=count)
     done = run("hold", "dev", "--heads", heads, obj=access)
     assert (done.exit_code, cells(done)[1][4]) == (code, result), done.output
+
+
+def _git(folder: Path, *arguments: str) -> None:
+    who = ("-c", "user.name=dana", "-c", "user.email=dana@example.com", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)  # noqa: S607 - of the test
+
+
+@pytest.mark.parametrize("is_revision", [False, True])
+def test_a_review_names_who_has_no_file_any_more(
+    *, run: Run, one_drifts: tuple[Path, Access], fleet: Path, is_revision: bool
+) -> None:
+    """A file that is removed, or renamed, deletes nothing: without its row nobody would be told of its stacks."""
+    heads, _ = one_drifts
+    bases = fleet / "bases"
+    for name in ("dev", "prod"):
+        write_assembly(bases / name, {each.removeprefix("dev-"): body for each, body in Account().head.items()}, {})
+    base = str(bases)
+    if is_revision:
+        _git(fleet, "init", "--quiet")
+        _git(fleet, "add", "environments")
+        _git(fleet, "commit", "--quiet", "--message", "one")
+        base = "HEAD"
+    for name in ("prod", "staging"):
+        (fleet / "environments" / f"{name}.yaml").unlink()
+    done = run("review", "--base", base, "--heads", heads, "--format", "json")
+    found = answered("fleet-report", done.stdout)
+    gone = ["prod", "staging"] if is_revision else ["prod"]
+    assert [each["environment"] for each in found["environments"]] == ["dev", *gone]
+    for each in found["environments"][1:]:
+        assert (each["passed"], each["exit_code"], each["summary"]) == (None, 0, "no file any more")
+        assert each["verdict"] == (
+            f"it is in {base} and has no file here: nothing of it was compared. What is deployed of it stays, with its "
+            "cost, until 'hyperpod-cdk destroy' with the file of before."
+        )
+    assert found["passed"] is not True
+    # who is asked for by name is looked at alone
+    assert (
+        len(
+            json.loads(run("review", "dev", "--base", base, "--heads", heads, "--format", "json").stdout)[
+                "environments"
+            ]
+        )
+        == 1
+    )
 
 
 def test_something_else_that_is_deployed_holds(

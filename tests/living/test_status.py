@@ -15,15 +15,18 @@ import pytest
 from typer.testing import CliRunner
 
 from hyperpod_cdk import cli
-from hyperpod_cdk._cli.living import Watching
+from hyperpod_cdk._cli.living import Watching, wanted_of
 from hyperpod_cdk._cli.review import Access
 from hyperpod_cdk.checks.aws import LiveAws
 from hyperpod_cdk.checks.policy import VERBS
+from hyperpod_cdk.config import load_environment
+from hyperpod_cdk.config.wanted_addons import EVERYWHERE
 from hyperpod_cdk.handlers.quota_gate.reading import Own
 from hyperpod_cdk.living.model import Event, FileSystem, Plan, Reason, Status
 from hyperpod_cdk.living.pages import status_text
 from hyperpod_cdk.living.status import Wanted, status
 from tests.support.answers import answered
+from tests.support.assembly import ENVIRONMENTS, PROJECT, shipped
 from tests.support.scripted_aws import WHO, Fails, ScriptedSession
 
 NOW = datetime(2026, 11, 23, 3, 0, tzinfo=UTC)
@@ -36,6 +39,11 @@ WANTED = Wanted(
     counts={"h100": 4, "system": 2},
     made=frozenset({"dev-scratch"}),
     joined=frozenset(),
+    eks="dev-eks",
+    addons=frozenset({"coredns", "kube-proxy"}),
+    alarms=frozenset({"dev-hyperpod-events", "dev-hyperpod-nodes-missing-h100"}),
+    teams=frozenset({"research"}),
+    is_governed=True,
 )
 SCRIPT = "Lifecycle scripts did not run successfully"
 
@@ -98,6 +106,45 @@ def answers() -> dict[str, Any]:
                 _file_system("dev-eu-scratch", "fs-0123456789abcdef1", stack="dev-eu-storage"),
             ]
         },
+        "eks:ListAddons": {"addons": [*EVERYWHERE, "somebody-elses"]},
+        "cloudwatch:DescribeAlarms": {
+            "MetricAlarms": [
+                _alarm("dev-hyperpod-events"),
+                _alarm("dev-hyperpod-nodes-missing-h100"),
+                # of a cluster dev-hyperpod-x, or somebody's own
+                _alarm("dev-hyperpod-x-hyperpod-events", "ALARM"),
+            ]
+        },
+        "sagemaker:ListComputeQuotas": {
+            "ComputeQuotaSummaries": [_quota("research"), _quota("others", "CreateFailed")]
+        },
+        "sagemaker:ListClusterSchedulerConfigs": {
+            "ClusterSchedulerConfigSummaries": [
+                {
+                    "ClusterSchedulerConfigArn": f"{ARN}-policy",
+                    "ClusterSchedulerConfigId": "0a1b2c3d4e5f",
+                    "Name": "dev",
+                    "CreationTime": NOW,
+                    "Status": "Created",
+                }
+            ]
+        },
+    }
+
+
+def _alarm(name: str, state: str = "OK") -> dict[str, Any]:
+    return {"AlarmName": name, "StateValue": state, "StateReason": "Threshold Crossed"}
+
+
+def _quota(team: str, status: str = "Created") -> dict[str, Any]:
+    return {
+        "ComputeQuotaArn": f"{ARN}-quota",
+        "ComputeQuotaId": "0a1b2c3d4e5f",
+        "Name": f"dev-{team}",
+        "Status": status,
+        "CreationTime": NOW,
+        "ComputeQuotaTarget": {"TeamName": team, "FairShareWeight": 0},
+        "ComputeQuotaConfig": {"ComputeQuotaResources": [{"InstanceType": "ml.p5.48xlarge", "Count": 2}]},
     }
 
 
@@ -175,6 +222,7 @@ def test_one_screen_at_80_columns() -> None:
         f"h100, 1 node: {SCRIPT}\n"
         "plan h100-april: Active, its nodes leave in 48 h at 2026-11-25 03:00 UTC\n"
         "file system dev-scratch (fs-0123456789abcdef0): AVAILABLE, 4,800 GiB\n"
+        "team research: quota of 2 ml.p5.48xlarge, Created\n"
         "\n"
         "2026-11-23 02:00 UTC Error h100 i-3: Instance creation failed\n"
     )
@@ -232,6 +280,24 @@ def test_all_is_well() -> None:
             lambda script: script["sagemaker:DescribeTrainingPlan"].update(EndTime=NOW + timedelta(hours=1)),
             "the nodes of plan h100-april left at 2026-11-23 03:00 UTC",
         ),
+        (
+            lambda script: script["cloudwatch:DescribeAlarms"]["MetricAlarms"][0].update(StateValue="ALARM"),
+            "alarm dev-hyperpod-events is in ALARM.",
+        ),
+        (
+            lambda script: script["sagemaker:ListComputeQuotas"].update(
+                ComputeQuotaSummaries=[_quota("research", "UpdateRollbackFailed")]
+            ),
+            "the compute quota of team research is UpdateRollbackFailed.",
+        ),
+        (
+            lambda script: script.update({"eks:ListAddons": Fails("ResourceNotFoundException", "No cluster", 404)}),
+            "of the file, add-on coredns and add-on kube-proxy are not in AWS.",
+        ),
+        (
+            lambda script: script["sagemaker:ListClusterSchedulerConfigs"].update(ClusterSchedulerConfigSummaries=[]),
+            "of the file, the cluster policy is not in AWS.",
+        ),
     ],
 )
 def test_what_is_wrong_is_in_the_verdict(edit: Callable[[dict[str, Any]], object], said: str) -> None:
@@ -249,6 +315,9 @@ def test_what_is_wrong_is_in_the_verdict(edit: Callable[[dict[str, Any]], object
         lambda script: _first_group(script).update(Status="Updating", SoftwareUpdateStatus="InProgress"),
         lambda script: script["fsx:DescribeFileSystems"]["FileSystems"][0].update(Lifecycle="UPDATING"),
         lambda script: script["fsx:DescribeFileSystems"]["FileSystems"][1].update(Lifecycle="FAILED"),
+        # CloudWatch has no data of a new cluster yet, and an alarm that it lacks is another matter
+        lambda script: script["cloudwatch:DescribeAlarms"]["MetricAlarms"][0].update(StateValue="INSUFFICIENT_DATA"),
+        lambda script: script["sagemaker:ListComputeQuotas"]["ComputeQuotaSummaries"][0].update(Status="Updating"),
         lambda script: script["sagemaker:DescribeTrainingPlan"].update(EndTime=NOW + timedelta(hours=1, minutes=6)),
     ],
 )
@@ -267,6 +336,9 @@ def test_what_is_no_failure_of_this_environment(edit: Callable[[dict[str, Any]],
         ({"counts": {"h100": 4, "system": 2, "spot": None}}, ("group spot",)),
         ({"made": frozenset({"dev-scratch", "dev-home"})}, ("file system dev-home",)),
         ({"joined": frozenset({JOINED})}, (f"file system {JOINED}",)),
+        ({"addons": frozenset({"coredns", "gone"})}, ("add-on gone",)),
+        ({"alarms": frozenset({"dev-hyperpod-quota-ml.p5.48xlarge"})}, ("alarm dev-hyperpod-quota-ml.p5.48xlarge",)),
+        ({"teams": frozenset({"research", "models"})}, ("the compute quota of team models",)),
     ],
 )
 def test_what_of_the_file_is_not_there_is_named(wanted: dict[str, Any], missing: tuple[str, ...]) -> None:
@@ -318,7 +390,10 @@ def _first_group(script: dict[str, Any]) -> dict[str, Any]:
         ("sagemaker:ListClusterEvents", "events"),
         ("sagemaker:DescribeTrainingPlan", "training plan h100-april"),
         ("fsx:DescribeFileSystems", "file systems"),
-        ("sagemaker:DescribeCluster", "the cluster"),
+        ("eks:ListAddons", "add-ons"),
+        ("cloudwatch:DescribeAlarms", "alarms"),
+        ("sagemaker:ListComputeQuotas", "compute quotas"),
+        ("sagemaker:ListClusterSchedulerConfigs", "the cluster policy"),
     ],
 )
 def test_what_is_denied_is_skipped_and_never_zero(call: str, what: str) -> None:
@@ -328,10 +403,30 @@ def test_what_is_denied_is_skipped_and_never_zero(call: str, what: str) -> None:
     found = look(script)
     (skipped,) = found.skipped
     assert (found.passed, skipped.what, skipped.action) == (None, what, call)
+    assert found.missing == ()
     if what == "nodes":
         assert [each.running for each in found.groups] == [None, None]
         assert "runs" in status_text(found)
         assert found.verdict == "nothing is known to be wrong; 1 thing could not be looked at."
+
+
+def test_of_a_cluster_that_is_denied_nothing_is_told() -> None:
+    script = {**answers(), "sagemaker:DescribeCluster": Fails("AccessDeniedException", "no", 403)}
+    found = look(script)
+    assert (found.passed, found.missing) == (None, ())
+    # what governs it is listed by the ARN that only DescribeCluster tells
+    assert [each.what for each in found.skipped] == ["the cluster", "the cluster policy", "compute quotas"]
+    assert {each.action for each in found.skipped} == {"sagemaker:DescribeCluster"}
+
+
+@pytest.mark.parametrize("call", ["eks:ListAddons", "cloudwatch:DescribeAlarms", "sagemaker:ListComputeQuotas"])
+def test_what_is_throttled_or_half_is_skipped(call: str) -> None:
+    for answer in (Fails("ThrottlingException", "Rate exceeded"), {}):
+        script = answers()
+        script["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"].pop(2)
+        script[call] = answer
+        found = look(script)
+        assert (found.passed, len(found.skipped), found.missing) == (None, 1, ())
 
 
 def test_no_cluster_is_one_line() -> None:
@@ -497,6 +592,23 @@ def test_only_what_the_policy_of_the_verb_allows_is_asked() -> None:
     status(opened(answers(), asked), WANTED, now=NOW)
     (verb,) = (each for each in VERBS if each.name == "status")
     assert {name for name, _ in asked} == set(verb.actions)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in ("prod", "on-call") else pytest.param(name, marks=pytest.mark.examples) for name in ENVIRONMENTS],
+)
+def test_what_a_file_is_taken_to_have_is_what_its_templates_make(name: str, assemblies: Path) -> None:
+    wanted, made = wanted_of(load_environment(PROJECT / ENVIRONMENTS[name]).environment), shipped(assemblies, name)
+
+    def stated(key: str, *types: str) -> set[str]:
+        return {made.resource(node)["Properties"][key] for node in made.of_type(*types)}
+
+    assert wanted.alarms == stated("AlarmName", "AWS::CloudWatch::Alarm")
+    assert wanted.addons == stated("AddonName", "AWS::EKS::Addon")
+    quotas = [made.resource(node)["Properties"] for node in made.of_type("AWS::SageMaker::ComputeQuota")]
+    assert wanted.teams == {each["ComputeQuotaTarget"]["TeamName"] for each in quotas}
+    assert wanted.is_governed is bool(made.of_type("AWS::SageMaker::ClusterSchedulerConfig"))
 
 
 FILE = """

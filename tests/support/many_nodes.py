@@ -1,14 +1,16 @@
-"""A SageMaker on loopback with many nodes on many pages, each call as slow as one over a network."""
+"""An AWS on loopback with many nodes on many pages, each call as slow as one over a network."""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from hyperpod_cdk.config.wanted_addons import EVERYWHERE
 
 ACCOUNT, REGION = "111122223333", "us-east-1"
 _CALLER = (
@@ -39,20 +41,40 @@ def many_nodes(*, groups: int, nodes: int, on_a_page: int, latency_s: float) -> 
             first = int(sent.get("NextToken", 0))
             more = {"NextToken": str(first + on_a_page)} if first + on_a_page < len(found) else {}
             return {"ClusterNodeSummaries": found[first : first + on_a_page], **more}
-        return {"ListClusterEvents": {"Events": []}, "DescribeFileSystems": {"FileSystems": []}}[operation]
+        return {
+            "ListClusterEvents": {"Events": []},
+            "DescribeFileSystems": {"FileSystems": []},
+            "ListAddons": {"addons": list(EVERYWHERE)},
+            "DescribeAlarms": {"MetricAlarms": [{"AlarmName": "dev-hyperpod-events", "StateValue": "OK"}]},
+        }[operation]
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
+        def do_GET(self) -> None:
+            # EKS alone is asked so
+            self._say("ListAddons", "application/json", lambda: json.dumps(answer("ListAddons", {})).encode())
+
         def do_POST(self) -> None:
             sent = self.rfile.read(int(self.headers["Content-Length"]))
             target = self.headers.get("X-Amz-Target")
-            operation = target.rpartition(".")[2] if target else "GetCallerIdentity"
+            if target:
+                operation = target.rpartition(".")[2]
+                told = "application/x-amz-json-1.1"
+                self._say(operation, told, lambda: json.dumps(answer(operation, json.loads(sent))).encode())
+            elif self.path.startswith("/service/"):
+                operation = self.path.rpartition("/")[2]
+                self._say(operation, "application/cbor", lambda: _cbor(answer(operation, {})))
+            else:
+                self._say("GetCallerIdentity", "text/xml", _CALLER.encode)
+
+        def _say(self, operation: str, content: str, body_of: Callable[[], bytes]) -> None:
             asked.append(operation)
             time.sleep(latency_s)
-            body = (json.dumps(answer(operation, json.loads(sent))) if target else _CALLER).encode()
+            body = body_of()
             self.send_response(200)
-            self.send_header("Content-Type", "application/x-amz-json-1.1" if target else "text/xml")
+            self.send_header("Content-Type", content)
+            self.send_header("smithy-protocol", "rpc-v2-cbor")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -71,6 +93,16 @@ def many_nodes(*, groups: int, nodes: int, on_a_page: int, latency_s: float) -> 
         finally:
             server.shutdown()
             thread.join()
+
+
+def _cbor(value: Any) -> bytes:
+    """Write short texts, lists and maps as CloudWatch does (RFC 8949, section 3)."""
+    if isinstance(value, str):
+        text = value.encode()
+        return bytes((0x78, len(text))) + text
+    if isinstance(value, list):
+        return bytes((0x80 + len(value),)) + b"".join(map(_cbor, value))
+    return bytes((0xA0 + len(value),)) + b"".join(_cbor(key) + _cbor(each) for key, each in value.items())
 
 
 def _cluster(names: list[str], count: int) -> dict[str, Any]:

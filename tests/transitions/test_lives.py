@@ -20,9 +20,10 @@ from hyperpod_cdk.eks.dependencies import PLACEHOLDER_PARAMETER
 from hyperpod_cdk.handlers.quota_gate.reading import Own
 from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.sources import Source
-from hyperpod_cdk.templates.assembly import read_assembly
+from hyperpod_cdk.templates.assembly import Assembly, read_assembly
 from hyperpod_cdk.transitions.cdk import Cdk
 from hyperpod_cdk.transitions.model import Plan, Recovery
+from hyperpod_cdk.transitions.plan import plan
 from hyperpod_cdk.transitions.recovering import Recovering
 from hyperpod_cdk.transitions.run import Deployment, Destruction
 from hyperpod_cdk_rehearsal.cdk_cli import CdkCli
@@ -355,6 +356,33 @@ def test_karpenter_goes_after_its_pools(tmp_path: Path, monkeypatch: pytest.Monk
         assert any("whose nodes go only while spot-hyperpod has it running" in each for each in why)
         cluster = life.there.client("sagemaker").describe_cluster(ClusterName="spot")
         assert cluster.get("AutoScaling", {}).get("Mode") != "Enable"
+
+
+@pytest.mark.examples
+@pytest.mark.parametrize(
+    ("zone", "works"),
+    [
+        ("use1-az5", "what makes Cluster anew as it is deployed"),
+        ("use1-az4", "Leave it in the file as it is deployed"),
+    ],
+)
+def test_one_of_the_first_two_zones_never_goes(tmp_path: Path, zone: str, works: str) -> None:
+    def without(data: dict[str, Any], gone: str) -> Assembly:
+        data = copy.deepcopy(data)
+        data["network"]["availability_zones"].pop(gone, None)
+        for each in (*data["hyperpod"]["instance_groups"], *data["storage"]["lustre"]):
+            if each["availability_zone_id"] == gone:
+                each.update(name=f"{each['name']}-2", availability_zone_id="use1-az6")
+        file, folder = tmp_path / f"{gone}.yaml", tmp_path / gone
+        file.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
+        InProcessCdk.synth(file, folder)
+        return read_assembly(folder, data["name"])
+
+    small = yaml.safe_load(SMALL)
+    base, head = without(small, "none"), without(small, zone)
+    found = plan(base, head, base_side=Side(label="deployed"), head_side=Side(label="working tree"))
+    assert found.steps == ()
+    assert any(works in each.what_works for each in found.refusals), found.refusals
 
 
 TAKEN_BACK = """

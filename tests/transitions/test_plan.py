@@ -13,7 +13,7 @@ from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack
 from hyperpod_cdk.transitions.cdk import selection
 from hyperpod_cdk.transitions.model import Refusal
 from tests.support.picomatch import matches
-from tests.transitions.stacks import assembly, planned, stack, steps
+from tests.transitions.stacks import ACCOUNT, REGION, assembly, planned, stack, steps
 
 NETWORK = stack("network", exports=["vpc"])
 STORAGE = stack("storage", exports=["scratch"], imports=["vpc"], after=["network"])
@@ -385,6 +385,19 @@ def test_a_name_that_moves_to_another_stack_is_exported_by_one_at_a_time() -> No
         ("deploy", "dev-one", "exclusively"),
         ("deploy", "dev-two"),
     ]
+
+
+@pytest.mark.parametrize("elsewhere", [{"region": "us-west-2"}, {"account": "444455556666"}])
+def test_a_file_of_another_region_is_a_new_environment_and_the_old_one_stays(elsewhere: dict[str, str]) -> None:
+    base = assembly(stack("network", exports=["it"]), stack("user", imports=["it"], after=["network"]))
+    found = planned(base, assembly(*(replace(each, **elsewhere) for each in base.stacks)))
+    assert steps(found) == [("deploy", "dev-network", "dev-user")]
+    assert not found.steps[0].needs_a_person
+    assert found.notes[0] == (
+        f"dev-network in {ACCOUNT} {REGION} and dev-user in {ACCOUNT} {REGION} stay as they are: the file is of "
+        "another account or Region, where this is a new environment. 'hyperpod-cdk destroy' with the file of before "
+        "deletes the old one."
+    )
 
 
 def test_a_parameter_without_a_value_is_a_note() -> None:

@@ -320,7 +320,35 @@ def review(
             cost=report.cost,
         )
 
-    _finish(looked, "review", [_one(each, ask) for each in looked.members], output, files=out or ())
+    rows = [_one(each, ask) for each in looked.members]
+    if base is not None and not environments:
+        rows += _gone(looked, base)
+    _finish(looked, "review", rows, output, files=out or ())
+
+
+def _gone(looked: _Fleet, base: str) -> list[Look]:
+    """Name the environments that the base has and that have no file here: nothing else would tell of them."""
+    from hyperpod_cdk.review.sources import environments_of  # noqa: PLC0415 - as above
+    from hyperpod_cdk.templates.assembly import AssemblyError  # noqa: PLC0415 - as above
+
+    if Path(base).is_dir():
+        before = sorted(each.parent.name for each in Path(base).glob("*/manifest.json"))
+    else:
+        try:
+            before = environments_of(looked.root, base)
+        except AssemblyError:
+            # each environment was told already that there is no such revision
+            return []
+    here = {each.name for each in looked.members} | {Path(each.asked).stem for each in looked.members}
+    verdict = (
+        f"it is in {base} and has no file here: nothing of it was compared. What is deployed of it stays, with its"
+        " cost, until 'hyperpod-cdk destroy' with the file of before."
+    )
+    return [
+        _Member(name=name, asked=name).look(passed=None, summary="no file any more", verdict=verdict)
+        for name in before
+        if name not in here
+    ]
 
 
 @app.command()
@@ -352,9 +380,11 @@ def status(
         target = sum(group.target for group in found.groups)
         known = sum(number for number in running if number is not None)
         nodes = f"{'?' if None in running else known} of {target} nodes run" if found.groups else found.status
+        first, *others = found.missing or ("",)
+        missing = f"{first} and {len(others)} more" if others else first
         return each.look(
             passed=found.passed,
-            summary=", ".join([nodes, *(f"{name} missing" for name in found.missing)]),
+            summary=f"{nodes}, no {missing}" if missing else nodes,
             verdict=found.verdict,
             skipped=found.skipped,
             status=found,

@@ -50,6 +50,11 @@ def chat_configuration(cluster_name: str) -> str:
     return f"{cluster_name}-hyperpod"
 
 
+def alarm_name(cluster_name: str, name: str) -> str:
+    """Give the name of one of a cluster's alarms; HyperPod keeps names of clusters apart in an account and Region."""
+    return f"{cluster_name}-hyperpod-{name}"
+
+
 EVENT_BUS_ARN = Pattern(
     regex=r"arn:aws[a-z-]*:events:[a-z]{2,4}(-[a-z]+)+-[0-9]:[0-9]{12}:event-bus/[A-Za-z0-9_.-]{1,256}",
     maximum=1600,

@@ -88,11 +88,15 @@ _IMPORT = (
 )
 """What is asked of a cluster that stands."""
 _STATUS = (
+    "cloudwatch:DescribeAlarms",
+    "eks:ListAddons",
     "fsx:DescribeFileSystems",
     "sagemaker:DescribeCluster",
     "sagemaker:DescribeTrainingPlan",
     "sagemaker:ListClusterEvents",
     "sagemaker:ListClusterNodes",
+    "sagemaker:ListClusterSchedulerConfigs",
+    "sagemaker:ListComputeQuotas",
 )
 """What is asked of a cluster at this moment."""
 _DRIFT = (

@@ -23,6 +23,14 @@ Event = Literal[
 EVENTS: tuple[Event, ...] = get_args(Event)
 """Every kind of event, in the order in which the documentation explains them."""
 
+FUNCTION_EVENTS: frozenset[Event] = frozenset(
+    (
+        *("node_unhealthy", "node_rebooted", "node_replaced", "deep_health_check_failed"),
+        *("nodes_missing", "training_plan", "quota_used"),
+    )
+)
+"""What the function tells or measures; the others are alarms on metrics of AWS's own."""
+
 THRESHOLDS: dict[str, Event] = {
     "nodes_missing_minutes": "nodes_missing",
     "file_system_percent": "file_system_full",

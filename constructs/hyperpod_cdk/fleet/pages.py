@@ -31,9 +31,11 @@ def text(found: FleetReport) -> str:
     ]
     # a column in which nothing stands is none
     kept = [index for index, column in enumerate(zip(*rows, strict=True)) if any(column[1:])]
+    behind = [list(_behind(each, found.verb)) for each in found.environments]
     lines = list(_columns([tuple(row[index] for index in kept) for row in rows])) if kept else []
-    for each in found.environments:
-        told = list(_behind(each, found.verb))
+    # what does not fit is below it in full
+    lines = [_short(line) if told else line for line, told in zip(lines, [[], *behind], strict=True)] if kept else []
+    for told in behind:
         lines += ["", *told] if told else []
     lines += ["", *(_line(each) for each in found.findings)] if found.findings else []
     lines += ["", *_wrapped(found.verdict)]
@@ -66,6 +68,10 @@ def _wrapped(line: str, *, indent: str = "", hanging: str = "  ") -> list[str]:
     return textwrap.wrap(
         line, _WIDTH, initial_indent=indent, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
     )
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1].rstrip()}…"
 
 
 def _cell(text: str) -> str:

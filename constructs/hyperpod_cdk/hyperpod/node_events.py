@@ -11,6 +11,7 @@ from aws_cdk import aws_events as events
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from hyperpod_cdk.catalog import notifications
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.common.physical_names import stack_part
 from hyperpod_cdk.common.stack_arns import arn_here
@@ -122,7 +123,7 @@ class NodeEvents(Construct):
         self.alarm: cloudwatch.CfnAlarm = cloudwatch.CfnAlarm(
             self,
             "Alarm",
-            alarm_name=f"{name}-events",
+            alarm_name=notifications.alarm_name(cluster_name, "events"),
             alarm_description=f"HyperPod cluster {cluster_name} reports errors or unhealthy nodes; "
             f"see log group {self.log_group.ref}{look}",
             namespace=namespace,

@@ -27,17 +27,10 @@ from hyperpod_cdk.common.handler_functions import document, handler_function, ha
 from hyperpod_cdk.common.keys import TOPIC_ACTIONS, EncryptionKey
 from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
 from hyperpod_cdk.config.arguments import is_token, refuse
-from hyperpod_cdk.config.notify import EVENTS, Event, Notify, Slack
+from hyperpod_cdk.config.notify import EVENTS, FUNCTION_EVENTS, Event, Notify, Slack
 from hyperpod_cdk.handlers.notifications import index as told
 from hyperpod_cdk.handlers.quota_gate.reading import QUOTA_ACTIONS
 
-_FUNCTION_EVENTS = frozenset(
-    {
-        *("node_unhealthy", "node_rebooted", "node_replaced", "deep_health_check_failed"),
-        *("nodes_missing", "training_plan", "quota_used"),
-    }
-)
-"""What the function tells or measures; the others are alarms on metrics of AWS's own."""
 _HYPERPOD_EVENTS = frozenset({"node_unhealthy", "node_rebooted", "node_replaced", "deep_health_check_failed"})
 _WATCHED = frozenset({"nodes_missing", "training_plan", "deep_health_check_failed", "quota_used"})
 
@@ -202,7 +195,7 @@ class Notifications(Construct):
             self._budget(monthly_budget_usd)
         self.alarms: dict[str, cloudwatch.CfnAlarm] = {}
         self.function: lambda_.CfnFunction | None = None
-        if self._events & _FUNCTION_EVENTS:
+        if self._events & FUNCTION_EVENTS:
             self.function = self._function(sorted(set(training_plan_arns)))
             self._triggers(self.function)
         for group in instance_groups if "nodes_missing" in self._events else ():
@@ -403,7 +396,7 @@ class Notifications(Construct):
             "cluster": self._cluster_name,
             "account": self._account,
             "region": self._region,
-            "events": sorted(self._events & _FUNCTION_EVENTS),
+            "events": sorted(self._events & FUNCTION_EVENTS),
             "minutes": facts.WATCH_MINUTES,
             "plans": list(plans),
             **({"quotas": self._measured()} if self._quotas else {}),
@@ -589,8 +582,7 @@ class Notifications(Construct):
         )
 
     def _alarm_name(self, name: str) -> str:
-        # as NodeEvents names its own: HyperPod keeps names of clusters apart in an account and region
-        return f"{self._cluster_name}-hyperpod-{name}"
+        return facts.alarm_name(self._cluster_name, name)
 
     @property
     def _namespace(self) -> str:

@@ -158,6 +158,26 @@ class FileSystem(Model):
     reason: str = ""
 
 
+class Alarm(Model):
+    """An alarm of the file."""
+
+    name: str
+    state: str
+    """``OK``, ``ALARM`` or ``INSUFFICIENT_DATA``."""
+    reason: str = ""
+    """CloudWatch's."""
+
+
+class Team(Model):
+    """The compute quota of a team of the file; no API of AWS tells what of it is used."""
+
+    name: str
+    status: str
+    """Of the quota, in SageMaker's words."""
+    quota: str
+    """Instances by type."""
+
+
 class Status(Model):
     """What a cluster does now."""
 
@@ -171,10 +191,13 @@ class Status(Model):
     failure: str = ""
     groups: tuple[Group, ...] = ()
     missing: tuple[str, ...] = ()
-    """Groups and file systems of the file that AWS does not have: gone, or not deployed yet."""
+    """What of the file AWS does not have, gone or not deployed yet: groups, file systems, add-ons, alarms, compute
+    quotas of teams and the cluster policy."""
     events: tuple[Event, ...] = ()
     plans: tuple[Plan, ...] = ()
     file_systems: tuple[FileSystem, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
+    teams: tuple[Team, ...] = ()
     skipped: tuple[Unread, ...] = ()
 
 

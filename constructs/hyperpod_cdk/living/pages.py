@@ -108,6 +108,11 @@ def status_text(found: Status) -> str:
         lines += _wrapped(
             f"file system {each.name} ({each.id}): {each.lifecycle}{size}{f'. {each.reason}' * bool(each.reason)}"
         )
+    for alarm in found.alarms:
+        if alarm.state != "OK":
+            lines += _wrapped(f"alarm {alarm.name}: {alarm.state}{f'. {alarm.reason}' * bool(alarm.reason)}")
+    for team in found.teams:
+        lines += _wrapped(f"team {team.name}: quota of {team.quota or 'nothing'}, {team.status}")
     lines += [""] if found.events else []
     for event in found.events:
         lines += _wrapped(_event(event))

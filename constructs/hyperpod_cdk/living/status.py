@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.catalog import notifications
+from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config.recorded_plans import RECLAIM
 from hyperpod_cdk.findings import passed
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.living.hyperpod import PLAN_WORKS, describe_cluster, describe_training_plan, is_on_eks
 from hyperpod_cdk.living.look import reading
-from hyperpod_cdk.living.model import Event, FileSystem, Group, Plan, Reason, Status, Unread
+from hyperpod_cdk.living.model import Alarm, Event, FileSystem, Group, Plan, Reason, Status, Team, Unread
 from hyperpod_cdk.living.nodes import (
     CHECKING,
     FAILING,
@@ -55,6 +56,9 @@ SoftwareUpdateStatus)."""
 _SERVES: Final = ("AVAILABLE", "UPDATING")
 """A file system answers while it grows (botocore 1.44.5, FileSystemLifecycle)."""
 
+_ALARMED: Final = "ALARM"
+"""The state of an alarm whose threshold is passed (botocore 1.44.5, StateValue)."""
+
 _MOST_EVENT_PAGES: Final = 20
 _STACK_TAG: Final = "aws:cloudformation:stack-name"
 
@@ -72,6 +76,15 @@ class Wanted:
     counts: Mapping[str, int | None]
     made: frozenset[str] = frozenset()
     joined: frozenset[str] = frozenset()
+    eks: str = ""
+    addons: frozenset[str] = frozenset()
+    """EKS add-ons that the environment installs on the EKS cluster ``eks``."""
+    alarms: frozenset[str] = frozenset()
+    """Names of its alarms in CloudWatch."""
+    teams: frozenset[str] = frozenset()
+    """Teams, each with a compute quota."""
+    is_governed: bool = False
+    """Whether there is to be a cluster policy."""
 
 
 def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
@@ -89,8 +102,12 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         lambda: rows_of_nodes(aws, wanted.cluster),
         lambda: _events(aws, wanted.cluster, now),
         lambda: _file_systems(aws, wanted),
+        lambda: _addons_lacking(aws, wanted),
+        lambda: _alarms(aws, wanted),
+        lambda: _teams(aws, wanted),
+        lambda: _policy_lacking(aws, wanted),
     )
-    described, nodes, events, file_systems = together(lambda ask: ask(), questions)
+    described, nodes, events, file_systems, addons, alarms, teams, policy = together(lambda ask: ask(), questions)
     cluster = told("the cluster", described)
     if cluster == {}:
         verdict = f"There is no HyperPod cluster {wanted.cluster} in this account and region."
@@ -117,6 +134,8 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         plans += [found] if found is not None else []
     state = str(cluster.get("ClusterStatus", "unknown"))
     volumes = told("file systems", file_systems)
+    lacking = [*(told("add-ons", addons) or ()), *(told("the cluster policy", policy) or ())]
+    seen_alarms, seen_teams = told("alarms", alarms), told("compute quotas", teams)
     recent, unread = told("events", events) or ((), None)
     if unread is not None:
         skipped.append(unread)
@@ -131,8 +150,16 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         *(f"plan {each.name} is {each.status}" for each in plans if each.status not in PLAN_WORKS),
         *(f"the nodes of plan {each.name} left at {each.nodes_leave}" for each in plans if _is_over(each)),
         *(f"file system {each.name} is {each.lifecycle}" for each in volumes or () if each.lifecycle not in _SERVES),
+        *(f"alarm {each.name} is in {_ALARMED}" for each in seen_alarms or () if each.state == _ALARMED),
+        *(f"the compute quota of team {each.name} is {each.status}" for each in seen_teams or () if _is_broken(each)),
     ]
-    absent = [*(f"group {name}" for name in missing_groups), *(f"file system {name}" for name in missing_volumes)]
+    absent = [
+        *(f"group {name}" for name in missing_groups),
+        *(f"file system {name}" for name in missing_volumes),
+        *lacking,
+        *(f"alarm {name}" for name in _lacks(wanted.alarms, seen_alarms)),
+        *(f"the compute quota of team {name}" for name in _lacks(wanted.teams, seen_teams)),
+    ]
     return Status(
         environment=wanted.environment,
         cluster=wanted.cluster,
@@ -146,6 +173,8 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         events=recent,
         plans=tuple(plans),
         file_systems=volumes or (),
+        alarms=seen_alarms or (),
+        teams=seen_teams or (),
         skipped=tuple(skipped),
     )
 
@@ -279,6 +308,79 @@ def _plan(aws: Api, arn: str, now: datetime) -> Plan:
             available=found.get("AvailableInstanceCount"),
             unhealthy=found.get("UnhealthyInstanceCount"),
         )
+
+
+def _addons_lacking(aws: Api, wanted: Wanted) -> list[str]:
+    """Name the add-ons that EKS does not have; whether one works is its pods', and theirs alone."""
+    if not wanted.addons:
+        return []
+    try:
+        there = set(map(str, aws.pages("eks", "list_addons", "addons", clusterName=wanted.eks)))
+    except Refused as refused:
+        if refused.code != "ResourceNotFoundException":
+            raise
+        there = set()
+    return [f"add-on {name}" for name in sorted(wanted.addons - there)]
+
+
+def _alarms(aws: Api, wanted: Wanted) -> tuple[Alarm, ...]:
+    """Give the alarms of the file that CloudWatch has: by the prefix of the cluster's, so that few pages hold them."""
+    if not wanted.alarms:
+        return ()
+    asked = {"AlarmNamePrefix": notifications.alarm_name(wanted.cluster, ""), "AlarmTypes": ["MetricAlarm"]}
+    rows = aws.pages("cloudwatch", "describe_alarms", "MetricAlarms", **asked)
+    with reading("cloudwatch:DescribeAlarms"):
+        return tuple(
+            Alarm(name=str(row["AlarmName"]), state=str(row["StateValue"]), reason=str(row.get("StateReason", "")))
+            for row in rows
+            if row["AlarmName"] in wanted.alarms
+        )
+
+
+def _teams(aws: Api, wanted: Wanted) -> tuple[Team, ...]:
+    """Give the compute quotas of the file's teams; what a team uses no API of AWS tells."""
+    rows = _governing(aws, wanted, "list_compute_quotas", "ComputeQuotaSummaries") if wanted.teams else []
+    with reading("sagemaker:ListComputeQuotas"):
+        return tuple(
+            Team(
+                name=str(row["ComputeQuotaTarget"]["TeamName"]),
+                status=str(row["Status"]),
+                quota=joined(
+                    [
+                        f"{each['Count']} {each['InstanceType']}" if "Count" in each else str(each["InstanceType"])
+                        for each in row.get("ComputeQuotaConfig", {}).get("ComputeQuotaResources", ())
+                    ]
+                ),
+            )
+            for row in rows
+            if row["ComputeQuotaTarget"]["TeamName"] in wanted.teams
+        )
+
+
+def _policy_lacking(aws: Api, wanted: Wanted) -> list[str]:
+    if not wanted.is_governed:
+        return []
+    rows = _governing(aws, wanted, "list_cluster_scheduler_configs", "ClusterSchedulerConfigSummaries")
+    return [] if rows else ["the cluster policy"]
+
+
+def _governing(aws: Api, wanted: Wanted, operation: str, key: str) -> list[Any]:
+    """List what governs the cluster; nothing does where there is no cluster."""
+    found = describe_cluster(aws, wanted.cluster)
+    if found is None:
+        return []
+    with reading("sagemaker:DescribeCluster"):
+        arn = str(found["ClusterArn"])
+    rows: list[Any] = aws.pages("sagemaker", operation, key, ClusterArn=arn)
+    return rows
+
+
+def _lacks(names: frozenset[str], there: Sequence[Alarm | Team] | None) -> list[str]:
+    return [] if there is None else sorted(names - {each.name for each in there})
+
+
+def _is_broken(team: Team) -> bool:
+    return team.status.endswith("Failed")
 
 
 def _file_systems(aws: Api, wanted: Wanted) -> tuple[FileSystem, ...]:

@@ -715,6 +715,12 @@ def _git(folder: Path, *arguments: str, **variables: str) -> str:
     return done.stdout
 
 
+def environments_of(project: Path, revision: str) -> list[str]:
+    """Give the environments that a revision has files of, by name. Raises AssemblyError where git does not tell."""
+    found = _git(project, "ls-tree", "--name-only", "-z", "--end-of-options", revision, f"{FOLDER}/").split("\0")
+    return [path.stem for path in map(PurePosixPath, found) if path.suffix == SUFFIX]
+
+
 def _git_finds(folder: Path, pattern: str, commit: str, *paths: str) -> list[str]:
     """Give the files of a commit with a line like ``pattern``."""
     try:

@@ -82,7 +82,7 @@ def plan(
     known of quotas and training plans, None where AWS was not asked.
     Parameters have in both assemblies the values of the deployed stacks.
     """
-    base = apart(base, head)
+    base, elsewhere = _here(base, head)
     changes = compare(base, head)
     found = _needs(base, head, changes)
     refusals = [*blockers, *_missing(found), *_outsiders(found, importers or {})]
@@ -111,6 +111,7 @@ def plan(
             dict.fromkeys(
                 [
                     *notes,
+                    *_staying(elsewhere),
                     *untold(base, head),
                     *_unstated(head),
                     *_unnamed(base, head),
@@ -120,6 +121,27 @@ def plan(
             )
         ),
     )
+
+
+def _here(base: Assembly, head: Assembly) -> tuple[Assembly, list[str]]:
+    """Give the base without the stacks that stand in another account or Region than the head's, and the names of these.
+
+    They are another environment's, which no deployment of this one touches.
+    """
+    parted = apart(base, head)
+    elsewhere = [each.name for each in parted.stacks if each.name not in {**base.by_name, **head.by_name}]
+    if not elsewhere:
+        return parted, []
+    return replace(parted, stacks=tuple(each for each in parted.stacks if each.name not in elsewhere)), elsewhere
+
+
+def _staying(elsewhere: Sequence[str]) -> Iterator[str]:
+    if elsewhere:
+        yield (
+            f"{joined(elsewhere)} {'stays as it is' if len(elsewhere) == 1 else 'stay as they are'}: the file is of "
+            "another account or Region, where this is a new environment. 'hyperpod-cdk destroy' with the file of "
+            "before deletes the old one."
+        )
 
 
 _FORMS: Final = 3
@@ -180,7 +202,7 @@ def betweens(base: Assembly, head: Assembly, room: Room | None = None) -> list[B
 
     None where the order of stacks is enough, or where none helps either.
     """
-    base = apart(base, head)
+    base, _ = _here(base, head)
     found = _needs(base, head)
     return _betweens(base, head, _leg(base, head, found), found, room or Room())
 
