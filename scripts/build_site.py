@@ -168,22 +168,50 @@ def shown(path: Path, name: str) -> str:
 
 def api_page(root: Path) -> str:
     """Give the page of what ``hyperpod_cdk`` exports, each with its parameters and what its docstring says."""
-    module = ast.parse((root / "constructs" / "hyperpod_cdk" / "__init__.py").read_text(encoding="utf-8"))
-    (names,) = [
-        ast.literal_eval(statement.value)
-        for statement in module.body
-        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__"
-    ]
+    homes = exports(root)
     says = (
         "What `import hyperpod_cdk` gives. [A cluster of them](docs/library.md). Beneath each construct stands how it"
         f" is used by an app that a test synthesizes, `{USES}`; `hp` is `hyperpod_cdk`, `self` the stack."
     )
     lines, used = ["# Constructs", "", says, ""], uses(root)
-    for name in names:
+    for name in homes:
         lines += [f"::: hyperpod_cdk.{name}", ""]
+        if given := gives(root, name, homes):
+            lines += ["It gives:", "", *(f"- {each}" for each in given), ""]
         if name in used:
             lines += ["```python", used[name], "```", ""]
     return "\n".join(lines)
+
+
+def exports(root: Path) -> dict[str, str]:
+    """Give the module of each export, by its name."""
+    module = ast.parse((root / "constructs" / "hyperpod_cdk" / "__init__.py").read_text(encoding="utf-8"))
+    (homes,) = [
+        ast.literal_eval(statement.value)
+        for statement in module.body
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "_HOME"
+    ]
+    return dict(homes)
+
+
+def gives(root: Path, name: str, homes: dict[str, str]) -> list[str]:
+    """Give the attributes and methods that an export has beside its arguments, each with what its docstring says."""
+    path = (root / "constructs" / "hyperpod_cdk").joinpath(*homes[name].split(".")).with_suffix(".py")
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    (made,) = [each for each in module.body if isinstance(each, ast.ClassDef) and each.name == name]
+    told: dict[str, str] = {}
+    for base in (ast.unparse(each) for each in made.bases):
+        if base in homes:
+            told |= {line.split("`")[1]: line for line in gives(root, base, homes)}
+    for node in ast.walk(made):
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target).startswith("self."):
+            told[ast.unparse(node.target).removeprefix("self.")] = f": `{ast.unparse(node.annotation)}`"
+    for method in (each for each in made.body if isinstance(each, ast.FunctionDef)):
+        words = " ".join((ast.get_docstring(method) or "").split("\n\n")[0].split())
+        is_value = any("property" in ast.unparse(each) for each in method.decorator_list)
+        result = "" if method.returns is None or not is_value else f" (`{ast.unparse(method.returns)}`)"
+        told[method.name] = f"{'' if is_value else '()'}{result}: {words.replace('``', '`')}"
+    return [line if line.startswith("`") else f"`{each}`{line}" for each, line in told.items() if each[0] != "_"]
 
 
 def uses(root: Path) -> dict[str, str]:

@@ -17,7 +17,9 @@ from scripts.build_site import (
     USES,
     api_page,
     closed,
+    exports,
     finish,
+    gives,
     pages,
     pictures,
     settings,
@@ -25,9 +27,30 @@ from scripts.build_site import (
     uses,
 )
 from tests.support.assembly import PROJECT
+from tests.support.tables import row_by_row
 
 DOCUMENTS = [*(PROJECT / name for name in TOP), *sorted((PROJECT / "docs").rglob("*.md"))]
 ABSTRACT: set[str] = set()
+MODULE = '''
+class Network:
+    def __init__(self) -> None:
+        self.arn: str = ""
+        self._id: str = ""
+
+    @property
+    def vpc(self) -> ec2.IVpc:
+        """The VPC, for
+        ``others``.
+
+        More.
+        """
+
+    def before(self, *scopes: str) -> None:
+        """Let others wait."""
+
+class Spaces(Network):
+    pass
+'''
 
 
 @pytest.fixture
@@ -37,7 +60,9 @@ def root(tmp_path: Path) -> Path:
         (tmp_path / name).write_text(f"# {name}\n", encoding="utf-8")
     package = tmp_path / "constructs" / "hyperpod_cdk"
     package.mkdir(parents=True)
-    (package / "__init__.py").write_text('__all__ = ["Network", "Spaces"]\n', encoding="utf-8")
+    (package / "__init__.py").write_text('_HOME = {"Network": "net.vpc", "Spaces": "net.vpc"}\n', encoding="utf-8")
+    (package / "net").mkdir()
+    (package / "net" / "vpc.py").write_text(MODULE, encoding="utf-8")
     (tmp_path / "tests").mkdir()
     (tmp_path / USES).write_text(
         "def app(self):\n    if self:\n        hp.Network(\n            self,\n            'Net',\n        )\n",
@@ -136,7 +161,22 @@ def test_every_export_is_on_the_page_of_constructs(root: Path) -> None:
 
 def test_beneath_a_construct_stands_how_it_is_used(root: Path) -> None:
     assert uses(root) == {"Network": "hp.Network(\n    self,\n    'Net',\n)"}
-    assert "::: hyperpod_cdk.Network\n\n```python\nhp.Network(\n    self,\n    'Net',\n)\n```\n" in api_page(root)
+    assert "Let others wait.\n\n```python\nhp.Network(\n    self,\n    'Net',\n)\n```\n" in api_page(root)
+
+
+GIVEN = ["`arn`: `str`", "`vpc` (`ec2.IVpc`): The VPC, for `others`.", "`before`(): Let others wait."]
+
+
+def test_what_an_export_gives_stands_beneath_it(root: Path) -> None:
+    homes = exports(root)
+    assert gives(root, "Network", homes) == gives(root, "Spaces", homes) == GIVEN
+    assert "::: hyperpod_cdk.Network\n\nIt gives:\n\n- `arn`: `str`\n" in api_page(root)
+
+
+@row_by_row("name", [name for name in hyperpod_cdk.__all__ if issubclass(getattr(hyperpod_cdk, name), Construct)])
+def test_what_a_construct_gives_is_named_with_its_type(name: str) -> None:
+    given = gives(PROJECT, name, exports(PROJECT))
+    assert [each for each in given if not re.match(r"`\w+`(: `.+`$|\(\): .+|.*: [A-Z`].+)", each)] == []
 
 
 def test_every_construct_has_an_example_that_a_test_synthesizes() -> None:

@@ -90,8 +90,8 @@ class ControlPlane(Construct):
 
     ``eks_cluster_name``: name of the cluster to make, 1 to 100 characters.
 
-    ``kubernetes_version``: minor version as text, such as ``1.34``. Default: the catalog's, which changes with
-    releases of this library.
+    ``kubernetes_version``: minor version as text, such as ``1.34``. Default: ``1.35``, which changes with releases
+    of this library.
 
     ``security_group``: group of the control plane beside EKS's own, which nodes carry too. Default: a group that no
     node shares.

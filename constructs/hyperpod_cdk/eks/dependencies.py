@@ -90,7 +90,7 @@ class HyperPodDependencies(Construct):
 
     ``gpu_partitions``: nodes divide their GPUs (MIG): their group carries the label ``nvidia.com/mig.config``. NVIDIA's
     GPU operator is then installed, which does it; its device plugin serves all NVIDIA types in place of the chart's.
-    Default: False, and such nodes would keep their GPUs whole.
+    Default: no, and such nodes would keep their GPUs whole.
 
     ``image_registry`` is where the images of public registries have been copied to, each under the name that it has
     upstream without the registry; a closed network has no other way to them. Left out, they come from where the chart

@@ -222,6 +222,8 @@ class EbsCsiDriver(Construct):
 
     ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
     Kubernetes version.
+
+    Raises ValueError for a version older than HyperPod accepts.
     """
 
     def __init__(
@@ -268,6 +270,8 @@ class CoreDns(NodeAddon):
     Kubernetes version.
 
     ``configuration_values``: the add-on's configuration, a mapping. Default: its own.
+
+    Raises ValueError for text in ``configuration_values`` that is no JSON object.
     """
 
     def __init__(

@@ -170,6 +170,9 @@ class Team:
     ``default_queue``: whether jobs without a queue go to the team's. Default: no.
 
     ``resource_quota``: resource -> quantity as text. Default: no ResourceQuota.
+
+    Raises ValueError for what SageMaker refuses, a type or a role twice, and borrow limits of a team that does not
+    borrow; tokens are not checked.
     """
 
     name: str

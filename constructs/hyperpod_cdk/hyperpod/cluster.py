@@ -75,11 +75,16 @@ class HyperPodCluster(Construct):
 
     ``switched_off``: ``autoscaling`` or ``tiered_checkpointing``, where an earlier deployment switched it on: it is
     sent as disabled. What is only left out AWS may leave as it is, since UpdateCluster changes what it is told.
+    Default: none.
 
     ``tags``: of the cluster, besides ``SageMaker=true``, which the training operator's policy asks for.
     Default: none.
 
     It is deleted with its stack, and kept where an update replaces it.
+
+    Raises ValueError for what HyperPod refuses: names, counts, two groups of one name, a group of another region or
+    account, and what provisioning, autoscaling or restricted groups exclude; also for a script that ``lifecycle`` does
+    not hold.
     """
 
     def __init__(

@@ -77,6 +77,8 @@ class NodeExecutionRole(Construct):
     ``volume_key``: the KMS key of the nodes' volumes, on which HyperPod makes grants as this role. Default: none.
 
     Role and policy are deleted with their stack, as the ``HyperPodCluster`` is, and kept where an update replaces them.
+
+    Raises ValueError without a subnet or a security group.
     """
 
     def __init__(

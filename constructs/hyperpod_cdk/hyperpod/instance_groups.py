@@ -138,7 +138,8 @@ class InstanceGroup:
     ``network_interface``: ``efa`` gives every EFA interface IP traffic too, ``efa_only`` none. Default: the
     service's choice.
 
-    ``volume_gib``: extra EBS volume, mounted at /opt/sagemaker, for images and pods; None leaves it out.
+    ``volume_gib``: GiB of an extra EBS volume, mounted at /opt/sagemaker, for images and pods, 1 to 16384; None leaves
+    it out. Default: 500.
 
     ``volume_kms_key_arn``: KMS key of that volume and of the root volume. Default: keys that AWS owns.
 
@@ -160,7 +161,7 @@ class InstanceGroup:
 
     ``cluster_network``: the group has no subnets and security groups of its own but the cluster's, as a group that was
     made without ``OverrideVpcConfig``, which HyperPod never changes; ``subnet`` is then where nodes are counted.
-    Default: it has its own.
+    Default: no, it has its own.
 
     ``stated_types``: rows of one's own, by name, for types that the catalog does not know or whose row is wrong.
     Default: none.

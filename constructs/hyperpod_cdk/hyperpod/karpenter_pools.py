@@ -64,6 +64,9 @@ class KarpenterPools(Construct):
     Default: none.
 
     ``cluster``: the EKS cluster as CDK has it, with a kubectl provider.
+
+    Raises ValueError for a name twice or with other characters than Kubernetes takes, a group in two pools, and groups
+    of one pool with different taints.
     """
 
     def __init__(

@@ -70,10 +70,12 @@ class ServiceLustre:
 class SharedEnvironment:
     """What restricted groups share: the file system of those that have none of their own.
 
-    ``when_unused``: whether the service keeps or deletes the file system when no restricted group uses it any more.
-    Default: it keeps it.
+    ``when_unused``: ``keep`` or ``delete``: what the service does with the file system when no restricted group uses it
+    any more. Default: ``keep``.
 
     ``lustre``: the file system (``ServiceLustre``).
+
+    Raises ValueError for another word than these.
     """
 
     lustre: ServiceLustre

@@ -29,7 +29,7 @@ class Network(Construct):
     """A VPC whose subnets are pinned to availability zone IDs.
 
     ``availability_zones`` maps AZ IDs to the secondary CIDR block that becomes the whole node subnet of that zone.
-    ``vpc_cidr`` (/16 to /28) is cut into sixteen equal slots, never larger than a /24 nor smaller than a /28: the
+    ``vpc_cidr`` (/16 to /24) is cut into sixteen equal slots, never larger than a /24 nor smaller than a /28: the
     control plane's subnet in the n-th zone takes the n-th slot from the bottom, the public subnet of the n-th NAT
     gateway the n-th from the top. Both stand in the first zones only, so a zone that is appended moves nothing; a new
     order does.

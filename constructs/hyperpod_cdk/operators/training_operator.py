@@ -31,6 +31,8 @@ class TrainingOperator(Construct):
     ``cert_manager``: what brings cert-manager. Default: the add-on is made here.
 
     ``cert_manager_version``: version of that add-on. Default: EKS's default.
+
+    Raises ValueError for ``cert_manager_version`` beside ``cert_manager``.
     """
 
     def __init__(

@@ -80,7 +80,7 @@ class LustreFileSystem(Construct):
     theirs in ``client_availability_zone_ids`` to have that checked.
 
     ``data_repositories`` link folders to S3; FSx makes no backups of such a file system. Without them
-    ``backup_retention_days`` (1 to 90) switches daily backups on, at ``backup_start_time`` (``HH:MM`` in UTC); left
+    ``backup_retention_days`` above 0 switches daily backups on, at ``backup_start_time`` (``HH:MM`` in UTC); left
     out, there are none. ``from_backup`` restores a backup of the same capacity. ``maintenance_window`` is ``d:HH:MM``
     in UTC, 1 being Monday. ``log_level`` says what FSx logs of the traffic between file system and data repositories
     (default: nothing), into the log group ``/aws/fsx/<name>-<id of the servers' security group>``, which stands in
@@ -102,14 +102,14 @@ class LustreFileSystem(Construct):
 
     ``client_security_group``: security group of the clients.
 
-    ``capacity_gib``: GiB; 1200, or a multiple of 2400, with EFA of what the throughput asks for. Left out on
-    Intelligent-Tiering.
+    ``capacity_gib``: GiB; 1200, or a multiple of 2400, with EFA of what the throughput asks for. Default:
+    none, which only Intelligent-Tiering takes.
 
     ``deployment_type``: ``persistent_2`` or ``scratch_2``. Default: ``persistent_2``.
 
     ``storage_type``: ``ssd`` or ``intelligent_tiering``. Default: ``ssd``.
 
-    ``throughput_mbps_per_tib``: MB/s for each TiB on SSD: 125, 250, 500 or 1000. Default: 250.
+    ``throughput_mbps_per_tib``: MB/s for each TiB on SSD: 125, 250, 500 or 1000. Default: 250 on ``ssd`` of ``persistent_2``.
 
     ``throughput_capacity_mbps``: MB/s of Intelligent-Tiering, a multiple of 4000. Default: none.
 

@@ -45,6 +45,8 @@ class LustreClaims(VolumeClaims):
     ``namespaces``: namespaces that get a claim, each once; at least one.
 
     ``create_namespaces``: whether namespaces that do not exist are made. Default: no.
+
+    Raises ValueError for names that Kubernetes refuses, and for a namespace twice.
     """
 
     def __init__(

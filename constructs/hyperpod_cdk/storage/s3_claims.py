@@ -85,6 +85,9 @@ class S3Claims(VolumeClaims):
     ``gid``: group that owns the files, 0 to 4294967294. Default: root.
 
     ``create_namespaces``: whether namespaces that do not exist are made. Default: no.
+
+    Raises ValueError for names that Kubernetes refuses, a namespace twice, ``uid`` or ``gid`` out of bounds, and a key
+    of another region than the bucket's.
     """
 
     def __init__(
@@ -144,6 +147,8 @@ class S3CsiDriver(Construct):
 
     ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
     Kubernetes version.
+
+    Raises ValueError for a version without pod identities.
     """
 
     def __init__(
