@@ -25,15 +25,12 @@ _ANSWER_SECONDS = 240
 class AwaitedGroup:
     """An instance group on which add-on pods may run.
 
-    ``name`` and ``count`` (nodes, at least 1) are those of the group. ``expected`` says that its nodes come within
-    minutes, as those without accelerators do: where they fail alike again and again the wait ends early, though other
-    groups may still get nodes. Default: True.
-
     ``name``: name of the instance group.
 
     ``count``: nodes that it is to have, at least 1.
 
-    ``expected``: whether its nodes come within minutes. Default: yes.
+    ``expected``: whether its nodes come within minutes, as those without accelerators do: where they fail alike again
+    and again the wait ends early, though other groups may still get nodes. Default: yes.
     """
 
     name: str

@@ -109,7 +109,8 @@ class LustreFileSystem(Construct):
 
     ``storage_type``: ``ssd`` or ``intelligent_tiering``. Default: ``ssd``.
 
-    ``throughput_mbps_per_tib``: MB/s for each TiB on SSD: 125, 250, 500 or 1000. Default: 250 on ``ssd`` of ``persistent_2``.
+    ``throughput_mbps_per_tib``: MB/s for each TiB on SSD: 125, 250, 500 or 1000. Default: 250 on ``ssd``
+    of ``persistent_2``.
 
     ``throughput_capacity_mbps``: MB/s of Intelligent-Tiering, a multiple of 4000. Default: none.
 
