@@ -46,6 +46,7 @@ from hyperpod_cdk._cli.common import (
     FormatOption,
     ProjectOption,
     StrictOption,
+    asked,
     aws_errors,
     console,
     environment_file,
@@ -382,15 +383,18 @@ def new(
             account, region = of_plan
             print(f"account {account} and region {region}: those of --training-plan-arn", file=sys.stderr)
         elif sys.stdin.isatty() and account is None and region is None:
-            account = typer.prompt("AWS account ID", default=SAMPLE.account, err=True)
-            region = typer.prompt("AWS region", default=SAMPLE.region, err=True)
+            account = _asked("--account", "AWS account ID", "account", default=SAMPLE.account)
+            region = _asked("--region", "AWS Region", "region", default=SAMPLE.region)
         if (account is None) is not (region is None):
             usage("--account and --region: give both, or neither for the sample environment")
-        is_sample = (account or SAMPLE.account, region or SAMPLE.region) == (SAMPLE.account, SAMPLE.region)
+        # an empty word, of a shell's variable that is not set, is no wish for the sample
+        account = SAMPLE.account if account is None else account
+        region = SAMPLE.region if region is None else region
+        is_sample = (account, region) == (SAMPLE.account, SAMPLE.region)
         answers = Answers(
             name=name,
-            account=account or SAMPLE.account,
-            region=region or SAMPLE.region,
+            account=account,
+            region=region,
             zones=tuple(zone or ()),
             instance_type=instance_type,
             count=count,
@@ -420,8 +424,12 @@ def new(
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the environment.")],
     *,
-    region: Annotated[str, typer.Option("--region", help="AWS Region.", prompt=True)],
-    account: Annotated[str, typer.Option("--account", help="AWS account ID, 12 digits.", prompt=True)],
+    region: Annotated[
+        str | None, typer.Option("--region", help="AWS Region. Default: the command asks for it.")
+    ] = None,
+    account: Annotated[
+        str | None, typer.Option("--account", help="AWS account ID, 12 digits. Default: the command asks for it.")
+    ] = None,
     zone: ZoneOption = None,
     instance_type: InstanceTypeOption = None,
     count: CountOption = 2,
@@ -440,10 +448,11 @@ def init(
     from hyperpod_cdk._cli.scaffold import Answers, ScaffoldError, write_environment  # noqa: PLC0415 - as in validate
     from hyperpod_cdk.config.documents import shown  # noqa: PLC0415 - as in validate
 
+    root = root_of(project)
     answers = Answers(
         name=name,
-        account=account,
-        region=region,
+        region=_asked("--region", "AWS Region", "region") if region is None else region,
+        account=_asked("--account", "AWS account ID", "account") if account is None else account,
         zones=tuple(zone or ()),
         instance_type=instance_type,
         count=count,
@@ -453,7 +462,6 @@ def init(
         lustre=lustre,
         admin_role_arns=tuple(_administrators() if admin_role is None else admin_role),
     )
-    root = root_of(project)
     try:
         with os_errors(root):
             path = write_environment(answers, root)
@@ -489,9 +497,16 @@ def _administrators() -> list[str]:
     """Ask on a terminal who may use kubectl; a program is not asked, and gets validate's warning."""
     if not sys.stdin.isatty():
         return []
-    asked = "ARN of the IAM role that administers the cluster (no other role has access; leave empty for none)"
-    given: str = typer.prompt(asked, default="", show_default=False, err=True)
-    return [given.strip()] if given.strip() else []
+    question = "ARN of the IAM role that administers the cluster (no other role has access; leave empty for none)"
+    given = _asked("--admin-role", question, "admin_role_arns", default="")
+    return [given] if given else []
+
+
+def _asked(option: str, question: str, field: str, *, default: str | None = None) -> str:
+    """Ask for what ``option`` would have given, which the file takes for ``field``."""
+    from hyperpod_cdk._cli.scaffold import answer_problem  # noqa: PLC0415 - as in validate
+
+    return asked(option, question, default=default, judge=lambda given: answer_problem(field, given))
 
 
 app.command("import")(importing.import_)
@@ -744,6 +759,10 @@ def pull(
     """
     from hyperpod_cdk.eks import charts as chart_files  # noqa: PLC0415 - other verbs need no git and no helm
 
+    for digest in accept_digest or ():
+        if not chart_files.DIGEST.fullmatch(digest):
+            said = "a SHA-256 as a refused pull shows it, 64 hexadecimal digits"
+            usage(f"--accept-digest: must be {said}, got {digest!r}")
     root = root_of(project)
     try:
         folder = chart_files.pull(

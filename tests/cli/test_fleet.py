@@ -130,6 +130,12 @@ def test_preflight_without_aws_is_skipped_and_strict_says_so(run: Run) -> None:
     assert run("preflight", "--offline", "--strict").exit_code == 1
 
 
+def test_assemblies_are_for_costs(run: Run) -> None:
+    done = run("sums", "--no-cost", "--heads", ".")
+    said = "--heads is for --cost; add --cost, or leave --heads out\n"
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", said)
+
+
 def test_preflight_of_no_such_check_is_a_sentence(run: Run) -> None:
     done = run("preflight", "--only", "quota")
     assert (done.exit_code, done.stdout) == (2, "")

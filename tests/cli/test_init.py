@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import typer
 
 from hyperpod_cdk import cli
 from hyperpod_cdk._cli.scaffold import Answers, ScaffoldError, default_zones, environment_text, write_environment
@@ -99,10 +101,72 @@ def test_a_session_is_no_administrator(run: Run, workspace: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"--admin-role (eks.admin_role_arns[0]): must be the ARN of an IAM role, got the session {session}, which ends"
-        f" with its login; set admin_role_arns[0]: arn:aws:iam::{ACCOUNT}:role/platform-admin "
+        f" with its login; give --admin-role arn:aws:iam::{ACCOUNT}:role/platform-admin "
         "(with the role's path, if it has one)\n"
     )
     assert not (workspace / "environments" / "lab.yaml").exists()
+
+
+class Typed(io.StringIO):
+    """A terminal at which this is typed, and then Ctrl-D."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_wrong_answer_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "environments").mkdir()
+    answers = ["us-esat-1", "", "us-east-1", "1", f" {ACCOUNT} ", "me", f"arn:aws:iam::{ACCOUNT}:role/me"]
+    monkeypatch.setattr(sys, "stdin", Typed("\n".join([*answers, ""])))
+    cli.init("lab", project=tmp_path)
+    environment = load_environment(tmp_path / "environments" / "lab.yaml").environment
+    assert (environment.region, environment.account) == ("us-east-1", ACCOUNT)
+    assert environment.eks.admin_role_arns == (f"arn:aws:iam::{ACCOUNT}:role/me",)
+    assert re.findall(r"Error: .*", capsys.readouterr().err) == [
+        f'Error: must be an AWS region known on {regions.AS_OF}, got "us-esat-1"; did you mean us-east-1?',
+        'Error: must be the 12 digits of an AWS account, got "1"; one looks like "111122223333"',
+        (
+            'Error: must be the ARN of an IAM role, got "me"; name the role that people assume, such as'
+            " arn:aws:iam::111122223333:role/platform-admin"
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "missing"), [("", "--region"), ("us-east-1\n", "--account"), (f"us-east-1\n{ACCOUNT}\n", "--admin-role")]
+)
+def test_who_answers_no_more_gets_no_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], typed: str, missing: str
+) -> None:
+    (tmp_path / "environments").mkdir()
+    monkeypatch.setattr(sys, "stdin", Typed(typed))
+    with pytest.raises(typer.Exit) as ended:
+        cli.init("lab", project=tmp_path)
+    said = f"\n{missing} is missing and was not answered, so nothing was written; give {missing}\n"
+    assert (ended.value.exit_code, capsys.readouterr().err.endswith(said)) == (2, True)
+    assert list((tmp_path / "environments").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("init", "on"), None),
+        (("init", "a\nb"), "NAME: must be 1 to 16 lower-case letters"),
+        (("init", "lab", "--team", 'a"\x00\n'), "--team (task_governance.teams[0].name): must be 1 to 40"),
+        (("new", "demo", "--name", "a: b"), "--name: must be 1 to 16 lower-case letters"),
+        (("new", "demo", "--name", "off"), None),
+    ],
+)
+def test_no_answer_is_read_as_yaml(run: Run, workspace: Path, words: tuple[str, ...], said: str | None) -> None:
+    done = run(*words, "--region", "us-east-1", "--account", ACCOUNT)
+    if said is None:
+        assert (done.returncode, done.stderr) == (0, "")
+        (written,) = {*workspace.rglob("on.yaml"), *workspace.rglob("off.yaml")}
+        assert load_environment(written).environment.name == words[-1]
+    else:
+        assert (done.returncode, done.stderr.startswith(said)) == (2, True), done.stderr
 
 
 @pytest.mark.parametrize(
@@ -147,17 +211,17 @@ def test_wrong_answers_write_nothing(run: Run, workspace: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
         (
-            '--account (account): must be the 12 digits of an AWS account, in quotes, got "1111"; correct account,'
+            '--account (account): must be the 12 digits of an AWS account, got "1111"; correct --account,'
             ' which has to look like "111122223333"'
         ),
         (
             "--capacity (hyperpod.instance_groups[1].capacity): must say where ml.p5.48xlarge comes from (on_demand,"
-            " spot or training_plan), since on-demand capacity of accelerated types is scarce; set capacity:"
-            " training_plan with its training_plan_arn"
+            " spot or training_plan), since on-demand capacity of accelerated types is scarce; give"
+            " --capacity training_plan with its training_plan_arn"
         ),
         (
             "--team (task_governance.teams[0].name): must be 1 to 40 lower-case letters, digits and hyphens, beginning"
-            ' and ending with a letter or digit, got "Research"; set name: research'
+            ' and ending with a letter or digit, got "Research"; give --team research'
         ),
     ]
     assert not (workspace / "environments" / "lab.yaml").exists()

@@ -45,7 +45,7 @@ NO_NAME = (
     " demo"
 )
 NO_ACCOUNT = (
-    '--account (account): must be the 12 digits of an AWS account, in quotes, got "1"; correct account, which'
+    '--account (account): must be the 12 digits of an AWS account, got "1"; correct --account, which'
     ' has to look like "111122223333"'
 )
 WORKFLOWS = sorted(name for name in GITHUB if name.endswith(".yaml"))
@@ -223,7 +223,7 @@ def test_a_terminal_is_asked(workspace: Path) -> None:
                 " us-west-1?"
             ),
         ),
-        (["demo", "--name", "../x"], "name: must be a plain name such as prod, got '../x'"),
+        (["demo", "--name", "../x"], "--name: must be a plain name such as prod, got '../x'"),
     ],
 )
 def test_refused(run: Run, workspace: Path, words: list[str], said: str) -> None:

@@ -272,33 +272,33 @@ def test_commands_build_for_the_nodes() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"cuda": "11.8"}, 'must be one of 13.0, 12.8, got CUDA "11.8"'),
+        ({"cuda": "11.8"}, 'cuda: must be one of 13.0, 12.8, got "11.8"'),
         (
             {"cuda": "12.8", "accelerators": ["nvidia-b300"]},
-            "must be CUDA 12.9 or newer for nvidia-b300, got CUDA 12.8; leave CUDA out",
+            "cuda: must be 12.9 or newer for nvidia-b300, got 12.8; leave it out",
         ),
         (
             {"cuda": "12.8", "architecture": "arm64"},
-            "must be a CUDA whose PyTorch is built for arm64, got CUDA 12.8; leave CUDA out",
+            "cuda: must be a CUDA whose PyTorch is built for arm64, got 12.8; leave it out",
         ),
-        ({"architecture": "aarch64"}, 'must be x86_64 or arm64, got architecture "aarch64"'),
+        ({"architecture": "aarch64"}, 'architecture: must be x86_64 or arm64, got "aarch64"'),
         (
             {"efa_installer": "1.30.0"},
             (
-                'must be one of 1.43.2, 1.48.0, 1.49.0, 1.50.0, got EFA installer "1.30.0"; those before'
+                'efa_installer: must be one of 1.43.2, 1.48.0, 1.49.0, 1.50.0, got "1.30.0"; those before'
                 " 1.39.0 bring no aws-ofi-nccl"
             ),
         ),
         (
             {"accelerators": ["h100"]},
             (
-                "must be one of nvidia-t4, nvidia-a100, nvidia-a10g, nvidia-l4, nvidia-l40s, nvidia-h100, nvidia-h200,"
-                " nvidia-b200, nvidia-gb200, nvidia-b300, nvidia-rtx-pro-4500, nvidia-rtx-pro-6000, got accelerator"
-                ' "h100"'
+                "accelerator: must be one of nvidia-t4, nvidia-a100, nvidia-a10g, nvidia-l4, nvidia-l40s, nvidia-h100,"
+                " nvidia-h200, nvidia-b200, nvidia-gb200, nvidia-b300, nvidia-rtx-pro-4500, nvidia-rtx-pro-6000, got"
+                ' "h100"; did you mean nvidia-h100?'
             ),
         ),
         *(
-            ({"base_image": name}, f'must be an image with a tag or a digest, got base image "{name}"')
+            ({"base_image": name}, f'base_image: must be an image with a tag or a digest, got "{name}"')
             for name in ("cuda", "r.example.com:5000/cuda", "cuda:latest", "cuda:13 AS x", "@sha256:ab", "")
         ),
     ],
@@ -313,14 +313,17 @@ def test_what_the_table_does_not_have_is_refused(options: dict[str, Any], messag
     [
         (
             ["ml.trn1.32xlarge"],
-            "the group must be of types with NVIDIA GPUs, got ml.trn1.32xlarge; AWS's own images are for Neuron",
+            "group: must be of types with NVIDIA GPUs, got ml.trn1.32xlarge; AWS's own images are for Neuron",
         ),
         (
             ["ml.m5.2xlarge"],
-            "the group must be of types with NVIDIA GPUs, got ml.m5.2xlarge; name a group that has GPUs",
+            "group: must be of types with NVIDIA GPUs, got ml.m5.2xlarge; name a group that has GPUs",
         ),
-        (["ml.p5.48xlarge", "ml.p6e-gb200.36xlarge"], "must be types of one architecture, got arm64 and x86_64"),
-        ([], "must be types of one architecture, got no type"),
+        (
+            ["ml.p5.48xlarge", "ml.p6e-gb200.36xlarge"],
+            "group: must be of types of one architecture, got arm64 and x86_64",
+        ),
+        ([], "group: must be of types of one architecture, got no type"),
     ],
 )
 def test_types_that_no_image_fits(names: list[str], message: str) -> None:

@@ -214,6 +214,28 @@ def usage(message: str) -> NoReturn:
     raise typer.Exit(USAGE)
 
 
+def asked(option: str, question: str, *, default: str | None = None, judge: Callable[[str], str | None]) -> str:
+    """Ask for what ``option`` would have given, at a terminal until ``judge`` has nothing to say of the answer.
+
+    Exits 2 where nobody answers: a program has to give the option. Questions go to standard error, beside the answer.
+    """
+    is_terminal = sys.stdin.isatty()
+
+    def judged(answer: str) -> str:
+        given = answer.strip()
+        problem = judge(given) if given and is_terminal else None
+        if problem is not None:
+            raise typer.BadParameter(problem)
+        return given
+
+    try:
+        given: str = typer.prompt(question, default=default, show_default=bool(default), err=True, value_proc=judged)
+    except typer.Abort:
+        print(file=sys.stderr)
+        usage(f"{option} is missing and was not answered, so nothing was written; give {option}")
+    return given
+
+
 _hearing: ContextVar[Callable[[str], None] | None] = ContextVar("_hearing", default=None)
 
 

@@ -463,6 +463,8 @@ def sums(
     from hyperpod_cdk.fleet import sums as adding  # noqa: PLC0415 - as above
     from hyperpod_cdk.living.pages import as_json  # noqa: PLC0415 - as above
 
+    if heads is not None and not cost:
+        usage("--heads is for --cost; add --cost, or leave --heads out")
     _check_heads(heads)
     looked = _Fleet.of(project, environments)
     members = [each for each in looked.members if each.loaded is not None]

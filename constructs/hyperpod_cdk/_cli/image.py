@@ -121,14 +121,15 @@ def render(
         else:
             rendered = images_.render(
                 accelerators=accelerator or (),
-                architecture=architecture or "x86_64",
+                architecture="x86_64" if architecture is None else architecture,
                 cuda=cuda,
                 efa_installer=efa_installer,
                 base_image=base_image,
                 program=own,
             )
     except ValueError as error:
-        usage(str(error))
+        argument, _, said = str(error).partition(": ")
+        usage(f"--{argument.replace('_', '-')}: {said}")
     for doubt in rendered.doubts:
         print(f"warning {doubt}", file=sys.stderr)
     if out is not None:

@@ -19,6 +19,7 @@ from hyperpod_cdk._cli.common import (
     ProjectOption,
     StrictOption,
     TrustedOption,
+    asked,
     aws_errors,
     extra,
     finish,
@@ -160,7 +161,7 @@ def import_(
         if is_wrong:
             usage(said)
     if not name:
-        name = str(typer.prompt("Name"))
+        name = asked("--name", "Name", judge=lambda given: ENVIRONMENT_NAME.problem(given, key="name"))
     if problem := ENVIRONMENT_NAME.problem(name, key="name"):
         usage(f"--name {problem}")
     root = root_of(project)

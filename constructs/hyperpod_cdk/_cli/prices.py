@@ -121,7 +121,7 @@ def show(
     """Show the prices that 'review' uses, how old each one is, and which ones are not confirmed."""
     from hyperpod_cdk.catalog import prices  # noqa: PLC0415 - as in refresh
 
-    if region:
+    if region is not None:
         _known(region)
     root = root_of(project)
     try:

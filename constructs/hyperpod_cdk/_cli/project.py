@@ -10,7 +10,7 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
-from hyperpod_cdk._cli.scaffold import SCHEMA, Answers, ScaffoldError, checked_text
+from hyperpod_cdk._cli.scaffold import SCHEMA, Answers, ScaffoldError, checked_text, scalar
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
 from hyperpod_cdk.config.schema import schema_text
 from hyperpod_cdk.packaged_node import shipped
@@ -107,9 +107,9 @@ def project_files(project: str, answers: Answers, folder: Path, *, forge: str | 
 
 def _environment(answers: Answers, folder: Path) -> str:
     if replace(answers, name=SAMPLE.name) != SAMPLE:
-        return checked_text(answers, folder)
-    text = _template("environment.yaml").replace(f"name: {SAMPLE.name}", f"name: {answers.name}")
-    return checked_text(answers, folder, text=text)
+        return checked_text(answers, folder, name_is="--name")
+    text = _template("environment.yaml").replace(f"name: {SAMPLE.name}", f"name: {scalar(answers.name)}")
+    return checked_text(answers, folder, text=text, name_is="--name")
 
 
 def _template(name: str, words: Mapping[str, str] | None = None) -> str:

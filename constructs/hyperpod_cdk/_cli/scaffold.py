@@ -11,11 +11,13 @@ from pathlib import Path
 
 from hyperpod_cdk.catalog import governance, hyperpod, instance_types, kubernetes, regions
 from hyperpod_cdk.catalog.arns import arn_parts
-from hyperpod_cdk.config import EnvironmentFileError, environment_files, load_environment
+from hyperpod_cdk.config import EnvironmentFileError, arguments, environment_files, load_environment
+from hyperpod_cdk.config.eks import Eks
+from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
 from hyperpod_cdk.config.network import DEFAULT_VPC_CIDR
 from hyperpod_cdk.config.several import free_blocks
-from hyperpod_cdk.findings import Severity
+from hyperpod_cdk.findings import Finding, Severity
 
 SCHEMA = Path("schemas/environment.schema.json")
 """Where the first line of an environment file looks for its schema."""
@@ -80,12 +82,13 @@ def write_new(path: Path, text: str, root: Path) -> None:
         schema.write_text(schema_text(), encoding="utf-8", newline="\n")
 
 
-def checked_text(answers: Answers, root: Path, *, text: str | None = None) -> str:
+def checked_text(answers: Answers, root: Path, *, text: str | None = None, name_is: str = "NAME") -> str:
     """Give the text of the file for a project; raises ScaffoldError where the answers would make a refused one.
 
-    ``text`` is what they make. Default: ``environment_text``, with blocks that no other environment has.
+    ``text`` is what they make. Default: ``environment_text``, with blocks that no other environment has. ``name_is``
+    is the word of the command line that gives the name.
     """
-    path = _path(answers, root)
+    path = _path(answers, root, name_is)
     _check_workers(answers)
     text = environment_text(answers, chosen=_free_blocks(answers, root)) if text is None else text
     try:
@@ -95,13 +98,11 @@ def checked_text(answers: Answers, root: Path, *, text: str | None = None) -> st
         if not answers.zones and any(each.path == "region" for each in errors):
             # which zones there are follows from the region
             errors = [each for each in errors if not each.path.startswith("network.")]
-        said = "\n".join(f"{_shown_place(each.path)}: {each.message}" for each in errors)
-        # there is no file to set it in
-        raise ScaffoldError(_SET.sub(r"give --\1 ", said)) from error
+        raise ScaffoldError("\n".join(_by_option(each, name_is) for each in errors)) from error
     return text
 
 
-_SET = re.compile(r"\bset (account|region): ")
+_SET = re.compile(r"\b(?:set (?P<set>\w+)(?:\[\d+\])?: |correct (?P<correct>\w+))")
 
 _OPTIONS = (
     (re.compile(r"account"), "--account"),
@@ -117,10 +118,42 @@ _OPTIONS = (
 """The option that decides a place of the file, for whom there is no file to edit."""
 
 
-def _shown_place(path: str) -> str:
-    """Give a place of the file with the option that decides it before it, where one does."""
-    option = next((option for place, option in _OPTIONS if place.fullmatch(path)), None)
-    return f"{option} ({path})" if option else path
+def _by_option(error: Finding, name_is: str) -> str:
+    """Say what is wrong with a place of the file to whom there is no file to edit, by the option that decides it."""
+    option = next((option for place, option in _OPTIONS if place.fullmatch(error.path)), None)
+    if error.path == "name":
+        option = name_is
+    if option is None:
+        return f"{error.path}: {error.message}"
+
+    def given(match: re.Match[str]) -> str:
+        key = match["set"] or match["correct"]
+        if re.sub(r"\[\d+\]$", "", error.path).endswith(key):
+            named = option
+        elif key in {"account", "region"}:
+            named = f"--{key}"
+        else:
+            return match[0]
+        return f"give {named} " if match["set"] else f"correct {named}"
+
+    said = _SET.sub(given, _unquoted(error.message))
+    return f"{option}: {said}" if option == name_is else f"{option} ({error.path}): {said}"
+
+
+def _unquoted(message: str) -> str:
+    """Leave out that a file needs quotes, which a command line does not."""
+    return message.replace(", in quotes, got", ", got")
+
+
+def answer_problem(field: str, answer: str) -> str | None:
+    """Say what the file would refuse of an answer to the question for one of its fields, or give None."""
+    section = Eks if field in Eks.model_fields else Environment
+    of = [answer] if field.endswith("s") else answer
+    problem = next(arguments.problems(section, {field: of}), None)
+    if problem is None:
+        return None
+    said = _unquoted(problem.partition(": ")[2])
+    return re.sub(r"; correct \w+, which has to look like ", "; one looks like ", said)
 
 
 def _check_workers(answers: Answers) -> None:
@@ -137,10 +170,10 @@ def _check_workers(answers: Answers) -> None:
         )
 
 
-def _path(answers: Answers, root: Path) -> Path:
+def _path(answers: Answers, root: Path, name_is: str = "NAME") -> Path:
     path = root / FOLDER / f"{answers.name}{SUFFIX}"
     if path.parent != root / FOLDER:
-        raise ScaffoldError(f"name: must be a plain name such as prod, got {answers.name!r}")
+        raise ScaffoldError(f"{name_is}: must be a plain name such as prod, got {answers.name!r}")
     return path
 
 
@@ -153,9 +186,9 @@ def environment_text(answers: Answers, *, chosen: tuple[str, Mapping[str, str]] 
     lines = [
         f"# yaml-language-server: $schema=../{SCHEMA.as_posix()}",
         "",
-        f"name: {_scalar(answers.name)}",
-        f'account: "{answers.account}" # in quotes, for without them YAML reads a number',
-        f"region: {_scalar(answers.region)}",
+        f"name: {scalar(answers.name)}",
+        f"account: {quoted(answers.account)} # in quotes, for without them YAML reads a number",
+        f"region: {scalar(answers.region)}",
         "",
         "network:",
         *_network(zones, chosen),
@@ -169,7 +202,7 @@ def environment_text(answers: Answers, *, chosen: tuple[str, Mapping[str, str]] 
         "    - name: system # add-ons and controllers live here",
         f"      instance_type: {SYSTEM_TYPE}",
         f"      count: {_SYSTEM_COUNT}",
-        f"      availability_zone_id: {_scalar(zones[-1] if zones else '')}",
+        f"      availability_zone_id: {scalar(zones[-1] if zones else '')}",
         *_group(answers, zones),
         *_storage(answers, zones),
         *_governance(answers),
@@ -189,13 +222,13 @@ def _network(zones: Sequence[str], chosen: tuple[str, Mapping[str, str]] | None)
     if chosen is None:
         return [
             "  availability_zones: # IDs, never names; the node blocks follow from them",
-            *(f"    {_scalar(zone)}:" for zone in zones),
+            *(f"    {scalar(zone)}:" for zone in zones),
         ]
     vpc_cidr, node_cidrs = chosen
     return [
         f"  vpc_cidr: {vpc_cidr} # like the node blocks, of no other environment here",
         "  availability_zones: # IDs, never names",
-        *(f"    {_scalar(zone)}: {{ node_cidr: {node_cidrs[zone]} }}" for zone in zones),
+        *(f"    {scalar(zone)}: {{ node_cidr: {node_cidrs[zone]} }}" for zone in zones),
     ]
 
 
@@ -221,7 +254,7 @@ def default_zones(region: str) -> tuple[str, ...]:
 def _administrators(answers: Answers) -> list[str]:
     if not answers.admin_role_arns:
         return []
-    roles = [f"    - {_scalar(arn)}" for arn in answers.admin_role_arns]
+    roles = [f"    - {scalar(arn)}" for arn in answers.admin_role_arns]
     return ["  admin_role_arns: # EKS admits only these roles, not even the one that deploys", *roles]
 
 
@@ -232,14 +265,14 @@ def _group(answers: Answers, zones: tuple[str, ...]) -> list[str]:
     lines = [
         "",
         "    - name: workers",
-        f"      instance_type: {_scalar(answers.instance_type)}",
+        f"      instance_type: {scalar(answers.instance_type)}",
         f"      count: {answers.count}",
-        f"      availability_zone_id: {_scalar(zones[0] if zones else '')}",
+        f"      availability_zone_id: {scalar(zones[0] if zones else '')}",
     ]
     if answers.capacity is not None:
-        lines.append(f"      capacity: {_scalar(answers.capacity)}")
+        lines.append(f"      capacity: {scalar(answers.capacity)}")
     if answers.training_plan_arn is not None:
-        lines.append(f"      training_plan_arn: {_scalar(answers.training_plan_arn)}")
+        lines.append(f"      training_plan_arn: {scalar(answers.training_plan_arn)}")
     if row is not None and row.deep_health_check:
         lines.append(
             "      deep_health_checks: [instance_stress, instance_connectivity] # about two hours for a new node"
@@ -255,11 +288,11 @@ def _storage(answers: Answers, zones: tuple[str, ...]) -> list[str]:
         "storage:",
         "  lustre:",
         "    - name: scratch",
-        f"      availability_zone_id: {_scalar(zones[0] if zones else '')} # the zone of the nodes that use it",
+        f"      availability_zone_id: {scalar(zones[0] if zones else '')} # the zone of the nodes that use it",
         f"      capacity_gib: {_LUSTRE_GIB}",
     ]
     if answers.team is not None:
-        lines += ["      claim:", f"        namespaces: [{_scalar(governance.namespace(answers.team))}]"]
+        lines += ["      claim:", f"        namespaces: [{scalar(governance.namespace(answers.team))}]"]
     return lines
 
 
@@ -274,16 +307,23 @@ def _governance(answers: Answers) -> list[str]:
         "",
         "task_governance:",
         "  teams:",
-        f"    - name: {_scalar(answers.team)}",
+        f"    - name: {scalar(answers.team)}",
         "      quota:",
-        f"        - {{ instance_type: {_scalar(quota_type)}, count: {quota_count} }}",
+        f"        - {{ instance_type: {scalar(quota_type)}, count: {quota_count} }}",
     ]
 
 
-def _scalar(text: str) -> str:
+def scalar(text: str) -> str:
     """Quote what YAML would not read back as the same text."""
     plain = text.replace("-", "").replace("_", "").replace(".", "").replace("/", "").replace(":", "")
-    if plain.isascii() and plain.isalnum() and plain[0].isalpha() and ": " not in text and not text.endswith(":"):
-        return text
+    is_plain = plain.isascii() and plain.isalnum() and plain[0].isalpha() and not text.endswith(":")
+    return text if is_plain and text.lower() not in _YAML_WORDS else quoted(text)
+
+
+_YAML_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+
+
+def quoted(text: str) -> str:
+    """Write text in the quotes in which YAML takes every character."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    return '"' + "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in escaped) + '"'

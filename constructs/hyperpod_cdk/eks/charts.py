@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import platform
+import re
 import shutil
 import stat
 import subprocess
@@ -40,6 +41,8 @@ _LONGEST_LOCK = 100_000
 _LONGEST_REASON = 300
 _RESTORE_LOCK = "restore the lock from version control"
 _PREFIX = "sha256:"
+DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
+"""A digest as people accept it."""
 _LAYER_MINORS = range(40, 29, -1)
 _LOCK_HEADER = """\
 # The chart that HyperPod wants on an EKS cluster before CreateCluster, pinned by content.

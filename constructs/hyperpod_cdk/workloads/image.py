@@ -11,6 +11,7 @@ from types import MappingProxyType
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from hyperpod_cdk.catalog import training_images
+from hyperpod_cdk.catalog.closest import closest
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.training_images import Accelerator, Installer, Stack
 
@@ -73,15 +74,15 @@ def render(
     the accelerators and the architecture, and the installer that is known to go with it. ``base_image`` stands for the
     same image in another registry. ``program`` (path -> text) is put into the image's /workspace.
 
-    Raises ``ValueError`` for what the table does not have; its text begins with ``must``.
+    Raises ``ValueError`` for what the table does not have; its text begins with the argument's name.
     """
     kinds = [_accelerator(kind) for kind in dict.fromkeys(accelerators)]
     if architecture not in ARCHITECTURES:
-        raise ValueError(f'must be {" or ".join(ARCHITECTURES)}, got architecture "{architecture}"')
+        raise ValueError(f'architecture: must be {" or ".join(ARCHITECTURES)}, got "{architecture}"')
     stack = _stack(cuda, kinds, architecture)
-    installer = _installer(efa_installer or stack.efa_installer)
+    installer = _installer(stack.efa_installer if efa_installer is None else efa_installer)
     if base_image is not None and not _is_pinned(base_image):
-        raise ValueError(f'must be an image with a tag or a digest, got base image "{base_image}"')
+        raise ValueError(f'base_image: must be an image with a tag or a digest, got "{base_image}"')
     known = [
         each for each in training_images.accelerators().values() if _release(each.since_cuda) <= _release(stack.name)
     ]
@@ -124,10 +125,10 @@ def render_for(
     for row in rows:
         if not row.is_nvidia:
             fix = "AWS's own images are for Neuron" if row.accelerator_kind else "name a group that has GPUs"
-            raise ValueError(f"the group must be of types with NVIDIA GPUs, got {row.name}; {fix}")
+            raise ValueError(f"group: must be of types with NVIDIA GPUs, got {row.name}; {fix}")
     architectures = sorted({row.architecture for row in rows})
     if len(architectures) != 1:
-        raise ValueError(f"must be types of one architecture, got {' and '.join(architectures) or 'no type'}")
+        raise ValueError(f"group: must be of types of one architecture, got {' and '.join(architectures) or 'no type'}")
     return render(
         accelerators=[row.accelerator_kind for row in rows if row.accelerator_kind is not None],
         architecture=architectures[0],
@@ -141,14 +142,16 @@ def render_for(
 def _accelerator(kind: str) -> Accelerator:
     known = training_images.accelerators()
     if kind not in known:
-        raise ValueError(f'must be one of {", ".join(known)}, got accelerator "{kind}"')
+        near = f"nvidia-{kind}" if f"nvidia-{kind}" in known else closest(kind, known)
+        fix = f"; did you mean {near}?" if near else ""
+        raise ValueError(f'accelerator: must be one of {", ".join(known)}, got "{kind}"{fix}')
     return known[kind]
 
 
 def _stack(cuda: str | None, kinds: Sequence[Accelerator], architecture: str) -> Stack:
     stacks = training_images.stacks()
     if cuda is not None and cuda not in {stack.name for stack in stacks}:
-        raise ValueError(f'must be one of {", ".join(stack.name for stack in stacks)}, got CUDA "{cuda}"')
+        raise ValueError(f'cuda: must be one of {", ".join(stack.name for stack in stacks)}, got "{cuda}"')
     wanted = [stack for stack in stacks if cuda in (None, stack.name)]
     problems = {stack.name: _stack_problem(stack, kinds, architecture) for stack in wanted}
     fitting = [stack for stack in wanted if problems[stack.name] is None]
@@ -159,10 +162,10 @@ def _stack(cuda: str | None, kinds: Sequence[Accelerator], architecture: str) ->
 
 def _stack_problem(stack: Stack, kinds: Sequence[Accelerator], architecture: str) -> str | None:
     if _MACHINES[architecture] not in stack.architectures:
-        return f"must be a CUDA whose PyTorch is built for {architecture}, got CUDA {stack.name}; leave CUDA out"
+        return f"cuda: must be a CUDA whose PyTorch is built for {architecture}, got {stack.name}; leave it out"
     for each in kinds:
         if _release(stack.name) < _release(each.since_cuda):
-            return f"must be CUDA {each.since_cuda} or newer for {each.kind}, got CUDA {stack.name}; leave CUDA out"
+            return f"cuda: must be {each.since_cuda} or newer for {each.kind}, got {stack.name}; leave it out"
     return None
 
 
@@ -170,7 +173,7 @@ def _installer(version: str) -> Installer:
     known = {each.version: each for each in training_images.installers()}
     if version not in known:
         raise ValueError(
-            f'must be one of {", ".join(known)}, got EFA installer "{version}"; those before'
+            f'efa_installer: must be one of {", ".join(known)}, got "{version}"; those before'
             f" {training_images.PLUGIN_BUNDLED_SINCE} bring no aws-ofi-nccl"
         )
     return known[version]

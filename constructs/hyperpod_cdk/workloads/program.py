@@ -25,7 +25,7 @@ def program_files(folder: Path) -> Mapping[str, str]:
     holds no file, and for a file that is no text or larger than a megabyte: data belongs into a volume.
     """
     if not folder.is_dir():
-        raise ValueError(f"must be a folder with a program, got {folder}, which is none")
+        raise ValueError(f"program: must be a folder with a program, got {folder}, which is none")
     found: dict[str, str] = {}
     for path in sorted(folder.rglob("*")):
         inner = path.relative_to(folder)
@@ -33,12 +33,14 @@ def program_files(folder: Path) -> Mapping[str, str]:
             continue
         if path.stat().st_size > _MAX_BYTES:
             raise ValueError(
-                f"must hold a program's text, got {path} of more than {_MAX_BYTES} bytes; mount data instead"
+                f"program: must hold a program's text, got {path} of more than {_MAX_BYTES} bytes; mount data instead"
             )
         try:
             found[(Path(folder.resolve().name) / inner).as_posix()] = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
-            raise ValueError(f"must hold a program's text, got {path}, which is no UTF-8; mount data instead") from None
+            raise ValueError(
+                f"program: must hold a program's text, got {path}, which is no UTF-8; mount data instead"
+            ) from None
     if not found:
-        raise ValueError(f"must be a folder with a program, got {folder}, which holds no file")
+        raise ValueError(f"program: must be a folder with a program, got {folder}, which holds no file")
     return found
