@@ -15,6 +15,7 @@ from hyperpod_cdk_rehearsal.embedded.published.policies import evaluate, listed
 
 def patch_moto() -> None:
     """Apply every correction; once per process, after MOTO_ACCOUNT_ID is set."""
+    _read_models_once()
     _evaluate_bucket_policies_without_conditions()
     _let_logging_precede_its_policy()
     _list_services_once()
@@ -57,6 +58,16 @@ def _list_methods_once() -> None:
     from moto.core import responses, utils  # noqa: PLC0415 - moto loads after the account is set
 
     setattr(responses, "method_names_from_class", cache(utils.method_names_from_class))  # noqa: B010 - a patch
+
+
+def _read_models_once() -> None:
+    """moto makes a loader for each model, and each session one of its own: every one lists all services anew."""
+    from botocore import session  # noqa: PLC0415 - as below
+    from moto.core import utils  # noqa: PLC0415 - moto loads after the account is set
+
+    # two, since moto's mends the models that it loads
+    for module in (session, utils):
+        setattr(module, "create_loader", cache(vars(module)["create_loader"]))  # noqa: B010 - a patch
 
 
 def _look_tags_up() -> None:
