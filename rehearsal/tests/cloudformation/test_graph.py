@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -26,6 +27,16 @@ def test_ordered_puts_each_after_its_needs(edges: Edges) -> None:
     order = ordered(edges)
     assert sorted(order) == sorted(edges)
     assert all(order.index(need) < order.index(name) for name, needs in edges.items() for need in needs)
+
+
+@given(acyclic(), st.randoms(use_true_random=False))
+def test_ordered_keeps_the_order_given_otherwise(edges: Edges, random: Random) -> None:
+    names = list(edges)
+    random.shuffle(names)
+    done: list[str] = []
+    while len(done) < len(names):
+        done.append(next(name for name in names if name not in done and edges[name] <= set(done)))
+    assert ordered({name: edges[name] for name in names}) == done
 
 
 @given(acyclic())

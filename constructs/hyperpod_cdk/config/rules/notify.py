@@ -52,17 +52,10 @@ def thresholds_are_of_events_that_are_told(path: DataPath, notify: Notify) -> It
 def topic_is_in_reach(environment: Environment, path: DataPath, notify: Notify) -> Iterator[Problem]:
     """Refuse a topic of another region, to which no alarm publishes; warn of another account's."""
     arn = notify.sns_topic_arn
-    if arn is None:
-        return
-    problem = facts.topic_problem(arn, partition=environment.partition, region=environment.region)
-    account = arn_parts(arn).account
-    if problem:
-        yield Problem((*path, "sns_topic_arn"), problem)
-    elif account != environment.account:
-        yield warning(
-            (*path, "sns_topic_arn"),
-            f"belongs to account {account}, whose policy of the topic has to let account {environment.account} publish"
-            " and subscribe, or nobody is notified; name a topic of your own where you can",
+    if arn is not None:
+        problem = facts.topic_problem(arn, partition=environment.partition, region=environment.region)
+        yield from _in_reach(
+            environment, (*path, "sns_topic_arn"), arn, problem, of="topic", lets="publish and subscribe"
         )
 
 
@@ -80,19 +73,25 @@ def budget_publishes_in_its_account(environment: Environment, path: DataPath, no
 def event_bus_is_in_reach(environment: Environment, path: DataPath, notify: Notify) -> Iterator[Problem]:
     """Refuse a bus of another region, or the account's default one; warn of another account's."""
     arn = notify.event_bus_arn
-    if arn is None:
-        return
+    if arn is not None:
+        problem = facts.event_bus_problem(
+            arn, partition=environment.partition, region=environment.region, account=environment.account
+        )
+        yield from _in_reach(environment, (*path, "event_bus_arn"), arn, problem, of="bus", lets="put events")
+
+
+def _in_reach(
+    environment: Environment, path: DataPath, arn: str, problem: str | None, *, of: str, lets: str
+) -> Iterator[Problem]:
+    """Refuse what has a problem; warn of another account's, whose policy nobody here can read."""
     account = arn_parts(arn).account
-    problem = facts.event_bus_problem(
-        arn, partition=environment.partition, region=environment.region, account=environment.account
-    )
     if problem:
-        yield Problem((*path, "event_bus_arn"), problem)
+        yield Problem(path, problem)
     elif account != environment.account:
         yield warning(
-            (*path, "event_bus_arn"),
-            f"belongs to account {account}, whose policy of the bus has to let account {environment.account} put"
-            " events, or nobody is notified; name a bus of your own where you can",
+            path,
+            f"belongs to account {account}, whose policy of the {of} has to let account {environment.account} {lets},"
+            f" or nobody is notified; name a {of} of your own where you can",
         )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
 import threading
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-
-import networkx as nx
+from graphlib import CycleError, TopologicalSorter
 
 from hyperpod_cdk_rehearsal.embedded.cloudformation.references import resource_references
 from hyperpod_cdk_rehearsal.embedded.cloudformation.template import Template, TemplateError
@@ -40,9 +40,8 @@ def dependencies(template: Template, included: Collection[str]) -> dict[str, fro
 
 def check_acyclic(template: Template) -> None:
     """Raise TemplateError where resources wait for each other, whatever the conditions are."""
-    graph = _graph(dependencies(template, template.resources))
     loops = [name for name, d in template.resources.items() if name in resource_references(template, d.properties)]
-    members = sorted({name for part in nx.strongly_connected_components(graph) if len(part) > 1 for name in part})
+    members = _in_circles(dependencies(template, template.resources))
     if members or loops:
         raise TemplateError(f"Circular dependency between resources: [{', '.join(members or loops)}]")
 
@@ -50,7 +49,17 @@ def check_acyclic(template: Template) -> None:
 def ordered(waits_for: Mapping[str, frozenset[str]]) -> list[str]:
     """The resources, each after what it waits for; otherwise in the order given."""
     position = {name: index for index, name in enumerate(waits_for)}
-    return list(nx.lexicographical_topological_sort(_graph(waits_for), key=lambda name: position[name]))
+    names = list(waits_for)
+    sorter = _sorter(waits_for)
+    sorter.prepare()
+    ready, order = [position[name] for name in sorter.get_ready()], list[str]()
+    heapq.heapify(ready)
+    while ready:
+        order.append(names[heapq.heappop(ready)])
+        sorter.done(order[-1])
+        for name in sorter.get_ready():
+            heapq.heappush(ready, position[name])
+    return order
 
 
 def reverse(waits_for: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
@@ -96,8 +105,19 @@ def run(
     return outcome
 
 
-def _graph(waits_for: Mapping[str, frozenset[str]]) -> nx.DiGraph:
-    graph = nx.DiGraph()
-    graph.add_nodes_from(waits_for)
-    graph.add_edges_from((needed, name) for name, needs in waits_for.items() for needed in needs if needed in waits_for)
-    return graph
+def _in_circles(waits_for: Mapping[str, frozenset[str]]) -> list[str]:
+    """Those that wait for themselves, whatever stands between."""
+    try:
+        _sorter(waits_for).prepare()
+    except CycleError:
+        # takes a tenth of a second to load, and templates that deploy need it never
+        import networkx as nx  # noqa: PLC0415 - as above
+
+        graph = nx.DiGraph((needed, name) for name, needs in waits_for.items() for needed in needs)
+        parts = nx.strongly_connected_components(graph)
+        return sorted({name for part in parts if len(part) > 1 for name in part})
+    return []
+
+
+def _sorter(waits_for: Mapping[str, frozenset[str]]) -> TopologicalSorter[str]:
+    return TopologicalSorter({name: needs & waits_for.keys() for name, needs in waits_for.items()})
