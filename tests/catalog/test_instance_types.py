@@ -201,7 +201,7 @@ def test_no_node_is_counted_with_fewer_addresses_than_its_first_interface_has(ro
     assert (row.ips_per_node or 0) >= (row.ips_per_eni or 0)
 
 
-def test_threads_are_unknown_where_nobody_states_them() -> None:
+def test_what_nobody_states_is_unknown_or_none() -> None:
     row = InstanceType(
         name="ml.x9.large",
         ec2_name="x9.large",
@@ -213,6 +213,7 @@ def test_threads_are_unknown_where_nobody_states_them() -> None:
     )
     assert row.has_smt is None
     assert row.cores is None
+    assert (row.accelerator_kind, row.accelerator_count) == (None, 0)
 
 
 def test_the_odd_quota_name_is_kept() -> None:

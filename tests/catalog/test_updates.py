@@ -539,3 +539,18 @@ def test_no_row_of_the_smaller_tables_says_what_would_hold_without_it() -> None:
     # what is left behind costs what its own row says, not what its price list does
     for resource_type, _, costs, _ in TABLES_SAID["stateful"]:
         assert updates.costs_money(resource_type) is costs
+
+
+@pytest.mark.parametrize(
+    ("path", "speaks"),
+    [
+        (("LustreConfiguration",), True),
+        (("LustreConfiguration", "MetadataConfiguration"), True),
+        # a row of its own and none below it, as every property that holds no others
+        (("LustreConfiguration", "MetadataConfiguration", "Iops"), False),
+        (("FileSystemTypeVersion",), False),
+        (("Nowhere",), False),
+    ],
+)
+def test_what_stands_below_a_path(path: tuple[str, ...], *, speaks: bool) -> None:
+    assert updates.speaks_below(LUSTRE, path) is speaks

@@ -345,6 +345,8 @@ def test_yaml_with_short_forms() -> None:
             (written, "t: not a template: a number in it is infinite, none, or of too many digits")
             for written in (
                 *('{"a": NaN}', '{"a": -Infinity}', '{"a": 1e999}', f'{{"a": [{"9" * 400}]}}', "a: .inf"),
+                # a whole number of YAML's that no float is as large as
+                f"a: {'9' * 400}",
                 # more digits than Python makes a number of
                 f'{{"a": {"9" * 6000}}}',
             )

@@ -179,6 +179,8 @@ def test_a_section_is_a_page_that_people_read(write: Write, rows: str, got: str)
         ("{", False),
         ("[" * 100_000, False),
         ("{}", True),
+        pytest.param("{}".ljust(16 * 2**20), True, id="16 MiB"),
+        pytest.param("{}".ljust(16 * 2**20 + 1), False, id="more than 16 MiB"),
         ("[]", True),
         ('{"prod": []}', True),
     ],

@@ -22,6 +22,7 @@ from hyperpod_cdk.templates.groups import (
 )
 from tests.support.assembly import ENVIRONMENTS, shipped
 
+STORED = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "4"}}
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
 
 
@@ -76,6 +77,14 @@ def test_a_group_as_it_is_written() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("interface", "is_efa_only"),
+    [(None, False), ({}, False), ({"InterfaceType": "efa"}, False), ({"InterfaceType": "efa-only"}, True)],
+)
+def test_interfaces_that_carry_no_ip_traffic(interface: Any, *, is_efa_only: bool) -> None:
+    assert one({"NetworkInterface": interface}).is_efa_only is is_efa_only
+
+
 def test_groups_are_compared_and_shown_without_their_resources() -> None:
     body = {"InstanceGroupName": "h100", "OverrideVpcConfig": {"Subnets": [{"Ref": "S"}]}}
     before = one(body, {"S": subnet(CidrBlock="10.0.0.0/24")})
@@ -126,12 +135,13 @@ def test_types_and_capacity(body: dict[str, Any], types: tuple[str, ...], is_fle
         (None, None, "the template does not state it"),
         ({"Fn::GetAtt": ["Counts", "Count0"]}, None, SCALED),
         ({"Fn::GetAtt": ["Other", "Count0"]}, None, "Other.Count0 gives it"),
+        ({"Fn::GetAtt": ["Stored", "Value"]}, None, "Stored.Value gives it"),
     ],
 )
 def test_counts(count: Any, number: int | None, note: str) -> None:
     found = one(
         {"InstanceCount": count},
-        {"Counts": {"Type": "Custom::HyperPodNodeCounts"}, "Other": {"Type": "Custom::Other"}},
+        {"Counts": {"Type": "Custom::HyperPodNodeCounts"}, "Other": {"Type": "Custom::Other"}, "Stored": STORED},
         Parameters={"Given": {"Type": "Number", "Default": "7"}, "Asked": {"Type": "Number"}},
     )
     assert (found.count, found.count_note, found.is_scaled) == (number, note, note == SCALED)

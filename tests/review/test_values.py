@@ -21,6 +21,8 @@ from hyperpod_cdk.templates.values import (
     target,
 )
 
+DEEPEST = 101
+"""Lists of which each but the first stands in another one, that are resolved: a template goes no deeper."""
 NETWORK = Stack(
     name="dev-network",
     region="us-west-2",
@@ -112,6 +114,21 @@ DEV = Assembly(environment="dev", stacks=(NETWORK, HYPERPOD))
 )
 def test_resolve(value: Any, expected: Any) -> None:
     assert resolve(DEV, "dev-network", value) == expected
+
+
+def _nested(times: int) -> Any:
+    value: Any = "a"
+    for _ in range(times):
+        value = [value]
+    return value
+
+
+def test_what_is_nested_too_deeply_is_unknown() -> None:
+    assert resolve(DEV, "dev-network", _nested(DEEPEST)) == _nested(DEEPEST)
+    found = resolve(DEV, "dev-network", _nested(DEEPEST + 1))
+    for _ in range(DEEPEST):
+        (found,) = found
+    assert found == Unknown("...")
 
 
 def test_an_import_leads_to_the_resource_of_another_stack() -> None:
