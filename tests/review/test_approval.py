@@ -472,3 +472,40 @@ def test_what_a_macro_writes_is_unknown_wherever_it_stands(body: dict[str, Any])
     found = reviewed(side({}), Assembly(environment="", stacks=stacks)).verdict
     said = "The macro Ours changes the template during the deployment: what becomes of it is unknown."
     assert said in [each.sentence for each in found.needs_approval]
+
+
+@pytest.mark.parametrize(
+    ("policy", "before", "after", "says"),
+    [
+        ({"Fn::If": ["Keeps", "Retain", "Delete"]}, "x", "y", ["The bucket is deleted with what it holds once it"]),
+        ({"Fn::If": ["Keeps", "Delete", "Retain"]}, "x", "y", []),
+        (
+            {"Fn::FindInMap": ["Kept", {"Ref": "Stage"}, "policy"]},
+            "x",
+            "y",
+            ["The bucket is deleted with what it holds"],
+        ),
+        ({"Fn::If": ["Keeps", "Retain", "Delete"]}, "x", "x", []),
+    ],
+)
+def test_a_policy_that_a_function_names_is_the_one_that_it_gives(
+    policy: dict[str, Any], before: str, after: str, says: list[str]
+) -> None:
+    """CloudFormation user guide, AWS::LanguageExtensions transform: functions in DeletionPolicy."""
+
+    def template(value: str) -> Assembly:
+        bucket = {"Type": "AWS::S3::Bucket", "DeletionPolicy": policy, "UpdateReplacePolicy": "Retain"}
+        whole = {
+            "Transform": "AWS::LanguageExtensions",
+            "Parameters": {"Stage": {"Type": "String", "Default": value}},
+            "Conditions": {"Keeps": {"Fn::Equals": ["x", value]}},
+            "Mappings": {"Kept": {"x": {"policy": "Retain"}, "y": {"policy": "Delete"}}},
+            "Resources": {"B": bucket},
+        }
+        stack = Stack(name="prod", template=whole, account="111122223333", region="us-east-1")
+        return Assembly(environment="", stacks=(stack,))
+
+    asked = reviewed(template(before), template(after)).verdict.needs_approval
+    found = [each.sentence for each in asked if each.kind is ReasonKind.PROTECTION]
+    assert len(found) == len(says)
+    assert all(one.startswith(start) for one, start in zip(found, says, strict=True))

@@ -18,7 +18,7 @@ import yaml
 from hyperpod_cdk.file_reading import NoFileError, TooLargeError, read_bytes
 from hyperpod_cdk.templates import deployment
 from hyperpod_cdk.templates.loops import LOOP, TooManyError, expanded
-from hyperpod_cdk.templates.values import export_name, holds, imported
+from hyperpod_cdk.templates.values import alone, export_name, holds, imported
 from hyperpod_cdk.yaml_reading import ShallowLoader, values_with_aliases
 
 STACK = "aws:cloudformation:stack"
@@ -43,6 +43,7 @@ _MOST_DIGITS = 308
 _NO_NUMBER = "not a template: a number in it is infinite, none, or of too many digits"
 _TEXT = "tag:yaml.org,2002:str"
 _TAGS_OF_PLAIN_KEYS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "null"))
+_POLICIES = ("DeletionPolicy", "UpdateReplacePolicy")
 _NEEDED = {STACK: "templateFile", NESTED: "directoryName"}
 
 
@@ -153,6 +154,11 @@ class Stack:
         return imported(self)
 
     @cached_property
+    def logical_ids(self) -> frozenset[str]:
+        """The logical ids of the resources, by which a function tells a reference to one from a parameter's."""
+        return frozenset(key for key, body in self._section("Resources").items() if isinstance(body, dict))
+
+    @cached_property
     def resources(self) -> dict[str, Resource]:
         """The resources by logical id, in the template's order."""
         return {
@@ -160,12 +166,21 @@ class Stack:
                 stack=self.name,
                 logical_id=logical_id,
                 type=str(body.get("Type", "")),
-                body=body,
+                body=self._with_policies(body),
                 path=self.paths.get(logical_id, ""),
             )
             for logical_id, body in self._section("Resources").items()
             if isinstance(body, dict)
         }
+
+    def _with_policies(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Give a resource with the policies that its functions name, as AWS::LanguageExtensions lets them.
+
+        CloudFormation user guide, "AWS::LanguageExtensions transform", DeletionPolicy and UpdateReplacePolicy.
+        """
+        told = {name: alone(self, body[name]) for name in _POLICIES if isinstance(body.get(name), dict)}
+        told = {name: each for name, each in told.items() if isinstance(each, str)}
+        return {**body, **told} if told else body
 
     @property
     def parameters(self) -> dict[str, Any]:

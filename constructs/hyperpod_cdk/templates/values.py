@@ -112,8 +112,13 @@ def imports_untold(stack: Stack) -> bool:
 
 def export_name(stack: Stack, stated: Any) -> str | None:
     """Give the name of an export as a stack's template states it, None where only the deployment knows it."""
-    name = _Resolver(None).resolve(stack, stated, 0)
+    name = alone(stack, stated)
     return name if isinstance(name, str) and _is_told(name) else None
+
+
+def alone(stack: Stack, value: Any) -> Any:
+    """Resolve a value of a template as far as its own parameters, conditions and mappings tell it."""
+    return _Resolver(None).resolve(stack, value, 0)
 
 
 def holds(stack: Stack, condition: Any) -> bool | None:
@@ -189,7 +194,7 @@ class _Resolver:
             return _NO_VALUE
         if pseudo.get(name):
             return pseudo[name]
-        if name in stack.resources:
+        if name in stack.logical_ids:
             return Reference(stack.name, name)
         parameter = stack.parameters.get(name)
         if isinstance(parameter, dict) and "Default" in parameter:
@@ -198,7 +203,7 @@ class _Resolver:
 
     def _get_att(self, stack: Stack, argument: Any, _: int) -> Any:
         attribute = _attribute(argument)
-        if attribute is None or attribute[0] not in stack.resources:
+        if attribute is None or attribute[0] not in stack.logical_ids:
             return Unknown(f"{{Fn::GetAtt: {argument}}}")
         return Reference(stack.name, *attribute)
 

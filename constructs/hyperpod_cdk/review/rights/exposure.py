@@ -182,12 +182,17 @@ _OPENS_IN: Final[dict[tuple[str, str], tuple[tuple[str, ...], str]]] = {
 }
 """Properties of one type whose value opens it, any value where none is named, with what that means."""
 
-_OPENED_FROM: Final[dict[tuple[str, str], tuple[str, str]]] = {
-    ("AWS::ApiGateway::RestApi", "Types"): ("PRIVATE", "it is reached from the internet, not from its VPCs alone"),
+_OPENED_FROM: Final[dict[tuple[str, str], tuple[tuple[str, ...], str]]] = {
+    ("AWS::ApiGateway::RestApi", "Types"): (("PRIVATE",), "it is reached from the internet, not from its VPCs alone"),
+    ("AWS::Transfer::Server", "EndpointType"): (
+        ("VPC", "VPC_ENDPOINT"),
+        "it is reached from the internet, not by its VPC's endpoint alone",
+    ),
 }
 """Properties of one type that shut it by a value, with what any other one means after that.
 
-Source: API Gateway developer guide, "Change a public or private API endpoint type" (From private to Regional).
+Source: API Gateway developer guide, "Change a public or private API endpoint type" (From private to Regional);
+Transfer Family API reference, UpdateServer, EndpointType.
 """
 
 _SINKS: Final = frozenset(
@@ -371,8 +376,8 @@ def _naming(
 
 def _opened(type_: str, name: str, value: str, was: Sequence[tuple[tuple[str, ...], str]]) -> str:
     """Say what a value of a property opens of a type, empty for nothing; any value opens only what had none."""
-    shut, opened = _OPENED_FROM.get((type_, name), ("", ""))
-    if shut and value != shut and any(path[-1] == name and old == shut for path, old in was):
+    shut, opened = _OPENED_FROM.get((type_, name), ((), ""))
+    if shut and value not in shut and any(path[-1] == name and old in shut for path, old in was):
         return opened
     values, said = _OPENS_IN.get((type_, name), ((), ""))
     if not said or (values and value not in values and not PARAMETER.fullmatch(value)):
