@@ -31,7 +31,7 @@ _OF_THE_MODULE: Final = (
         "create_ssmmessages_endpoint",
         "create_ec2messages_endpoint",
     ),
-    *("create_eks_auth_endpoint", "create_s3_bucket_module", "existing_s3_bucket_name"),
+    *("create_eks_auth_endpoint",),
     *("create_lifecycle_script_module", "create_helm_chart_module", "helm_repo_path", "helm_repo_path_hpio"),
     *("helm_release_name", "helm_release_name_hpio", "namespace", "rig_script_path", "enable_guardduty_cleanup"),
     *("eks_private_node_subnet_cidr", "existing_private_route_table_id", "create_s3_endpoint_module"),
@@ -83,11 +83,11 @@ def read_variables(node: Node, draft: Draft) -> None:
         draft.stated_region(region or _REGION, node.place("aws_region"))
     if region is None and draft.known.region is None:
         log.note("changed", f"is left out, which means {_REGION} there", at=node.place("aws_region"), path="region")
-    restricted = node.rows("restricted_instance_groups")
+    restricted = _groups(node, "restricted_instance_groups")
     _read_network(node, draft)
     _read_eks(node, draft)
     _read_cluster(node, draft, is_restricted=bool(restricted))
-    for is_restricted, rows in ((False, _groups(node)), (True, restricted)):
+    for is_restricted, rows in ((False, _groups(node, "instance_groups")), (True, restricted)):
         for row in rows:
             _read_group(row, draft, zone=node.text("availability_zone_id"), is_restricted=is_restricted)
     _read_lustre(node, draft)
@@ -106,6 +106,15 @@ def _read_rest(node: Node, draft: Draft) -> None:
             f"{role} is not used: the environment makes the execution role of its nodes; what else its policies allow"
             " is lost",
             at=node.place("existing_sagemaker_iam_role_name"),
+        )
+    bucket = node.text("existing_s3_bucket_name")
+    if not _is_on(node, "create_s3_bucket_module", default=True) and bucket:
+        draft.log.note(
+            "changed",
+            f"{bucket} is not used: the environment makes the bucket of its lifecycle scripts; one that stands is"
+            " hyperpod.lifecycle.existing_bucket",
+            at=node.place("existing_s3_bucket_name"),
+            path="hyperpod.lifecycle",
         )
     node.asked.update(_OF_THE_MODULE)
     for key in _OF_THE_CHART:
@@ -222,11 +231,11 @@ def _either(node: Node, key: str, older: str, word: str) -> tuple[str, bool]:
     return (key, _is_on(node, key, default=True)) if said is None else (older, said == word)
 
 
-def _groups(node: Node) -> Sequence[Node]:
-    """Give the groups: a list, or in older versions of the module a mapping of them by name."""
-    if not isinstance(node.value.get("instance_groups"), dict):
-        return node.rows("instance_groups")
-    section = node.section("instance_groups")
+def _groups(node: Node, key: str) -> Sequence[Node]:
+    """Give the groups of a variable: a list, or in older versions of the module a mapping of them by name."""
+    if not isinstance(node.value.get(key), dict):
+        return node.rows(key)
+    section = node.section(key)
     rows = []
     for name in section.value if section else ():
         row = section.section(name) if section else None
