@@ -41,12 +41,13 @@ def many_nodes(*, groups: int, nodes: int, on_a_page: int, latency_s: float) -> 
             first = int(sent.get("NextToken", 0))
             more = {"NextToken": str(first + on_a_page)} if first + on_a_page < len(found) else {}
             return {"ClusterNodeSummaries": found[first : first + on_a_page], **more}
-        return {
+        others: dict[str, dict[str, Any]] = {
             "ListClusterEvents": {"Events": []},
             "DescribeFileSystems": {"FileSystems": []},
             "ListAddons": {"addons": list(EVERYWHERE)},
             "DescribeAlarms": {"MetricAlarms": [{"AlarmName": "dev-hyperpod-events", "StateValue": "OK"}]},
-        }[operation]
+        }
+        return others[operation]
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

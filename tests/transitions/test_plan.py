@@ -394,10 +394,18 @@ def test_a_file_of_another_region_is_a_new_environment_and_the_old_one_stays(els
     assert steps(found) == [("deploy", "dev-network", "dev-user")]
     assert not found.steps[0].needs_a_person
     assert found.notes[0] == (
-        f"dev-network in {ACCOUNT} {REGION} and dev-user in {ACCOUNT} {REGION} stay as they are: the file is of "
-        "another account or Region, where this is a new environment. 'hyperpod-cdk destroy' with the file of before "
-        "deletes the old one."
+        f"dev-network in {ACCOUNT} {REGION} and dev-user in {ACCOUNT} {REGION} stay as they are: the name, the account "
+        "or the Region is another one, which makes this a new environment. 'hyperpod-cdk destroy' with the file of "
+        "before deletes the old one."
     )
+
+
+def test_a_file_of_another_name_is_a_new_environment_and_the_old_one_stays() -> None:
+    base = assembly(stack("network", exports=["it"]), stack("user", imports=["it"], after=["network"]))
+    network, user = (replace(each, name=each.name.replace("dev", "new"), dependencies=()) for each in base.stacks)
+    found = planned(base, Assembly(environment="new", stacks=(network, replace(user, dependencies=(network.name,)))))
+    assert steps(found) == [("deploy", "new-network", "new-user")]
+    assert found.notes[0].startswith("dev-network and dev-user stay as they are: the name, the account")
 
 
 def test_a_parameter_without_a_value_is_a_note() -> None:

@@ -124,12 +124,14 @@ def plan(
 
 
 def _here(base: Assembly, head: Assembly) -> tuple[Assembly, list[str]]:
-    """Give the base without the stacks that stand in another account or Region than the head's, and the names of these.
+    """Give the base without the stacks of another environment, and the names of these: no deployment touches them.
 
-    They are another environment's, which no deployment of this one touches.
+    An environment is known by its name, account and Region.
     """
     parted = apart(base, head)
-    elsewhere = [each.name for each in parted.stacks if each.name not in {**base.by_name, **head.by_name}]
+    is_renamed = bool(base.environment and head.environment) and base.environment != head.environment
+    of_it = head.by_name if is_renamed else {**base.by_name, **head.by_name}
+    elsewhere = [each.name for each in parted.stacks if each.name not in of_it]
     if not elsewhere:
         return parted, []
     return replace(parted, stacks=tuple(each for each in parted.stacks if each.name not in elsewhere)), elsewhere
@@ -138,9 +140,9 @@ def _here(base: Assembly, head: Assembly) -> tuple[Assembly, list[str]]:
 def _staying(elsewhere: Sequence[str]) -> Iterator[str]:
     if elsewhere:
         yield (
-            f"{joined(elsewhere)} {'stays as it is' if len(elsewhere) == 1 else 'stay as they are'}: the file is of "
-            "another account or Region, where this is a new environment. 'hyperpod-cdk destroy' with the file of "
-            "before deletes the old one."
+            f"{joined(elsewhere)} {'stays as it is' if len(elsewhere) == 1 else 'stay as they are'}: the name, the "
+            "account or the Region is another one, which makes this a new environment. 'hyperpod-cdk destroy' with the "
+            "file of before deletes the old one."
         )
 
 
