@@ -421,6 +421,7 @@ def test_of_a_cluster_that_is_denied_nothing_is_told() -> None:
 
 @pytest.mark.parametrize("call", ["eks:ListAddons", "cloudwatch:DescribeAlarms", "sagemaker:ListComputeQuotas"])
 def test_what_is_throttled_or_half_is_skipped(call: str) -> None:
+    answer: Any
     for answer in (Fails("ThrottlingException", "Rate exceeded"), {}):
         script = answers()
         script["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"].pop(2)

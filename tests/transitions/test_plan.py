@@ -388,7 +388,7 @@ def test_a_name_that_moves_to_another_stack_is_exported_by_one_at_a_time() -> No
 
 
 @pytest.mark.parametrize("elsewhere", [{"region": "us-west-2"}, {"account": "444455556666"}])
-def test_a_file_of_another_region_is_a_new_environment_and_the_old_one_stays(elsewhere: dict[str, str]) -> None:
+def test_a_file_of_another_region_is_a_new_environment_and_the_old_one_stays(elsewhere: dict[str, Any]) -> None:
     base = assembly(stack("network", exports=["it"]), stack("user", imports=["it"], after=["network"]))
     found = planned(base, assembly(*(replace(each, **elsewhere) for each in base.stacks)))
     assert steps(found) == [("deploy", "dev-network", "dev-user")]
@@ -483,6 +483,30 @@ def test_karpenters_pools_go_before_it_is_turned_off() -> None:
     assert steps(planned(base, assembly(on, stack("platform", after=["hyperpod"])))) == [
         ("deploy", "dev-hyperpod", "dev-platform")
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "has"),
+    [
+        ("amazon-sagemaker-hyperpod-training-operator", {}, "its jobs (HyperPodPyTorchJob), with their pods,"),
+        ("amazon-sagemaker-spaces", {}, "its spaces, with their volumes and the files on these,"),
+        ("amazon-sagemaker-spaces", {"PreserveOnDelete": True}, None),
+        ("aws-mountpoint-s3-csi-driver", {}, None),
+    ],
+)
+def test_what_an_operator_leaves_behind_is_not_known(name: str, more: dict[str, bool], has: str | None) -> None:
+    addon = {"Operator": {"Type": "AWS::EKS::Addon", "Properties": {"AddonName": name, "ClusterName": "dev", **more}}}
+    control = {"Eks": {"Type": "AWS::EKS::Cluster", "Properties": {"Name": "dev"}}}
+    base = assembly(stack("foundation", resources=control), stack("platform", resources=addon, after=["foundation"]))
+
+    def unknown(head: Assembly) -> list[str]:
+        return [each for step in planned(base, head).steps for each in step.unknown if "operator" in each]
+
+    stays = assembly(base.by_name["dev-foundation"], stack("platform", after=["foundation"]))
+    said = f"dev-platform / Operator: whether {has} go with the operator is not documented; end or save them before."
+    assert unknown(stays) == ([said] if has else [])
+    # with the control plane everything goes, which its own line says
+    assert unknown(EMPTY) == []
 
 
 @pytest.mark.parametrize(

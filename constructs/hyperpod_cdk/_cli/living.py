@@ -239,9 +239,9 @@ def _alarms(stated: Environment) -> Iterator[str]:
             market = "spot-" if each.resolved_capacity == "spot" else ""
             yield from (f"quota-{market}{name}" for name in each.all_instance_types)
     if "file_system_full" in told:
-        for each in stated.storage.lustre:
-            if each.existing or each.storage_type == "ssd":
-                yield from (f"file-system-{each.name}-{ending}" for ending in ("full", "target-full"))
+        for system in stated.storage.lustre:
+            if system.existing or system.storage_type == "ssd":
+                yield from (f"file-system-{system.name}-{ending}" for ending in ("full", "target-full"))
 
 
 def _looked(context: typer.Context, stated: Environment, wanted: Wanted) -> Status:

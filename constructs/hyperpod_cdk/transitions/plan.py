@@ -34,7 +34,7 @@ from hyperpod_cdk.transitions.model import Plan, Refusal, Step
 from hyperpod_cdk.transitions.needs import Held, Needs, needs, still_told
 from hyperpod_cdk.transitions.order import Batch, CircleError, batches
 from hyperpod_cdk.transitions.room import Room, moves
-from hyperpod_cdk.transitions.services import CLAIM, POOLS, is_view, kubernetes_objects, left_on, orders
+from hyperpod_cdk.transitions.services import CLAIM, POOLS, is_view, kubernetes_objects, left_on, orders, orphaned
 
 SIDE_BY_SIDE: Final = 3
 """How many stacks ``cdk deploy`` works on at once."""
@@ -237,6 +237,7 @@ def _steps(leg: _Leg, head_side: Side, room: Room, *, is_last: bool) -> tuple[li
     steps: list[Step] = []
     refusals: list[Refusal] = []
     state = {stack.name: stack for stack in base.stacks}
+    is_cluster_kept = any(head.of_type(_CONTROL_PLANE)) or not any(base.of_type(_CONTROL_PLANE))
     deploys = [number for number, batch in enumerate(ordered) if batch.action == "deploy"]
     for number, batch in enumerate(ordered):
         before = _assembly(base, head, state)
@@ -271,7 +272,11 @@ def _steps(leg: _Leg, head_side: Side, room: Room, *, is_last: bool) -> tuple[li
                 does=tuple(_does(batch, radius, before)),
                 interrupts=(*_interrupts(radius), *_exchanged(before, after, room)),
                 stays=(*_stays(radius), *_left_behind_the_cluster(before, after, radius)),
-                unknown=(*_unknown(radius), *left_on(before, after)),
+                unknown=(
+                    *_unknown(radius),
+                    *left_on(before, after),
+                    *orphaned(before, after, is_cluster_kept=is_cluster_kept),
+                ),
                 first=tuple(_first(before, after, radius)),
                 loses=tuple(_loses(before, radius)),
                 back=_back(batch, before, after, radius),
@@ -378,7 +383,7 @@ def _interrupts(radius: BlastRadius) -> Iterator[str]:
 
 def _exchanged(before: Assembly, after: Assembly, room: Room) -> Iterator[str]:
     """Say which groups take the place of others without a step between, in which jobs could move, and why."""
-    for stack, why in exchanged(before, after, room) if after.of_type(CLUSTER) else ():
+    for stack, why in exchanged(before, after, room) if any(after.of_type(CLUSTER)) else ():
         yield f"{stack}: {why}"
 
 
@@ -446,7 +451,7 @@ def _lost_inside(each: ResourceEffect) -> Iterator[str]:
 
 def _first(before: Assembly, after: Assembly, radius: BlastRadius) -> Iterator[str]:
     """Say what a person does before: move jobs, and end what Kubernetes' finalizers hold, which no stack knows."""
-    if after.of_type(CLUSTER):
+    if any(after.of_type(CLUSTER)):
         for group, others in moves(before, after):
             yield (
                 f"Move the jobs of instance group {group} to {joined(others)}, or end them: HyperPod drains none "

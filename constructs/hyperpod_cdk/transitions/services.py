@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from hyperpod_cdk.catalog import addons
 from hyperpod_cdk.review.rights.kubernetes import called, objects
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.values import resolve
@@ -19,6 +20,13 @@ WATCHERS: Final = frozenset({"AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboa
 (CloudWatch API, DescribeAlarmHistory), and a dashboard is its body (PutDashboard)."""
 _VOLUME: Final = "PersistentVolume"
 _CLUSTER: Final = "AWS::SageMaker::Cluster"
+_ADD_ON: Final = "AWS::EKS::Addon"
+_OBJECTS: Final = {
+    addons.TRAINING_OPERATOR: "its jobs (HyperPodPyTorchJob), with their pods,",
+    addons.INFERENCE: "its endpoints (InferenceEndpointConfig, JumpStartModel), with their pods,",
+    addons.SPACES: "its spaces, with their volumes and the files on these,",
+}
+"""Add-ons whose users make objects of the add-on's own kinds."""
 _SWITCHES: Final = {
     "AutoScaling": "autoscaling: disabled",
     "TieredStorageConfig": "tiered_checkpointing: {enabled: false}",
@@ -59,6 +67,23 @@ def left_on(before: Assembly, after: Assembly) -> Iterator[str]:
                     f"{cluster.stack} / {cluster.name}: {name} is on and leaves the template, and AWS may leave it on; "
                     f"deploy {written} first, and leave it out afterwards."
                 )
+
+
+def orphaned(before: Assembly, after: Assembly, *, is_cluster_kept: bool) -> Iterator[str]:
+    """Say which operators go in a step while their EKS cluster stays: of their objects nobody knows the fate.
+
+    An add-on "is deleted from the cluster" (EKS API, DeleteAddon); of custom resource definitions no page tells.
+    """
+    if not is_cluster_kept:
+        return
+    for addon in before.of_type(_ADD_ON):
+        has = _OBJECTS.get(str(addon.properties.get("AddonName")))
+        is_kept = addon.is_kept_on_delete or addon.properties.get("PreserveOnDelete") is True
+        if has and not is_kept and after.find(addon.stack, addon.logical_id) is None:
+            yield (
+                f"{addon.stack} / {addon.name}: whether {has} go with the operator is not documented; end or save them "
+                "before."
+            )
 
 
 def _is_on(cluster: Resource, name: str) -> bool:
