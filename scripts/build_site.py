@@ -29,6 +29,8 @@ TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 
 _LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"^(```|~~~).*?^\1[ \t]*$", re.DOTALL | re.MULTILINE)
+# an option or a status, which no browser is to break at its hyphens; longer ones may not fit a telephone
+_WORD_OF_CODE = re.compile(r"<code>([^<\s]{1,32})</code>")
 _LANGUAGES = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".py": "python", ".sh": "bash", ".toml": "toml"}
 _MOST_LINES = 2_000
 _THEIR_WORKER = "https://unpkg.com/iframe-worker/shim"
@@ -75,7 +77,8 @@ def finish(site: Path) -> None:
     """
     (site / "404.html").unlink(missing_ok=True)
     for page in site.rglob("*.html"):
-        page.write_text(closed(page.read_text(encoding="utf-8"), page.relative_to(site)), encoding="utf-8")
+        html = closed(page.read_text(encoding="utf-8"), page.relative_to(site))
+        page.write_text(_WORD_OF_CODE.sub(r'<code class="word">\1</code>', html), encoding="utf-8")
 
 
 def closed(html: str, page: Path) -> str:

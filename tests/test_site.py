@@ -134,6 +134,17 @@ def test_no_page_looks_for_the_root_of_a_server(tmp_path: Path) -> None:
     finish(tmp_path)
 
 
+def test_an_option_is_not_broken_at_its_hyphens(tmp_path: Path) -> None:
+    text = "<code>--training-plan-arn</code> <code>{}</code> <code>a b</code> <pre><code><span>x</span></code></pre>"
+    page = tmp_path / "index.html"
+    page.write_text(text.format("x" * 33), encoding="utf-8")
+    finish(tmp_path)
+    whole = page.read_text(encoding="utf-8")
+    assert re.findall(r'<code class="word">(.*?)</code>', whole) == ["--training-plan-arn"]
+    finish(tmp_path)
+    assert page.read_text(encoding="utf-8") == whole
+
+
 def test_links_may_lead_elsewhere() -> None:
     html = '<a href="https://example.com">x</a> <link rel="canonical" href="https://example.com/a">'
     assert closed(html, Path("a.html")) == html
