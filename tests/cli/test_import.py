@@ -408,3 +408,10 @@ def test_wrong_words(run: Run, workspace: Path, words: tuple[str, ...], said: st
     (workspace / "cluster.json").write_text(REQUEST, encoding="utf-8")
     done = run("import", "cluster.json", *words)
     assert (done.returncode, done.stderr) == (2, f"{said}\n")
+
+
+def test_a_name_that_nobody_gives_is_a_sentence(run: Run, workspace: Path) -> None:
+    (workspace / "request.json").write_text("{}", encoding="utf-8")
+    done = run("import", "request.json")
+    said = "\n--name is missing and was not answered, so nothing was written; give --name\n"
+    assert (done.returncode, done.stdout.strip(), done.stderr.endswith(said)) == (2, "", True)
