@@ -284,7 +284,7 @@ def test_a_folder_is_all_its_files(run: Run, workspace: Path) -> None:
     assert run("validate", ".").stdout == done.stdout
     unset = run("validate", "")
     assert (unset.returncode, unset.stdout) == (2, "")
-    assert unset.stderr == "must be the name of an environment or the path of its file, got ''\n"
+    assert unset.stderr == "ENV must be the name of an environment or the path of its file, got ''\n"
 
 
 ALL_CLOSED = ">&- 2>&- <&-"

@@ -173,8 +173,8 @@ class TestResolve:
             ("environments/prd.yaml", "no file environments/prd.yaml; did you mean prod?"),
             ("../x.yaml", "no file ../x.yaml; there are prod"),
             ("n" * 300, f'no environment "{"n" * 300}" in environments; there are prod'),
-            ("", "must be the name of an environment or the path of its file, got ''"),
-            ("a\0b", "must be the name of an environment or the path of its file, got 'a\\x00b'"),
+            ("", "ENV must be the name of an environment or the path of its file, got ''"),
+            ("a\0b", "ENV must be the name of an environment or the path of its file, got 'a\\x00b'"),
         ],
     )
     def test_nothing_there(self, folder: Path, text: str, message: str) -> None:

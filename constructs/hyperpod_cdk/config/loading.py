@@ -122,7 +122,7 @@ def resolve_environment_file(name_or_path: str, root: Path) -> Path:
     Raises UsageError, with the near miss, where there is no such file.
     """
     if "\0" in name_or_path or not name_or_path:
-        raise UsageError(f"must be the name of an environment or the path of its file, got {name_or_path!r}")
+        raise UsageError(f"ENV must be the name of an environment or the path of its file, got {name_or_path!r}")
     is_path = os.sep in name_or_path or name_or_path.endswith((SUFFIX, ".yml"))
     path = Path(name_or_path)
     named = root / FOLDER / f"{name_or_path}{SUFFIX}"
