@@ -14,13 +14,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from hyperpod_cdk.catalog import deployer_actions, iam
 from hyperpod_cdk.checks.iam import WHEN
 from hyperpod_cdk.config import Environment
-from hyperpod_cdk_rehearsal.embedded.cloudformation.schema import Registry
+from hyperpod_cdk_rehearsal.embedded.cloudformation.schema import Registry, cfn_lint_data
 from hyperpod_cdk_rehearsal.embedded.published.policies import Statement, evaluate, listed, speaks_of_action
 from hyperpod_cdk_rehearsal.embedded.traffic import Call
 
@@ -380,7 +379,7 @@ def _flat(value: Any, service: str) -> dict[str, list[str]]:
 
 @cache
 def _reference() -> Mapping[str, Any]:
-    text = (files("cfnlint") / "data" / "AdditionalSpecs" / "Policies.json").read_text(encoding="utf-8")
+    text = (cfn_lint_data() / "AdditionalSpecs" / "Policies.json").read_text(encoding="utf-8")
     reference: Mapping[str, Any] = json.loads(text)
     return reference
 

@@ -1,25 +1,14 @@
-"""CloudFormation's schemas of resource types, as cfn-lint ships them.
-
-Read without importing cfn-lint, which loads SymPy and takes 0.6 s in every worker.
-"""
+"""CloudFormation's schemas of resource types, as cfn-lint ships them."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from hyperpod_cdk_rehearsal.embedded.cloudformation.schema import cfn_lint_data
 
-def _folder() -> Path:
-    spec = importlib.util.find_spec("cfnlint")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent / "data" / "schemas"
-
-
-FOLDER = _folder()
+FOLDER = cfn_lint_data() / "schemas"
 
 
 @cache

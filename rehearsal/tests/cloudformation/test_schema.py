@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -126,3 +128,14 @@ def test_values_at(path: tuple[str, ...], expected: Any) -> None:
 )
 def test_attributes(attribute: str, *, supported: bool) -> None:
     assert schema(BUCKET).supports_attribute(attribute) is supported
+
+
+def test_what_takes_long_to_load_is_not_loaded() -> None:
+    package = "hyperpod_cdk_rehearsal.embedded.cloudformation"
+    code = (
+        f"import sys; from {package}.graph import ordered; from {package}.schema import Registry\n"
+        "ordered({'A': frozenset()}); assert Registry('us-east-1').schema('AWS::S3::Bucket')\n"
+        "print([name for name in ('cfnlint', 'networkx') if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "[]\n"), ran.stderr

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -113,8 +114,17 @@ def values_at(properties: Any, path: tuple[str, ...]) -> Any:
 
 
 @cache
+def cfn_lint_data() -> Path:
+    """The folder of what cfn-lint ships as data, found without loading cfn-lint itself, which takes half a second."""
+    spec = importlib.util.find_spec("cfnlint")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("cfn-lint is not installed, whose schemas of resource types are read", name="cfnlint")
+    return Path(spec.origin).parent / "data"
+
+
+@cache
 def _types_of(region: str) -> Mapping[str, str]:
-    folder = files("cfnlint.data.schemas.providers")
+    folder = cfn_lint_data() / "schemas" / "providers"
     file = folder / f"{region}.json"
     if not file.is_file():
         file = folder / f"{_FALLBACK_REGION}.json"
@@ -124,7 +134,8 @@ def _types_of(region: str) -> Mapping[str, str]:
 
 @cache
 def _schema(digest: str) -> ResourceSchema:
-    return ResourceSchema(json.loads((files("cfnlint.data.schemas.resources") / f"{digest}.json").read_text()))
+    file = cfn_lint_data() / "schemas" / "resources" / f"{digest}.json"
+    return ResourceSchema(json.loads(file.read_text()))
 
 
 def _paths(pointers: list[str]) -> frozenset[tuple[str, ...]]:
