@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "constructs" / "hyperpod_cdk" / "catalog" / "data"
 ROW_WIDTH = 110
 SCHEMA_REGION = "us-east-1"
+# json.dumps would make an encoder for each of thousands of rows
+_written = json.JSONEncoder(ensure_ascii=False).encode
 
 Document = dict[str, Any]
 
@@ -229,7 +231,7 @@ def dump(document: Document) -> str:
     """Write a document with one top-level key a line and, where that line would be long, one row a line."""
     entries = []
     for key, value in document.items():
-        line = f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
+        line = f"  {_written(key)}: {_written(value)}"
         entries.append(line if len(line) <= ROW_WIDTH or not _is_rows(value) else _rows(key, value))
     return "{\n" + ",\n".join(entries) + "\n}\n"
 
@@ -280,12 +282,12 @@ def _is_rows(value: Any) -> bool:
 
 def _rows(key: str, value: Any) -> str:
     if isinstance(value, list):
-        lines, opening, closing = [json.dumps(item, ensure_ascii=False) for item in value], "[", "]"
+        lines, opening, closing = [_written(item) for item in value], "[", "]"
     else:
-        lines = [f"{json.dumps(name)}: {json.dumps(item, ensure_ascii=False)}" for name, item in value.items()]
+        lines = [f"{_written(name)}: {_written(item)}" for name, item in value.items()]
         opening, closing = "{", "}"
     body = ",\n".join(f"    {line}" for line in lines)
-    return f"  {json.dumps(key)}: {opening}\n{body}\n  {closing}"
+    return f"  {_written(key)}: {opening}\n{body}\n  {closing}"
 
 
 def _new_type(name: str, ec2: Document | None) -> Document:
