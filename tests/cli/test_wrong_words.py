@@ -113,4 +113,4 @@ def rows(verb: str) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _is_needed(parameter: Any, kind: str) -> bool:
-    return parameter.param_type_name == kind and parameter.required
+    return bool(parameter.param_type_name == kind and parameter.required)
