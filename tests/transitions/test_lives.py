@@ -362,7 +362,7 @@ def test_karpenter_goes_after_its_pools(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("zone", "works"),
     [
-        ("use1-az5", "what makes Cluster anew as it is deployed"),
+        ("use1-az5", "what replaces Cluster as it is deployed"),
         ("use1-az4", "Leave it in the file as it is deployed"),
     ],
 )

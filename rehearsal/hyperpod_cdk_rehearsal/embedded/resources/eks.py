@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from hyperpod_cdk_rehearsal.embedded.resources._calls import as_list, call, changed, ignoring, is_true, retag, tag_map
 from hyperpod_cdk_rehearsal.embedded.resources._waiting import wait_until_gone, wait_while
 from hyperpod_cdk_rehearsal.embedded.resources.registry import (
@@ -131,19 +133,25 @@ class ClusterHandler(ResourceHandler):
 
 
 def _refuse_to_go_back(request: ResourceRequest) -> None:
-    """Refuse an older version, which a stack that is rolled back does not bring (EKS user guide, rollback-cluster).
+    """Refuse the version before, which EKS takes and a stack that is rolled back does not bring.
 
-    The words are EKS's for a version that it does not take, as people meet them there (containers-roadmap issue 497).
+    EKS user guide, rollback-cluster. The words are EKS's for a version that it does not take, as people meet them there
+    (containers-roadmap issue 497).
     """
     wanted = str(request.properties["Version"])
     stands = str(_eks(request).describe_cluster(name=request.existing_id)["cluster"]["version"])
-    if _minor(wanted) < _minor(stands):
-        message = f"Unsupported Kubernetes minor version update from {stands} to {wanted}"
-        raise HandlerError("InvalidRequest", message)
+    # of any other version EKS itself says what is wrong
+    if _minor(wanted) == _minor(stands) - 1:
+        said = {
+            "Code": "InvalidParameterException",
+            "Message": f"Unsupported Kubernetes minor version update from {stands} to {wanted}",
+        }
+        response: Any = {"Error": said, "ResponseMetadata": {"HTTPStatusCode": 400}}
+        raise ClientError(response, "UpdateClusterVersion")
 
 
-def _minor(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
+def _minor(version: str) -> int:
+    return int(version.partition(".")[2])
 
 
 @handles("AWS::EKS::Addon")
