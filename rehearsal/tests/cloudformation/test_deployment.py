@@ -351,6 +351,21 @@ class TestUpdateRollback:
         assert cloud.settled("net") == "UPDATE_ROLLBACK_COMPLETE"
         assert cloud.handler.existing["A-1"]["Value"] == "a"
 
+    def test_a_rollback_that_goes_on_keeps_what_it_has_restored(self, cloud: Any, parameter: Resource) -> None:
+        cloud.deploy("net", stack(A=parameter("a", Name="one"), B=parameter("b")))
+        cloud.handler.fail("update", "B", *[HandlerError("GeneralServiceException", "no luck")] * 3)
+        head = stack(A=parameter("a", Name="two"), B={**parameter("c"), "DependsOn": "A"})
+        assert cloud.deploy("net", head) == "UPDATE_ROLLBACK_FAILED"
+        cloud.ask("ContinueUpdateRollback", StackName="net")
+        assert cloud.settled("net") == "UPDATE_ROLLBACK_FAILED"
+        assert sorted(cloud.handler.existing) == ["A-1", "A-2", "B-1"]
+        cloud.handler.calls.clear()
+        cloud.ask("ContinueUpdateRollback", StackName="net", ResourcesToSkip=["B"])
+        assert cloud.settled("net") == "UPDATE_ROLLBACK_COMPLETE"
+        # the replacement goes, not what it was to replace
+        assert sorted(cloud.handler.existing) == ["A-1", "B-1"]
+        assert cloud.handler.calls == [("delete", "A")]
+
     def test_continue_may_skip(self, cloud: Any, parameter: Resource) -> None:
         cloud.deploy("net", stack(A=parameter("a")))
         cloud.handler.fail("update", "A", *[HandlerError("GeneralServiceException", "no luck")] * 2)

@@ -66,13 +66,15 @@ class Step:
 class Journal:
     """Everything needed to take a deployment back, kept over several deployments that were not rolled back.
 
-    `unrestored` are the resources at which the last rollback failed.
+    `unrestored` are the resources at which the last rollback failed, `doomed` what it made needless, with what is to
+    become of it: a rollback that goes on begins where the last one failed, and deletes in the end what both did.
     """
 
     steps: dict[str, Step] = field(default_factory=dict)
     leftovers: list[tuple[StackResource, str]] = field(default_factory=list)
     settings: Settings | None = None
     unrestored: list[str] = field(default_factory=list)
+    doomed: dict[str, tuple[StackResource, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

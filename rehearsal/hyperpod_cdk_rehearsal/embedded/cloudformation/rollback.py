@@ -61,10 +61,10 @@ def restore_stack(deployment: Deployment, skip: Collection[str] = ()) -> None:
 
     Resources in `skip` are taken for restored (ContinueUpdateRollback).
     """
-    stack, steps = deployment.stack, deployment.journal.steps
-    doomed: dict[str, tuple[StackResource, str]] = {}
+    stack, steps, doomed = deployment.stack, deployment.journal.steps, deployment.journal.doomed
     failed = []
-    known = {name: step.before.depends_on for name, step in steps.items() if step.before is not None}
+    left = deployment.journal.unrestored or steps
+    known = {name: step.before.depends_on for name in left if (step := steps[name]).before is not None}
     for name in graph.ordered(known):
         try:
             _restore(deployment, name, steps[name], doomed, skip=name in skip)
