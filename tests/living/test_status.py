@@ -136,6 +136,12 @@ def _alarm(name: str, state: str = "OK") -> dict[str, Any]:
     return {"AlarmName": name, "StateValue": state, "StateReason": "Threshold Crossed"}
 
 
+def _policy(script: dict[str, Any]) -> dict[str, Any]:
+    (found,) = script["sagemaker:ListClusterSchedulerConfigs"]["ClusterSchedulerConfigSummaries"]
+    assert isinstance(found, dict)
+    return found
+
+
 def _quota(team: str, status: str = "Created") -> dict[str, Any]:
     return {
         "ComputeQuotaArn": f"{ARN}-quota",
@@ -298,6 +304,13 @@ def test_all_is_well() -> None:
             lambda script: script["sagemaker:ListClusterSchedulerConfigs"].update(ClusterSchedulerConfigSummaries=[]),
             "of the file, the cluster policy is not in AWS.",
         ),
+        (lambda script: _policy(script).update(Status="UpdateFailed"), "the cluster policy is UpdateFailed."),
+        # what was deleted may be listed still
+        (lambda script: _policy(script).update(Status="Deleted"), "of the file, the cluster policy is not in AWS."),
+        (
+            lambda script: script["sagemaker:ListComputeQuotas"]["ComputeQuotaSummaries"][0].update(Status="Deleted"),
+            "of the file, the compute quota of team research is not in AWS.",
+        ),
     ],
 )
 def test_what_is_wrong_is_in_the_verdict(edit: Callable[[dict[str, Any]], object], said: str) -> None:
@@ -318,6 +331,7 @@ def test_what_is_wrong_is_in_the_verdict(edit: Callable[[dict[str, Any]], object
         # CloudWatch has no data of a new cluster yet, and an alarm that it lacks is another matter
         lambda script: script["cloudwatch:DescribeAlarms"]["MetricAlarms"][0].update(StateValue="INSUFFICIENT_DATA"),
         lambda script: script["sagemaker:ListComputeQuotas"]["ComputeQuotaSummaries"][0].update(Status="Updating"),
+        lambda script: _policy(script).update(Status="Updating"),
         lambda script: script["sagemaker:DescribeTrainingPlan"].update(EndTime=NOW + timedelta(hours=1, minutes=6)),
     ],
 )

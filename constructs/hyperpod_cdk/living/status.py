@@ -59,6 +59,9 @@ _SERVES: Final = ("AVAILABLE", "UPDATING")
 _ALARMED: Final = "ALARM"
 """The state of an alarm whose threshold is passed (botocore 1.44.5, StateValue)."""
 
+_DELETED: Final = "Deleted"
+"""Of a compute quota or a cluster policy that is gone (botocore 1.44.5, SchedulerResourceStatus)."""
+
 _MOST_EVENT_PAGES: Final = 20
 _STACK_TAG: Final = "aws:cloudformation:stack-name"
 
@@ -105,9 +108,9 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         lambda: _addons_lacking(aws, wanted),
         lambda: _alarms(aws, wanted),
         lambda: _teams(aws, wanted),
-        lambda: _policy_lacking(aws, wanted),
+        lambda: _policies(aws, wanted),
     )
-    described, nodes, events, file_systems, addons, alarms, teams, policy = together(lambda ask: ask(), questions)
+    described, nodes, events, file_systems, addons, alarms, teams, policies = together(lambda ask: ask(), questions)
     cluster = told("the cluster", described)
     if cluster == {}:
         verdict = f"There is no HyperPod cluster {wanted.cluster} in this account and region."
@@ -134,8 +137,9 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         plans += [found] if found is not None else []
     state = str(cluster.get("ClusterStatus", "unknown"))
     volumes = told("file systems", file_systems)
-    lacking = [*(told("add-ons", addons) or ()), *(told("the cluster policy", policy) or ())]
+    lacking, seen_policies = told("add-ons", addons) or [], told("the cluster policy", policies)
     seen_alarms, seen_teams = told("alarms", alarms), told("compute quotas", teams)
+    broken = [each for each in seen_teams or () if _is_broken(each.status)]
     recent, unread = told("events", events) or ((), None)
     if unread is not None:
         skipped.append(unread)
@@ -151,12 +155,14 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         *(f"the nodes of plan {each.name} left at {each.nodes_leave}" for each in plans if _is_over(each)),
         *(f"file system {each.name} is {each.lifecycle}" for each in volumes or () if each.lifecycle not in _SERVES),
         *(f"alarm {each.name} is in {_ALARMED}" for each in seen_alarms or () if each.state == _ALARMED),
-        *(f"the compute quota of team {each.name} is {each.status}" for each in seen_teams or () if _is_broken(each)),
+        *(f"the compute quota of team {team.name} is {team.status}" for team in broken),
+        *(f"the cluster policy is {each}" for each in seen_policies or () if _is_broken(each)),
     ]
     absent = [
         *(f"group {name}" for name in missing_groups),
         *(f"file system {name}" for name in missing_volumes),
         *lacking,
+        *(["the cluster policy"] if wanted.is_governed and seen_policies == [] else []),
         *(f"alarm {name}" for name in _lacks(wanted.alarms, seen_alarms)),
         *(f"the compute quota of team {name}" for name in _lacks(wanted.teams, seen_teams)),
     ]
@@ -357,11 +363,13 @@ def _teams(aws: Api, wanted: Wanted) -> tuple[Team, ...]:
         )
 
 
-def _policy_lacking(aws: Api, wanted: Wanted) -> list[str]:
+def _policies(aws: Api, wanted: Wanted) -> list[str]:
+    """Give the state of the cluster policy, where the file says one."""
     if not wanted.is_governed:
         return []
     rows = _governing(aws, wanted, "list_cluster_scheduler_configs", "ClusterSchedulerConfigSummaries")
-    return [] if rows else ["the cluster policy"]
+    with reading("sagemaker:ListClusterSchedulerConfigs"):
+        return [str(row["Status"]) for row in rows]
 
 
 def _governing(aws: Api, wanted: Wanted, operation: str, key: str) -> list[Any]:
@@ -372,15 +380,16 @@ def _governing(aws: Api, wanted: Wanted, operation: str, key: str) -> list[Any]:
     with reading("sagemaker:DescribeCluster"):
         arn = str(found["ClusterArn"])
     rows: list[Any] = aws.pages("sagemaker", operation, key, ClusterArn=arn)
-    return rows
+    # one that was deleted may be listed for a while
+    return [row for row in rows if row.get("Status") != _DELETED]
 
 
 def _lacks(names: frozenset[str], there: Sequence[Alarm | Team] | None) -> list[str]:
     return [] if there is None else sorted(names - {each.name for each in there})
 
 
-def _is_broken(team: Team) -> bool:
-    return team.status.endswith("Failed")
+def _is_broken(state: str) -> bool:
+    return state.endswith("Failed")
 
 
 def _file_systems(aws: Api, wanted: Wanted) -> tuple[FileSystem, ...]:
