@@ -10,6 +10,7 @@ from hyperpod_cdk.catalog.iam_matching import (
     listed,
     matches,
     matches_action,
+    names_account,
     names_action,
 )
 
@@ -98,3 +99,21 @@ def test_a_statement_speaks_of_what_it_lists(statement: dict[str, Any], *, names
 def test_one_value_is_a_list_of_one(value: object, items: list[object]) -> None:
     assert listed(value) == items
     assert listed(value) is not value
+
+
+@pytest.mark.parametrize(
+    ("principal", "about"),
+    [
+        ({"AWS": "111122223333"}, True),
+        ({"AWS": "arn:aws:iam::111122223333:root"}, True),
+        ({"AWS": ["arn:aws:iam::111122223333:role/one", "arn:aws-cn:iam::111122223333:root"]}, True),
+        ({"AWS": "arn:aws:iam::111122223333:role/one"}, None),
+        # another account's, whatever its roles are called
+        ({"AWS": "arn:aws:iam::444455556666:role/for-111122223333"}, False),
+        ({"AWS": "arn:aws:iam::444455556666:root"}, False),
+        ({"Service": "cloudwatch.amazonaws.com"}, False),
+        (None, False),
+    ],
+)
+def test_whether_a_statement_is_about_an_account(principal: object, about: bool | None) -> None:  # noqa: FBT001 - a column of the table
+    assert names_account({"Principal": principal}, "111122223333") is about

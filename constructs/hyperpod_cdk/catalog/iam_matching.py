@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final, Literal
 
+from hyperpod_cdk.catalog.arns import arn_parts
+
 Statement = Mapping[str, Any]
 Answer = Literal["lets", "denies", "silent", "unknown"]
 """What a policy says of somebody: ``silent`` where no statement lets him, ``unknown`` where it alone does not tell."""
@@ -58,6 +60,13 @@ def names_service(statement: Statement, names: frozenset[str]) -> bool:
     principal = statement.get("Principal")
     services = listed(principal.get("Service")) if isinstance(principal, Mapping) else []
     return "*" in principals(statement) or any(str(each).removesuffix(".cn") in names for each in services)
+
+
+def names_account(statement: Statement, account: str) -> bool | None:
+    """Say whether a statement is about an account, None where it is about some of its roles and users alone."""
+    named = [each for each in principals(statement) if each == account or arn_parts(each).account == account]
+    whole = any(each == account or each.endswith(":root") for each in named)
+    return whole or (None if named else False)
 
 
 def is_positive(operator: str, *, may_lack: bool) -> bool:

@@ -15,6 +15,7 @@ from hyperpod_cdk.catalog.iam_matching import (
     is_positive,
     listed,
     matches,
+    names_account,
     names_service,
     principals,
 )
@@ -143,10 +144,8 @@ def _names(statement: Statement, user: _User) -> bool | None:
         return True
     if user.services:
         return False
-    named = [each for each in principals(statement) if each == user.account or arn_parts(each).account == user.account]
-    whole = any(each == user.account or each.endswith(":root") for each in named)
     # the roles of the stacks get their names only when they are made
-    return whole or (None if named else False)
+    return names_account(statement, user.account)
 
 
 def _holds(operator: str, key: str, values: Sequence[str], user: _User) -> bool | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hyperpod_cdk.catalog.arns import arn_parts
-from hyperpod_cdk.catalog.iam_matching import Statement, answers, is_positive, matches, names_service, principals
+from hyperpod_cdk.catalog.iam_matching import Statement, answers, is_positive, matches, names_account, names_service
 from hyperpod_cdk.catalog.notifications import MANAGED_TOPIC_KEY, chat_configuration
 from hyperpod_cdk.checks.answers import Aws, TopicAnswer
 from hyperpod_cdk.checks.encryption import publishers_problem
@@ -138,15 +138,12 @@ def _lets(topic: TopicAnswer, owner: str, publisher: _Publisher) -> bool | None:
 
 
 def _names(statement: Statement, owner: str, publisher: _Publisher) -> bool | None:
-    accounts = principals(statement)
     if names_service(statement, frozenset({publisher.service})):
         return True
     if publisher.service:
         # for whom CloudWatch publishes where only the account is named, no document says
-        return None if any(owner in each for each in accounts) else False
-    of_account = [each for each in accounts if publisher.account in each]
-    whole = any(each == publisher.account or each.endswith(":root") for each in of_account)
-    return whole or (None if of_account else False)
+        return False if names_account(statement, owner) is False else None
+    return names_account(statement, publisher.account)
 
 
 def _holds(operator: str, key: str, values: Sequence[str], publisher: _Publisher) -> bool | None:

@@ -16,6 +16,7 @@ from hyperpod_cdk_rehearsal.embedded.resources.registry import (
     ResourceResult,
     handles,
 )
+from hyperpod_cdk_rehearsal.embedded.services.eks import minor_number
 
 NOT_FOUND = "ResourceNotFoundException"
 PASSING = ("CREATING", "UPDATING")
@@ -141,17 +142,13 @@ def _refuse_to_go_back(request: ResourceRequest) -> None:
     wanted = str(request.properties["Version"])
     stands = str(_eks(request).describe_cluster(name=request.existing_id)["cluster"]["version"])
     # of any other version EKS itself says what is wrong
-    if _minor(wanted) == _minor(stands) - 1:
+    if minor_number(wanted) == minor_number(stands) - 1:
         said = {
             "Code": "InvalidParameterException",
             "Message": f"Unsupported Kubernetes minor version update from {stands} to {wanted}",
         }
         response: Any = {"Error": said, "ResponseMetadata": {"HTTPStatusCode": 400}}
         raise ClientError(response, "UpdateClusterVersion")
-
-
-def _minor(version: str) -> int:
-    return int(version.partition(".")[2])
 
 
 @handles("AWS::EKS::Addon")

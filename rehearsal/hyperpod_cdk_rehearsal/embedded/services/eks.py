@@ -171,7 +171,7 @@ def update_cluster_version(context: Context, request: dict[str, Any]) -> dict[st
     is_back = _is_way_back(context, cluster, wanted)
     if wanted not in {row.version for row in offered_versions(context)}:
         raise ServiceError("InvalidParameterException", f"unsupported Kubernetes version {wanted}")
-    if not is_back and _minor(wanted) != _minor(cluster.version) + 1:
+    if not is_back and minor_number(wanted) != minor_number(cluster.version) + 1:
         raise ServiceError(
             "InvalidParameterException",
             f"Unsupported Kubernetes minor version update from {cluster.version} to {wanted}",
@@ -184,7 +184,7 @@ def update_cluster_version(context: Context, request: dict[str, Any]) -> dict[st
 
 def _is_way_back(context: Context, cluster: EksCluster, wanted: str) -> bool:
     """Whether it is the version of before an upgrade that is young enough (user guide, rollback-cluster)."""
-    if cluster.upgraded is None or _minor(wanted) != _minor(cluster.version) - 1:
+    if cluster.upgraded is None or minor_number(wanted) != minor_number(cluster.version) - 1:
         return False
     return context.clock.now() - cluster.upgraded <= ROLLBACK_WINDOW
 
@@ -539,7 +539,8 @@ def _change_authentication(cluster: EksCluster, wanted: str) -> None:
     cluster.view["accessConfig"]["authenticationMode"] = wanted
 
 
-def _minor(version: str) -> int:
+def minor_number(version: str) -> int:
+    """Give 34 of Kubernetes 1.34."""
     return int(version.split(".")[1])
 
 
