@@ -228,7 +228,7 @@ def _lets_as_much(rule: Any, other: Any) -> bool:
         str(rule.get("IpProtocol")).lower() in ("-1", str(other.get("IpProtocol")).lower())
         and (str(rule.get("IpProtocol")) == "-1" or _spans(rule, other))
         and all(
-            rule.get(name) == other.get(name) or _is_within(rule.get(name), other.get(name))
+            rule.get(name) == other.get(name) or is_within(rule.get(name), other.get(name))
             for name in (rule.keys() | other.keys()) - {"Description", "FromPort", "IpProtocol", "ToPort"}
         )
     )
@@ -242,7 +242,7 @@ def _spans(rule: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return first <= inner_first and inner_last <= last
 
 
-def _is_within(block: Any, inner: Any) -> bool:
+def is_within(block: Any, inner: Any) -> bool:
     """Whether one block of addresses lies in another one; False where either is none."""
     try:
         outer, within = ip_network(block), ip_network(inner)

@@ -345,9 +345,10 @@ def _changed(together: Sequence[ResourceEffect]) -> Entry:
     summary = sentence(told)
     told = [replace(each, sentence=summary) for each in told]
     changed = [line for places in _properties(first) for line in _lines(together, places)]
-    are_named = any(isinstance(line, Many) for line in changed) and len({each.causes for each in together}) == 1
+    has_one_cause = len({each.causes for each in together}) == 1
+    are_named = has_one_cause and any(isinstance(line, Many) for line in changed)
     lines: list[Cell | Many] = [_say(summary), *([] if is_one or are_named else [many(told)]), *changed]
-    if len({each.causes for each in together}) == 1:
+    if has_one_cause:
         lines += _causes(first.causes)
     else:
         lines.append(causes_of_some(told))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from hyperpod_cdk.review.changes.effects import is_within
 from hyperpod_cdk.review.rights import words
 from hyperpod_cdk.review.rights.statements import items, names_below, text
 from hyperpod_cdk.review.rights.views import TOKEN, Place, View, noun, place_of
@@ -111,7 +112,9 @@ def is_denied(rule: tuple[str, ...], openings: Iterable[tuple[str, ...]]) -> boo
 
 def _denies(wide: tuple[str, ...], rule: tuple[str, ...]) -> bool:
     _, acl, is_out, number, action, protocol, detail, block = wide
-    if (acl, is_out, action) != (rule[1], rule[2], rule[4]) or not is_within(block, rule[7]):
+    if (acl, is_out, action) != (rule[1], rule[2], rule[4]) or not (
+        block == rule[7] or is_within(cidr(block), cidr(rule[7]))
+    ):
         return False
     if number != rule[3] and not (number.isdecimal() and rule[3].isdecimal() and int(number) <= int(rule[3])):
         return False
@@ -127,17 +130,6 @@ def _ends(detail: str) -> Ports:
         return _PORTS
     low, _, high = detail.partition("-")
     return (int(low), int(high or low)) if low.isdecimal() and (high or low).isdecimal() else (1, 0)
-
-
-def is_within(block: str, inner: str) -> bool:
-    """Whether one block of addresses lies in another one; False where either is none."""
-    try:
-        outer, within = ipaddress.ip_network(block, strict=False), ipaddress.ip_network(inner, strict=False)
-    except ValueError:
-        return block == inner
-    if isinstance(outer, ipaddress.IPv4Network):
-        return isinstance(within, ipaddress.IPv4Network) and within.subnet_of(outer)
-    return isinstance(within, ipaddress.IPv6Network) and within.subnet_of(outer)
 
 
 def cidr(value: str) -> str:
