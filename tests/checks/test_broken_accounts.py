@@ -109,7 +109,11 @@ def test_a_list_in_pages_of_one_is_the_same_list() -> None:
     assert not skipped(paged.report)
 
 
-@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken["name"])
+@pytest.mark.parametrize(
+    "broken",
+    [broken if broken in FIRST_WAYS else pytest.param(broken, marks=pytest.mark.examples) for broken in BROKEN],
+    ids=lambda broken: broken["name"],
+)
 def test_one_broken_thing_gives_its_finding(broken: dict[str, Any]) -> None:
     finds_it_and_nothing_else(broken, only=REGISTER[broken["finds"]["check"]].area)
 
@@ -148,7 +152,13 @@ def test_throttling_that_ends_is_not_noticed() -> None:
     assert sum(call.retries for call in ran.aws.calls) == ran.seen["total"] - len(ran.aws.calls)
 
 
-@pytest.mark.parametrize("kind", FAILING)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind if kind in ("throttle", "timeout", "garbage") else pytest.param(kind, marks=pytest.mark.examples)
+        for kind in FAILING
+    ],
+)
 def test_what_aws_does_not_answer_is_skipped(kind: str) -> None:
     services = FEW if kind == "throttle" else SERVICES
     faults = [{"service": service, "kind": kind, "seconds": 5} for service in services]

@@ -115,13 +115,13 @@ def dropped(base: Synthesized, head: Synthesized) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "edit"),
     [
-        ("h100", "no group has nodes"),
         ("prod", "system goes"),
         ("nova", "nova is renamed"),
-        ("spot", "groups of usw2-az2 go"),
-        ("h100", "h100 goes"),
-        ("nova", "hyperpod.lifecycle.existing_bucket comes"),
         ("serving", "inference and its OIDC provider go"),
+        pytest.param("h100", "no group has nodes", marks=pytest.mark.examples),
+        pytest.param("spot", "groups of usw2-az2 go", marks=pytest.mark.examples),
+        pytest.param("h100", "h100 goes", marks=pytest.mark.examples),
+        pytest.param("nova", "hyperpod.lifecycle.existing_bucket comes", marks=pytest.mark.examples),
     ],
 )
 def test_what_the_day_asks_for_needs_no_export_to_go(name: str, edit: str, assemblies: Path, tmp_path: Path) -> None:
