@@ -100,6 +100,21 @@ def test_support_on_the_days_beside_its_ends() -> None:
     assert kubernetes.support_warning("1.31", on=extended) == ended
 
 
+def test_the_state_of_support_at_each_bound() -> None:
+    # EKS user guide, release calendar: 1.31
+    day = timedelta(days=1)
+    standard, extended = date(2025, 11, 26), date(2026, 11, 26)
+    before = "standard support until 2025-11-26, extended until 2026-11-26"
+    billed = "in extended support, which is billed, since 2025-11-26 and until 2026-11-26"
+    assert kubernetes.support_state("1.31", on=standard - day) == before
+    assert kubernetes.support_state("1.31", on=standard) == billed
+    assert kubernetes.support_state("1.31", on=extended - day) == billed
+    assert kubernetes.support_state("1.31", on=extended) == (
+        "EKS ended extended support for Kubernetes 1.31 on 2026-11-26 and upgrades clusters with it"
+    )
+    assert kubernetes.support_state("1.99", on=extended) == ""
+
+
 @pytest.mark.parametrize("version", ["1.37", "1.99", "x"])
 def test_no_warning_without_dates(version: str) -> None:
     assert kubernetes.support_warning(version, on=date(2035, 1, 1)) is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from hyperpod_cdk.transitions.upgrade import Asked, Locks, upgrade
 from tests.living.test_status import opened
 from tests.support.scripted_aws import Fails
 
-TODAY = date(2026, 11, 23)
+NOW = datetime(2026, 11, 23, 10, tzinfo=UTC)
 UPGRADED = datetime(2026, 11, 20, 9, tzinfo=UTC)
 EARLIER, LATER = UPGRADED - timedelta(days=30), UPGRADED + timedelta(hours=1)
 FILE = "environments/dev.yaml"
@@ -80,9 +80,9 @@ def ages(version: str = "1.33", *, updated: datetime = LATER, release: str = "1.
 
 
 def run(
-    text: str = TEXT, *, stands: Ages | None = None, own: str | None = None, **asked: Any
+    text: str = TEXT, *, stands: Ages | None = None, own: str | None = None, now: datetime = NOW, **asked: Any
 ) -> tuple[Upgrade, dict[str, str]]:
-    environment = load_environment(Path("dev.yaml"), text=text, today=TODAY, with_record=False).environment
+    environment = load_environment(Path("dev.yaml"), text=text, today=now.date(), with_record=False).environment
     return upgrade(
         environment,
         text,
@@ -92,7 +92,7 @@ def run(
         ages=ages() if stands is None else stands,
         locks=Locks(own=None if own is None else (own, "the project's\n"), library=LIBRARY),
         library="1.2.3",
-        today=TODAY,
+        now=now,
     )
 
 
@@ -121,8 +121,9 @@ def test_two_minors_are_four_kinds_of_steps_one_after_another() -> None:
     ]
     assert first.commands == ("hyperpod-cdk plan dev", "hyperpod-cdk deploy dev")
     assert first.back == (
-        "within 7 days of the upgrade, not later: nodes and add-ons first, then aws eks update-cluster-version --name"
-        " dev-eks --kubernetes-version 1.33; neither the older file nor a stack's rollback does it"
+        "within 7 days of the upgrade, not later nor after another one: nodes and add-ons first, then aws eks"
+        " update-cluster-version --name dev-eks --kubernetes-version 1.33; neither the older file nor a stack's "
+        "rollback does it"
     )
     update = "aws sagemaker update-cluster-software --region us-east-1 --cluster-name dev --instance-groups"
     assert system.commands == (f"{update} InstanceGroupName=system",)
@@ -248,7 +249,7 @@ def test_an_own_ami_is_a_persons_to_build() -> None:
                 " control plane back."
             ),
             (
-                "Within 7 days of its upgrade EKS takes it back by one minor: nodes and add-ons first, then aws eks"
+                "Until 2026-11-27 09:00 UTC EKS takes it back by one minor: nodes and add-ons first, then aws eks"
                 " update-cluster-version --name dev-eks --kubernetes-version 1.32; neither the older file nor a stack's"
                 " rollback does it"
             ),
@@ -322,9 +323,8 @@ def test_a_look_tells_what_is_old() -> None:
         "dev: 3 outdated, 1 unknown.",
         ("  hyperpod-cdk: 1.2.3, not known whether outdated; the package index has the newest, and was not asked"),
         (
-            "  Kubernetes: 1.33, outdated, newest 1.35; standard support until 2026-07-29, extended until"
-            " 2027-07-29 (calendar of"
-            " 2026-11-20); EKS takes it back one minor until 2026-11-27"
+            "  Kubernetes: 1.33, outdated, newest 1.35; in extended support, which is billed, since 2026-07-29 and "
+            "until 2027-07-29 (calendar of 2026-11-20); EKS takes it back one minor until 2026-11-27 09:00 UTC"
         ),
         "  add-on vpc-cni: v1.20.4-eksbuild.1, up to date; fits Kubernetes 1.33 to 1.35",
         "  add-on kube-proxy: v1.33.5-eksbuild.2, up to date; fits Kubernetes 1.33",
@@ -386,10 +386,127 @@ def test_what_stands_is_read() -> None:
         is_deployed=True,
         kubernetes="1.34",
         upgraded=UPGRADED,
+        are_updates_read=True,
         addons={"coredns": "v1.12.4-eksbuild.1"},
         offers={"coredns": {"1.34": offer("v1.14.2-eksbuild.4")}},
         groups={"system": Software(release="2.1.0", updated=EARLIER)},
     )
+
+
+def _updates(*kinds: tuple[str, str]) -> dict[str, Any]:
+    """Give an AWS that tells of updates of the control plane, a day apart, the oldest first: type and status."""
+    told = {
+        str(day): {"update": {"id": str(day), "type": kind, "status": status, "createdAt": EARLIER + timedelta(day)}}
+        for day, (kind, status) in enumerate(kinds)
+    }
+    ids = {"updateIds": list(told)}
+    return {**script(), "eks:ListUpdates": ids, "eks:DescribeUpdate": lambda asked: told[asked["updateId"]]}
+
+
+@pytest.mark.parametrize(
+    ("updates", "upgraded"),
+    [
+        ([], None),
+        ([("VersionUpdate", "Successful"), ("LoggingUpdate", "Successful")], EARLIER),
+        ([("VersionUpdate", "Failed")], None),
+        ([("VersionUpdate", "Successful"), ("VersionUpdate", "Successful")], EARLIER + timedelta(1)),
+        # EKS has taken the upgrade back, and takes none back twice
+        ([("VersionUpdate", "Successful"), ("VersionRollback", "Successful")], None),
+        ([("VersionUpdate", "Successful"), ("VersionRollback", "Failed")], EARLIER),
+        ([("VersionRollback", "Successful"), ("VersionUpdate", "Successful")], EARLIER + timedelta(1)),
+    ],
+)
+def test_the_last_upgrade_that_stands_is_read(updates: list[tuple[str, str]], upgraded: datetime | None) -> None:
+    found = read(_updates(*updates))
+    assert (found.upgraded, found.are_updates_read, found.skipped) == (upgraded, True, [])
+
+
+_UNTIL = UPGRADED + timedelta(days=7)
+_BACK = (
+    "EKS takes it back by one minor: nodes and add-ons first, then aws eks update-cluster-version --name dev-eks "
+    "--kubernetes-version 1.33; neither the older file nor a stack's rollback does it"
+)
+_ELSEWHERE = "a second environment has 1.33, to which workloads move."
+
+
+@pytest.mark.parametrize(
+    ("stands", "now", "works"),
+    [
+        (ages("1.34"), _UNTIL, f"Until 2026-11-27 09:00 UTC {_BACK}"),
+        (
+            ages("1.34"),
+            _UNTIL + timedelta(seconds=1),
+            f"EKS took it back until 2026-11-27 09:00 UTC, 7 days after its upgrade, and does no more; {_ELSEWHERE}",
+        ),
+        (
+            ages("1.34", upgraded=None, are_updates_read=True),
+            NOW,
+            f"EKS takes back only an upgrade, once, and 1.34 came by none; {_ELSEWHERE}",
+        ),
+        (ages("1.34", upgraded=None), NOW, f"Within 7 days of its upgrade {_BACK}"),
+        (ages("1.35"), NOW, f"EKS takes a control plane back by one minor version and no further; {_ELSEWHERE}"),
+        (
+            ages("1.34"),
+            # the first day without support (EKS user guide, release calendar)
+            datetime(2027, 7, 29, tzinfo=UTC),
+            "Stay on 1.34: EKS ended extended support for Kubernetes 1.33 on 2027-07-29 and upgrades clusters with it.",
+        ),
+    ],
+)
+def test_what_leads_to_an_older_version(stands: Ages, now: datetime, works: str) -> None:
+    # EKS user guide, rollback-cluster, "Prerequisites" (read 2026-11-28)
+    told, texts = run(stands=stands, now=now, kubernetes="1.33")
+    assert [each.what_works for each in told.refusals] == [works]
+    assert texts == {}
+
+
+@pytest.mark.parametrize(
+    ("now", "says"),
+    [
+        (_UNTIL, "; EKS takes it back one minor until 2026-11-27 09:00 UTC"),
+        (_UNTIL + timedelta(seconds=1), ""),
+    ],
+)
+def test_a_look_promises_no_way_back_that_has_ended(now: datetime, says: str) -> None:
+    told, _ = run(now=now)
+    (row,) = (each for each in told.things if each.what == "Kubernetes")
+    assert row.says.partition("(calendar of 2026-11-20)")[2] == says
+
+
+_NEWER = "eks.kubernetes_version is 1.35, and dev-eks runs 1.34: the next deployment of the file upgrades it."
+_OLDER = (
+    'eks.kubernetes_version is 1.33, and dev-eks runs 1.34: set it to "1.34" before the next deployment, which takes '
+    "no control plane back."
+)
+
+
+@pytest.mark.parametrize(
+    ("stated", "asked", "note"),
+    [
+        ("1.34", {}, None),
+        ("1.34", {"kubernetes": "1.34"}, None),
+        ("1.35", {}, _NEWER),
+        (
+            "1.35",
+            {"kubernetes": "1.34"},
+            _NEWER,
+        ),
+        ("1.35", {"kubernetes": "1.35"}, None),
+        (
+            "1.33",
+            {},
+            _OLDER,
+        ),
+        # the refusal says so
+        ("1.33", {"kubernetes": "1.34"}, None),
+    ],
+)
+def test_a_file_of_another_version_than_what_stands_is_said(
+    stated: str, asked: dict[str, Any], note: str | None
+) -> None:
+    text = TEXT.replace('"1.33"', f'"{stated}"').replace("v1.33.5-eksbuild.2", f"v{stated}.5-eksbuild.2")
+    told, _ = run(text=text, stands=ages("1.34"), **asked)
+    assert told.notes == ((note,) if note else ())
 
 
 def test_what_is_not_answered_is_skipped_and_what_is_not_there_is_not_deployed() -> None:

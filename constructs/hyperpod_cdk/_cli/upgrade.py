@@ -107,7 +107,7 @@ def upgrade(
         ages=ages,
         locks=locks,
         library=metadata.version("hyperpod-cdk"),
-        today=datetime.now(UTC).date(),
+        now=datetime.now(UTC),
     )
     if output is Format.TEXT:
         typer.echo(pages.upgrade_text(told), nl=False)

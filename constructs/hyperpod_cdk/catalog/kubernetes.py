@@ -164,7 +164,7 @@ def support_warning(version: str, *, on: date, key: str = "kubernetes_version") 
     row = get(version)
     if row is None:
         return None
-    if row.extended_support_ends and on >= row.extended_support_ends:
+    if is_unsupported(version, on=on):
         state = f"EKS ended extended support for Kubernetes {version} on {row.extended_support_ends}, "
         return f"{state}so no new cluster takes it (dates as of {AS_OF}); {_advice(version, on=on, key=key)}"
     if row.standard_support_ends and on < row.standard_support_ends <= on + timedelta(days=NOTICE_DAYS):
@@ -176,6 +176,25 @@ def support_warning(version: str, *, on: date, key: str = "kubernetes_version") 
         state = f"EKS bills extended support for Kubernetes {version} since {row.standard_support_ends}, "
         return f"{state}until {row.extended_support_ends} (dates as of {AS_OF}); {_advice(version, on=on, key=key)}"
     return None
+
+
+def is_unsupported(version: str, *, on: date) -> bool:
+    """Say whether EKS supports ``version`` no more on the day ``on``; False where its end was not read."""
+    row = get(version)
+    return bool(row and row.extended_support_ends and on >= row.extended_support_ends)
+
+
+def support_state(version: str, *, on: date) -> str:
+    """Say which support EKS gives ``version`` on the day ``on``, and until when; empty where that was not read."""
+    row = get(version)
+    if row is None or row.standard_support_ends is None:
+        return ""
+    standard, extended = row.standard_support_ends, row.extended_support_ends
+    if is_unsupported(version, on=on):
+        return f"EKS ended extended support for Kubernetes {version} on {extended} and upgrades clusters with it"
+    if on >= standard:
+        return f"in extended support, which is billed, since {standard} and until {extended}"
+    return f"standard support until {standard}, extended until {extended}"
 
 
 def scaling_tier_warning(tier: str) -> str | None:

@@ -15,6 +15,7 @@ from hyperpod_cdk.living.look import reading
 from hyperpod_cdk.review.deployed import Api
 
 _UPGRADE: Final = "VersionUpdate"
+_TAKEN_BACK: Final = "VersionRollback"
 _DONE: Final = "Successful"
 _GONE: Final = "ResourceNotFoundException"
 
@@ -48,7 +49,9 @@ class Ages:
     is_deployed: bool | None = None
     kubernetes: str | None = None
     upgraded: datetime | None = None
-    """When the last upgrade of the control plane began, None where there was none."""
+    """When the last upgrade of the control plane began, None where there was none or EKS has taken it back since."""
+    are_updates_read: bool = False
+    """Whether EKS has told of its updates, so that no upgrade means that there was none."""
     addons: dict[str, str] = field(default_factory=dict)
     offers: dict[str, dict[str, Offer]] = field(default_factory=dict)
     """By add-on and Kubernetes version."""
@@ -68,7 +71,8 @@ def read_ages(aws: Api, *, eks_cluster: str, cluster: str, addons: Sequence[str]
     except NotAnswered as missing:
         found.skipped.append(f"the version of {eks_cluster}: {missing.sentence}")
     if found.is_deployed:
-        _told(found, f"when {eks_cluster} was upgraded", lambda: _upgraded(aws, eks_cluster), "upgraded")
+        upgraded = f"when {eks_cluster} was upgraded"
+        found.are_updates_read = _told(found, upgraded, lambda: _upgraded(aws, eks_cluster), "upgraded")
         _told(found, "the software of nodes", lambda: _groups(aws, cluster), "groups")
         for name, answer in zip(addons, together(lambda each: _stands(aws, eks_cluster, each), addons), strict=True):
             if isinstance(answer, NotAnswered):
@@ -83,25 +87,28 @@ def read_ages(aws: Api, *, eks_cluster: str, cluster: str, addons: Sequence[str]
     return found
 
 
-def _told(found: Ages, what: str, ask: Callable[[], Any], name: str) -> None:
+def _told(found: Ages, what: str, ask: Callable[[], Any], name: str) -> bool:
     try:
         setattr(found, name, ask())
     except NotAnswered as missing:
         found.skipped.append(f"{what}: {missing.sentence}")
+        return False
+    return True
 
 
 def _upgraded(aws: Api, eks_cluster: str) -> datetime | None:
     ids = aws.pages("eks", "list_updates", "updateIds", name=eks_cluster)
     answers = together(lambda each: aws.call("eks", "describe_update", name=eks_cluster, updateId=each), ids)
-    moments = []
+    moments: list[tuple[datetime, str]] = []
     for answer in answers:
         if isinstance(answer, NotAnswered):
             raise answer
         with reading("eks:DescribeUpdate"):
             update = answer["update"]
-            if update["type"] == _UPGRADE and update["status"] == _DONE:
-                moments.append(update["createdAt"])
-    return max(moments, default=None)
+            if update["type"] in (_UPGRADE, _TAKEN_BACK) and update["status"] == _DONE:
+                moments.append((update["createdAt"], update["type"]))
+    moment, kind = max(moments, default=(None, _UPGRADE))
+    return moment if kind == _UPGRADE else None
 
 
 def _groups(aws: Api, cluster: str) -> dict[str, Software]:

@@ -6,7 +6,7 @@ import difflib
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from hyperpod_cdk.catalog import addons as addon_rows
@@ -77,14 +77,14 @@ def upgrade(
     ages: Ages,
     locks: Locks,
     library: str,
-    today: date,
+    now: datetime,
 ) -> tuple[Upgrade, dict[str, str]]:
     """Give what is old and the steps, and the texts of the files that the first step writes, by path.
 
     ``text`` is that of the environment file, ``file`` and ``argument`` how users name it, ``library`` the version that
     is installed. Without AWS's answers the versions in the file are used as the deployed versions.
     """
-    run = _Upgrade(environment, text, argument=argument, asked=asked, ages=ages, locks=locks, today=today)
+    run = _Upgrade(environment, text, argument=argument, asked=asked, ages=ages, locks=locks, now=now)
     things = tuple(run.things(library))
     steps: list[UpgradeStep] = []
     writes: list[dict[str, str]] = []
@@ -123,7 +123,7 @@ class _Upgrade:
         asked: Asked,
         ages: Ages,
         locks: Locks,
-        today: date,
+        now: datetime,
     ) -> None:
         self._environment = environment
         self._text = text
@@ -131,7 +131,7 @@ class _Upgrade:
         self._asked = asked
         self._ages = ages
         self._locks = locks
-        self._today = today
+        self._now = now
         self._stated = environment.eks.kubernetes_version
         self._stands = ages.kubernetes or self._stated
         self._addons = tuple(wanted_addons(environment))
@@ -164,18 +164,12 @@ class _Upgrade:
             yield self._image(group)
 
     def _kubernetes(self) -> Aged:
-        row = kubernetes.get(self._stands)
         newest = kubernetes.hyperpod_versions()[-1]
-        if row is None or row.standard_support_ends is None:
-            says = f"not in the calendar of {kubernetes.AS_OF}"
-        else:
-            says = f"standard support until {row.standard_support_ends}, extended until {row.extended_support_ends}"
-            says = f"{says} (calendar of {kubernetes.AS_OF})"
-        back = self._ages.upgraded
-        if back is not None:
-            last = back.date() + timedelta(days=kubernetes.ROLLBACK_DAYS)
-            if last >= self._today:
-                says = f"{says}; EKS takes it back one minor until {last}"
+        state = kubernetes.support_state(self._stands, on=self._now.date())
+        says = f"{state} (calendar of {kubernetes.AS_OF})" if state else f"not in the calendar of {kubernetes.AS_OF}"
+        until = self._until()
+        if until is not None and until >= self._now:
+            says = f"{says}; EKS takes it back one minor until {_minute(until)}"
         is_old: bool | None = kubernetes.is_newer(newest, self._stands)
         if self._ages.kubernetes is None and self._is_unread:
             says, is_old = f"{_OF_FILE}; {says}", None
@@ -237,6 +231,7 @@ class _Upgrade:
                 f"Which version {self._environment.eks_cluster_name} has could not be read: the steps begin at that of "
                 "the file."
             )
+        yield from self._apart()
         if self._ages.is_deployed is False:
             yield (
                 f"{self._environment.eks_cluster_name} is not deployed: the versions in the file are used "
@@ -247,6 +242,18 @@ class _Upgrade:
                 "Restricted groups are left out: whether UpdateClusterSoftware takes one of them by name AWS does not"
                 " say."
             )
+
+    def _apart(self) -> Iterator[str]:
+        """Say what the next deployment does where the file has another version than what stands, and nobody asks."""
+        stands, asked = self._ages.kubernetes, self._asked.kubernetes
+        if stands is None or stands == self._stated or self._environment.eks.existing is not None:
+            return
+        said = f"eks.kubernetes_version is {self._stated}, and {self._environment.eks_cluster_name} runs {stands}"
+        if kubernetes.is_newer(stands, self._stated):
+            if asked is None:
+                yield f'{said}: set it to "{stands}" before the next deployment, which takes no control plane back.'
+        elif asked is None or kubernetes.is_newer(self._stated, asked):
+            yield f"{said}: the next deployment of the file upgrades it."
 
     # the steps
 
@@ -291,8 +298,7 @@ class _Upgrade:
             raise _StopError(
                 f"{self._environment.eks_cluster_name} runs Kubernetes {self._stands}, and {target} is older: a file"
                 " with an older version takes no control plane back.",
-                f"Within {kubernetes.ROLLBACK_DAYS} days of its upgrade EKS takes it back by one minor: "
-                f"{self._rollback(target)}",
+                self._way_back(target),
             )
         if kubernetes.is_newer(self._stands, self._stated):
             raise _StopError(
@@ -330,6 +336,30 @@ class _Upgrade:
             f"nodes and add-ons first, then aws eks update-cluster-version --name {self._environment.eks_cluster_name}"
             f" --kubernetes-version {to}; neither the older file nor a stack's rollback does it"
         )
+
+    def _until(self) -> datetime | None:
+        """Give until when EKS takes the control plane back: counted from the end of its upgrade, so at least till then.
+
+        None where it was not upgraded, or nobody knows.
+        """
+        upgraded = self._ages.upgraded
+        return None if upgraded is None else upgraded + timedelta(days=kubernetes.ROLLBACK_DAYS)
+
+    def _way_back(self, target: str) -> str:
+        """Say how a control plane gets to an older version, where EKS takes it back (user guide, rollback-cluster)."""
+        elsewhere = f"a second environment has {target}, to which workloads move"
+        if len(kubernetes.minors_to(self._stands, target)) != 1:
+            return f"EKS takes a control plane back by one minor version and no further; {elsewhere}."
+        if kubernetes.is_unsupported(target, on=self._now.date()):
+            return f"Stay on {self._stands}: {kubernetes.support_state(target, on=self._now.date())}."
+        until = self._until()
+        if until is None and self._ages.are_updates_read:
+            return f"EKS takes back only an upgrade, once, and {self._stands} came by none; {elsewhere}."
+        if until is not None and until < self._now:
+            days = f"{kubernetes.ROLLBACK_DAYS} days after its upgrade"
+            return f"EKS took it back until {_minute(until)}, {days}, and does no more; {elsewhere}."
+        when = f"Until {_minute(until)}" if until else f"Within {kubernetes.ROLLBACK_DAYS} days of its upgrade"
+        return f"{when} EKS takes it back by one minor: {self._rollback(target)}"
 
     def _pins(self, minor: str, *, newest: bool) -> dict[DataPath, str]:
         """Give the versions of add-ons to write for a minor: of those that do not fit, or of all with newer ones."""
@@ -399,7 +429,7 @@ class _Upgrade:
             edits=tuple(edits),
             commands=self._deploy,
             interrupts=_PODS if kind is UpgradeKind.ADDONS else f"the API server stays reachable; {_PODS}",
-            back=f"within {kubernetes.ROLLBACK_DAYS} days of the upgrade, not later: {back}"
+            back=f"within {kubernetes.ROLLBACK_DAYS} days of the upgrade, not later nor after another one: {back}"
             if back != _AGAIN
             else back,
         )
@@ -537,6 +567,10 @@ class _Upgrade:
         """Whether a group's nodes have their software from before the control plane's upgrade."""
         upgraded = self._ages.upgraded
         return bool(software and software.updated and upgraded and software.updated < upgraded)
+
+
+def _minute(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
 def _at(data: object, path: DataPath) -> object:
