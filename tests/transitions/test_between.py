@@ -78,6 +78,11 @@ def test_claims_go_before_what_they_use_is_replaced() -> None:
     assert last.between == ()
     assert last.commands == ("hyperpod-cdk cdk deploy 'dev/*' -c env=dev --concurrency 3 --require-approval never",)
     assert last.stays == ("dev-storage / Scratch remains in the account and costs money.",)
+    # as a plan from there: the claims of the new file system would go first, too
+    assert [each.back for each in found.steps] == [
+        "Deploy the current version again, in 1 step.",
+        "Deploy the current version again, in 2 steps; this creates again, without the data: Scratch.",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -271,6 +276,10 @@ def test_a_group_goes_before_one_of_its_name_comes() -> None:
     assert first.needs_a_person
     assert any("gpu" in each for each in first.loses)
     assert last.loses == ()
+    assert [each.back for each in found.steps] == [
+        "Deploy the current version again, in 1 step.",
+        "Deploy the current version again, in 2 steps.",
+    ]
     (form,) = betweens(base, head)
     properties = form.stack.resources["Cluster"].properties
     assert [each["InstanceGroupName"] for each in properties["InstanceGroups"]] == ["system"]

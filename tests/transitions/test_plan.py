@@ -314,7 +314,59 @@ def test_kubernetes_goes_up_one_minor_at_a_time() -> None:
             '"1.35", deploy; add-ons whose versions the file names need versions that fit each.'
         ),
     )
-    assert "give it another name" in _refused(side("1.35"), side("1.33")).what_works
+    assert _refused(side("1.35"), side("1.33")).what_works == (
+        "Set eks.kubernetes_version: \"1.35\", as it is deployed. 'hyperpod-cdk upgrade ENV --kubernetes 1.33' says "
+        "whether EKS still takes the control plane back, and how."
+    )
+
+
+def _one(kind: str, **properties: Any) -> Assembly:
+    return assembly(stack("foundation", resources={"It": {"Type": kind, "Properties": properties}}))
+
+
+def _lustre(size: int) -> Assembly:
+    return _one("AWS::FSx::FileSystem", FileSystemType="LUSTRE", StorageCapacity=size)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "back"),
+    [
+        (
+            _one("AWS::EKS::Cluster", Version="1.33"),
+            _one("AWS::EKS::Cluster", Version="1.34"),
+            (
+                "The current version cannot be deployed again. dev-foundation / It: Version: A template with a lower "
+                "version starts no rollback: EKS rolls back one minor version only, within seven days, and when asked "
+                "outside of CloudFormation (said of a stack that rolls back, taken to hold for an update to a lower "
+                "version)."
+            ),
+        ),
+        (
+            _lustre(1200),
+            _lustre(2400),
+            (
+                "The current version cannot be deployed again. dev-foundation / It: StorageCapacity: The capacity of a "
+                "Lustre file system only grows."
+            ),
+        ),
+        (
+            assembly(*_lustre(1200).stacks, replace(_lustre(1200).stacks[0], name="dev-storage", shown="dev/storage")),
+            assembly(*_lustre(2400).stacks, replace(_lustre(2400).stacks[0], name="dev-storage", shown="dev/storage")),
+            (
+                "The current version cannot be deployed again. dev-foundation / It: StorageCapacity: The capacity of a "
+                "Lustre file system only grows. And 1 more."
+            ),
+        ),
+        (
+            _one("AWS::EKS::Cluster", Version="1.33", Tags=[]),
+            _one("AWS::EKS::Cluster", Version="1.33", Tags=[{"Key": "a", "Value": "b"}]),
+            "Deploy the current version again, in 1 step.",
+        ),
+    ],
+)
+def test_a_way_back_that_the_service_refuses_is_not_promised(base: Assembly, head: Assembly, back: str) -> None:
+    (step,) = planned(base, head).steps
+    assert step.back == back
 
 
 def test_add_ons_without_a_version_stay_behind_the_cluster() -> None:

@@ -91,7 +91,7 @@ def plan(
         legs = _legs(base, head, found, room or Room())
         if isinstance(legs, list):
             for leg in legs:
-                done, refused = _steps(leg, head_side, room or Room(), is_last=leg is legs[-1])
+                done, refused = _steps(leg, head_side, room or Room(), start=base, is_last=leg is legs[-1])
                 steps += done
                 refusals += refused
         else:
@@ -232,7 +232,9 @@ def _betweens(base: Assembly, head: Assembly, leg: _Leg | CircleError, found: Ne
     ]
 
 
-def _steps(leg: _Leg, head_side: Side, room: Room, *, is_last: bool) -> tuple[list[Step], list[Refusal]]:
+def _steps(
+    leg: _Leg, head_side: Side, room: Room, *, start: Assembly, is_last: bool
+) -> tuple[list[Step], list[Refusal]]:
     base, head, found, ordered = leg.base, leg.head, leg.found, leg.ordered
     steps: list[Step] = []
     refusals: list[Refusal] = []
@@ -279,7 +281,7 @@ def _steps(leg: _Leg, head_side: Side, room: Room, *, is_last: bool) -> tuple[li
                 ),
                 first=tuple(_first(before, after, radius)),
                 loses=tuple(_loses(before, radius)),
-                back=_back(batch, before, after, radius),
+                back=_back(batch, before, after, radius, start=start, room=room),
                 lasts=timeline(before, after, changes, radius).total,
             )
         )
@@ -475,19 +477,25 @@ def _first(before: Assembly, after: Assembly, radius: BlastRadius) -> Iterator[s
                 )
 
 
-def _back(batch: Batch, before: Assembly, after: Assembly, radius: BlastRadius) -> str:
+def _back(batch: Batch, before: Assembly, after: Assembly, radius: BlastRadius, *, start: Assembly, room: Room) -> str:
+    """Say how one gets from the end of a step to what is deployed now, as a plan from there would."""
     if batch.action == "delete":
         return f"Deploy {joined(batch.stacks)} again from the revision that has it; what it creates is new and empty."
     new = [name for name in batch.stacks if name not in before.by_name]
     if len(new) == len(batch.stacks):
         return "Destroy these stacks: nothing was deployed before." if not before.stacks else f"Destroy {joined(new)}."
-    found = needs(after, before, compare(after, before))
-    if found.held or found.missing:
+    legs = _legs(after, start, _needs(after, start), room)
+    if not isinstance(legs, list):
         return "CloudFormation alone cannot go back: another stack uses what would change."
-    try:
-        number = len(batches(found.actions, found.orders, {each.name: each.dependencies for each in before.stacks}))
-    except CircleError:
-        return "Going back needs a step in between: stacks use what the others would change."
+    refused = [
+        refusal.why
+        for leg in legs
+        for each in blast_radius(leg.base, leg.head, compare(leg.base, leg.head), with_exports=False).resources
+        if (refusal := _refused(each)) is not None
+    ]
+    if refused:
+        more = f" And {len(refused) - 1} more." if len(refused) > 1 else ""
+        return f"The current version cannot be deployed again. {refused[0]}{more}"
     anew = [
         each.name
         for each in radius.resources
@@ -495,6 +503,7 @@ def _back(batch: Batch, before: Assembly, after: Assembly, radius: BlastRadius) 
         and each.type.startswith("AWS::")
         and each.effect in (Effect.REPLACED, Effect.DELETED, Effect.LEFT_BEHIND)
     ]
+    number = sum(len(leg.ordered) for leg in legs)
     said = f"Deploy the current version again, in {count(number, 'step')}"
     shown = anew[:_MOST_NAMED]
     more = f" and {len(anew) - len(shown)} more" if len(anew) > len(shown) else ""
@@ -517,16 +526,23 @@ def _refused(each: ResourceEffect) -> Refusal | None:
     told = "; ".join(f"{change.path}: {change.reason.rstrip('.')}" for change in refused)
     return Refusal(
         why=f"{_named(each)}: {told}." if told else f"{_named(each)}: {each.summary}",
-        what_works=_minor_by_minor(each, refused) or (_OTHER_BLOCK if each.type in BLOCKS else _LEAVE_IT),
+        what_works=_by_minors(each, refused) or (_OTHER_BLOCK if each.type in BLOCKS else _LEAVE_IT),
     )
 
 
-def _minor_by_minor(each: ResourceEffect, refused: Sequence[PropertyEffect]) -> str:
+def _by_minors(each: ResourceEffect, refused: Sequence[PropertyEffect]) -> str:
     """Say how a cluster gets to a Kubernetes version that it does not take at once, nothing where that is not all."""
     if each.type != _CONTROL_PLANE or [change.path for change in refused] != ["Version"]:
         return ""
     (version,) = refused
-    minors = kubernetes.minors_to(version.after or "", version.before or "")
+    before, after = version.before or "", version.after or ""
+    minors = kubernetes.minors_to(after, before)
+    if kubernetes.is_newer(before, after):
+        return (
+            f'Set eks.kubernetes_version: "{before}", as it is deployed. '
+            f"'hyperpod-cdk upgrade ENV --kubernetes {after}' says whether EKS still takes the control plane back, and "
+            "how."
+        )
     if not minors:
         return ""
     first, *others = minors
