@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +32,7 @@ def standing(
     imports: Any = NOT_IMPORTED,
     read: Callable[[Api, Assembly], Standing] = read_standing,
     protected: Collection[str] = (),
+    triggers: Mapping[str, Any] | None = None,
 ) -> Standing:
     templates = {each.name: each.template for each in deployed.stacks}
     arn = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{{}}/0"
@@ -41,6 +42,7 @@ def standing(
             "StackId": arn.format(name),
             "StackStatus": status,
             "EnableTerminationProtection": name in protected,
+            "RollbackConfiguration": (triggers or {}).get(name, {}),
         }
         for name, status in statuses.items()
     ]
@@ -61,6 +63,46 @@ def test_what_stands_is_planned_from() -> None:
     found = standing({"dev-foundation": "UPDATE_COMPLETE", "dev-storage": "CREATE_COMPLETE"})
     assert [each.name for each in found.base.stacks] == ["dev-foundation", "dev-storage"]
     assert (found.blockers, found.importers, found.notes) == ((), {}, ())
+
+
+@pytest.mark.parametrize(
+    ("alarms", "minutes", "note"),
+    [
+        ([], 10, None),
+        (
+            ["errors"],
+            0,
+            (
+                "dev-storage has rollback triggers, which are set outside of the app: CloudFormation rolls its update "
+                "back if errors goes into ALARM during it, and also if errors does not exist then, for example because "
+                "a step deletes it."
+            ),
+        ),
+        (
+            ["errors", "of:us"],
+            10,
+            (
+                "dev-storage has rollback triggers, which are set outside of the app: CloudFormation rolls its update "
+                "back if errors or of:us goes into ALARM during it or within 10 minutes after it, and also if errors "
+                "or of:us does not exist then, for example because a step deletes it."
+            ),
+        ),
+    ],
+)
+def test_alarms_that_roll_an_update_back_are_named(alarms: list[str], minutes: int, note: str | None) -> None:
+    # CloudFormation API reference, RollbackConfiguration: what a stack was once given applies to later updates, too
+    found = {
+        "RollbackTriggers": [
+            {"Arn": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{each}", "Type": "AWS::CloudWatch::Alarm"}
+            for each in alarms
+        ],
+        "MonitoringTimeInMinutes": minutes,
+    }
+    triggers = {"dev-foundation": found, "dev-storage": found}
+    statuses = {"dev-foundation": "UPDATE_COMPLETE", "dev-storage": "CREATE_COMPLETE"}
+    # of a stack that no step deploys nothing is said
+    head = assembly(FOUNDATION, stack("storage", imports=["vpc"], exports=["scratch"]))
+    assert standing(statuses, head=head, triggers=triggers).notes == ((note,) if note else ())
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,8 @@ class Deployed:
     of the stacks is not as it should be, ``statuses`` are those of all stacks that were found, by name, ``protected``
     the names of those with termination protection, ``empty`` of those that an import has begun and could not fill,
     ``untold`` of those that it may have filled and of which CloudFormation tells no template, ``arns`` the stacks' ARNs
-    by name, ``outputs`` the values of their outputs by their keys.
+    by name, ``outputs`` the values of their outputs by their keys, ``watched`` the alarms that roll their updates back,
+    and for how many minutes after each.
     """
 
     base: Assembly
@@ -79,6 +80,7 @@ class Deployed:
     untold: frozenset[str] = frozenset()
     arns: Mapping[str, str] = field(default_factory=dict)
     outputs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    watched: Mapping[str, tuple[tuple[str, ...], int]] = field(default_factory=dict)
 
 
 def read_deployed(aws: Api, head: Assembly) -> Deployed:
@@ -129,6 +131,7 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
             }
             for each in found
         },
+        watched={str(each["StackName"]): watched for each in found if (watched := _watched(each))[0]},
     )
 
 
@@ -190,6 +193,14 @@ def _stack(aws: Api, described: Mapping[str, Any], head: Assembly) -> Stack | No
         },
         settings_are_whole=False,
     )
+
+
+def _watched(described: Mapping[str, Any]) -> tuple[tuple[str, ...], int]:
+    """Give the rollback triggers that CloudFormation has saved for a stack: somebody has set them, no app does."""
+    stated = described.get("RollbackConfiguration") or {}
+    arns = (str(each["Arn"]) for each in stated.get("RollbackTriggers") or () if "Arn" in each)
+    alarms = tuple(arn.partition(":alarm:")[2] or arn for arn in arns)
+    return alarms, int(stated.get("MonitoringTimeInMinutes") or 0)
 
 
 def _restored(stack: Stack, stated: Stack | None) -> tuple[Stack, int]:

@@ -13,12 +13,12 @@ from hyperpod_cdk.living.taken import Taken, taken
 from hyperpod_cdk.quotas.needs import STACKS
 from hyperpod_cdk.review.changes.blast_radius import is_stateful
 from hyperpod_cdk.review.deployed import WITHOUT_RESOURCES, Api, Deployed, read_deployed
-from hyperpod_cdk.review.nouns import joined
+from hyperpod_cdk.review.nouns import count, joined
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack, parse_template, with_loops
 from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.templates.values import imports
 from hyperpod_cdk.transitions.model import Refusal, Way
-from hyperpod_cdk.transitions.needs import needs
+from hyperpod_cdk.transitions.needs import Needs, needs
 from hyperpod_cdk.transitions.room import Room, room_for
 from hyperpod_cdk.transitions.second_life import InTheWay, in_the_way
 
@@ -132,7 +132,8 @@ def read_standing(aws: Api, head: Assembly) -> Standing:
     )
     blockers = [*_unsettled(found, head), *of_others(base, found.head), *_empty_of_others(aws, found, head)]
     ours = {stack.name for stack in base.stacks}
-    going = {} if blockers else needs(base, found.head, compare(base, found.head)).going
+    wanted = Needs() if blockers else needs(base, found.head, compare(base, found.head))
+    going = wanted.going
     try:
         importers = {name: _others(aws, name, ours) for name in going}
     except NotAnswered as missing:
@@ -145,7 +146,7 @@ def read_standing(aws: Api, head: Assembly) -> Standing:
         importers={name: names for name, names in importers.items() if names},
         blockers=(*blockers, *before.refusals, *(_made_again(why, head.environment) for why in beside.gone)),
         takes=beside.sentences,
-        notes=(*found.notes, *beside.unseen, *before.unseen),
+        notes=(*found.notes, *_watched(found, wanted), *beside.unseen, *before.unseen),
         statuses=found.statuses,
         room=Room() if blockers else room_for(aws, base, found.head),
     )
@@ -215,6 +216,23 @@ def _made_again(why: str, environment: str) -> Refusal:
             "is retained stays. Until then leave in the file what changes it as it is deployed."
         ),
     )
+
+
+def _watched(found: Deployed, wanted: Needs) -> Iterator[str]:
+    """Name the alarms by which CloudFormation rolls an update back: it keeps what a stack was once given.
+
+    Source: CloudFormation API reference, RollbackConfiguration and RollbackTrigger (read 2026-11-28).
+    """
+    for name, (alarms, minutes) in found.watched.items():
+        if wanted.actions.get(name) != "deploy":
+            continue
+        after = f" or within {count(minutes, 'minute')} after it" if minutes else ""
+        any_of = " or ".join(alarms)
+        yield (
+            f"{name} has rollback triggers, which are set outside of the app: CloudFormation rolls its update back if "
+            f"{any_of} goes into ALARM during it{after}, and also if {any_of} does not exist then, for example "
+            "because a step deletes it."
+        )
 
 
 def _under_way(statuses: Mapping[str, str]) -> Iterator[Refusal]:
