@@ -17,7 +17,10 @@ CLUSTER = "AWS::SageMaker::Cluster"
 EKS = "AWS::EKS::Cluster"
 LUSTRE = "AWS::FSx::FileSystem"
 ROWS: list[dict[str, Any]] = _data.load("updates")["updates"]
-TABLES = ("stateful", "names", "protections", "on_replacement", "made_anew_without_harm", "acts_on")
+TABLES = (
+    *("stateful", "names", "protections", "on_replacement", "made_anew_without_harm", "deleted_where_unused"),
+    "acts_on",
+)
 WHEN = {
     "added": (None, 1),
     "removed": (1, None),
@@ -55,7 +58,7 @@ TOLD = {
     *("Windows", "ONTAP", "OpenZFS", "SCRATCH_1", "EFA", "no such size", "both closed", "on an instance"),
     *("rolling", "replacing", "in place upgrade", "online resharding", "fires later", "tells more", "locks out"),
     *("lets in less", "lets out less", "Aurora", "Multi-AZ", "one minor at a time", "along", "alone"),
-    *("several indexes", "private", "to edge"),
+    *("several indexes", "private", "to edge", "with their subnets"),
 }
 """Circumstances that only the caller knows."""
 
@@ -506,6 +509,7 @@ def test_what_the_smaller_tables_say() -> None:
         "protections": {key: [each.name, each.value] for key, each in updates.PROTECTIONS.items()},
         "on_replacement": {key: _begins(each.sentence) for key, each in updates.ON_REPLACEMENT.items()},
         "made_anew_without_harm": {key: _begins(each.sentence) for key, each in updates.MADE_ANEW.items()},
+        "deleted_where_unused": {key: _begins(each.sentence) for key, each in updates.DELETED_WHERE_UNUSED.items()},
         "acts_on": {key: [" ".join(on), _begins(each.sentence)] for key, (on, each) in updates.ACTS_ON.items()},
         "shapes": {key: _begins(each.sentence) for key, each in updates.SHAPES.items()},
     }

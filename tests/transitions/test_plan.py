@@ -665,6 +665,31 @@ def test_nodes_that_go_need_a_person(base: Assembly, head: Assembly, loses: tupl
     assert by_hand == ([] if loses is None else [*([False] * (len(by_hand) - 1)), bool(loses)])
 
 
+def test_a_zone_in_which_nothing_stands_goes_without_a_person() -> None:
+    # EC2 deletes no subnet with something in it, and takes no block away that a subnet uses
+    def side(*zones: str) -> Assembly:
+        made: dict[str, Any] = {}
+        for each in zones:
+            block = {"VpcId": "vpc-1", "CidrBlock": f"10.{len(made)}.0.0/16"}
+            made[f"Block{each}"] = {"Type": "AWS::EC2::VPCCidrBlock", "Properties": block}
+            made[f"Subnet{each}"] = {"Type": "AWS::EC2::Subnet", "Properties": block}
+            made[f"Table{each}"] = {"Type": "AWS::EC2::RouteTable", "Properties": {"VpcId": "vpc-1"}}
+            link = {"SubnetId": {"Ref": f"Subnet{each}"}, "RouteTableId": {"Ref": f"Table{each}"}}
+            made[f"Link{each}"] = {"Type": "AWS::EC2::SubnetRouteTableAssociation", "Properties": link}
+        routes = {"VpcId": "vpc-1", "ServiceName": "s3", "RouteTableIds": [{"Ref": f"Table{each}"} for each in zones]}
+        return assembly(
+            stack("foundation", resources={**made, "S3": {"Type": "AWS::EC2::VPCEndpoint", "Properties": routes}})
+        )
+
+    (step,) = planned(side("A", "B"), side("A")).steps
+    assert (step.loses, step.unknown, step.needs_a_person) == ((), (), False)
+    assert [each.partition(":")[0] for each in step.interrupts] == [
+        "dev-foundation / BlockB",
+        "dev-foundation / SubnetB",
+    ]
+    assert step.does == ("dev-foundation: 4 deleted, 1 changed in place.",)
+
+
 def test_what_comes_back_as_it_was_needs_no_person() -> None:
     # AWS::FSx::FileSystem: another throughput is no loss
     def side(mbps: int) -> Assembly:

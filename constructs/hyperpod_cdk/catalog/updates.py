@@ -137,8 +137,9 @@ def update(  # noqa: PLR0917 - what changes, then of what it is a part
     topics of SNS and nothing else), ``Aurora`` (an engine of a DBCluster), ``Multi-AZ`` (a DBInstance), ``one minor at
     a time`` (an add-on that is updated so), ``lets in less`` and ``lets out less`` (a security group of which a rule
     goes or becomes narrower), ``several indexes`` (more than one index of a table comes or goes),
-    ``private`` and ``to edge`` (what an API of API Gateway is, and is to be, reached by), and ``of_item()`` of each
-    item of a list that a row has by name.
+    ``private`` and ``to edge`` (what an API of API Gateway is, and is to be, reached by), ``with their subnets`` (route
+    tables that leave a list go with all subnets that they route), and ``of_item()`` of each item of a list that a row
+    has by name.
     """
     return first(_rows(resource_type), path, before, after, also, at)
 
@@ -405,6 +406,11 @@ MADE_ANEW: Final[dict[str, Note]] = {
     for row in _DATA["made_anew_without_harm"]
 }
 """The types whose replacement or deletion takes nothing from anybody."""
+
+DELETED_WHERE_UNUSED: Final[dict[str, Note]] = {
+    row["type"]: Note(sentence=row["sentence"], source=address(row["source"])) for row in _DATA["deleted_where_unused"]
+}
+"""The types that their service deletes only where nothing uses them, so that a deletion takes nothing along."""
 
 ON_REPLACEMENT: Final[dict[str, Note]] = {
     row["type"]: Note(sentence=row["sentence"], source=address(row["source"])) for row in _DATA["on_replacement"]

@@ -430,6 +430,8 @@ def _loses(before: Assembly, radius: BlastRadius) -> Iterator[str]:
             continue
         if updates.is_made_anew_without_harm(each.type):
             continue
+        if each.effect is Effect.DELETED and each.type in updates.DELETED_WHERE_UNUSED:
+            continue
         if each.effect not in (Effect.REPLACED, Effect.DELETED):
             yield from _lost_inside(each)
         elif (each.stack, each.logical_id) not in kept:
@@ -501,6 +503,7 @@ def _back(batch: Batch, before: Assembly, after: Assembly, radius: BlastRadius, 
         for each in radius.resources
         if each.stateful
         and each.type.startswith("AWS::")
+        and not updates.is_made_anew_without_harm(each.type)
         and each.effect in (Effect.REPLACED, Effect.DELETED, Effect.LEFT_BEHIND)
     ]
     number = sum(len(leg.ordered) for leg in legs)

@@ -1268,6 +1268,49 @@ def test_a_layer_is_replaced_without_harm() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("stays", "kept", "effect"),
+    [
+        ((), (), Effect.IN_PLACE),
+        # whatever holds the subnet that is kept, the routes go with the table
+        ((), ("Subnet",), Effect.IN_PLACE),
+        (("Subnet",), (), Effect.UNKNOWN),
+        (("Subnet", "Other"), (), Effect.UNKNOWN),
+        ((), ("Table", "Subnet"), Effect.UNKNOWN),
+        (("Table", "Subnet"), (), Effect.UNKNOWN),
+        (("Table",), (), Effect.UNKNOWN),
+    ],
+)
+def test_a_route_table_that_goes_with_its_subnets_is_no_loss(
+    stays: tuple[str, ...], kept: tuple[str, ...], effect: Effect
+) -> None:
+    # docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeleteRouteTable.html: "You must disassociate the route table
+    # from any subnets before you can delete it"
+    network = {
+        "Table": resource("AWS::EC2::RouteTable", VpcId="v"),
+        "Subnet": resource("AWS::EC2::Subnet", VpcId="v", CidrBlock="10.0.0.0/24"),
+        "Other": resource("AWS::EC2::RouteTable", VpcId="v"),
+    }
+    link = resource("AWS::EC2::SubnetRouteTableAssociation", SubnetId={"Ref": "Subnet"}, RouteTableId={"Ref": "Table"})
+    for name in kept:
+        network[name] = {**network[name], "DeletionPolicy": "Retain"}
+
+    def endpoint(*tables: str) -> dict[str, Any]:
+        routes = [{"Ref": each} for each in tables]
+        return resource("AWS::EC2::VPCEndpoint", VpcId="v", ServiceName="s3", RouteTableIds=routes)
+
+    base = one({**network, "Link": link, "A": endpoint("Other", "Table")})
+    head = one({"Other": network["Other"], **{name: network[name] for name in stays}, "A": endpoint("Other")})
+    assert found(base, head, "A").effect is effect
+
+
+def test_a_route_table_that_no_template_has_may_be_anybodys() -> None:
+    def of(*tables: str) -> Assembly:
+        return one({"A": resource("AWS::EC2::VPCEndpoint", VpcId="v", ServiceName="s3", RouteTableIds=list(tables))})
+
+    assert effects(of("rtb-1", "rtb-2"), of("rtb-1")) == {"s/A": Effect.UNKNOWN}
+
+
 # what is shown
 
 

@@ -37,6 +37,7 @@ _ACTIONS: Final = (("AlarmActions",), ("InsufficientDataActions",), ("OKActions"
 _REST_API: Final = "AWS::ApiGateway::RestApi"
 _ADDRESS: Final = "AWS::EC2::EIP"
 _FILE_SYSTEM: Final = "AWS::FSx::FileSystem"
+_ROUTED: Final = "AWS::EC2::SubnetRouteTableAssociation"
 _DEPLOYMENT: Final = "Custom::CDKBucketDeployment"
 _NODE_COUNTS: Final = "Custom::HyperPodNodeCounts"
 _MANIFEST: Final = "Custom::AWSCDK-EKS-KubernetesResource"
@@ -311,6 +312,8 @@ def _also(base: Assembly, head: Assembly, resource_type: str, change: PropertyCh
         return frozenset({"tells more"} if _tells_more(head, change) else ())
     if path[-1:] == ("InstanceCount",):
         return frozenset(_of_count(base, head, change))
+    if path[-1:] == ("RouteTableIds",):
+        return frozenset({"with their subnets"} if _go_with_their_subnets(base, head, change) else ())
     if "InstanceStorageConfigs" in path:
         had, gets = _volume_keys(path, change.before), _volume_keys(path, change.after)
         return frozenset({"another key"} if any(gets.get(volume) != key for volume, key in had.items()) else ())
@@ -320,6 +323,33 @@ def _also(base: Assembly, head: Assembly, resource_type: str, change: PropertyCh
         here, there = _zones(base, change.before), _zones(head, change.after)
         return frozenset(found | {"other zones"} if here and there and here != there else found)
     return frozenset()
+
+
+def _go_with_their_subnets(base: Assembly, head: Assembly, change: PropertyChange) -> bool:
+    """Whether all route tables that a list loses are deleted, and no subnet that they route stays in the app.
+
+    EC2 deletes a route table only where no subnet uses it, so that one that others of the account use stays.
+    """
+    old, new = ([] if each is MISSING else each for each in (change.before, change.after))
+    if not isinstance(old, list) or not isinstance(new, list):
+        return False
+    leavers = [each for each in old if each not in new]
+    routed = [
+        resolve(base, link.stack, link.properties.get("SubnetId"))
+        for link in base.of_type(_ROUTED)
+        if resolve(base, link.stack, link.properties.get("RouteTableId")) in leavers
+    ]
+    tables = [_leaving(base, head, each) for each in leavers]
+    are_deleted = bool(tables) and not any(each is None or each.is_kept_on_delete for each in tables)
+    return are_deleted and not any(_leaving(base, head, each) is None for each in routed)
+
+
+def _leaving(base: Assembly, head: Assembly, named: Any) -> Resource | None:
+    """Give what a value names where a stack has it, and has it no more once it is updated."""
+    if not isinstance(named, Reference) or named.stack not in head.by_name:
+        return None
+    is_there = head.find(named.stack, named.logical_id) is not None
+    return None if is_there else base.find(named.stack, named.logical_id)
 
 
 def _of_count(base: Assembly, head: Assembly, change: PropertyChange) -> Iterator[str]:
