@@ -98,6 +98,63 @@ def test_the_other_order_is_said() -> None:
     assert last.loses == ()
 
 
+def _system(name: str) -> dict[str, Any]:
+    return group(name, 2, "ml.m5.2xlarge")
+
+
+@pytest.mark.parametrize(
+    ("m5", "p5", "total", "stand"),
+    [
+        (4, 4, 8, ["system", "old", "sys2", "new"]),
+        # jobs without accelerators can move, those with start again
+        (4, 3, 8, ["system", "sys2"]),
+        (4, 3, 6, ["system", "sys2"]),
+        (3, 4, 8, ["old", "new"]),
+        # nor is there room for the one once the others are gone: all in one update
+        (4, 3, 3, None),
+        (3, 3, 8, None),
+    ],
+)
+def test_each_kind_of_group_has_room_of_its_own(m5: float, p5: float, total: float, stand: list[str] | None) -> None:
+    base, head = cluster(_system("system"), group("old")), cluster(_system("sys2"), group("new"))
+    limits = {quotas.cluster_usage("ml.m5.2xlarge").key: m5, quotas.cluster_usage(P5).key: p5}
+    room = Room(limits={**limits, TOTAL.key: total, EACH.key: 99})
+    found = planned(base, head, room=room)
+    if stand is None:
+        (step,) = found.steps
+        assert any("so that jobs cannot move: there is no room for both" in each for each in step.interrupts)
+        return
+    assert steps(found) == BOTH
+    middle = with_stacks(base, [each.stack for each in betweens(base, head, room)])
+    assert names(middle) == stand
+    for later in (room, Room(), known(1)):
+        again = planned(middle, head, room=later)
+        assert [(each.first, each.loses) for each in again.steps] == [
+            (each.first, each.loses) for each in found.steps[1:]
+        ]
+
+
+def test_of_each_kind_of_group_it_is_said_what_becomes_of_it() -> None:
+    base = cluster(_system("system"), group("old"))
+    head = cluster(_system("sys2"), group("new", TrainingPlanArn=PLAN))
+    limits = {quotas.cluster_usage("ml.m5.2xlarge").key: 9, TOTAL.key: 9, EACH.key: 9}
+    first, last = planned(base, head, room=Room(limits=limits, available={PLAN: 0})).steps
+    assert first.between == (
+        (
+            "In this step dev-hyperpod is deployed in its present form without instance group old, and new comes in a "
+            "later step: there is no room for both, since training plan april has 0 free, and new takes 2. Jobs cannot "
+            "move from one to the other; they start again. In this step dev-hyperpod is deployed in its present form "
+            "with instance group sys2 beside system, so that jobs can move before a later step takes system away; "
+            "there is room for both: the quota 'ml.m5.2xlarge for cluster usage' is 9, and both take 4 in this "
+            "cluster; the quota 'Total number of instances allowed across SageMaker HyperPod clusters' is 9, and both "
+            "take 4 in this cluster; the quota 'Maximum number instances allowed per SageMaker HyperPod cluster' is 9, "
+            "and both take 4 in this cluster."
+        ),
+    )
+    assert [len(each.loses) for each in (first, last)] == [1, 1]
+    assert last.first == (MOVE.replace("group old to new", "group system to sys2"),)
+
+
 def test_what_is_not_known_is_said() -> None:
     (said,) = planned(OLD, NEW).steps[0].between
     defaults = (quotas.cluster_usage(P5).default, TOTAL.default, EACH.default)

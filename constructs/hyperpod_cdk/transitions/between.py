@@ -23,7 +23,7 @@ from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.templates.groups import CLUSTER, instance_groups
 from hyperpod_cdk.templates.values import imports, references
 from hyperpod_cdk.transitions.needs import needs
-from hyperpod_cdk.transitions.room import Room, Swap, swaps, verdict
+from hyperpod_cdk.transitions.room import Room, Swap, Verdict, parts, swaps, verdict
 from hyperpod_cdk.transitions.services import CLAIM, WATCHERS, comes_back, is_view, kubernetes_objects
 
 GROUPS: Final = ("InstanceGroups", "RestrictedInstanceGroups")
@@ -167,33 +167,69 @@ def with_or_without_swapped(base: Assembly, head: Assembly, room: Room) -> list[
         if stated is None:
             continue
         first: tuple[str, ...] = ()
+        mixed = _mixed(base, head, room, swap) if told.has_room is False else None
+        if mixed is not None:
+            found.append(mixed)
+            continue
         if told.has_room is False:
             template = _alone(base, stack, swap)
-            says = (
-                f"In this step {swap.stack} is deployed in its present form without instance group"
-                f" {swap.old_names}, and "
-                f"{swap.new_names} comes in a later step: there is no room for both, since {told.says}. Jobs cannot "
-                "move from one to the other; they start again."
-            )
+            says = _says_alone(swap, told)
         else:
             beside = _beside(base, head, swap)
             template, first = (None, ()) if isinstance(beside, str) else beside
-            doubt = (
-                f"there is room for both: {told.says}."
-                if told.has_room
-                else (
-                    f"whether there is room for both is not known: {told.says}. Without room HyperPod refuses this "
-                    f"step or adds no node, and {swap.old_names} stays as it is: take it out of the file first then."
-                )
-            )
-            says = (
-                f"In this step {swap.stack} is deployed in its present form with instance group"
-                f" {swap.new_names} beside "
-                f"{swap.old_names}, so that jobs can move before a later step takes {swap.old_names} away; {doubt}"
-            )
+            says = _says_beside(swap, told)
         if template is not None:
             found.append(Between(stack=_as_of(stated, stack, template), says=says, first=first))
     return found
+
+
+def _says_alone(swap: Swap, told: Verdict) -> str:
+    return (
+        f"In this step {swap.stack} is deployed in its present form without instance group {swap.old_names}, and "
+        f"{swap.new_names} comes in a later step: there is no room for both, since {told.says}. Jobs cannot move from "
+        "one to the other; they start again."
+    )
+
+
+def _says_beside(swap: Swap, told: Verdict) -> str:
+    doubt = (
+        f"there is room for both: {told.says}."
+        if told.has_room
+        else (
+            f"whether there is room for both is not known: {told.says}. Without room HyperPod refuses this step or "
+            f"adds no node, and {swap.old_names} stays as it is: take it out of the file first then."
+        )
+    )
+    return (
+        f"In this step {swap.stack} is deployed in its present form with instance group {swap.new_names} beside "
+        f"{swap.old_names}, so that jobs can move before a later step takes {swap.old_names} away; {doubt}"
+    )
+
+
+def _mixed(base: Assembly, head: Assembly, room: Room, swap: Swap) -> Between | None:
+    """Give a cluster with the groups that have room beside the old ones, and without the old ones of all others.
+
+    None where that is all of them or none: groups with accelerators and those without have quotas of their own.
+    """
+    stack, stated = base.by_name[swap.stack], head.by_name[swap.stack]
+    found = [(each, verdict(room, base, each)) for each in parts(swap)]
+    tight = [(each, told) for each, told in found if told.has_room is False]
+    if not tight or len(tight) == len(found):
+        return None
+    gone = {group.name for each, _ in tight for group in each.old}
+    left = with_stacks(base, [_as_of(stated, stack, _with_groups(stack, swap.cluster, gone))])
+    wide = replace(
+        swap,
+        old=tuple(each for each in swap.old if each.name not in gone),
+        new=tuple(group for each, told in found if told.has_room is not False for group in each.new),
+    )
+    told = verdict(room, left, wide)
+    beside = _beside(left, head, wide)
+    if told.has_room is False or isinstance(beside, str):
+        return None
+    template, first = beside
+    says = " ".join([*(_says_alone(each, why) for each, why in tight), _says_beside(wide, told)])
+    return Between(stack=_as_of(stated, stack, template), says=says, first=first)
 
 
 def exchanged(before: Assembly, after: Assembly, room: Room) -> Iterator[tuple[str, str]]:

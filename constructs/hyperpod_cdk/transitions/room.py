@@ -93,6 +93,19 @@ def swaps(base: Assembly, head: Assembly, *, with_changed: bool = False) -> list
     return found
 
 
+def parts(swap: Swap) -> list[Swap]:
+    """Give a swap by what jobs can move to: groups without accelerators beside those with, each kind for itself."""
+    found: list[tuple[list[InstanceGroup], list[InstanceGroup]]] = []
+    for old in swap.old:
+        new = [each for each in swap.new if _is_alike(old, each)]
+        joins = [each for each in found if any(one in each[1] for one in new)]
+        rest = [each for each in found if each not in joins]
+        olds = [*(one for each in joins for one in each[0]), old]
+        news = {each.name: each for each in (*(one for part in joins for one in part[1]), *new)}
+        found = [*rest, (olds, list(news.values()))]
+    return [replace(swap, old=tuple(old), new=tuple(new)) for old, new in found]
+
+
 def moves(before: Assembly, after: Assembly) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Give each group with nodes that goes, with those that stand before and after and take the same kind of job."""
     clusters = dict.fromkeys((each.cluster.stack, each.cluster.logical_id) for each in instance_groups(before))
