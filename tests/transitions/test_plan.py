@@ -299,6 +299,36 @@ def test_a_layer_that_is_made_anew_needs_no_person() -> None:
     assert not step.needs_a_person
 
 
+_ONCE_GONE = (
+    "Deploy the current version again, in 1 step, once It no longer exists: it stays in the account, and no other can "
+    "have the same name, block or folder; this creates again, without the data: It."
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "back"),
+    [
+        (
+            {"Type": "AWS::EC2::VPCCidrBlock", "Properties": {"VpcId": "vpc-1", "CidrBlock": "10.1.0.0/16"}},
+            _ONCE_GONE,
+        ),
+        (
+            {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "mine"}},
+            _ONCE_GONE,
+        ),
+        # CloudFormation gives each another name
+        (
+            {"Type": "AWS::S3::Bucket"},
+            "Deploy the current version again, in 1 step; this creates again, without the data: It.",
+        ),
+    ],
+)
+def test_what_stays_may_be_in_the_way_of_the_way_back(body: dict[str, Any], back: str) -> None:
+    base = assembly(stack("foundation", resources={"It": {**body, "DeletionPolicy": "Retain"}}))
+    (step,) = planned(base, assembly(stack("foundation"))).steps
+    assert step.back == back
+
+
 def test_kubernetes_goes_up_one_minor_at_a_time() -> None:
     # docs.aws.amazon.com/eks/latest/userguide/update-cluster.html: "you can only update one minor version at a time"
     def side(version: str) -> Assembly:

@@ -75,7 +75,7 @@ class HyperPod(Section):
             "karpenter: HyperPod's managed Karpenter adds and removes the nodes of every group with count: 0"
             " as pods need them; groups with a higher count keep their count. disabled: disables Karpenter on"
             " a cluster that has it. none: sends no setting to AWS, which may then leave the current setting."
-            " Before you disable it, deploy without the groups of count 0: see"
+            " When you disable it, give each group with count: 0 the count that it should have, or remove it: see"
             " docs/lifecycle-of-an-environment.md."
         ),
     )

@@ -34,6 +34,7 @@ from hyperpod_cdk.transitions.model import Plan, Refusal, Step
 from hyperpod_cdk.transitions.needs import Held, Needs, needs, still_told
 from hyperpod_cdk.transitions.order import Batch, CircleError, batches
 from hyperpod_cdk.transitions.room import Room, moves
+from hyperpod_cdk.transitions.second_life import kept_in_the_way
 from hyperpod_cdk.transitions.services import CLAIM, POOLS, is_view, kubernetes_objects, left_on, orders, orphaned
 
 SIDE_BY_SIDE: Final = 3
@@ -508,6 +509,18 @@ def _back(batch: Batch, before: Assembly, after: Assembly, radius: BlastRadius, 
     ]
     number = sum(len(leg.ordered) for leg in legs)
     said = f"Deploy the current version again, in {count(number, 'step')}"
+    left = [
+        each.name
+        for stack in start.stacks
+        if stack.name in after.by_name
+        for each in kept_in_the_way(after.by_name[stack.name], stack)
+    ]
+    if left:
+        exists, it_stays = ("exists", "it stays") if len(left) == 1 else ("exist", "they stay")
+        said += (
+            f", once {joined(left)} no longer {exists}: {it_stays} in the account, and no other can have the same name, "
+            "block or folder"
+        )
     shown = anew[:_MOST_NAMED]
     more = f" and {len(anew) - len(shown)} more" if len(anew) > len(shown) else ""
     return f"{said}; this creates again, without the data: {', '.join(shown)}{more}." if anew else f"{said}."

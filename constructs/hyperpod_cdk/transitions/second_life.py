@@ -19,6 +19,8 @@ from hyperpod_cdk.transitions.model import Refusal
 _KEPT: Final = "DELETE_SKIPPED"
 _BLOCK: Final = "AWS::EC2::VPCCidrBlock"
 _LINK: Final = "AWS::FSx::DataRepositoryAssociation"
+_ONCE: Final = (_BLOCK, _LINK)
+"""Types of which no two of the same block, or of the same folder, stand at once."""
 _NAMES: Final[Mapping[str, str]] = {"AWS::S3::Bucket": "BucketName", "AWS::Logs::LogGroup": "LogGroupName"}
 """Types that are retained, whose name is taken as long as they stand, and the property that gives it."""
 
@@ -73,6 +75,12 @@ def in_the_way(aws: Api, base: Assembly, head: Assembly) -> InTheWay:
                 f"could not be looked at: {missing.sentence}"
             )
     return InTheWay(refusals=tuple(refusals), unseen=tuple(unseen))
+
+
+def kept_in_the_way(old: Stack, new: Stack) -> list[Resource]:
+    """Give what a stack has let go and retains, and the same again under the name or with the block that it has had."""
+    again = {**_made_again(old, new), **{key: each for key, each in new.resources.items() if each.type in _ONCE}}
+    return [each for key, each in again.items() if key not in old.resources and each.is_kept_on_delete]
 
 
 def _made_again(old: Stack, new: Stack) -> dict[str, Resource]:
