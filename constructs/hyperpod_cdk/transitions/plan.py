@@ -518,8 +518,8 @@ def _back(batch: Batch, before: Assembly, after: Assembly, radius: BlastRadius, 
     if left:
         exists, it_stays = ("exists", "it stays") if len(left) == 1 else ("exist", "they stay")
         said += (
-            f", once {joined(left)} no longer {exists}: {it_stays} in the account, and no other can have the same name, "
-            "block or folder"
+            f", once {joined(left)} no longer {exists}: {it_stays} in the account, and no other can have the same "
+            "name, block or folder"
         )
     shown = anew[:_MOST_NAMED]
     more = f" and {len(anew) - len(shown)} more" if len(anew) > len(shown) else ""
