@@ -385,6 +385,117 @@ def test_one_of_the_first_two_zones_never_goes(tmp_path: Path, zone: str, works:
     assert any(works in each.what_works for each in found.refusals), found.refusals
 
 
+PAGE = """
+name: small
+account: "111122223333"
+region: us-east-1
+eks: {admin_role_arns: ["arn:aws:iam::111122223333:role/admin"], oidc_provider: true}
+network:
+  vpc_cidr: 10.192.0.0/16
+  availability_zones: {use1-az5: {}, use1-az4: {}}
+hyperpod:
+  tiered_checkpointing: {memory_percent: 20}
+  instance_groups:
+    - {name: system, instance_type: ml.m5.4xlarge, count: 2, availability_zone_id: use1-az4}
+    - name: gpu
+      instance_type: ml.g6e.12xlarge
+      count: 1
+      availability_zone_id: use1-az5
+      capacity: on_demand
+      image: {release_version: 2.0.2}
+operators: {inference: {enabled: true}}
+storage:
+  lustre:
+    - {name: near, availability_zone_id: use1-az4, capacity_gib: 1200, claim: {name: near, namespaces: [default]}}
+  s3:
+    - {name: corpus, bucket: my-corpus, claim: {name: corpus, namespaces: [default]}}
+"""
+
+
+def _set(path: str, value: Any) -> Edit:
+    """Give the edit that writes a value at a path, ``None`` that takes it out."""
+
+    def edit(data: dict[str, Any]) -> None:
+        *way, last = (int(each) if each.isdigit() else each for each in path.split("."))
+        place: Any = data
+        for each in way:
+            place = place.setdefault(each, {}) if isinstance(place, dict) else place[each]
+        if value is None:
+            del place[last]
+        else:
+            place[last] = value
+
+    return edit
+
+
+def _edited(folder: Path, *edits: Edit) -> Assembly:
+    data = yaml.safe_load(PAGE)
+    for edit in edits:
+        edit(data)
+    file, assembly_ = folder / "page.yaml", folder / "page"
+    file.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
+    InProcessCdk.synth(file, assembly_)
+    return read_assembly(assembly_, data["name"])
+
+
+@pytest.fixture(name="page", scope="module")
+def _page(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    return _edited(tmp_path_factory.mktemp("page"))
+
+
+_ALL = ("small/*",)
+_CLAIMS = ("small/platform", "--exclusively")
+_GPU = "hyperpod.instance_groups.1"
+
+
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        # Which stacks, in which order: software updates need a person, a schedule does not
+        pytest.param([_set(f"{_GPU}.image.release_version", "2.1.0")], [(_ALL, True)], id="release"),
+        pytest.param([_set(f"{_GPU}.image", {"ami_id": "ami-0123456789abcdef0"})], [(_ALL, True)], id="AMI"),
+        pytest.param([_set(f"{_GPU}.patching", {"schedule": "cron(0 2 ? * SAT *)"})], [(_ALL, False)], id="patching"),
+        # Change the target of a claim
+        pytest.param([_set("storage.s3.0.bucket", "another")], [(_CLAIMS, True), (_ALL, False)], id="bucket"),
+        pytest.param([_set("storage.s3.0.read_only", True)], [(_CLAIMS, True), (_ALL, False)], id="read only"),  # noqa: FBT003 - a value of YAML
+        pytest.param([_set("storage.s3.0.claim.name", "other")], [(_ALL, True)], id="claim's name"),
+        # Remove a file system: another name of it takes one more step, since another stack uses it
+        pytest.param([_set("storage.lustre.0.name", "other")], [(_CLAIMS, True), (_ALL, False)], id="file system"),
+        # Enable a feature again: the opposite changes need one deployment
+        pytest.param(
+            [_set("hyperpod.lifecycle.existing_bucket", {"name": "sagemaker-mine"})], [(_ALL, False)], id="own bucket"
+        ),
+        pytest.param([_set("operators", None), _set("eks.oidc_provider", None)], [(_ALL, False)], id="inference out"),
+        # Replace an instance group
+        pytest.param(
+            [_set(f"{_GPU}.name", "other")], [(("small/hyperpod", "--exclusively"), False), (_ALL, True)], id="renamed"
+        ),
+        pytest.param(
+            [_set(f"{_GPU}.availability_zone_id", "use1-az4")],
+            [(("small/hyperpod", "--exclusively"), True), (_ALL, False)],
+            id="moved under its name",
+        ),
+        # Run without nodes for a while
+        pytest.param([_set(f"{_GPU}.count", 0)], [(_ALL, True)], id="no nodes"),
+        pytest.param([_set(f"{_GPU}.count", 3)], [(_ALL, False)], id="more nodes"),
+        # Disable tiered checkpointing
+        pytest.param([_set("hyperpod.tiered_checkpointing", {"enabled": False})], [(_ALL, False)], id="tiered off"),
+    ],
+)
+@pytest.mark.examples
+def test_what_the_page_says_of_a_change(
+    edits: list[Edit], said: list[tuple[tuple[str, ...], bool]], page: Assembly, tmp_path: Path
+) -> None:
+    head = _edited(tmp_path, *edits)
+    found = plan(page, head, base_side=Side(label="deployed"), head_side=Side(label="working tree"))
+    assert found.refusals == ()
+    steps = [
+        ((*each.selected, *(["--exclusively"] if each.exclusively else [])), each.needs_a_person)
+        for each in found.steps
+    ]
+    assert steps == said
+
+
 TAKEN_BACK = """
 name: small
 account: "111122223333"
