@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,58 @@ def test_a_plan_tells_and_changes_nothing(head: Path) -> None:
     assert [(each["action"], each["stacks"]) for each in told["steps"]] == [("delete", ["dev-storage"])]
 
 
-@pytest.mark.parametrize("answers", ["", "y\n", "dev-storage\n"])
+@dataclass
+class Recorded(Standing):
+    """Likewise, with an export, and a record of each call."""
+
+    calls: list[tuple[str, str]] = field(default_factory=list)
+
+    def pages(self, service: str, operation: str, key: str, **more: Any) -> list[Any]:
+        self.calls.append((service, operation))
+        return [] if operation == "list_imports" else super().pages(service, operation, key, **more)
+
+    def call(self, service: str, operation: str, **more: Any) -> Any:
+        self.calls.append((service, operation))
+        super().call(service, operation, **more)
+        return {"TemplateBody": {**QUEUE, "Outputs": {"O": {"Value": {"Ref": "It"}, "Export": {"Name": "it"}}}}}
+
+    def send(self, service: str, operation: str, **_: Any) -> Any:
+        self.calls.append((service, operation))
+        return {}
+
+
+@pytest.mark.parametrize("arguments", [[], ["--format", "json"]])
+def test_a_plan_makes_no_call_but_these(head: Path, arguments: list[str]) -> None:
+    aws = Recorded()
+    assert _run(head, "--plan", *arguments, aws=aws, answers="dev\ndev\n").exit_code == 0
+    assert aws.calls == [
+        ("cloudformation", "describe_stacks"),
+        ("cloudformation", "get_template"),
+        ("cloudformation", "list_imports"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        *(
+            "",
+            "\n",
+            "y\n",
+            "dev-storage\n",
+            "DEV\n",
+            "Dev\n",
+            " dev\n",
+            "dev \n",
+            "dev\t\n",
+            '"dev"\n',
+            "devdev\n",
+            "de\nv\n",
+        ),
+        # a Cyrillic e, a full-width d, letters that take no room, another order of writing
+        *("d\u0435v\n", "\uff44ev\n", "de\u200bv\n", "\ufeffdev\n", "\u202edev\n", "d\u0065\u0301v\n"),
+    ],
+)
 def test_nothing_goes_without_the_name(answers: str, head: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hyperpod_cdk._cli.transitions.is_terminal", lambda: True)
     done = _run(head, aws=Standing(), answers=answers)
