@@ -11,7 +11,7 @@ from hyperpod_cdk.catalog import quotas
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.handlers.quota_gate.comparison import Unread, Usage
 from hyperpod_cdk.handlers.quota_gate.reading import NoSuchQuota, NotFound
-from hyperpod_cdk.templates.assembly import Assembly
+from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.groups import CLUSTER
 from hyperpod_cdk.transitions.between import with_stacks
 from hyperpod_cdk.transitions.plan import betweens
@@ -155,6 +155,64 @@ def test_of_each_kind_of_group_it_is_said_what_becomes_of_it() -> None:
     assert last.first == (MOVE.replace("group old to new", "group system to sys2"),)
 
 
+P5EN = "ml.p5en.48xlarge"
+
+
+def test_jobs_move_to_the_next_chip_of_a_maker() -> None:
+    first, last = planned(OLD, cluster(SYSTEM, group("new", kind=P5EN))).steps
+    assert (bool(first.between), first.loses) == (True, ())
+    assert "Until that later step" not in first.between[0]
+    assert last.first == (MOVE,)
+
+
+def _teams(*kinds: str, custom: bool = False) -> Stack:
+    rows = [{"InstanceType": each, "Count": 1} for each in kinds]
+    kind = "Custom::ComputeQuota" if custom else "AWS::SageMaker::ComputeQuota"
+    quota = {"Type": kind, "Properties": {"ComputeQuotaConfig": {"ComputeQuotaResources": rows}}}
+    return stack("platform", resources={"Quota": quota})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_said"),
+    [
+        (_teams(P5), _teams(P5EN), True),
+        (_teams(P5, custom=True), _teams(P5EN, custom=True), True),
+        (_teams(P5, P5EN), _teams(P5EN), False),
+        # of the old type nobody has one either
+        (_teams("ml.g5.xlarge"), _teams(P5EN), False),
+        (_teams(), _teams(P5EN), False),
+    ],
+)
+def test_teams_without_a_quota_for_the_new_type_wait(before: Stack, after: Stack, *, is_said: bool) -> None:
+    base = assembly(*OLD.stacks, before)
+    head = assembly(*cluster(SYSTEM, group("new", kind=P5EN)).stacks, after)
+    (said,) = planned(base, head).steps[0].between
+    wait = f" Until that later step no team has a quota for {P5EN}: its jobs wait till then."
+    assert said.endswith(wait) is is_said
+
+
+def _scripted(name: str, folder: str, *, kind: str = P5) -> Assembly:
+    uploaded = {"Type": "Custom::CDKBucketDeployment", "Properties": {"DestinationBucketKeyPrefix": folder}}
+    scripts = {"SourceS3Uri": {"Fn::Join": ["/", ["s3:/", {"Fn::ImportValue": "bucket"}, folder]]}}
+    body = cluster(SYSTEM, group(name, kind=kind, LifeCycleConfig=scripts)).by_name["dev-hyperpod"]
+    foundation = stack("foundation", exports=["bucket"], resources={"Upload": uploaded})
+    return assembly(foundation, replace(body, dependencies=("dev-foundation",)))
+
+
+def test_scripts_that_another_stack_uploads_come_first() -> None:
+    base, head = _scripted("old", "one"), _scripted("new", "two", kind=P5EN)
+    found = planned(base, head)
+    assert steps(found) == [
+        ("deploy", "dev-foundation", "dev-hyperpod", "exclusively"),
+        ("deploy", "dev-hyperpod"),
+    ]
+    (form,) = betweens(base, head)
+    assert form.first == ("dev-foundation",)
+    assert names(assembly(form.stack)) == ["system", "old", "new"]
+    middle = with_stacks(base, [head.by_name["dev-foundation"], form.stack])
+    assert steps(planned(middle, head)) == [("deploy", "dev-hyperpod")]
+
+
 def test_what_is_not_known_is_said() -> None:
     (said,) = planned(OLD, NEW).steps[0].between
     defaults = (quotas.cluster_usage(P5).default, TOTAL.default, EACH.default)
@@ -288,6 +346,7 @@ def test_a_training_plan_has_room_for_what_is_free_in_it(free: int | None, stand
         (OLD, cluster(SYSTEM, group("old", 3))),
         # another kind of job
         (OLD, cluster(SYSTEM, group("new", 2, "ml.m5.4xlarge"))),
+        (OLD, cluster(SYSTEM, group("new", 2, "ml.trn2.48xlarge"))),
         # what it uses does not stand
         (
             OLD,

@@ -14,20 +14,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog import governance, hyperpod
 from hyperpod_cdk.review.model import BlastRadius, Effect
 from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.review.rights.kubernetes import called
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Resource, Stack
 from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.templates.groups import CLUSTER, instance_groups
-from hyperpod_cdk.templates.values import imports, references
+from hyperpod_cdk.templates.values import imports, plain, references, resolve
 from hyperpod_cdk.transitions.needs import needs
 from hyperpod_cdk.transitions.room import Room, Swap, Verdict, parts, swaps, verdict
 from hyperpod_cdk.transitions.services import CLAIM, WATCHERS, comes_back, is_view, kubernetes_objects
 
 GROUPS: Final = ("InstanceGroups", "RestrictedInstanceGroups")
 _NAMES: Final = "InstanceGroupName"
+_QUOTAS: Final = (governance.COMPUTE_QUOTA, "Custom::ComputeQuota")
+_UPLOAD: Final = "Custom::CDKBucketDeployment"
+"""What uploads lifecycle scripts, each version of them to a folder of its own, and leaves the older ones."""
 _HELD: Final = "what they use changes, and CloudFormation does not change an export that is in use"
 _MOVED: Final = "what they lead to changes, and Kubernetes never changes that of a volume or a claim"
 _MAY_CHANGE: Final[Mapping[str, frozenset[str]]] = {
@@ -177,7 +180,7 @@ def with_or_without_swapped(base: Assembly, head: Assembly, room: Room) -> list[
         else:
             beside = _beside(base, head, swap)
             template, first = (None, ()) if isinstance(beside, str) else beside
-            says = _says_beside(swap, told)
+            says = _says_beside(base, swap, told)
         if template is not None:
             found.append(Between(stack=_as_of(stated, stack, template), says=says, first=first))
     return found
@@ -191,7 +194,7 @@ def _says_alone(swap: Swap, told: Verdict) -> str:
     )
 
 
-def _says_beside(swap: Swap, told: Verdict) -> str:
+def _says_beside(base: Assembly, swap: Swap, told: Verdict) -> str:
     doubt = (
         f"there is room for both: {told.says}."
         if told.has_room
@@ -203,7 +206,29 @@ def _says_beside(swap: Swap, told: Verdict) -> str:
     return (
         f"In this step {swap.stack} is deployed in its present form with instance group {swap.new_names} beside "
         f"{swap.old_names}, so that jobs can move before a later step takes {swap.old_names} away; {doubt}"
+        + _without_a_quota(base, swap)
     )
+
+
+def _without_a_quota(base: Assembly, swap: Swap) -> str:
+    """Say of which new types no team has a quota yet: Kueue admits no job of a team to their nodes."""
+    quotas = [each for kind in _QUOTAS for each in base.of_type(kind)]
+    rows = [row for each in quotas for row in _rows_of_quota(base, each)]
+    if not quotas or any("InstanceType" not in row for row in rows):
+        return ""
+    have = {row["InstanceType"] for row in rows}
+    new = [each for group in swap.new for each in group.types if each not in have]
+    if not new or not any(each in have for group in swap.old for each in group.types):
+        return ""
+    return (
+        f" Until that later step no team has a quota for {joined(list(dict.fromkeys(new)))}: its jobs wait till then."
+    )
+
+
+def _rows_of_quota(base: Assembly, quota: Resource) -> list[Mapping[str, Any]]:
+    config = resolve(base, quota.stack, quota.properties.get("ComputeQuotaConfig"))
+    rows = config.get("ComputeQuotaResources") if isinstance(config, dict) else None
+    return [each for each in rows if isinstance(each, dict)] if isinstance(rows, list) else []
 
 
 def _mixed(base: Assembly, head: Assembly, room: Room, swap: Swap) -> Between | None:
@@ -228,7 +253,7 @@ def _mixed(base: Assembly, head: Assembly, room: Room, swap: Swap) -> Between | 
     if told.has_room is False or isinstance(beside, str):
         return None
     template, first = beside
-    says = " ".join([*(_says_alone(each, why) for each, why in tight), _says_beside(wide, told)])
+    says = " ".join([*(_says_alone(each, why) for each, why in tight), _says_beside(base, wide, told)])
     return Between(stack=_as_of(stated, stack, template), says=says, first=first)
 
 
@@ -277,14 +302,16 @@ def _beside(base: Assembly, head: Assembly, swap: Swap) -> tuple[dict[str, Any],
     scripts = [_scripts(each) for each in groups]
     known = {*stack.template["Resources"], *stack.template.get("Parameters", {})}
     uses = {name for name, _ in references(new) if not name.startswith("AWS::")}
-    first = _first(base, head, stated, new) if uses <= known else None
+    late = [each for each in new if _scripts(each) not in scripts]
+    uploads = _uploads(head, stated, late)
+    first = _first(base, head, stated, new, uploads) if uses <= known and uploads is not None else None
     most = hyperpod.INSTANCE_GROUPS.maximum or 0
+    if uploads is None:
+        return f"the lifecycle scripts of {swap.new_names} are not uploaded yet"
     if first is None:
         return f"{swap.new_names} needs what is not deployed yet"
     if len(groups) + len(new) > most:
         return f"a cluster has at most {most} groups"
-    if any(_scripts(each) not in scripts for each in new):
-        return f"the lifecycle scripts of {swap.new_names} are not uploaded yet"
     body["Properties"] = {**body["Properties"], GROUPS[0]: [*groups, *new]}
     template = {**stack.template, "Resources": {**stack.template["Resources"], swap.cluster: body}}
     if first:
@@ -295,23 +322,46 @@ def _beside(base: Assembly, head: Assembly, swap: Swap) -> tuple[dict[str, Any],
     return template, first
 
 
-def _first(base: Assembly, head: Assembly, stated: Stack, new: Sequence[Any]) -> tuple[str, ...] | None:
-    """Give the stacks of ``head`` that export what new groups import and is not deployed; None where none does."""
+def _first(
+    base: Assembly, head: Assembly, stated: Stack, new: Sequence[Any], uploads: Collection[str]
+) -> tuple[str, ...] | None:
+    """Give the stacks of ``head`` that give new groups what is not deployed, and ``uploads``; None where none does."""
     found: dict[str, None] = {}
     open_ = [*imports(stated, new)]
+
+    def add(stack: Stack) -> bool:
+        if stack.name == stated.name or stack.name not in base.by_name:
+            return False
+        if stack.name not in found:
+            found[stack.name] = None
+            open_.extend(imports(stack))
+        return True
+
+    if not all(add(head.by_name[name]) for name in uploads):
+        return None
     while open_:
         name = open_.pop()
-        if name in base.exports:
-            continue
-        if name not in head.exports:
+        if name not in base.exports and (name not in head.exports or not add(head.exports[name][0])):
             return None
-        exporter = head.exports[name][0]
-        if exporter.name == stated.name or exporter.name not in base.by_name:
-            return None
-        if exporter.name not in found:
-            found[exporter.name] = None
-            open_ += imports(exporter)
     return tuple(found)
+
+
+def _uploads(head: Assembly, stated: Stack, groups: Sequence[Any]) -> set[str] | None:
+    """Give the stacks that upload the lifecycle scripts of groups, None where one of them is nobody's."""
+    found: set[str] = set()
+    for each in groups:
+        place = plain(resolve(head, stated.name, _scripts(each)))
+        stacks = {
+            upload.stack
+            for upload in head.of_type(_UPLOAD)
+            if place.endswith(
+                f"/{plain(resolve(head, upload.stack, upload.properties.get('DestinationBucketKeyPrefix')))}"
+            )
+        }
+        if not stacks:
+            return None
+        found |= stacks
+    return found
 
 
 def _scripts(group: Any) -> Any:

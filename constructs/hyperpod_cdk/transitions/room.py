@@ -301,8 +301,11 @@ def _is_alike(one: InstanceGroup, other: InstanceGroup) -> bool:
 
 
 def _kinds(types: Sequence[str]) -> Iterator[str]:
-    """Give what accelerators groups of these types have; nothing of a type that the catalog does not know."""
+    """Give whose accelerators groups of these types have; nothing of a type that the catalog does not know.
+
+    A job is made for those of one maker (``nvidia-h100``, ``aws-trainium2``), and moves from one chip to the next.
+    """
     for each in types:
         found = instance_types.get(each)
         if found is not None:
-            yield found.accelerator_kind or "none"
+            yield (found.accelerator_kind or "none").partition("-")[0]
