@@ -17,6 +17,7 @@ from hyperpod_cdk.catalog import addons
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.notify import Notify
 from hyperpod_cdk.config.operators import CREATE
+from hyperpod_cdk.config.wanted_alarms import file_systems_to_fill, types_of
 from hyperpod_cdk.hyperpod.notifications import SlackChannel
 from hyperpod_cdk_stacks.encryption import encryption_key
 from hyperpod_cdk_stacks.hyperpod import HyperPodStack
@@ -78,8 +79,8 @@ class ObservabilityStack(cdk.Stack):
             events=notify.events,
             instance_groups=[group.name for group in environment.hyperpod.all_groups],
             training_plan_arns=sorted(arn for arn in plans if arn is not None),
-            instance_types=_types(environment, is_spot=False),
-            spot_instance_types=_types(environment, is_spot=True),
+            instance_types=types_of(environment, is_spot=False),
+            spot_instance_types=types_of(environment, is_spot=True),
             file_systems=watched_file_systems(environment, storage),
             nodes_missing_minutes=notify.nodes_missing_minutes,
             file_system_percent=notify.file_system_percent,
@@ -120,25 +121,10 @@ class ObservabilityStack(cdk.Stack):
         )
 
 
-def _types(environment: Environment, *, is_spot: bool) -> list[str]:
-    """Give the instance types of the groups of one market, each once; Spot has quotas of its own."""
-    groups = [each for each in environment.hyperpod.all_groups if (each.resolved_capacity == "spot") is is_spot]
-    return list(dict.fromkeys(name for each in groups for name in each.all_instance_types))
-
-
 def watched_file_systems(environment: Environment, storage: StorageStack | None) -> dict[str, str]:
-    """Give name and ID of the file systems with a capacity to fill, which intelligent tiering has not.
-
-    Whether one that exists has a capacity the file does not say; without it FSx reports none, nor does the alarm.
-    """
-    notify = environment.notify
-    if notify is None or "file_system_full" not in notify.events:
+    """Give name and ID of the file systems with a capacity to fill, where the file wants to know that they are full."""
+    if environment.notify is None or "file_system_full" not in environment.notify.events:
         return {}
     made = storage.lustre if storage is not None else {}
-    found = {}
-    for system in environment.storage.lustre:
-        if system.existing is not None:
-            found[system.name] = system.existing.file_system_id
-        elif system.storage_type == "ssd":
-            found[system.name] = made[system.name].file_system_id
-    return found
+    existing = {each.name: each.existing.file_system_id for each in environment.storage.lustre if each.existing}
+    return {name: existing.get(name) or made[name].file_system_id for name in file_systems_to_fill(environment)}

@@ -439,6 +439,34 @@ def test_what_holds_the_next_wave(
     assert (done.exit_code, cells(done)[1][4]) == (code, result), done.output
 
 
+def test_an_alarm_on_a_quota_that_is_used_up_is_told_and_holds_nobody(
+    run: Run,
+    fleet: Path,
+    one_drifts: tuple[Path, Access],  # noqa: ARG001 - makes the environment dev
+) -> None:
+    names = [f"{kind}-ml.{each}" for kind, each in (("quota", "m5.2xlarge"), ("quota", "g5.12xlarge"))]
+
+    def alarms(state: str) -> dict[str, Any]:
+        def rows(params: Any) -> dict[str, Any]:
+            states = {"events": "OK", "notifications": "OK", **dict.fromkeys(names, "OK"), names[0]: state}
+            prefix = params["AlarmNamePrefix"]
+            return {
+                "MetricAlarms": [{"AlarmName": f"{prefix}{name}", "StateValue": each} for name, each in states.items()]
+            }
+
+        return {"cloudwatch:DescribeAlarms": rows}
+
+    heads, access = _standing(fleet, "[status]", alarms("ALARM"))
+    file = fleet / "environments" / "dev.yaml"
+    notify = "notify: {emails: [ml@example.com], events: [quota_used]}\n"
+    file.write_text(f"{file.read_text(encoding='utf-8')}\n{notify}", encoding="utf-8")
+    done = run("hold", "dev", "--heads", heads, obj=access)
+    said = f"warning alarm dev-hyperpod-{names[0]} is in ALARM, which is only advice"
+    assert (done.exit_code, cells(done)[1][4]) == (0, "ok"), done.output
+    assert said in done.stdout
+    assert said in run("status", "dev", obj=access).stdout
+
+
 def _git(folder: Path, *arguments: str) -> None:
     who = ("-c", "user.name=dana", "-c", "user.email=dana@example.com", "-c", "commit.gpgsign=false")
     subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)  # noqa: S607 - of the test

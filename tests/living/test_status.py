@@ -322,6 +322,49 @@ def test_what_is_wrong_is_in_the_verdict(edit: Callable[[dict[str, Any]], object
     assert found.passed is False
 
 
+QUOTA_ALARM = "dev-hyperpod-quota-ml.p5.48xlarge"
+
+
+def test_an_alarm_that_is_only_advice_is_said_and_fails_nothing() -> None:
+    """A quota that was granted for just this cluster is used up from the first deployment on."""
+    script = well()
+    script["cloudwatch:DescribeAlarms"]["MetricAlarms"].append(_alarm(QUOTA_ALARM, "ALARM"))
+    wanted = dataclasses.replace(WANTED, alarms=WANTED.alarms | {QUOTA_ALARM}, advice=frozenset({QUOTA_ALARM}))
+    found = status(opened(script), wanted, now=NOW)
+    assert (found.passed, found.verdict) == (
+        True,
+        f"6 of 6 nodes run; alarm {QUOTA_ALARM} is in ALARM, which is only advice.",
+    )
+    assert [each.advice for each in found.alarms if each.advice] == [
+        f"alarm {QUOTA_ALARM} is in ALARM, which is only advice: Threshold Crossed"
+    ]
+    assert status(opened(script), dataclasses.replace(wanted, advice=frozenset()), now=NOW).passed is False
+
+
+@pytest.mark.parametrize(
+    ("hours", "is_advice", "skipped"),
+    [
+        (24, False, []),
+        (24.02, False, [("alarm dev-hyperpod-events", "CloudWatch has had no data for it since 2026-11-22 02:58 UTC")]),
+        (24.02, True, []),
+    ],
+)
+def test_an_alarm_without_data_is_unknown_once_it_is_no_longer_new(
+    hours: float,
+    is_advice: bool,  # noqa: FBT001 - a column of the table
+    skipped: list[tuple[str, str]],
+) -> None:
+    script, name = well(), "dev-hyperpod-events"
+    since = NOW - timedelta(hours=hours)
+    script["cloudwatch:DescribeAlarms"]["MetricAlarms"][0].update(
+        StateValue="INSUFFICIENT_DATA", StateTransitionedTimestamp=since
+    )
+    wanted = dataclasses.replace(WANTED, advice=frozenset({name} if is_advice else ()))
+    found = status(opened(script), wanted, now=NOW)
+    assert [(each.what, each.reason) for each in found.skipped] == skipped
+    assert found.passed is (None if skipped else True)
+
+
 @pytest.mark.parametrize(
     "edit",
     [
@@ -620,6 +663,7 @@ def test_what_a_file_is_taken_to_have_is_what_its_templates_make(name: str, asse
         return {made.resource(node)["Properties"][key] for node in made.of_type(*types)}
 
     assert wanted.alarms == stated("AlarmName", "AWS::CloudWatch::Alarm")
+    assert wanted.advice == {each for each in wanted.alarms if "-hyperpod-quota-" in each}
     assert wanted.addons == stated("AddonName", "AWS::EKS::Addon")
     # what CloudFormation's types cannot say yet, a custom resource of the same name does
     quotas = made.of_type("AWS::SageMaker::ComputeQuota", "Custom::ComputeQuota")

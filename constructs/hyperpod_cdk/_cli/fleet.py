@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from hyperpod_cdk.fleet.model import Look, Verb
     from hyperpod_cdk.fleet.sums import NoCost
     from hyperpod_cdk.handlers.quota_gate.comparison import Usage
+    from hyperpod_cdk.json_schema import Told
+    from hyperpod_cdk.living.model import Status
     from hyperpod_cdk.review.model import Cost
 
 app = typer.Typer(
@@ -387,6 +389,7 @@ def status(
             summary=f"{nodes}, no {missing}" if missing else nodes,
             verdict=found.verdict,
             skipped=found.skipped,
+            findings=_advice(found),
             status=found,
         )
 
@@ -549,6 +552,7 @@ def hold(
             summary=", ".join(wanted) or "no checks",
             verdict=" ".join(answer.verdict for answer in answers) or "It stands as it was deployed.",
             skipped=tuple(unread for answer in answers for unread in answer.skipped),
+            findings=_advice(stands) if stands else (),
             status=stands,
             drift=drifted,
         )
@@ -785,6 +789,17 @@ def _one(each: _Member, ask: Callable[[_Member, LoadedEnvironment], Look]) -> Lo
     except OSError as error:
         why = str(error)
     return each.look(passed=None, summary=why.partition(";")[0], verdict=why, exit_code=USAGE)
+
+
+def _advice(found: Status) -> tuple[Told, ...]:
+    """Say which alarms hold nobody and are to be read all the same."""
+    from hyperpod_cdk.json_schema import Told  # noqa: PLC0415 - as above
+
+    return tuple(
+        Told(severity="warning", message=each.advice, path="", file="", line=None, rule="status")
+        for each in found.alarms
+        if each.advice
+    )
 
 
 def _side_by_side(looked: _Fleet, ask: Callable[[_Member, LoadedEnvironment], Look]) -> list[Look]:

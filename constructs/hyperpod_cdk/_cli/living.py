@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -172,9 +173,9 @@ def status(
     """Show the current state of the cluster: nodes, training plans, file systems, alarms, quotas of teams, events.
 
     It shows how many nodes are desired, running and failing, and why. Exit code 1 if something fails or has ended,
-    if an alarm is in ALARM, or if the cluster, an instance group, a file system, an add-on, an alarm or a compute quota
-    of the file is not in AWS. What could not be read is skipped: "passed" in the JSON output is then null, and with
-    --strict the exit code is 1.
+    if an alarm is in ALARM (an alarm on a quota that is nearly used up is only advice), or if the cluster, an instance
+    group, a file system, an add-on, an alarm or a compute quota of the file is not in AWS. What could not be read is
+    skipped: "passed" in the JSON output is then null, and with --strict the exit code is 1.
 
     --watch redraws the screen on a terminal. Otherwise it writes one line of JSON each time. Ctrl-C ends it with
     exit code 130.
@@ -206,8 +207,10 @@ def wanted_of(stated: Environment) -> Wanted:
     """Give what the file says of a cluster, by the names under which AWS has it."""
     from hyperpod_cdk.catalog import notifications as facts  # noqa: PLC0415 - as above
     from hyperpod_cdk.checks.eks import wanted_addons  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.wanted_alarms import alarms_of  # noqa: PLC0415 - as above
     from hyperpod_cdk.living.status import Wanted  # noqa: PLC0415 - as above
 
+    alarms, called = alarms_of(stated), partial(facts.alarm_name, stated.hyperpod_cluster_name)
     is_scaled = stated.hyperpod.autoscaling == "karpenter"
     return Wanted(
         environment=stated.name,
@@ -217,31 +220,11 @@ def wanted_of(stated: Environment) -> Wanted:
         joined=frozenset(each.existing.file_system_id for each in stated.storage.lustre if each.existing),
         eks=stated.eks_cluster_name,
         addons=frozenset(wanted_addons(stated)),
-        alarms=frozenset(facts.alarm_name(stated.hyperpod_cluster_name, name) for name in _alarms(stated)),
+        alarms=frozenset(map(called, alarms.faults | alarms.advice)),
+        advice=frozenset(map(called, alarms.advice)),
         teams=frozenset(each.name for each in stated.task_governance.teams) if stated.task_governance else frozenset(),
         is_governed=stated.task_governance is not None,
     )
-
-
-def _alarms(stated: Environment) -> Iterator[str]:
-    """Give the alarms of the observability stack, whose own words they are; a test compares them with its template."""
-    from hyperpod_cdk.config.notify import FUNCTION_EVENTS  # noqa: PLC0415 - as above
-
-    yield "events"
-    told = frozenset(stated.notify.events) if stated.notify else frozenset()
-    if told & FUNCTION_EVENTS:
-        yield "notifications"
-    groups = stated.hyperpod.all_groups
-    if "nodes_missing" in told:
-        yield from (f"nodes-missing-{each.name}" for each in groups)
-    if "quota_used" in told:
-        for each in groups:
-            market = "spot-" if each.resolved_capacity == "spot" else ""
-            yield from (f"quota-{market}{name}" for name in each.all_instance_types)
-    if "file_system_full" in told:
-        for system in stated.storage.lustre:
-            if system.existing or system.storage_type == "ssd":
-                yield from (f"file-system-{system.name}-{ending}" for ending in ("full", "target-full"))
 
 
 def _looked(context: typer.Context, stated: Environment, wanted: Wanted) -> Status:

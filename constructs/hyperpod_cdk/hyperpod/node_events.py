@@ -15,6 +15,7 @@ from hyperpod_cdk.catalog import notifications
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.common.physical_names import stack_part
 from hyperpod_cdk.common.stack_arns import arn_here
+from hyperpod_cdk.config import wanted_alarms
 
 DETAIL_TYPES = (
     "SageMaker HyperPod Cluster Event",
@@ -123,7 +124,7 @@ class NodeEvents(Construct):
         self.alarm: cloudwatch.CfnAlarm = cloudwatch.CfnAlarm(
             self,
             "Alarm",
-            alarm_name=notifications.alarm_name(cluster_name, "events"),
+            alarm_name=notifications.alarm_name(cluster_name, wanted_alarms.EVENTS),
             alarm_description=f"HyperPod cluster {cluster_name} reports errors or unhealthy nodes; "
             f"see log group {self.log_group.ref}{look}",
             namespace=namespace,

@@ -28,6 +28,7 @@ from hyperpod_cdk.common.keys import TOPIC_ACTIONS, EncryptionKey
 from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
 from hyperpod_cdk.config.arguments import is_token, refuse
 from hyperpod_cdk.config.notify import EVENTS, FUNCTION_EVENTS, Event, Notify, Slack
+from hyperpod_cdk.config.wanted_alarms import alarms
 from hyperpod_cdk.handlers.notifications import index as told
 from hyperpod_cdk.handlers.quota_gate.reading import QUOTA_ACTIONS
 
@@ -183,7 +184,14 @@ class Notifications(Construct):
         self._events = frozenset(events)
         watched = {each: quotas.cluster_usage(each) for each in instance_types}
         of_spot = {f"spot-{each}": quotas.cluster_spot_usage(each) for each in spot_instance_types}
-        self._quotas = {**watched, **of_spot} if "quota_used" in self._events else {}
+        self._names = alarms(
+            self._events,
+            groups=instance_groups,
+            instance_types=instance_types,
+            spot_instance_types=spot_instance_types,
+            file_systems=file_systems or {},
+        )
+        self._quotas = {name: quota for name, quota in {**watched, **of_spot}.items() if name in self._names.quotas}
         self._region, self._account = stack.region, stack.account
         self.topic: sns.CfnTopic | None = None if topic_arn else self._topic()
         self.topic_arn: str = topic_arn or self._made(self.topic).ref
@@ -198,11 +206,12 @@ class Notifications(Construct):
         if self._events & FUNCTION_EVENTS:
             self.function = self._function(sorted(set(training_plan_arns)))
             self._triggers(self.function)
-        for group in instance_groups if "nodes_missing" in self._events else ():
+        for group in self._names.nodes_missing:
             self._nodes_alarm(group, minutes=nodes_missing_minutes)
         for name, quota in self._quotas.items():
             self._quota_alarm(name, quota, percent=quota_percent)
-        for name, file_system_id in (file_systems or {}).items() if "file_system_full" in self._events else ():
+        for name in self._names.file_systems:
+            file_system_id = (file_systems or {})[name]
             self._file_system_alarms(name, file_system_id, whole=file_system_percent, target=storage_target_percent)
         if event_bus_arn is not None:
             self._forward_alarms(event_bus_arn)
@@ -457,7 +466,7 @@ class Notifications(Construct):
             self._let(rule, function)
         self._alarm(
             "FunctionFails",
-            name="notifications",
+            name=self._names.function,
             says="nobody may be told of what happens to it: the function that tells fails, or stands still",
             look=f"aws logs tail {self._log_group_name(function)} --since 1h --region {self._region}",
             namespace="AWS/Lambda",
@@ -491,7 +500,7 @@ class Notifications(Construct):
         periods = -(-minutes // facts.WATCH_MINUTES)
         self._alarm(
             f"NodesMissing-{group}",
-            name=f"nodes-missing-{group}",
+            name=self._names.nodes_missing[group],
             says=f"group {group} has had fewer nodes than it is to have for {periods * facts.WATCH_MINUTES} minutes",
             look=f"aws sagemaker list-cluster-nodes --cluster-name {self._cluster_name}"
             f" --instance-group-name-contains {group} --region {self._region}",
@@ -520,7 +529,7 @@ class Notifications(Construct):
     def _quota_alarm(self, name: str, quota: Quota, *, percent: int) -> None:
         self._alarm(
             f"QuotaUsed-{name}",
-            name=f"quota-{name}",
+            name=self._names.quotas[name],
             says=f"the account's HyperPod clusters use at least {percent} % of the quota {quota.name}; if this alarm"
             " has insufficient data, the usage is not known",
             look=f"hyperpod-cdk quotas show {self._environment}",
@@ -538,11 +547,12 @@ class Notifications(Construct):
 
     def _file_system_alarms(self, name: str, file_system_id: str, *, whole: int, target: int) -> None:
         look = f"aws fsx describe-file-systems --file-system-ids {file_system_id} --region {self._region}"
-        for construct_id, ending, function, percent, says in (
-            ("FileSystem", "full", "AVG", whole, f"file system {name} is {whole} % full"),
+        of_all, of_target = self._names.file_systems[name]
+        for construct_id, called, function, percent, says in (
+            ("FileSystem", of_all, "AVG", whole, f"file system {name} is {whole} % full"),
             (
                 "StorageTarget",
-                "target-full",
+                of_target,
                 "MAX",
                 target,
                 f"a storage target of file system {name} is {target} % full",
@@ -550,7 +560,7 @@ class Notifications(Construct):
         ):
             self._alarm(
                 f"{construct_id}-{name}",
-                name=f"file-system-{name}-{ending}",
+                name=called,
                 says=says,
                 look=f"{look}; lfs df -h where it is mounted",
                 metrics=[

@@ -166,6 +166,23 @@ class Alarm(Model):
     """``OK``, ``ALARM`` or ``INSUFFICIENT_DATA``."""
     reason: str = ""
     """CloudWatch's."""
+    is_advice: bool = False
+    """Whether it says what may come, such as a quota that is nearly used up, and of nothing that it does not work."""
+    since: str = ""
+    """Since when it is in this state; empty where AWS does not tell."""
+
+    @property
+    def is_raised(self) -> bool:
+        """Whether its threshold is passed (botocore 1.44.5, StateValue)."""
+        return self.state == "ALARM"
+
+    @property
+    def advice(self) -> str:
+        """What it says, where it is raised and only advice; else empty."""
+        reason = f": {self.reason}" if self.reason else ""
+        return (
+            f"alarm {self.name} is in ALARM, which is only advice{reason}" if self.is_raised and self.is_advice else ""
+        )
 
 
 class Team(Model):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import notifications
@@ -56,8 +56,10 @@ SoftwareUpdateStatus)."""
 _SERVES: Final = ("AVAILABLE", "UPDATING")
 """A file system answers while it grows (botocore 1.44.5, FileSystemLifecycle)."""
 
-_ALARMED: Final = "ALARM"
-"""The state of an alarm whose threshold is passed (botocore 1.44.5, StateValue)."""
+_NO_DATA: Final = "INSUFFICIENT_DATA"
+_LONGEST_LOOK: Final = timedelta(days=1)
+"""One of ours looks back over a day at most (``catalog.notifications.NODES_MISSING_MINUTES``): what has no data for
+longer is not new."""
 
 _DELETED: Final = "Deleted"
 """Of a compute quota or a cluster policy that is gone (botocore 1.44.5, SchedulerResourceStatus)."""
@@ -84,6 +86,8 @@ class Wanted:
     """EKS add-ons that the environment installs on the EKS cluster ``eks``."""
     alarms: frozenset[str] = frozenset()
     """Names of its alarms in CloudWatch."""
+    advice: frozenset[str] = frozenset()
+    """Those of them that say what may come, and of nothing that it does not work."""
     teams: frozenset[str] = frozenset()
     """Teams, each with a compute quota."""
     is_governed: bool = False
@@ -106,7 +110,7 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         lambda: _events(aws, wanted.cluster, now),
         lambda: _file_systems(aws, wanted),
         lambda: _addons_lacking(aws, wanted),
-        lambda: _alarms(aws, wanted),
+        lambda: _alarms(aws, wanted, now),
         lambda: _teams(aws, wanted),
         lambda: _policies(aws, wanted),
     )
@@ -138,11 +142,14 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
     state = str(cluster.get("ClusterStatus", "unknown"))
     volumes = told("file systems", file_systems)
     lacking, seen_policies = told("add-ons", addons) or [], told("the cluster policy", policies)
-    seen_alarms, seen_teams = told("alarms", alarms), told("compute quotas", teams)
+    seen_alarms, silent = told("alarms", alarms) or (None, ())
+    skipped += silent
+    seen_teams = told("compute quotas", teams)
     broken = [each for each in seen_teams or () if _is_broken(each.status)]
     recent, unread = told("events", events) or ((), None)
     if unread is not None:
         skipped.append(unread)
+    advice = [f"alarm {each.name}" for each in seen_alarms or () if each.advice]
     is_told = bool(cluster) and not any(each.what == "groups" for each in skipped)
     missing_groups = [each for each in wanted.counts if is_told and each not in {group.name for group in groups}]
     missing_volumes = [] if volumes is None else _missing(volumes, wanted)
@@ -154,7 +161,7 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         *(f"plan {each.name} is {each.status}" for each in plans if each.status not in PLAN_WORKS),
         *(f"the nodes of plan {each.name} left at {each.nodes_leave}" for each in plans if _is_over(each)),
         *(f"file system {each.name} is {each.lifecycle}" for each in volumes or () if each.lifecycle not in _SERVES),
-        *(f"alarm {each.name} is in {_ALARMED}" for each in seen_alarms or () if each.state == _ALARMED),
+        *(f"alarm {each.name} is in ALARM" for each in seen_alarms or () if each.is_raised and not each.is_advice),
         *(f"the compute quota of team {team.name} is {team.status}" for team in broken),
         *(f"the cluster policy is {each}" for each in seen_policies or () if _is_broken(each)),
     ]
@@ -169,7 +176,7 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
     return Status(
         environment=wanted.environment,
         cluster=wanted.cluster,
-        verdict=_verdict(wrong, absent, groups, skipped),
+        verdict=_verdict(wrong, absent, groups, skipped, advice),
         # whether it has gone or never came, what the file has and AWS lacks does no work
         passed=passed(refuses=bool(wrong or absent), is_whole=not skipped),
         status=state,
@@ -230,8 +237,15 @@ def _missing(volumes: Sequence[FileSystem], wanted: Wanted) -> list[str]:
     return sorted((wanted.made | wanted.joined) - there)
 
 
-def _verdict(wrong: Sequence[str], missing: Sequence[str], groups: Sequence[Group], skipped: Sequence[Unread]) -> str:
-    end = f"; of the file, {joined(missing)} {'is' if len(missing) == 1 else 'are'} not in AWS" if missing else ""
+def _verdict(
+    wrong: Sequence[str],
+    missing: Sequence[str],
+    groups: Sequence[Group],
+    skipped: Sequence[Unread],
+    advice: Sequence[str],
+) -> str:
+    end = f"; {joined(advice)} {'is' if len(advice) == 1 else 'are'} in ALARM, which is only advice" if advice else ""
+    end += f"; of the file, {joined(missing)} {'is' if len(missing) == 1 else 'are'} not in AWS" if missing else ""
     end += f"; {count(len(skipped), 'thing')} could not be looked at" if skipped else ""
     running = sum(each.running or 0 for each in groups)
     if not groups and not wrong:
@@ -329,18 +343,34 @@ def _addons_lacking(aws: Api, wanted: Wanted) -> list[str]:
     return [f"add-on {name}" for name in sorted(wanted.addons - there)]
 
 
-def _alarms(aws: Api, wanted: Wanted) -> tuple[Alarm, ...]:
-    """Give the alarms of the file that CloudWatch has: by the prefix of the cluster's, so that few pages hold them."""
+def _alarms(aws: Api, wanted: Wanted, now: datetime) -> tuple[tuple[Alarm, ...], tuple[Unread, ...]]:
+    """Give the alarms of the file that CloudWatch has, and those that had no data for so long that nothing is known.
+
+    They are asked for by the prefix of the cluster's, so that few pages hold them.
+    """
     if not wanted.alarms:
-        return ()
+        return (), ()
     asked = {"AlarmNamePrefix": notifications.alarm_name(wanted.cluster, ""), "AlarmTypes": ["MetricAlarm"]}
     rows = aws.pages("cloudwatch", "describe_alarms", "MetricAlarms", **asked)
     with reading("cloudwatch:DescribeAlarms"):
-        return tuple(
-            Alarm(name=str(row["AlarmName"]), state=str(row["StateValue"]), reason=str(row.get("StateReason", "")))
+        since = {str(row["AlarmName"]): row.get("StateTransitionedTimestamp") for row in rows}
+        found = tuple(
+            Alarm(
+                name=name,
+                state=str(row["StateValue"]),
+                reason=str(row.get("StateReason", "")),
+                is_advice=name in wanted.advice,
+                since=moment(at) if (at := since[name]) else "",
+            )
             for row in rows
-            if row["AlarmName"] in wanted.alarms
+            if (name := str(row["AlarmName"])) in wanted.alarms
         )
+        silent = tuple(
+            Unread(what=f"alarm {each.name}", reason=f"CloudWatch has had no data for it since {each.since}")
+            for each in found
+            if each.state == _NO_DATA and not each.is_advice and (at := since[each.name]) and now - at > _LONGEST_LOOK
+        )
+        return found, silent
 
 
 def _teams(aws: Api, wanted: Wanted) -> tuple[Team, ...]:
