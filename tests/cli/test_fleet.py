@@ -14,16 +14,16 @@ from typer.testing import CliRunner, Result
 
 from hyperpod_cdk import cli
 from hyperpod_cdk._cli.review import Access
+from hyperpod_cdk.catalog import quotas
 from hyperpod_cdk.catalog.addons import TASK_GOVERNANCE
 from hyperpod_cdk.checks.answers import AwsAccessError
-from hyperpod_cdk.checks.aws import LiveAws
 from hyperpod_cdk.config.wanted_addons import EVERYWHERE
 from hyperpod_cdk.handlers.quota_gate.reading import Own
 from tests.cli.test_plan import write_assembly
 from tests.living.account import Account
 from tests.support.answers import answered
 from tests.support.callers import with_callers
-from tests.support.scripted_aws import WHO, Fails, ScriptedSession
+from tests.support.scripted_aws import WHO, Fails, Reaching, ScriptedSession, workloads
 
 WAVES = """\
 waves:
@@ -188,10 +188,23 @@ def _quota(team: str) -> dict[str, Any]:
     }
 
 
+QUOTAS = {
+    each.code: each.name
+    for each in (
+        quotas.cluster_usage("ml.g5.12xlarge"),
+        quotas.cluster_usage("ml.m5.2xlarge"),
+        quotas.get("hyperpod_instances_total"),
+    )
+}
+
 WHOLE: dict[str, Any] = {
     "eks:ListAddons": {"addons": [*EVERYWHERE, TASK_GOVERNANCE]},
     "cloudwatch:DescribeAlarms": lambda params: {
         "MetricAlarms": [{"AlarmName": f"{params['AlarmNamePrefix']}events", "StateValue": "OK"}]
+    },
+    "sagemaker:ListClusters": {"ClusterSummaries": []},
+    "servicequotas:GetServiceQuota": lambda params: {
+        "Quota": {"QuotaName": QUOTAS[params["QuotaCode"]], "QuotaCode": params["QuotaCode"], "Value": 8.0}
     },
     "sagemaker:ListComputeQuotas": {"ComputeQuotaSummaries": [_quota("john"), _quota("smith")]},
     "sagemaker:ListClusterSchedulerConfigs": {
@@ -206,7 +219,7 @@ WHOLE: dict[str, Any] = {
         ]
     },
 }
-"""What of two-teams stands beside its groups."""
+"""What of two-teams stands beside its groups, and the quotas of which these take."""
 
 NODES = {"prod": ("Running", "Running"), "staging": ("Running", "Failure"), "lacking": ("Running", "Running")}
 
@@ -244,7 +257,10 @@ def answering(more: dict[str, Any] | None = None) -> Access:
         if account == "444455556666":
             raise AwsAccessError("the credentials are of account 111122223333, and the environment of 444455556666")
         own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
-        return LiveAws.open(region=region, account=account, own=own, session=session)
+        aws = Reaching.open(region=region, account=account, own=own, session=session)
+        assert isinstance(aws, Reaching)
+        aws.kubernetes = workloads()
+        return aws
 
     return Access(open=opening)
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from hyperpod_cdk._cli.living import wanted_of
 from hyperpod_cdk.checks.aws import LiveAws
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.handlers.quota_gate.reading import Own
 from hyperpod_cdk.living.drift import drift, with_lines
-from hyperpod_cdk.living.model import Action, Drift, NodeWork
+from hyperpod_cdk.living.model import Action, Drift, NodeWork, Status
 from hyperpod_cdk.living.node_work import perform, prepare
 from hyperpod_cdk.living.nodes import list_nodes
 from hyperpod_cdk.living.standing import read_living
+from hyperpod_cdk.living.status import status
 from hyperpod_cdk.templates.assembly import read_assembly
 from tests.support.assembly import ENVIRONMENTS, PROJECT
 from tests.support.callers import with_callers
@@ -55,6 +58,37 @@ def test_what_was_just_deployed_is_no_drift(name: str, tmp_path: Path, monkeypat
             {"its endpoint is private"} if is_private else set()
         )
         assert found.passed is (None if is_private else True)
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(900)
+def test_status_of_what_was_just_deployed_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its operators have their pods, and its nodes are all that its quotas lack; then the API server is closed."""
+    with living(tmp_path, monkeypatch) as life:
+        wanted = wanted_of(load_environment(Path("small.yaml"), text=yaml.safe_dump(life.data)).environment)
+
+        def state() -> Status:
+            own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
+            aws = LiveAws.open(region=life.data["region"], account=ACCOUNT, own=own)
+            return status(aws, wanted, now=datetime.now(UTC))
+
+        found = state()
+        assert (found.passed, found.verdict) == (True, "2 of 2 nodes run.")
+        there = {each.name: (each.ready, each.wanted) for each in found.operators}
+        assert {name: there[name] for name in ("coredns", "aws-fsx-csi-driver", "kube-proxy")} == {
+            "coredns": (1, 1),
+            "aws-fsx-csi-driver": (1, 1),
+            "kube-proxy": (1, 1),
+        }
+        assert [(each.name.partition(" for ")[0], each.used) for each in found.quotas] == [
+            ("ml.m5.2xlarge", 2),
+            ("Total number of instances allowed across SageMaker HyperPod clusters", 2),
+        ]
+        life.there.client("eks").update_cluster_config(
+            name="small-eks", resourcesVpcConfig={"endpointPublicAccess": False, "endpointPrivateAccess": True}
+        )
+        found = state()
+        assert (found.passed, found.operators, [each.what for each in found.skipped]) == (None, (), ["operators"])
 
 
 @pytest.mark.examples

@@ -17,17 +17,20 @@ from typer.testing import CliRunner
 from hyperpod_cdk import cli
 from hyperpod_cdk._cli.living import Watching, wanted_of
 from hyperpod_cdk._cli.review import Access
+from hyperpod_cdk.catalog import quotas
+from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.checks.aws import LiveAws
 from hyperpod_cdk.checks.policy import VERBS
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.config.wanted_addons import EVERYWHERE
+from hyperpod_cdk.handlers.quota_gate.comparison import Requirement
 from hyperpod_cdk.handlers.quota_gate.reading import Own
 from hyperpod_cdk.living.model import Event, FileSystem, Plan, Reason, Status
 from hyperpod_cdk.living.pages import status_text
 from hyperpod_cdk.living.status import Wanted, status
 from tests.support.answers import answered
 from tests.support.assembly import ENVIRONMENTS, PROJECT, shipped
-from tests.support.scripted_aws import WHO, Fails, ScriptedSession
+from tests.support.scripted_aws import WHO, Fails, Reaching, ScriptedSession, workloads
 
 NOW = datetime(2026, 11, 23, 3, 0, tzinfo=UTC)
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdefabcdef"
@@ -44,8 +47,21 @@ WANTED = Wanted(
     alarms=frozenset({"dev-hyperpod-events", "dev-hyperpod-nodes-missing-h100"}),
     teams=frozenset({"research"}),
     is_governed=True,
+    has_operators=True,
+    quotas=(
+        Requirement(
+            key="cluster:ml.p5.48xlarge",
+            service="sagemaker",
+            name="ml.p5.48xlarge for cluster usage",
+            code="L-8762A75F",
+            default=0,
+            needed=4,
+            usage="hyperpod_instances:ml.p5.48xlarge",
+        ),
+    ),
 )
 SCRIPT = "Lifecycle scripts did not run successfully"
+DENIED = Fails("AccessDeniedException", "no", 403)
 
 
 def _node(group: str, number: int, state: str, message: str = "") -> dict[str, Any]:
@@ -118,6 +134,26 @@ def answers() -> dict[str, Any]:
         "sagemaker:ListComputeQuotas": {
             "ComputeQuotaSummaries": [_quota("research"), _quota("others", "CreateFailed")]
         },
+        "servicequotas:GetServiceQuota": lambda params: {
+            "Quota": {
+                "QuotaName": _QUOTAS[params["QuotaCode"]],
+                "QuotaCode": params["QuotaCode"],
+                "Value": 8.0,
+                "Adjustable": True,
+            }
+        },
+        "sagemaker:ListClusters": {
+            "ClusterSummaries": [
+                {"ClusterArn": ARN, "ClusterName": "dev", "CreationTime": NOW, "ClusterStatus": "InService"}
+            ]
+        },
+        "kubernetes": workloads(
+            _workload("Deployment", "kube-system", "coredns", 2, 2),
+            # pods of users are nobody's business here
+            _workload("Deployment", "hyperpod-ns-research", "notebook", 1, 0),
+            _workload("Deployment", "default", "notebook", 1, 0),
+            _workload("DaemonSet", "aws-hyperpod", "health-monitoring-agent", 4, 4),
+        ),
         "sagemaker:ListClusterSchedulerConfigs": {
             "ClusterSchedulerConfigSummaries": [
                 {
@@ -129,6 +165,28 @@ def answers() -> dict[str, Any]:
                 }
             ]
         },
+    }
+
+
+_QUOTAS = {
+    each.code: each.name
+    for each in (
+        quotas.cluster_usage("ml.p5.48xlarge"),
+        quotas.cluster_usage("ml.m5.2xlarge"),
+        quotas.get("hyperpod_instances_total"),
+    )
+}
+
+
+def _workload(kind: str, namespace: str, name: str, wanted: int, ready: int, **labels: str) -> dict[str, Any]:
+    is_set = kind == "DaemonSet"
+    return {
+        "kind": kind,
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {"selector": {"matchLabels": labels}, **({} if is_set else {"replicas": wanted})},
+        "status": {"desiredNumberScheduled": wanted, "numberReady": ready}
+        if is_set
+        else ({"readyReplicas": ready} if ready else {}),
     }
 
 
@@ -186,8 +244,18 @@ def opened(script: dict[str, Any], asked: list[tuple[str, dict[str, Any]]] | Non
     return LiveAws.open(region="us-east-1", account="111122223333", own=own, session=session)
 
 
+def reaching(script: dict[str, Any], asked: list[tuple[str, dict[str, Any]]] | None = None) -> LiveAws:
+    """Give the same where the API server can be reached."""
+    own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
+    session = ScriptedSession(script, asked=[] if asked is None else asked).session()
+    aws = Reaching.open(region="us-east-1", account="111122223333", own=own, session=session)
+    assert isinstance(aws, Reaching)
+    aws.kubernetes = script["kubernetes"]
+    return aws
+
+
 def look(script: dict[str, Any]) -> Status:
-    return status(opened(script), WANTED, now=NOW)
+    return status(reaching(script), WANTED, now=NOW)
 
 
 def test_a_cluster_in_which_a_node_fails() -> None:
@@ -229,6 +297,8 @@ def test_one_screen_at_80_columns() -> None:
         "plan h100-april: Active, its nodes leave in 48 h at 2026-11-25 03:00 UTC\n"
         "file system dev-scratch (fs-0123456789abcdef0): AVAILABLE, 4,800 GiB\n"
         "team research: quota of 2 ml.p5.48xlarge, Created\n"
+        "operators: 2 of 2 have all their pods\n"
+        "quota ml.p5.48xlarge for cluster usage: 6 of 8 used, 2 left\n"
         "\n"
         "2026-11-23 02:00 UTC Error h100 i-3: Instance creation failed\n"
     )
@@ -330,7 +400,7 @@ def test_an_alarm_that_is_only_advice_is_said_and_fails_nothing() -> None:
     script = well()
     script["cloudwatch:DescribeAlarms"]["MetricAlarms"].append(_alarm(QUOTA_ALARM, "ALARM"))
     wanted = dataclasses.replace(WANTED, alarms=WANTED.alarms | {QUOTA_ALARM}, advice=frozenset({QUOTA_ALARM}))
-    found = status(opened(script), wanted, now=NOW)
+    found = status(reaching(script), wanted, now=NOW)
     assert (found.passed, found.verdict) == (
         True,
         f"6 of 6 nodes run; alarm {QUOTA_ALARM} is in ALARM, which is only advice.",
@@ -338,7 +408,7 @@ def test_an_alarm_that_is_only_advice_is_said_and_fails_nothing() -> None:
     assert [each.advice for each in found.alarms if each.advice] == [
         f"alarm {QUOTA_ALARM} is in ALARM, which is only advice: Threshold Crossed"
     ]
-    assert status(opened(script), dataclasses.replace(wanted, advice=frozenset()), now=NOW).passed is False
+    assert status(reaching(script), dataclasses.replace(wanted, advice=frozenset()), now=NOW).passed is False
 
 
 @pytest.mark.parametrize(
@@ -360,7 +430,7 @@ def test_an_alarm_without_data_is_unknown_once_it_is_no_longer_new(
         StateValue="INSUFFICIENT_DATA", StateTransitionedTimestamp=since
     )
     wanted = dataclasses.replace(WANTED, advice=frozenset({name} if is_advice else ()))
-    found = status(opened(script), wanted, now=NOW)
+    found = status(reaching(script), wanted, now=NOW)
     assert [(each.what, each.reason) for each in found.skipped] == skipped
     assert found.passed is (None if skipped else True)
 
@@ -401,7 +471,7 @@ def test_what_is_no_failure_of_this_environment(edit: Callable[[dict[str, Any]],
 def test_what_of_the_file_is_not_there_is_named(wanted: dict[str, Any], missing: tuple[str, ...]) -> None:
     script = answers()
     script["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"].pop(2)
-    found = status(opened(script), dataclasses.replace(WANTED, **wanted), now=NOW)
+    found = status(reaching(script), dataclasses.replace(WANTED, **wanted), now=NOW)
     assert (found.missing, found.passed) == (missing, False)
     assert found.verdict == f"3 of 6 nodes run; of the file, {missing[0]} is not in AWS."
 
@@ -411,7 +481,7 @@ def test_a_file_system_that_is_joined_is_told_by_its_id() -> None:
     script["fsx:DescribeFileSystems"]["FileSystems"].append(
         {"FileSystemId": JOINED, "Lifecycle": "AVAILABLE", "StorageCapacity": 1200, "Tags": []}
     )
-    found = status(opened(script), dataclasses.replace(WANTED, joined=frozenset({JOINED})), now=NOW)
+    found = status(reaching(script), dataclasses.replace(WANTED, joined=frozenset({JOINED})), now=NOW)
     assert found.file_systems[-1] == FileSystem(id=JOINED, name=JOINED, lifecycle="AVAILABLE", capacity_gib=1200)
     assert found.missing == ()
 
@@ -472,7 +542,12 @@ def test_of_a_cluster_that_is_denied_nothing_is_told() -> None:
     found = look(script)
     assert (found.passed, found.missing) == (None, ())
     # what governs it is listed by the ARN that only DescribeCluster tells
-    assert [each.what for each in found.skipped] == ["the cluster", "the cluster policy", "compute quotas"]
+    assert [each.what for each in found.skipped] == [
+        "the cluster",
+        "the cluster policy",
+        "compute quotas",
+        f'quota "{WANTED.quotas[0].name}"',
+    ]
     assert {each.action for each in found.skipped} == {"sagemaker:DescribeCluster"}
 
 
@@ -527,7 +602,7 @@ def test_two_thousand_nodes_take_ten_seconds(groups: int, nodes_on_a_page: int, 
         return {"ClusterNodeSummaries": copy.copy(found[first : first + nodes_on_a_page]), **more}
 
     script["sagemaker:ListClusterNodes"] = paged
-    aws = opened(script)
+    aws = reaching(script)
     wanted = dataclasses.replace(WANTED, counts={f"g{group:02}": each for group in range(groups)})
     found = status(aws, wanted, now=NOW)
     assert aws.depth * CALL_SECONDS <= 10
@@ -616,7 +691,7 @@ def test_a_group_of_the_file_that_goes_is_not_well() -> None:
     found = look(script)
     assert (found.passed, found.verdict) == (False, "6 of 6 nodes run; h100 is Deleting.")
     # one that nobody wants any more may go
-    assert status(opened(script), dataclasses.replace(WANTED, counts={"system": 2}), now=NOW).passed is True
+    assert status(reaching(script), dataclasses.replace(WANTED, counts={"system": 2}), now=NOW).passed is True
 
 
 def test_events_of_a_level_that_aws_adds_are_told() -> None:
@@ -639,7 +714,7 @@ def test_names_that_steer_a_terminal_are_shown_as_text(tmp_path: Path) -> None:
     script["sagemaker:DescribeTrainingPlan"] = Fails("AccessDeniedException", "no", 403)
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments" / "dev.yaml").write_text(FILE, encoding="utf-8")
-    access = Access(open=lambda _region, _account: opened(script))
+    access = Access(open=lambda _region, _account: reaching(script))
     words = ["status", "dev", "--project", str(tmp_path)]
     done = CliRunner().invoke(cli.app, words, prog_name="hyperpod-cdk", obj=access, color=True)
     assert "training plan \\x1b[31mh100: no permission" in done.stdout
@@ -647,9 +722,12 @@ def test_names_that_steer_a_terminal_are_shown_as_text(tmp_path: Path) -> None:
 
 def test_only_what_the_policy_of_the_verb_allows_is_asked() -> None:
     asked: list[tuple[str, dict[str, Any]]] = []
-    status(opened(answers(), asked), WANTED, now=NOW)
+    status(reaching(answers(), asked), WANTED, now=NOW)
     (verb,) = (each for each in VERBS if each.name == "status")
-    assert {name for name, _ in asked} == set(verb.actions)
+    # a quota that is not found by its code is looked for in all of them, and the API server by EKS's answer
+    further = {each for each in verb.actions if each.startswith("servicequotas:")} | {"eks:DescribeCluster"}
+    made = {name.replace("servicequotas:", "servicequotas:") for name, _ in asked}
+    assert (made | further, further - made) == (set(verb.actions), further - {"servicequotas:GetServiceQuota"})
 
 
 @pytest.mark.parametrize(
@@ -672,6 +750,145 @@ def test_what_a_file_is_taken_to_have_is_what_its_templates_make(name: str, asse
     assert wanted.is_governed is bool(policies)
 
 
+COREDNS = ("coredns", "kube-system")
+_OF_COREDNS = "/apis/apps/v1/namespaces/kube-system/deployments/coredns"
+_PODS_OF_COREDNS = "/api/v1/namespaces/kube-system/pods?labelSelector=k8s-app%3Dkube-dns&limit=100"
+
+
+def _pod(*, waits: str = "", message: str = "", exit_code: int = 0, unschedulable: str = "") -> dict[str, Any]:
+    state = {"waiting": {"reason": waits, "message": message}} if waits else {}
+    state |= {"terminated": {"exitCode": exit_code, "reason": "Error"}} if exit_code else {}
+    conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": unschedulable}]
+    return {"status": {"containerStatuses": [{"state": state}], "conditions": conditions if unschedulable else []}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "reason"),
+    [
+        ([_pod(waits="CrashLoopBackOff", message="back-off 5m0s")] * 2, "CrashLoopBackOff: back-off 5m0s"),
+        ([_pod(waits="ContainerCreating", unschedulable="0/6 nodes")], "Unschedulable: 0/6 nodes"),
+        ([_pod(exit_code=1)], "Error"),
+        ([_pod()], ""),
+        # most of them say so
+        (
+            [_pod(waits="ErrImagePull"), _pod(waits="CrashLoopBackOff"), _pod(waits="CrashLoopBackOff")],
+            "CrashLoopBackOff",
+        ),
+        (NotAnswered("no permission"), ""),
+    ],
+)
+def test_an_operator_without_its_pods_is_wrong_and_says_why(pods: Any, reason: str) -> None:
+    script = well()
+    row = _workload("Deployment", "kube-system", "coredns", 2, 0, **{"k8s-app": "kube-dns"})
+    script["kubernetes"] = {
+        **workloads(row),
+        _OF_COREDNS: row,
+        _PODS_OF_COREDNS: pods if isinstance(pods, NotAnswered) else {"items": pods},
+    }
+    found = look(script)
+    assert (found.passed, found.verdict) == (False, "6 of 6 nodes run; 0 of 2 pods of kube-system/coredns are ready.")
+    (operator,) = found.operators
+    assert (operator.kind, operator.wanted, operator.ready, operator.reason) == ("Deployment", 2, 0, reason)
+    said = status_text(found).replace("\n  ", " ")
+    why = f". {reason}" if reason else ""
+    assert f"\noperator kube-system/coredns (Deployment): 0 of 2 pods ready{why}\n" in said
+    assert "\noperators: 0 of 1 have all their pods\n" in said
+
+
+@pytest.mark.parametrize(
+    ("ready", "failing", "passed"),
+    [
+        (6, 0, True),
+        # a pod on each node that does not run is told with the node
+        (5, 1, False),
+        (5, 0, False),
+        (4, 1, False),
+    ],
+)
+def test_a_daemon_set_lacks_pods_on_nodes_that_run(*, ready: int, failing: int, passed: bool) -> None:
+    script = well()
+    nodes = script["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"]
+    for node in nodes[:failing]:
+        node["InstanceStatus"] = {"Status": "Failure", "Message": SCRIPT}
+    script["kubernetes"] = workloads(_workload("DaemonSet", "aws-hyperpod", "agent", 6, ready))
+    found = look(script)
+    lacks = 6 - ready > failing
+    assert (found.passed, f"{ready} of 6 pods of aws-hyperpod/agent are ready" in found.verdict) == (passed, lacks)
+
+
+def test_a_daemon_set_is_not_judged_where_nodes_are_not_told() -> None:
+    script = well()
+    script["sagemaker:ListClusterNodes"] = Fails("AccessDeniedException", "no", 403)
+    script["kubernetes"] = workloads(_workload("DaemonSet", "aws-hyperpod", "agent", 6, 1))
+    assert look(script).passed is None
+    script["kubernetes"] = workloads(_workload("DaemonSet", "aws-hyperpod", "agent", 6, 0))
+    assert look(script).passed is False
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (
+            NotAnswered("the API server of EKS cluster dev-eks is not reachable from here: its endpoint is private"),
+            None,
+        ),
+        (Refused("it does not let the caller read /apis/apps/v1/daemonsets", code="403"), None),
+        ({"items": [{"metadata": {}}]}, "AWS's answer to the daemonsets cannot be read: 'namespace' is missing"),
+        ({"items": [{"metadata": {"namespace": "kube-system", "name": "a"}, "spec": {}}]}, "'desiredNumberScheduled'"),
+    ],
+)
+def test_operators_that_are_not_told_are_skipped_and_never_well(answer: Any, reason: str | None) -> None:
+    script = well()
+    script["kubernetes"]["/apis/apps/v1/daemonsets?limit=500"] = answer
+    found = look(script)
+    (unread,) = found.skipped
+    assert (found.passed, found.operators, unread.what) == (None, (), "operators")
+    assert (reason or str(answer)).removeprefix("AWS's answer to ") in unread.reason
+
+
+def test_operators_stand_on_several_pages() -> None:
+    script = well()
+    path = "/apis/apps/v1/deployments?limit=500"
+    rows = [_workload("Deployment", "kube-system", name, 1, 1) for name in ("a", "b")]
+    script["kubernetes"][path] = {"items": rows[:1], "metadata": {"continue": "x/="}}
+    script["kubernetes"][f"{path}&continue=x%2F%3D"] = {"items": rows[1:], "metadata": {"continue": ""}}
+    assert [each.name for each in look(script).operators] == ["health-monitoring-agent", "a", "b"]
+
+
+def test_what_is_left_of_a_quota_is_told_and_fails_nothing() -> None:
+    script = well()
+    found = look(script)
+    (quota,) = found.quotas
+    # both groups are of the type: nodes that run, and those that are to come
+    assert (quota.allowed, quota.used, quota.left, quota.is_default) == (8, 6, 2, False)
+    assert "quota ml.p5.48xlarge for cluster usage: 6 of 8 used, 2 left" in status_text(found).splitlines()
+    script["sagemaker:DescribeCluster"]["InstanceGroups"][1]["TargetCount"] = 9
+    assert look(script).quotas[0].left == -5
+
+
+@pytest.mark.parametrize(
+    ("call", "answer", "reason"),
+    [
+        ("servicequotas:GetServiceQuota", DENIED, "no permission for servicequotas:GetServiceQuota"),
+        ("sagemaker:ListClusters", DENIED, "the list of HyperPod clusters could not be read: no permission for"),
+        (
+            "servicequotas:GetServiceQuota",
+            {"Quota": {"QuotaName": "ml.p5.48xlarge for cluster usage", "ErrorReason": {"ErrorCode": "DEPENDENCY"}}},
+            "could not find out the value",
+        ),
+    ],
+)
+def test_a_quota_that_is_not_told_is_skipped(call: str, answer: Any, reason: str) -> None:
+    script = well()
+    script[call] = answer
+    for operation in ("ListServiceQuotas", "ListAWSDefaultServiceQuotas"):
+        script[f"servicequotas:{operation}"] = DENIED
+    found = look(script)
+    (unread,) = found.skipped
+    assert (found.passed, found.quotas, unread.what) == (None, (), 'quota "ml.p5.48xlarge for cluster usage"')
+    assert reason in unread.reason
+
+
 FILE = """
 name: dev
 account: "111122223333"
@@ -691,7 +908,7 @@ def test_as_users_run_it(tmp_path: Path) -> None:
 
     def run(*more: str) -> Any:
         words = ["status", "dev", "--project", str(tmp_path), *more]
-        access = Access(open=lambda _region, _account: opened(of_today()))
+        access = Access(open=lambda _region, _account: reaching(of_today()))
         return CliRunner().invoke(cli.app, words, prog_name="hyperpod-cdk", obj=access)
 
     done = run()
@@ -725,7 +942,7 @@ def _watched(folder: Path, *more: str, is_terminal: bool, looks: int = 3) -> tup
     def look(_region: str, _account: str) -> LiveAws:
         script = of_today()
         script["sagemaker:DescribeCluster"]["InstanceGroups"][0]["TargetCount"] = next(targets)
-        return opened(script)
+        return reaching(script)
 
     way = Watching(open=look, pause=clock.pause, is_terminal=is_terminal)
     words = ["status", "dev", "--watch", "--project", str(folder), *more]
@@ -761,6 +978,6 @@ def test_a_watch_goes_on_where_something_is_denied(tmp_path: Path, monkeypatch: 
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments" / "dev.yaml").write_text(FILE, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    way = Watching(open=lambda _region, _account: opened(denied), pause=clock.pause, is_terminal=False)
+    way = Watching(open=lambda _region, _account: reaching(denied), pause=clock.pause, is_terminal=False)
     done = CliRunner().invoke(cli.app, ["status", "dev", "--watch"], prog_name="hyperpod-cdk", obj=way)
     assert [json.loads(line)["groups"][0]["running"] for line in done.stdout.splitlines()] == [None, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 import time
@@ -10,7 +11,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from hyperpod_cdk.catalog import quotas
 from hyperpod_cdk.config.wanted_addons import EVERYWHERE
+from hyperpod_cdk_rehearsal.embedded import loopback_tls
 
 ACCOUNT, REGION = "111122223333", "us-east-1"
 _CALLER = (
@@ -45,6 +48,10 @@ def many_nodes(*, groups: int, nodes: int, on_a_page: int, latency_s: float) -> 
             "ListClusterEvents": {"Events": []},
             "DescribeFileSystems": {"FileSystems": []},
             "ListAddons": {"addons": list(EVERYWHERE)},
+            "ListClusters": {"ClusterSummaries": [{"ClusterName": "dev"}]},
+            "GetServiceQuota": {
+                "Quota": {"QuotaName": _QUOTAS.get(sent.get("QuotaCode", "")), "QuotaCode": "L-1", "Value": nodes}
+            },
             "DescribeAlarms": {"MetricAlarms": [{"AlarmName": "dev-hyperpod-events", "StateValue": "OK"}]},
         }
         return others[operation]
@@ -54,7 +61,8 @@ def many_nodes(*, groups: int, nodes: int, on_a_page: int, latency_s: float) -> 
 
         def do_GET(self) -> None:
             # EKS alone is asked so
-            self._say("ListAddons", "application/json", lambda: json.dumps(answer("ListAddons", {})).encode())
+            told = answer("ListAddons", {}) if "/addons" in self.path else {"cluster": _eks_cluster(api.server_port)}
+            self._say(self.path, "application/json", lambda: json.dumps(told).encode())
 
         def do_POST(self) -> None:
             sent = self.rfile.read(int(self.headers["Content-Length"]))
@@ -83,15 +91,31 @@ def many_nodes(*, groups: int, nodes: int, on_a_page: int, latency_s: float) -> 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the base class names it
             pass
 
+    class ApiServer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            time.sleep(latency_s)
+            body = json.dumps({"items": [_daemon_set(nodes)] if "daemonsets" in self.path else []}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the base class names it
+            pass
+
     class Server(ThreadingHTTPServer):
         request_queue_size = 128
 
+    api = loopback_tls.serve(ApiServer, name="api-server")
     with Server(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}", asked
         finally:
+            api.shutdown()
+            api.server_close()
             server.shutdown()
             thread.join()
 
@@ -104,6 +128,33 @@ def _cbor(value: Any) -> bytes:
     if isinstance(value, list):
         return bytes((0x80 + len(value),)) + b"".join(map(_cbor, value))
     return bytes((0xA0 + len(value),)) + b"".join(_cbor(key) + _cbor(each) for key, each in value.items())
+
+
+_QUOTAS = {
+    each.code: each.name for each in (quotas.cluster_usage("ml.p5.48xlarge"), quotas.get("hyperpod_instances_total"))
+}
+
+
+def _eks_cluster(port: int) -> dict[str, Any]:
+    authority = base64.b64encode(loopback_tls.certificate()[0].encode()).decode()
+    network = {"vpcId": "vpc-0a1b", "subnetIds": [], "endpointPublicAccess": True, "endpointPrivateAccess": True}
+    return {
+        "name": "dev-eks",
+        "arn": f"arn:aws:eks:{REGION}:{ACCOUNT}:cluster/dev-eks",
+        "status": "ACTIVE",
+        "version": "1.34",
+        "endpoint": f"https://127.0.0.1:{port}",
+        "certificateAuthority": {"data": authority},
+        "resourcesVpcConfig": network,
+    }
+
+
+def _daemon_set(nodes: int) -> dict[str, Any]:
+    return {
+        "metadata": {"namespace": "kube-system", "name": "aws-node"},
+        "spec": {},
+        "status": {"desiredNumberScheduled": nodes, "numberReady": nodes},
+    }
 
 
 def _cluster(names: list[str], count: int) -> dict[str, Any]:

@@ -20,6 +20,9 @@ from botocore.loaders import Loader, create_loader
 from botocore.model import ServiceModel
 from botocore.validate import validate_parameters
 
+from hyperpod_cdk.checks.answers import Refused
+from hyperpod_cdk.checks.aws import LiveAws
+
 ACCOUNT = "111122223333"
 REGION = "us-east-1"
 ARN = f"arn:aws:iam::{ACCOUNT}:user/ops/dana"
@@ -78,6 +81,29 @@ class ScriptedSession:
         # a copy, since botocore changes the answers of IAM
         parsed = {"ResponseMetadata": {"HTTPStatusCode": 200, "HTTPHeaders": {}}, **deepcopy(dict(answer))}
         return AWSResponse("", 200, HTTPHeaders(), None), parsed
+
+
+class Reaching(LiveAws):
+    """One that reaches the API server of its EKS cluster, which answers by path, a GET alone."""
+
+    kubernetes: Mapping[str, Any] = {}
+
+    def kubernetes_read(self, cluster: str, path: str) -> Mapping[str, Any]:
+        """Give the answer to a path, or raise it."""
+        assert cluster.endswith("-eks")
+        answer = self.kubernetes.get(path, Refused("not there", code="404"))
+        if isinstance(answer, BaseException):
+            raise answer
+        return dict(answer)
+
+
+def workloads(*rows: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the lists of Deployments, DaemonSets and StatefulSets of an API server, by path, each on one page."""
+    kinds = {"deployments": "Deployment", "daemonsets": "DaemonSet", "statefulsets": "StatefulSet"}
+    return {
+        f"/apis/apps/v1/{plural}?limit=500": {"items": [row for row in rows if row["kind"] == kind]}
+        for plural, kind in kinds.items()
+    }
 
 
 class _SharedSession(botocore.session.Session):

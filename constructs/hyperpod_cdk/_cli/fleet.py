@@ -542,7 +542,11 @@ def hold(
                 return each.look(passed=False, summary="not what stands", verdict=what)
             aws = opened(context, new)()
             drifted = differing(aws, read_living(aws, new.assembly)) if "drift" in wanted else None
-        stands = asked(aws, wanted_of(loaded.environment), now=datetime.now(UTC)) if "status" in wanted else None
+        stands = (
+            asked(aws, wanted_of(loaded.environment, is_of_a_wave=True), now=datetime.now(UTC))
+            if "status" in wanted
+            else None
+        )
         answers = [answer for answer in (stands, drifted) if answer is not None]
         return each.look(
             passed=passed_of(

@@ -170,12 +170,12 @@ def status(
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Show the current state of the cluster: nodes, training plans, file systems, alarms, quotas of teams, events.
+    """Show the current state of the cluster: nodes, training plans, file systems, alarms, operators, quotas, events.
 
-    It shows how many nodes are desired, running and failing, and why. Exit code 1 if something fails or has ended,
-    if an alarm is in ALARM (an alarm on a quota that is nearly used up is only advice), or if the cluster, an instance
-    group, a file system, an add-on, an alarm or a compute quota of the file is not in AWS. What could not be read is
-    skipped: "passed" in the JSON output is then null, and with --strict the exit code is 1.
+    It shows how many nodes are desired, running and failing, and why. Exit code 1 if something fails or has ended, if
+    an operator lacks pods, if an alarm is in ALARM (an alarm on a quota that is nearly used up is only advice), or if
+    the cluster, an instance group, a file system, an add-on, an alarm or a compute quota of the file is not in AWS.
+    What could not be read is skipped: "passed" in the JSON output is then null, and with --strict the exit code is 1.
 
     --watch redraws the screen on a terminal. Otherwise it writes one line of JSON each time. Ctrl-C ends it with
     exit code 130.
@@ -203,12 +203,16 @@ def status(
     finish(passed=found.passed, strict=strict)
 
 
-def wanted_of(stated: Environment) -> Wanted:
-    """Give what the file says of a cluster, by the names under which AWS has it."""
+def wanted_of(stated: Environment, *, is_of_a_wave: bool = False) -> Wanted:
+    """Give what the file says of a cluster, by the names under which AWS has it.
+
+    A wave asks AWS alone: neither Kubernetes, which a pipeline may not reach, nor quotas, which hold nobody.
+    """
     from hyperpod_cdk.catalog import notifications as facts  # noqa: PLC0415 - as above
     from hyperpod_cdk.checks.eks import wanted_addons  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.wanted_alarms import alarms_of  # noqa: PLC0415 - as above
     from hyperpod_cdk.living.status import Wanted  # noqa: PLC0415 - as above
+    from hyperpod_cdk.quotas import needs  # noqa: PLC0415 - as above
 
     alarms, called = alarms_of(stated), partial(facts.alarm_name, stated.hyperpod_cluster_name)
     is_scaled = stated.hyperpod.autoscaling == "karpenter"
@@ -224,6 +228,14 @@ def wanted_of(stated: Environment) -> Wanted:
         advice=frozenset(map(called, alarms.advice)),
         teams=frozenset(each.name for each in stated.task_governance.teams) if stated.task_governance else frozenset(),
         is_governed=stated.task_governance is not None,
+        has_operators=not is_of_a_wave,
+        quotas=()
+        if is_of_a_wave
+        else tuple(
+            each
+            for each in needs.required_quotas(stated)
+            if each.usage and needs.kind_of(each) in {needs.PER_TYPE, needs.CLUSTER_SIZE}
+        ),
     )
 
 

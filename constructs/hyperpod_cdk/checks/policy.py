@@ -201,8 +201,9 @@ VERBS = (
     ),
     Verb(
         name="status",
-        asks=(),
-        further=_STATUS,
+        # the API server's own authorisation decides what of its pods is told
+        asks=("quota", "eks_cluster"),
+        further=(*_STATUS, "sagemaker:ListClusters"),
         when_unseen=_NULL,
     ),
     Verb(

@@ -195,6 +195,30 @@ class Team(Model):
     """Instances by type."""
 
 
+class Operator(Model):
+    """A Deployment, DaemonSet or StatefulSet of an operator, and how many of its pods are ready."""
+
+    namespace: str
+    name: str
+    kind: str
+    wanted: int
+    ready: int
+    reason: str = ""
+    """Why most of its pods are not ready, in Kubernetes' words; empty where all are, or nobody tells."""
+
+
+class QuotaLeft(Model):
+    """A quota for instances, of which all HyperPod clusters of the account in the Region take."""
+
+    name: str
+    allowed: float
+    """The account's value, else AWS's default."""
+    is_default: bool
+    used: float
+    """By nodes that run and nodes that groups are still to get."""
+    left: float
+
+
 class Status(Model):
     """What a cluster does now."""
 
@@ -215,6 +239,8 @@ class Status(Model):
     file_systems: tuple[FileSystem, ...] = ()
     alarms: tuple[Alarm, ...] = ()
     teams: tuple[Team, ...] = ()
+    operators: tuple[Operator, ...] = ()
+    quotas: tuple[QuotaLeft, ...] = ()
     skipped: tuple[Unread, ...] = ()
 
 

@@ -113,10 +113,26 @@ def status_text(found: Status) -> str:
             lines += _wrapped(f"alarm {alarm.name}: {alarm.state}{f'. {alarm.reason}' * bool(alarm.reason)}")
     for team in found.teams:
         lines += _wrapped(f"team {team.name}: quota of {team.quota or 'nothing'}, {team.status}")
+    lines += _pods(found)
+    for quota in found.quotas:
+        of = f"{quota.allowed:g} (AWS's default)" if quota.is_default else f"{quota.allowed:g}"
+        lines += _wrapped(f"quota {quota.name}: {quota.used:g} of {of} used, {quota.left:g} left")
     lines += [""] if found.events else []
     for event in found.events:
         lines += _wrapped(_event(event))
     return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def _pods(found: Status) -> Iterator[str]:
+    """Tell operators that lack pods, and how many lack none."""
+    short = [each for each in found.operators if each.ready < each.wanted]
+    for each in short:
+        why = f". {each.reason}" if each.reason else ""
+        told = f"operator {each.namespace}/{each.name} ({each.kind}): {each.ready} of {each.wanted} pods ready{why}"
+        yield from _wrapped(told)
+    if found.operators:
+        whole = len(found.operators) - len(short)
+        yield from _wrapped(f"operators: {whole} of {len(found.operators)} have all their pods")
 
 
 def _event(event: Event) -> str:

@@ -7,17 +7,32 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Protocol, runtime_checkable
 
 from hyperpod_cdk.catalog import notifications
-from hyperpod_cdk.checks.answers import NotAnswered, Refused
-from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.checks.answers import NotAnswered, QuotaValue, Refused
+from hyperpod_cdk.checks.side_by_side import answered, together
 from hyperpod_cdk.config.recorded_plans import RECLAIM
 from hyperpod_cdk.findings import passed
+from hyperpod_cdk.handlers.quota_gate.comparison import Requirement, Usage
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.living.hyperpod import PLAN_WORKS, describe_cluster, describe_training_plan, is_on_eks
+from hyperpod_cdk.living.kubernetes import operators, with_reasons
 from hyperpod_cdk.living.look import reading
-from hyperpod_cdk.living.model import Alarm, Event, FileSystem, Group, Plan, Reason, Status, Team, Unread
+from hyperpod_cdk.living.model import (
+    Alarm,
+    Event,
+    FileSystem,
+    Group,
+    Operator,
+    Plan,
+    QuotaLeft,
+    Reason,
+    Status,
+    Team,
+    Unread,
+)
 from hyperpod_cdk.living.nodes import (
     CHECKING,
     FAILING,
@@ -64,6 +79,9 @@ longer is not new."""
 _DELETED: Final = "Deleted"
 """Of a compute quota or a cluster policy that is gone (botocore 1.44.5, SchedulerResourceStatus)."""
 
+_MOST_ASKED: Final = 5
+"""Of so many operators at most is asked why their pods are not ready."""
+
 _MOST_EVENT_PAGES: Final = 20
 _STACK_TAG: Final = "aws:cloudformation:stack-name"
 
@@ -92,6 +110,23 @@ class Wanted:
     """Teams, each with a compute quota."""
     is_governed: bool = False
     """Whether there is to be a cluster policy."""
+    has_operators: bool = False
+    """Whether Kubernetes is asked about the pods of operators."""
+    quotas: tuple[Requirement, ...] = ()
+    """The quotas for instances of which its groups take."""
+
+
+@runtime_checkable
+class Quotas(Protocol):
+    """Asks for quotas: ``checks.aws.LiveAws``. Both raise NotAnswered."""
+
+    def quota(self, service: str, name: str, code: str | None) -> QuotaValue | None:
+        """Give a quota as the account has it, None where the service has none of that name."""
+        ...
+
+    def usage(self, kind: str) -> Usage:
+        """Count what the account uses of a kind of thing."""
+        ...
 
 
 def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
@@ -113,8 +148,11 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         lambda: _alarms(aws, wanted, now),
         lambda: _teams(aws, wanted),
         lambda: _policies(aws, wanted),
+        lambda: operators(aws, wanted.eks) if wanted.has_operators else (),
+        *(partial(_left, aws, each) for each in wanted.quotas),
     )
-    described, nodes, events, file_systems, addons, alarms, teams, policies = together(lambda ask: ask(), questions)
+    answers: list[Any] = together(lambda ask: ask(), questions)
+    described, nodes, events, file_systems, addons, alarms, teams, policies, pods, *quotas = answers
     cluster = told("the cluster", described)
     if cluster == {}:
         verdict = f"There is no HyperPod cluster {wanted.cluster} in this account and region."
@@ -145,6 +183,9 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
     seen_alarms, silent = told("alarms", alarms) or (None, ())
     skipped += silent
     seen_teams = told("compute quotas", teams)
+    seen_operators = told("operators", pods) or ()
+    left = [told(f'quota "{each.name}"', answer) for each, answer in zip(wanted.quotas, quotas, strict=True)]
+    short = _short(seen_operators, groups)
     broken = [each for each in seen_teams or () if _is_broken(each.status)]
     recent, unread = told("events", events) or ((), None)
     if unread is not None:
@@ -164,6 +205,7 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         *(f"alarm {each.name} is in ALARM" for each in seen_alarms or () if each.is_raised and not each.is_advice),
         *(f"the compute quota of team {team.name} is {team.status}" for team in broken),
         *(f"the cluster policy is {each}" for each in seen_policies or () if _is_broken(each)),
+        *(f"{each.ready} of {each.wanted} pods of {each.namespace}/{each.name} are ready" for each in short),
     ]
     absent = [
         *(f"group {name}" for name in missing_groups),
@@ -188,7 +230,46 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         file_systems=volumes or (),
         alarms=seen_alarms or (),
         teams=seen_teams or (),
+        operators=with_reasons(aws, wanted.eks, seen_operators, of=short[:_MOST_ASKED]),
+        quotas=tuple(each for each in left if each is not None),
         skipped=tuple(skipped),
+    )
+
+
+def _short(found: Sequence[Operator], groups: Sequence[Group]) -> list[Operator]:
+    """Give the operators that lack pods; a DaemonSet may lack one on each node that does not run, which is told anyway.
+
+    Where nodes were not read, one that has a pod ready is not judged.
+    """
+    at_rest = [(each.failing, each.checking, each.changing) for each in groups]
+    idle = sum(number or 0 for numbers in at_rest for number in numbers)
+    is_known = all(number is not None for numbers in at_rest for number in numbers)
+
+    def lacks(each: Operator) -> bool:
+        if each.kind != "DaemonSet":
+            return each.ready < each.wanted
+        return each.wanted - each.ready > (idle if is_known else max(each.wanted - 1, 0))
+
+    return [each for each in found if lacks(each)]
+
+
+def _left(aws: Api, wanted: Requirement) -> QuotaLeft:
+    """Say what is left of a quota; raises NotAnswered where its value, or all of its use, is not told."""
+    if not isinstance(aws, Quotas):
+        raise NotAnswered("quotas are not asked for")
+    value, used = answered(
+        lambda: aws.quota(wanted.service, wanted.name, wanted.code or None), lambda: aws.usage(wanted.usage)
+    )
+    if not isinstance(value, QuotaValue) or not isinstance(used, Usage):
+        raise NotAnswered(f"Service Quotas has no such quota of {wanted.service}")
+    if not used.is_whole:
+        raise NotAnswered(f"{used.what_is_unread}: {used.why_it_is_unread}", action=used.action, said=used.said)
+    return QuotaLeft(
+        name=wanted.name,
+        allowed=value.value,
+        is_default=value.is_default,
+        used=used.at_least,
+        left=value.value - used.at_least,
     )
 
 

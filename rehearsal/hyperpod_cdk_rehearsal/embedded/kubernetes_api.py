@@ -1,4 +1,4 @@
-"""The API servers of the embedded EKS clusters: HTTPS on loopback, for the few reads that preflight makes."""
+"""The API servers of the embedded EKS clusters: HTTPS on loopback, for the few reads that our commands make."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
+from hyperpod_cdk.catalog import addons
 from hyperpod_cdk_rehearsal.embedded import loopback_tls
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
+from hyperpod_cdk_rehearsal.embedded.services.addon_health import addon_status
 from hyperpod_cdk_rehearsal.embedded.services.stores import EksCluster, eks_clusters
 from hyperpod_cdk_rehearsal.embedded.signatures import RefusedSignatureError, SignedRequest, signer_of
 
@@ -25,6 +27,9 @@ TOKEN_PREFIX = "Bearer k8s-aws-v1."  # noqa: S105 - how every EKS token begins
 GROUPS = ("apps", "batch", "rbac.authorization.k8s.io")
 KUEUE_GROUP = "kueue.x-k8s.io"
 DAEMON_SETS = ["apis", "apps", "v1", "namespaces"]
+WORKLOADS = {"deployments": "Deployment", "daemonsets": "DaemonSet", "statefulsets": "StatefulSet"}
+"""What is listed of all namespaces, with how many of its pods are ready."""
+
 NAMESPACED = 4
 ONE_OBJECT = 2
 """Parts of a path below a version: namespaces, a name, kind, name; kind, name."""
@@ -71,7 +76,8 @@ class KubernetesApi:
 
     def answer(self, path: str, token: str, patch: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
         """Give status and body for a GET, or a PATCH of an object that was applied."""
-        name, *parts = path.strip("/").split("/")
+        # all stands on one page
+        name, *parts = path.partition("?")[0].strip("/").split("/")
         cluster = eks_clusters(self.context).get(name)
         if cluster is None:
             return 404, {}
@@ -96,6 +102,9 @@ class KubernetesApi:
             return {"kind": "APIGroupList", "groups": [{"name": group} for group in self._groups(cluster.name)]}
         if parts[: len(DAEMON_SETS)] == DAEMON_SETS and parts[-1] == "daemonsets":
             return {"kind": "DaemonSetList", "items": self._daemon_sets(cluster, parts[len(DAEMON_SETS)])}
+        if parts[:-1] == DAEMON_SETS[:-1] and parts[-1] in WORKLOADS:
+            kind = WORKLOADS[parts[-1]]
+            return {"kind": f"{kind}List", "metadata": {}, "items": self._workloads(cluster, kind)}
         return self._of_store(cluster, parts) if parts[:1] in (["api"], ["apis"]) else None
 
     def _of_store(self, cluster: EksCluster, parts: list[str]) -> dict[str, Any] | None:
@@ -154,6 +163,16 @@ class KubernetesApi:
             if name in ADDON_DAEMON_SETS and namespace == "kube-system"
         ]
         return [*stored, *of_addons]
+
+    def _workloads(self, cluster: EksCluster, kind: str) -> list[dict[str, Any]]:
+        """Give what was applied, all of whose pods are ready, and one for each add-on, ready where the add-on is."""
+        stored = [(each, True) for each in kubernetes_store.objects(self.context, cluster.name) if each["kind"] == kind]
+        own = [
+            (_of_addon(name), addon_status(self.context, cluster, addon)[0] == "ACTIVE")
+            for name, addon in cluster.addons.items()
+            if kind == ("DaemonSet" if name in ADDON_DAEMON_SETS else "Deployment")
+        ]
+        return [_counted(each, kind, is_ready=is_ready) for each, is_ready in (*stored, *own)]
 
     @cached_property
     def _server(self) -> ThreadingHTTPServer:
@@ -240,6 +259,23 @@ def _is_known(token: str, cluster: str) -> bool:
     asked = parse_qs(url.query)
     is_identity = asked.get("Action") == ["GetCallerIdentity"]
     return token.startswith(TOKEN_PREFIX) and is_identity and "x-k8s-aws-id" in asked["X-Amz-SignedHeaders"][0]
+
+
+def _of_addon(name: str) -> dict[str, Any]:
+    row = addons.get(name)
+    return {"metadata": {"name": name, "namespace": (row and row.namespace) or "kube-system"}}
+
+
+def _counted(item: dict[str, Any], kind: str, *, is_ready: bool) -> dict[str, Any]:
+    """Give a workload with its status (Kubernetes API reference, DaemonSetStatus, DeploymentStatus)."""
+    spec = item.get("spec") or {}
+    replicas = int(spec.get("replicas", 1))
+    ready = replicas if is_ready else 0
+    status = {"replicas": replicas, "readyReplicas": ready}
+    if kind == "DaemonSet":
+        status = {"desiredNumberScheduled": replicas, "numberReady": ready}
+    metadata = {"namespace": "default", **item["metadata"]}
+    return {**item, "metadata": metadata, "spec": spec, "status": status}
 
 
 def _daemon_set(name: str, image: str, region: str, version: str) -> dict[str, Any]:
