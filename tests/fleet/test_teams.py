@@ -166,6 +166,33 @@ def test_an_unknown_price_is_no_zero(folder: Path, more: dict[str, str], instanc
     assert why in [each.reason for each in found.skipped]
 
 
+SCALED = """\
+name: dev
+account: "111122223333"
+region: us-east-1
+network: {availability_zones: {use1-az5: {}, use1-az4: {}}}
+eks: {endpoint_access: private}
+hyperpod:
+  autoscaling: karpenter
+  instance_groups:
+    - {name: system, instance_type: ml.m5.2xlarge, count: 2, availability_zone_id: use1-az4}
+    - {name: a10g, instance_type: ml.g5.8xlarge, count: 0, availability_zone_id: use1-az5, capacity: on_demand}
+task_governance:
+  teams: [{name: research, quota: [{instance_type: ml.g5.8xlarge, count: 2}]}]
+"""
+
+
+def test_nodes_that_karpenter_makes_are_not_none() -> None:
+    found = teams_cost(load_environment(Path("dev.yaml"), text=SCALED, today=TODAY), PRICES)
+    scaled = pool(found, "ml.g5.8xlarge")
+    assert (scaled.cost, scaled.why, by_quota(scaled)) == (
+        None,
+        "Karpenter sets how many nodes a10g has",
+        {"research": None, "": None},
+    )
+    assert found.verdict == "$673.06 of nodes among 1 team, and 1 pool of unknown cost."
+
+
 def test_a_type_without_a_price_is_unknown(folder: Path) -> None:
     none = replace(PRICES, rows={})
     found = teams_cost(written(folder), none)

@@ -21,7 +21,7 @@ from hyperpod_cdk.findings import passed
 from hyperpod_cdk.fleet.model import Pool, TeamsCost, TeamShare
 from hyperpod_cdk.living.model import Unread
 from hyperpod_cdk.review.figures.cost import fee_of
-from hyperpod_cdk.review.nouns import count
+from hyperpod_cdk.review.nouns import count, joined
 
 HEADER: Final = ("Date", "Namespace", "Team", "Type")
 """How the columns of the summary begin; after them three each of Neuron cores, GPUs and vCPU: total, allocated,
@@ -142,6 +142,10 @@ def _pools(loaded: LoadedEnvironment, prices: Prices, usage: Usage | None) -> It
     for (types, capacity), members in groups.items():
         booked = sum(each.count for each in members)
         cost, period, seats, why = _cost(loaded, prices, types, members[0], booked)
+        scaled = [each.name for each in environment.hyperpod.autoscaled_groups if each in members]
+        if scaled:
+            # they are none in the file alone
+            cost, why = None, f"Karpenter sets how many nodes {joined(scaled)} {'has' if len(scaled) == 1 else 'have'}"
         quotas = _quotas(environment, types)
         if None in quotas.values():
             lacking = ", ".join(team for team, number in quotas.items() if number is None)
