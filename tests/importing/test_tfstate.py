@@ -191,6 +191,19 @@ def test_a_file_system_is_named_and_its_claim_asked_for(tmp_path: Path) -> None:
     load_environment(tmp_path / "lab.yaml", text=f"{text}    claim: {{namespaces: [default]}}\n")
 
 
+def test_file_systems_of_one_resource_have_names_of_their_own(tmp_path: Path) -> None:
+    """By count or for_each there are several, and a name in Terraform may be none in the file."""
+    other = {**LUSTRE, "id": "fs-0b1b2c3d4e5f67890"}
+    state = with_resources(resource("aws_fsx_lustre_file_system", LUSTRE, other, module="fsx"))
+    state["resources"][-1]["name"] = "FSx_main"
+    found, text = read(tmp_path, state)
+    assert [line.strip() for line in text.splitlines() if "- name: f" in line] == [
+        "- name: fsx-main",
+        "- name: fs-0b1b2c3d4e5f67890",
+    ]
+    assert [each.message for each in found.notes if each.weight == "refused"] == []
+
+
 def test_what_stood_before_the_module(tmp_path: Path) -> None:
     """Subnets and an EKS cluster that the module only looked up are in the state as data."""
     state = with_resources(

@@ -756,7 +756,7 @@ _PODS_OF_COREDNS = "/api/v1/namespaces/kube-system/pods?labelSelector=k8s-app%3D
 
 
 def _pod(*, waits: str = "", message: str = "", exit_code: int = 0, unschedulable: str = "") -> dict[str, Any]:
-    state = {"waiting": {"reason": waits, "message": message}} if waits else {}
+    state: dict[str, Any] = {"waiting": {"reason": waits, "message": message}} if waits else {}
     state |= {"terminated": {"exitCode": exit_code, "reason": "Error"}} if exit_code else {}
     conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": unschedulable}]
     return {"status": {"containerStatuses": [{"state": state}], "conditions": conditions if unschedulable else []}}

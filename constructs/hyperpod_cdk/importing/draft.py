@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from hyperpod_cdk.catalog import arns, hyperpod, instance_types, regions
 from hyperpod_cdk.config.instance_group import DEFAULT_SCRIPT, DEFAULT_VOLUME_GIB
 from hyperpod_cdk.config.network import FEWEST_ZONES
 from hyperpod_cdk.importing.document import Log, Place
+
+_LONGEST_NAME: Final = 30
+"""Of a file system, in the file (config.storage.FILE_SYSTEM_NAME)."""
 
 _HOME = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:([a-z0-9-]*):([0-9]{12}):")
 
@@ -375,3 +378,9 @@ def tags_of(pairs: Sequence[tuple[str, str, Place]], draft: Draft) -> None:
             draft.log.note("lost", f"the tag {key} has no value, which EKS add-ons refuse", at=at)
         else:
             draft.tags[key] = value
+
+
+def name_in_file(told: str, *, otherwise: str, taken: Sequence[str]) -> str:
+    """Give a file system's name: what it is called elsewhere as far as that goes and is free, else its ID."""
+    plain = re.sub(r"[^a-z0-9]+", "-", told.lower()).strip("-")[:_LONGEST_NAME].strip("-")
+    return plain if plain and plain[0].isalpha() and plain not in taken else otherwise

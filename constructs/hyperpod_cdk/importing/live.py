@@ -32,7 +32,7 @@ from hyperpod_cdk.findings import Finding, Severity
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.importing import create_cluster, live_teams
 from hyperpod_cdk.importing.document import Log, Node
-from hyperpod_cdk.importing.draft import Draft, Known
+from hyperpod_cdk.importing.draft import Draft, Known, name_in_file
 from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.review.stored import objects
 
@@ -46,8 +46,6 @@ _OPERATORS: Final[Mapping[str, str]] = {
 
 _PLANS_THAT_SERVE: Final = frozenset({"Active", "Scheduled"})
 _MOST_SCRIPTS: Final = 10
-_LONGEST_NAME: Final = 30
-"""Of a file system, in the file (config.storage.FILE_SYSTEM_NAME)."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -480,7 +478,8 @@ def _read_lustre(asking: Asking, draft: Draft, vpc_id: str, subnets: Sequence[Su
         if each.capacity_gib:
             existing["capacity_gib"] = each.capacity_gib
         taken = [entry["name"] for entry in entries]
-        entries.append({"name": _name(each, taken), "availability_zone_id": zone, "existing": existing})
+        name = name_in_file(each.tags.get("Name", ""), otherwise=each.file_system_id, taken=taken)
+        entries.append({"name": name, "availability_zone_id": zone, "existing": existing})
         asking.log.note(
             "missing",
             f"which namespaces mount {each.file_system_id} is in Kubernetes, which was not read; write claim:"
@@ -489,14 +488,6 @@ def _read_lustre(asking: Asking, draft: Draft, vpc_id: str, subnets: Sequence[Su
         )
     if entries:
         draft.sections["storage"] = {"lustre": entries}
-
-
-def _name(system: LustreAnswer, taken: Sequence[str]) -> str:
-    """Give a name in the file: the tag Name as far as it goes, else the file system's ID."""
-    plain = re.sub(r"[^a-z0-9]+", "-", system.tags.get("Name", "").lower()).strip("-")[:_LONGEST_NAME].strip("-")
-    if not plain or not plain[0].isalpha() or plain in taken:
-        return system.file_system_id
-    return plain
 
 
 def _read_pins(asking: Asking, draft: Draft, cluster: Mapping[str, Any], tags: Iterable[Mapping[str, Any]]) -> None:

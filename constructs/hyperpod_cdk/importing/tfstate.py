@@ -15,7 +15,7 @@ from hyperpod_cdk.config.eks import OWN_ADDONS
 from hyperpod_cdk.config.source import DataPath, Source
 from hyperpod_cdk.importing.create_cluster import read_cluster
 from hyperpod_cdk.importing.document import Node
-from hyperpod_cdk.importing.draft import Draft
+from hyperpod_cdk.importing.draft import Draft, name_in_file
 
 _VERSION: Final = 4
 _CLUSTER: Final = "awscc_sagemaker_cluster"
@@ -178,7 +178,9 @@ def _read_lustre(node: Node, draft: Draft) -> None:
             "dns_name": each.text("dns_name"),
             "capacity_gib": each.number("storage_capacity"),
         }
-        entry: dict[str, Any] = {"name": name.replace("_", "-"), "availability_zone_id": zone, "existing": existing}
+        # count and for_each make several of one name
+        called = name_in_file(name, otherwise=str(existing["file_system_id"]), taken=[row["name"] for row in entries])
+        entry: dict[str, Any] = {"name": called, "availability_zone_id": zone, "existing": existing}
         entries.append({key: value for key, value in entry.items() if value})
         if zone is None:
             draft.log.note("missing", "where it is, which the state does not say", path=f"{path}.availability_zone_id")
