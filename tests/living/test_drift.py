@@ -327,6 +327,32 @@ def test_tags() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["AutoScaling", "TieredStorageConfig"])
+def test_what_an_update_leaves_out_is_not_said_to_go(name: str) -> None:
+    """UpdateCluster turns it off by its mode; of a request without it no page tells anything."""
+    account = Account()
+    account.cluster[name] = {"Mode": "Enable"}
+    found = only(account.drift()).next
+    unknown = "Unknown: no template has it, and whether an update that leaves it out takes it away is not documented."
+    assert (found.effect, found.sentence, found.later) == ("nothing", NOT_IN_CHANGE, f"{LATER}{unknown}")
+    account.in_file()["NodeRecovery"] = "None"
+    found = only(account.drift()).next
+    assert (found.effect, found.sentence, found.nodes_lost) == ("unknown", unknown, None)
+    # one that the file states is sent
+    account.in_file()[name] = {"Mode": "Disable"}
+    assert only(account.drift()).next.effect == "sets"
+
+
+def test_a_tag_of_a_bucket_may_go_with_the_others() -> None:
+    """PutBucketTagging puts all tags anew, where other services add one."""
+    tags = [{"Key": "owner", "Value": "dana"}]
+    account = Account(more={"s3:GetBucketTagging": {"TagSet": tags}})
+    assert only(account.drift()).next.effect == "nothing"
+    account.head["dev-foundation"]["Resources"]["Bucket"]["Properties"]["Tags"] = [{"Key": "team", "Value": "ml"}]
+    said = {each.path: each.next.effect for each in account.drift().differences}
+    assert said["Tags[owner]"] == "unknown"
+
+
 def test_what_karpenter_scales_is_no_drift() -> None:
     account = Account()
     for template in (account.deployed, account.head):

@@ -59,6 +59,11 @@ class _Place:
         return self.deployed is None and self.file is None and (top == "Tags" or top not in self.kind.properties)
 
     @property
+    def is_left_or_not(self) -> bool:
+        """Whether only AWS has it, and nobody knows whether an update that leaves it out takes it away."""
+        return self.deployed is None and self.file is None and self.kind.unsure.fullmatch(self.where) is not None
+
+    @property
     def member(self) -> str:
         """What the template has as a resource of its own here, empty where it has none: a group's rule, a route."""
         return self.kind.members.get(_top(self.where), "")
@@ -270,29 +275,35 @@ def _next(place: _Place) -> Next:
     """Say what the next deployment does about one place."""
     if not place.where:
         return _next_of_gone(place)
-    if place.is_left:
+    if place.is_left and not (place.is_left_or_not and place.change is not None):
         return Next(effect="nothing", sentence=place.kind.left)
     if place.member and (place.file != place.deployed or place.kind.are_members_apart):
         return _next_of_member(place)
-    if place.is_sent:
+    if place.is_sent and not place.is_left_or_not:
         return _sent(place, place.file)
     is_tag = _top(place.where) == "Tags"
     if place.change is not None:
+        again = (
+            f"Unknown: the resource is in the change and this {'tag' if is_tag else 'property'} is not; whether"
+            " CloudFormation sends it again is not documented."
+        )
         return Next(
             effect="unknown",
-            sentence=(
-                f"Unknown: the resource is in the change and this {'tag' if is_tag else 'property'} is not; whether"
-                " CloudFormation sends it again is not documented."
-            ),
+            sentence=_LEFT_OR_NOT if place.is_left_or_not else again,
             nodes_lost=None if place.resource.type == groups.CLUSTER and not is_tag else 0,
         )
     is_later = place.kind.is_sent_whole and not place.kind.differing.fullmatch(place.where)
-    later = _sent(place, place.file).sentence if is_later else ""
+    later = (_LEFT_OR_NOT if place.is_left_or_not else _sent(place, place.file).sentence) if is_later else ""
     return Next(
         effect="nothing",
         sentence=NOT_IN_CHANGE,
         later=f"The next change of any part of this {noun(place.resource.type)}: {later}" if later else "",
     )
+
+
+_LEFT_OR_NOT: Final = (
+    "Unknown: no template has it, and whether an update that leaves it out takes it away is not documented."
+)
 
 
 def _next_of_member(place: _Place) -> Next:

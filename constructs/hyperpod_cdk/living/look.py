@@ -105,7 +105,8 @@ class Kind:
     each is called; where not ``are_members_apart``, they may also stand in the resource itself. ``resent`` says why
     every update sends all of it again, ``same`` matches places of which the service refuses an update to what it has
     already, and says so. ``differing`` matches places that are taken to go to the service only where the two templates
-    differ, whatever AWS has.
+    differ, whatever AWS has. ``unsure`` matches places of which no page says what an update does that leaves them out,
+    where only AWS has them.
     """
 
     properties: tuple[str, ...]
@@ -120,6 +121,7 @@ class Kind:
     resent: str = ""
     same: tuple[re.Pattern[str], str] | None = None
     differing: re.Pattern[str] = field(default=re.compile(ANY_TAG))
+    unsure: re.Pattern[str] = field(default=re.compile(r"(?!)"))
 
 
 def taken(answer: Mapping[str, Any], *names: str) -> dict[str, Any]:

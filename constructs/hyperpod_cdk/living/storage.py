@@ -8,6 +8,7 @@ from typing import Final
 
 from hyperpod_cdk.living.look import (
     ANY_TAG,
+    TAGS,
     Kind,
     Look,
     Properties,
@@ -162,6 +163,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "AWS::S3::Bucket": Kind(
         properties=("VersioningConfiguration", "PublicAccessBlockConfiguration", "BucketEncryption", "Tags"),
         read=_bucket,
+        # PutBucketTagging puts all tags of a bucket anew, unlike the TagResource of other services (S3 API reference)
+        unsure=re.compile(TAGS),
     ),
     "AWS::S3::BucketPolicy": Kind(
         properties=("Bucket", "PolicyDocument"),
