@@ -358,10 +358,10 @@ class _Rehearsal:
             return []
 
     def _hold(self, wait: Callable[[str], object]) -> None:
-        self.console.print("\nthe deployment stays up; point any AWS client at it:")
         group, count = _group_to_scale(self.environment)
         self.console.print(
-            f"  (group {group} has {count + 1} nodes there and {count} in the file, since the rehearsal scaled it)",
+            f"\nthe deployment stays up, with {count + 1} nodes in group {group}: the rehearsal scaled it, the file has"
+            f" {count}\npoint any AWS client at it:",
             highlight=False,
         )
         for name, value in self.aws.environment().items():

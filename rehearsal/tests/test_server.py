@@ -121,6 +121,12 @@ class TestProcess:
         with pytest.raises(ClientError) as caught:
             server.client("ec2").describe_mac_hosts()
         assert code_of(caught.value) == "NotImplemented"
+        with pytest.raises(ClientError) as caught:
+            server.client("pricing").get_products(ServiceCode="AmazonSageMaker")
+        assert caught.value.response["Error"] == {
+            "Code": "NotImplemented",
+            "Message": f"the embedded AWS has no pricing operation for this: pricing.{REGION}.amazonaws.com",
+        }
         # an SDK repeats what it takes for a fault for a minute
         assert time.monotonic() - start < 40
 

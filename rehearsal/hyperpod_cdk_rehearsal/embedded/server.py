@@ -322,7 +322,16 @@ def moto_application() -> Application:
     # moto reads MOTO_ACCOUNT_ID while it loads
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app  # noqa: PLC0415
 
-    application: Application = DomainDispatcherApplication(create_backend_app)
+    class Dispatcher(DomainDispatcherApplication):
+        """moto's own, which falls over a service that it does not have instead of saying so."""
+
+        def get_backend_for_host(self, host: str | None) -> Any:
+            backend = super().get_backend_for_host(host)
+            if host is not None and backend is None:
+                raise NotImplementedError(host)
+            return backend
+
+    application: Application = Dispatcher(create_backend_app)
     return application
 
 
