@@ -115,11 +115,21 @@ def test_a_plan_is_named_as_the_api_names_one(registry_schema: Schema, sagemaker
         (hyperpod.LABEL_KEY, "ClusterKubernetesLabelKey"),
         (hyperpod.LABEL_VALUE, "ClusterKubernetesLabelValue"),
         (hyperpod.INSTANCE_GROUP_NAME, "ClusterInstanceGroupName"),
+        (hyperpod.CLUSTER, "ClusterNameOrArn"),
+        (hyperpod.TRAINING_PLAN_NAME, "TrainingPlanName"),
+        (hyperpod.NODE, "ClusterNodeLogicalId"),
     ],
 )
 def test_patterns_agree_with_the_api(pattern: Pattern, shape: str, sagemaker_shapes: dict[str, Any]) -> None:
     found = sagemaker_shapes[shape]
-    assert (pattern.regex, pattern.minimum, pattern.maximum) == (found["pattern"], found["min"], found["max"])
+    # a name that may be empty by its length may not by its pattern
+    assert (pattern.regex, pattern.minimum, pattern.maximum) == (found["pattern"], found["min"] or 1, found["max"])
+
+
+def test_a_node_is_named_by_its_instance_too(sagemaker_shapes: dict[str, Any]) -> None:
+    assert sagemaker_shapes["ClusterNodeId"]["pattern"] == "i-[a-f0-9]{8}(?:[a-f0-9]{9})?"
+    for name in ("i-0a1b2c3d", "i-0a1b2c3d4e5f67890", "hyperpod-i-0a1b2c3d4e5f67890"):
+        assert hyperpod.NODE.matches(name)
 
 
 def test_words_are_those_of_the_schema(registry_schema: Schema) -> None:

@@ -70,7 +70,7 @@ def test_a_chart_that_was_changed_is_refused(run: Run, with_file: Path, project:
     assert "content must have sha256" in done.stderr
 
 
-@pytest.mark.parametrize("digest", ["", "sha256:12", "0" * 63, "charts"])
+@pytest.mark.parametrize("digest", ["sha256:12", "0" * 63, "charts"])
 def test_a_digest_that_is_none_is_refused_before_anything_is_fetched(run: Run, digest: str) -> None:
     done = run("charts", "pull", f"--accept-digest={digest}")
     assert (done.returncode, done.stdout, done.stderr) == (

@@ -67,7 +67,7 @@ def test_what_does_not_go_together_is_one_line(run: Run) -> None:
             "--group: must be of types with NVIDIA GPUs, got ml.m5.2xlarge; name a group that has GPUs\n",
         ),
         (("--cuda", "1.0"), '--cuda: must be one of 13.0, 12.8, got "1.0"\n'),
-        (("--architecture", ""), '--architecture: must be x86_64 or arm64, got ""\n'),
+        (("--architecture", "x"), '--architecture: must be x86_64 or arm64, got "x"\n'),
     ]:
         refused = run("image", "render", *arguments)
         assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (2, "", 1)

@@ -153,8 +153,9 @@ def test_who_answers_no_more_gets_no_file(
     ("words", "said"),
     [
         (("init", "on"), None),
-        (("init", "a\nb"), "NAME: must be 1 to 16 lower-case letters"),
-        (("init", "lab", "--team", 'a"\x00\n'), "--team (task_governance.teams[0].name): must be 1 to 40"),
+        (("init", "a\nb"), "'a\\nb': must hold no line break"),
+        (("init", "a: b"), "NAME: must be 1 to 16 lower-case letters"),
+        (("init", "lab", "--team", 'a"#'), "--team (task_governance.teams[0].name): must be 1 to 40"),
         (("new", "demo", "--name", "a: b"), "--name: must be 1 to 16 lower-case letters"),
         (("new", "demo", "--name", "off"), None),
     ],

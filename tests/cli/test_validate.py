@@ -62,7 +62,8 @@ def test_a_name_that_is_mistyped_hides_no_mistake_elsewhere(run: Run, workspace:
 
 
 def test_a_name_is_shown_without_what_a_terminal_obeys(run: Run) -> None:
-    assert run("validate", "a\x1b[2J").stderr.startswith('no environment "a\\x1b[2J"')
+    said = "'a\\x1b[2J': must hold no line break or other control character; leave it out\n"
+    assert run("validate", "a\x1b[2J").stderr == said
 
 
 def test_warning_keeps_exit_code_0(run: Run, workspace: Path) -> None:
@@ -284,7 +285,7 @@ def test_a_folder_is_all_its_files(run: Run, workspace: Path) -> None:
     assert run("validate", ".").stdout == done.stdout
     unset = run("validate", "")
     assert (unset.returncode, unset.stdout) == (2, "")
-    assert unset.stderr == "ENV must be the name of an environment or the path of its file, got ''\n"
+    assert unset.stderr == "a word is empty; leave it out\n"
 
 
 ALL_CLOSED = ">&- 2>&- <&-"

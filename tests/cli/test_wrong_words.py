@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from hyperpod_cdk import cli
+from hyperpod_cdk._cli.extending import Buying
 from tests.cli.conftest import Run
 from tests.cli.test_words import VERBS
+from tests.support.tables import row_by_row
 
 NOBODY = {
     "AWS_EC2_METADATA_DISABLED": "true",
@@ -43,8 +48,8 @@ BESIDE = {
 }
 """What a verb needs beside the wrong word, so that it comes to look at it."""
 
-WRONG = ("", "a\nb 😀", "-1", "9" * 23, "folder")
-NO_FOLDERS = ("a\nb 😀", "-1", "9" * 23)
+WRONG = ("a b 😀", "-1", "9" * 23, "folder")
+NO_FOLDERS = ("a b 😀", "-1", "9" * 23)
 
 _LINE = 2_000
 # what is written or looked at may be called so, or there is no such thing
@@ -57,13 +62,12 @@ MAY_BE = {
     "job render --name": {"folder"},
     "job render --namespace": {"9" * 23, "folder"},
     "job render --image": {"9" * 23, "folder"},
-    "schema --out": {"a\nb 😀", "-1", "9" * 23},
-    "image render --out": {"a\nb 😀", "-1", "9" * 23, "folder"},
-    "job render --out": {"a\nb 😀", "-1", "9" * 23},
-    "image render --program": {""},
+    "schema --out": {"a b 😀", "-1", "9" * 23},
+    "image render --out": {"a b 😀", "-1", "9" * 23, "folder"},
+    "job render --out": {"a b 😀", "-1", "9" * 23},
     "image render --project": set(NO_FOLDERS),
     # a cost that is not known is told as such
-    "fleet sums --heads": {"", "folder"},
+    "fleet sums --heads": {"folder"},
 }
 
 
@@ -88,6 +92,144 @@ def test_wrong_words_are_one_sentence(run: Run, workspace: Path, verb: str) -> N
             assert done.stdout + done.stderr, words
     surprising = {place: values - MAY_BE.get(place, set()) for place, values in accepted.items()}
     assert {place: values for place, values in surprising.items() if values} == {}
+
+
+@row_by_row("verb", [verb for verb in VERBS if verb != "cdk"])
+def test_no_verb_takes_what_is_no_word(verb: str) -> None:
+    for words, said in (
+        ([""], "a word is empty; leave it out"),
+        (["--project", ""], "--project: is empty; give it a value or leave it out"),
+        (["--project="], "--project: is empty; give it a value or leave it out"),
+        (["a\nb"], r"'a\nb': must hold no line break or other control character; leave it out"),
+        (["--name=a\u2028b"], r"'--name=a\u2028b': must hold no line break or other control character; leave it out"),
+        # a byte that is no UTF-8
+        (["\udcff"], r"'\udcff': must hold no line break or other control character; leave it out"),
+    ):
+        done = CliRunner().invoke(cli.app, [*verb.split(), *words], prog_name="hyperpod-cdk", catch_exceptions=False)
+        assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"{said}\n"), words
+
+
+def test_words_for_cdk_are_its_own(run_process: Run) -> None:
+    done = run_process("cdk", "--version", "")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+_NODE = (
+    "NODE: must be an instance ID (i-...), the name of a node in Kubernetes (hyperpod-i-...) or HyperPod's logical ID,"
+    ' 1 to 128 letters, digits and hyphens, got "{0}"; correct NODE, which has to look like i-0a1b2c3d4e5f67890'
+)
+_GROUP = (
+    "--group: must be 1 to 63 letters, digits and hyphens, beginning and ending with a letter or digit, got"
+    ' "{0}"; correct --group, which has to look like workers'
+)
+_PLAN = (
+    "{1}: must be the name of a training plan, 1 to 64 letters, digits and hyphens, or its ARN, got"
+    ' "{0}"; correct {1}, which has to look like h100-april'
+)
+_PLAN_ARN = (
+    '{1}: must be the ARN of a training plan, got "{0}"; correct {1}, which has to look like'
+    " arn:<partition>:sagemaker:<region>:<account>:training-plan/<name>"
+)
+_CLUSTER = (
+    '--cluster: must be the name of a HyperPod cluster, letters, digits and hyphens, or its ARN, got "{0}"; correct'
+    " --cluster, which has to look like ml-cluster"
+)
+_IMPORT = "import --name lab --cluster theirs --region us-east-1"
+BEFORE_AWS = [
+    *((f"node {verb} gpu 'a b'", _NODE.format("a b")) for verb in ("describe", "logs", "replace", "reboot", "check")),
+    *((f"node {verb} gpu {'a' * 129}", _NODE.format("a" * 129)) for verb in ("cordon", "uncordon")),
+    ("node reboot gpu -- -1", _NODE.format("-1")),
+    ("node describe gpu h100-ä", _NODE.format("h100-ä")),
+    (
+        "node reboot gpu i-0a1b2c3d4e5f67890 hyperpod-i-0a1b2c3d4e5f67890",
+        "node i-0a1b2c3d4e5f67890 is named more than once; name it once",
+    ),
+    ("node list gpu --group 'a b'", _GROUP.format("a b")),
+    (f"node check gpu --group h100 --group {'g' * 64}", _GROUP.format("g" * 64)),
+    ("plans attach gpu h200 h100-may", "GROUP: the environment has no group h200; it has system, h100"),
+    ("plans attach gpu h100 'a b'", _PLAN.format("a b", "PLAN")),
+    ("plans attach gpu h100 arn:aws:sagemaker", _PLAN_ARN.format("arn:aws:sagemaker", "PLAN")),
+    (
+        "plans attach gpu h100 arn:aws:sagemaker:us-west-2:111122223333:training-plan/h100-may",
+        "PLAN: must be a plan in us-east-1, got one in us-west-2; name a plan of us-east-1, or set region: us-west-2",
+    ),
+    ("plans extend gpu --plan 'a b'", _PLAN.format("a b", "--plan")),
+    ("plans extend gpu --plan h100-may", '--plan: the environment has no plan "h100-may"; it has h100-april'),
+    ("plans extend dev", "dev: the environment names no plan"),
+    ("plans extend gpu --buy tpeo-1 --confirm 'a b'", _PLAN.format("a b", "--confirm")),
+    (
+        "plans extend gpu --buy ' '",
+        "--buy: must be the ID of an extension, which 'plans extend' shows in the column offer, got none",
+    ),
+    ("import --name lab --region us-east-1 --cluster 'a b'", _CLUSTER.format("a b")),
+    (
+        f"{_IMPORT} --account 1234",
+        '--account: must be the 12 digits of an AWS account, got "1234"; one looks like "111122223333"',
+    ),
+    (
+        "import --name lab --cluster theirs --region us-east-11",
+        '--region: must be an AWS region known on 2026-11-20, got "us-east-11"; did you mean us-east-1?',
+    ),
+    (
+        f"{_IMPORT} --vpc-id vpc",
+        (
+            '--vpc-id: must be the ID of a VPC such as vpc-0a1b2c3d4e5f67890, got "vpc"; set --vpc-id to the one that'
+            " 'aws ec2 describe-vpcs' shows"
+        ),
+    ),
+    (
+        f"{_IMPORT} --eks-security-group sg",
+        (
+            '--eks-security-group: must be the ID of a security group such as sg-0a1b2c3d4e5f67890, got "sg"; set'
+            " --eks-security-group to the one that 'aws ec2 describe-security-groups' shows"
+        ),
+    ),
+    (
+        f"{_IMPORT} --kubernetes-version 1",
+        (
+            "--kubernetes-version: must be a Kubernetes version that HyperPod accepts (1.30 to 1.35 on 2026-11-20), got"
+            ' "1"; set --kubernetes-version: "1.35"'
+        ),
+    ),
+    (
+        f"{_IMPORT} --zone us-east-1a",
+        (
+            '--zone: must be an availability zone ID such as use1-az1, got the name "us-east-1a", which means another'
+            " zone in each account; find its ID with 'aws ec2 describe-availability-zones --region us-east-1' and set"
+            " --zone to it"
+        ),
+    ),
+    (
+        f"{_IMPORT} --subnet subnet-0a1b2c3d4e5f67890=use1",
+        (
+            '--subnet subnet-0a1b2c3d4e5f67890: must be an availability zone ID such as use1-az1, got "use1"; correct'
+            " --subnet"
+        ),
+    ),
+    ("status gpu --every 30", "--every is for --watch"),
+]
+
+
+@row_by_row("words, said", BEFORE_AWS)
+def test_words_are_judged_before_aws_is_asked(
+    words: str, said: str, workspace: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(region: str, account: str) -> Any:
+        raise AssertionError(f"asks AWS in {region} {account}")
+
+    text = (project / "examples" / "training-plan.yaml").read_text(encoding="utf-8")
+    (workspace / "environments" / "gpu.yaml").write_text(
+        text.replace("name: h100\n", "name: gpu\n", 1), encoding="utf-8"
+    )
+    monkeypatch.chdir(workspace)
+    done = CliRunner().invoke(
+        cli.app,
+        shlex.split(words),
+        prog_name="hyperpod-cdk",
+        obj=Buying(open=never, once=never),
+        catch_exceptions=False,
+    )
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"{said}\n")
 
 
 def rows(verb: str) -> Iterator[tuple[str, str, list[str]]]:

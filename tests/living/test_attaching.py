@@ -183,7 +183,7 @@ def test_nodes_that_cannot_be_read_are_unknown(run: Run, strict: tuple[str, ...]
 @pytest.mark.parametrize(
     ("words", "more", "said"),
     [
-        (("h200", "h100-may"), {}, "dev: the environment has no group h200; it has system, h100"),
+        (("h200", "h100-may"), {}, "GROUP: the environment has no group h200; it has system, h100"),
         (
             ("h100", "h100-may"),
             {"DescribeTrainingPlan": Fails("ResourceNotFound", "no")},

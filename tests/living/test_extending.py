@@ -447,7 +447,7 @@ def test_no_plan_at_all(run: Runs) -> None:
         f"      training_plan_arn: {PLAN}\n", ""
     )
     done = run()
-    assert (done.exit_code, done.stderr.splitlines()[-1]) == (2, "dev: it names no plan")
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (2, "dev: the environment names no plan")
 
 
 def test_only_what_the_rights_of_the_verb_allow_is_asked(run: Runs) -> None:

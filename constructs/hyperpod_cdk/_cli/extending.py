@@ -41,24 +41,25 @@ def extend(
     environment: EnvironmentArgument,
     *,
     plan: Annotated[
-        str, typer.Option("--plan", help="Name or ARN of one training plan. Default: all training plans in the file.")
-    ] = "",
+        str | None,
+        typer.Option("--plan", help="Name or ARN of one training plan. Default: all training plans in the file."),
+    ] = None,
     days: Annotated[
         str | None,
         typer.Option("--days", help="Durations in days: 14, 7..14 or 1,7,14. Default: eleven durations from 1 to 182."),
     ] = None,
     buy: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--buy", metavar="OFFER", help="Buy this extension, after you type the name of its training plan."
         ),
-    ] = "",
+    ] = None,
     confirm: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--confirm", metavar="PLAN", help="With --buy: the name of the training plan, instead of typing it."
         ),
-    ] = "",
+    ] = None,
     strict: StrictOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
@@ -73,19 +74,17 @@ def extend(
 
     from hyperpod_cdk.living import extending, pages  # noqa: PLC0415 - as above
 
-    if confirm and not buy:
-        usage("--confirm is for --buy")
-    if buy and output is Format.JSON and not confirm:
-        usage("--format json cannot ask for confirmation; add --confirm with the name of the plan")
+    _judge_words(plan=plan, buy=buy, confirm=confirm, output=output)
     wanted = extending.USUAL_DAYS if days is None else _days(days)
     stated = stated_of(environment, project, output)
+    try:
+        extending.arns_of(stated, plan or "")
+    except ValueError as error:
+        usage(f"{stated.name}: {error}" if plan is None else f"--plan: {error}")
     way = context.obj if isinstance(context.obj, Buying) else Buying(open=open_aws, once=_open_once)
     with aws_errors():
         aws = way.open(stated.region, stated.account)
-    try:
-        found = extending.extensions(aws, stated, days=wanted, now=datetime.now(UTC), plan=plan)
-    except ValueError as error:
-        usage(f"--plan: {error}" if plan else f"{stated.name}: {error}")
+    found = extending.extensions(aws, stated, days=wanted, now=datetime.now(UTC), plan=plan or "")
     if output is Format.TEXT:
         typer.echo(pages.extensions_text(found), nl=False)
         print_skipped(found.skipped)
@@ -94,10 +93,10 @@ def extend(
             name = extending.plan_of(found, buy).name
         except ValueError as error:
             usage(f"--buy: {error}")
-        if confirm and confirm != name:
+        if confirm is not None and confirm != name:
             usage(f"--confirm: must name the plan that the extension is of, {name}, got {confirm}")
         question = f"The fee is charged at once and not refunded. Type {name} to buy it"
-        if not confirm and not Terminal(is_there=True, instead=f"--confirm {name}").types(question, name):
+        if confirm is None and not Terminal(is_there=True, instead=f"--confirm {name}").types(question, name):
             typer.echo("Nothing was bought.")
             finish(passed=False, strict=False)
         with aws_errors():
@@ -133,15 +132,23 @@ def attach(
     from datetime import UTC, datetime  # noqa: PLC0415 - as above
 
     from hyperpod_cdk.checks.answers import NotAnswered  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.group_rules import plan_home_problems  # noqa: PLC0415 - as above
     from hyperpod_cdk.living import attaching, pages  # noqa: PLC0415 - as above
 
     stated = stated_of(environment, project, output)
+    try:
+        attaching.placed(stated, group)
+    except ValueError as error:
+        usage(f"GROUP: {error}")
+    _judge("PLAN", plan)
+    home = {"partition": stated.partition, "region": stated.region, "account": stated.account}
+    if plan.startswith("arn:"):
+        for problem in plan_home_problems(plan, **home):
+            usage(f"PLAN: {problem}")
     with aws_errors():
         aws = access_of(context).open(stated.region, stated.account)
     try:
         found = attaching.attach(aws, stated, group=group, plan=plan, now=datetime.now(UTC))
-    except ValueError as error:
-        usage(f"{stated.name}: {error}")
     except NotAnswered as missing:
         usage(f"what plan {plan} is cannot be read: {missing.sentence}")
     if output is Format.JSON:
@@ -150,6 +157,27 @@ def attach(
         typer.echo(pages.attachment_text(found), nl=False)
         print_skipped(found.skipped)
     finish(passed=found.passed, strict=strict)
+
+
+def _judge_words(*, plan: str | None, buy: str | None, confirm: str | None, output: Format) -> None:
+    if buy is not None and not buy.strip():
+        usage("--buy: must be the ID of an extension, which 'plans extend' shows in the column offer, got none")
+    if confirm is not None and buy is None:
+        usage("--confirm is for --buy")
+    if buy is not None and output is Format.JSON and confirm is None:
+        usage("--format json cannot ask for confirmation; add --confirm with the name of the plan")
+    for option, name in (("--plan", plan), ("--confirm", confirm)):
+        if name is not None:
+            _judge(option, name)
+
+
+def _judge(word: str, plan: str) -> None:
+    """Refuse what is neither the name nor the ARN of a training plan, before AWS is asked for it."""
+    from hyperpod_cdk.catalog.hyperpod import TRAINING_PLAN_ARN, TRAINING_PLAN_NAME  # noqa: PLC0415 - as above
+
+    pattern = TRAINING_PLAN_ARN if plan.startswith("arn:") else TRAINING_PLAN_NAME
+    if problem := pattern.problem(plan, key=word):
+        usage(f"{word}: {problem}")
 
 
 def _days(text: str) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -171,6 +172,16 @@ def import_(
             usage("--takeover shows what it would do and asks; leave out --format json")
         _take_over(context, str(target), cluster, project, head=head, trusted=trusted, only_plan=only_plan)
         return
+    zones = dict(_subnet(each, region) for each in subnet or ())
+    _judge(
+        cluster=cluster,
+        account=account,
+        region=region,
+        vpc_id=vpc_id,
+        eks_security_group=eks_security_group,
+        kubernetes_version=kubernetes_version,
+        zones=zone or (),
+    )
     known = Known(
         name=name,
         account=account,
@@ -178,7 +189,7 @@ def import_(
         vpc_id=vpc_id,
         eks_security_group_id=eks_security_group,
         kubernetes_version=kubernetes_version,
-        subnet_zones=dict(_subnet(each) for each in subnet or ()),
+        subnet_zones=zones,
         zones=tuple(zone or ()),
         is_takeover=takeover,
     )
@@ -282,11 +293,53 @@ def _opened(context: typer.Context, region: str | None, account: str | None) -> 
         return access_of(context).open(where, account or "")
 
 
-def _subnet(text: str) -> tuple[str, str]:
+def _subnet(text: str, region: str | None) -> tuple[str, str]:
     match = _SUBNET.fullmatch(text)
     if match is None:
         usage(f'--subnet: must be a subnet and its AZ ID, such as subnet-0a1b2c3d4e5f67890=use1-az5, got "{text}"')
+    if problem := _zone_problem(match[2], region, option="--subnet"):
+        usage(f"--subnet {match[1]}: {problem}")
     return match[1], match[2]
+
+
+def _judge(
+    *,
+    cluster: str | None,
+    account: str | None,
+    region: str | None,
+    vpc_id: str | None,
+    eks_security_group: str | None,
+    kubernetes_version: str | None,
+    zones: Sequence[str],
+) -> None:
+    """Refuse words that the file would refuse, or that no cluster is called by, before a source is read."""
+    from hyperpod_cdk._cli.scaffold import answer_problem  # noqa: PLC0415 - as above
+    from hyperpod_cdk.catalog.hyperpod import CLUSTER  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.eks import Eks, ExistingEks  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.environment import Environment  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.network import ExistingNetwork  # noqa: PLC0415 - as above
+
+    if cluster is not None and (problem := CLUSTER.problem(cluster, key="--cluster")):
+        usage(f"--cluster: {problem}")
+    for option, said, section, field in (
+        ("--account", account, Environment, "account"),
+        ("--region", region, Environment, "region"),
+        ("--vpc-id", vpc_id, ExistingNetwork, "vpc_id"),
+        ("--eks-security-group", eks_security_group, ExistingEks, "security_group_id"),
+        ("--kubernetes-version", kubernetes_version, Eks, "kubernetes_version"),
+    ):
+        if said is not None and (problem := answer_problem(field, said, section=section)):
+            usage(f"{option}: {re.sub(rf'set {field}(?=: | to )', f'set {option}', problem)}")
+    for zone in zones:
+        if problem := _zone_problem(zone, region, option="--zone"):
+            usage(f"--zone: {problem}")
+
+
+def _zone_problem(zone: str, region: str | None, *, option: str) -> str | None:
+    from hyperpod_cdk.catalog import regions  # noqa: PLC0415 - as above
+
+    # the name of a zone is that of its region and a letter
+    return regions.az_id_problem(zone, region=region or zone.rstrip(ascii_lowercase), key=option)
 
 
 def _next(commands: Sequence[str], *, passed: bool) -> str:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from hyperpod_cdk.living.adopting import Adopted
     from hyperpod_cdk.living.model import Status, Unread
     from hyperpod_cdk.living.status import Wanted
+
+
+_EVERY_S: Final = 60
 
 
 def drift(
@@ -165,7 +168,10 @@ def status(
         bool,
         typer.Option("--watch", help="Repeat until Ctrl-C: redraw the terminal, or write one line of JSON each time."),
     ] = False,
-    every: Annotated[int, typer.Option("--every", min=5, help="With --watch: seconds between two repetitions.")] = 60,
+    every: Annotated[
+        int | None,
+        typer.Option("--every", min=5, help="With --watch: seconds between two repetitions. Default: 60."),
+    ] = None,
     strict: StrictOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
@@ -186,6 +192,8 @@ def status(
     if iam_policy:
         print_json(policy_of("status"))
         return
+    if every is not None and not watch:
+        usage("--every is for --watch")
     stated = stated_of(environment, project, output)
     wanted = wanted_of(stated)
 
@@ -193,7 +201,7 @@ def status(
         return _looked(context, stated, wanted)
 
     if watch:
-        _watch(context, look, every=every, output=output)
+        _watch(context, look, every=_EVERY_S if every is None else every, output=output)
     found = look()
     if output is Format.JSON:
         typer.echo(pages.as_json(found), nl=False)

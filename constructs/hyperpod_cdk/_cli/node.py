@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace as replaced
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,8 +72,8 @@ def list_nodes(
     environment: EnvironmentArgument,
     *,
     group: Annotated[
-        str, typer.Option("--group", autocompletion=groups, help="Show only nodes of this instance group.")
-    ] = "",
+        str | None, typer.Option("--group", autocompletion=groups, help="Show only nodes of this instance group.")
+    ] = None,
     failing: Annotated[bool, typer.Option("--failing", help="Show only failing nodes.")] = False,
     strict: StrictOption = False,
     project: ProjectOption = None,
@@ -85,9 +86,10 @@ def list_nodes(
     """
     from hyperpod_cdk.living import nodes, pages  # noqa: PLC0415 - 'node list --help' need not load it
 
+    _judge(of_groups=() if group is None else (group,))
     with _cluster(context, environment, project, output) as (aws, stated):
         found = nodes.list_nodes(
-            aws, environment=stated.name, cluster=stated.hyperpod_cluster_name, group=group, only_failing=failing
+            aws, environment=stated.name, cluster=stated.hyperpod_cluster_name, group=group or "", only_failing=failing
         )
     _print(found, pages.nodes_text(found), output)
     finish(passed=found.passed, strict=strict)
@@ -113,6 +115,7 @@ def describe(
     from hyperpod_cdk.living import nodes as living  # noqa: PLC0415 - as above
     from hyperpod_cdk.living import pages  # noqa: PLC0415 - as above
 
+    _judge(nodes)
     with _cluster(context, environment, project, output) as (aws, stated):
         found = living.describe_nodes(
             aws,
@@ -149,6 +152,7 @@ def logs(
     """
     from hyperpod_cdk.living import node_logs, pages  # noqa: PLC0415 - as above
 
+    _judge([node])
     with _cluster(context, environment, project, output) as (aws, stated):
         found = node_logs.node_logs(
             aws,
@@ -293,6 +297,7 @@ def _do(
 ) -> None:
     from hyperpod_cdk.living import node_work, pages  # noqa: PLC0415 - as above
 
+    _judge(nodes, of_groups or ())
     named = [*nodes, *(of_groups or [])]
     flags = " ".join(f"--confirm {name}" for name in named)
     if confirm is None and output is Format.JSON and action not in ("cordon", "uncordon"):
@@ -322,6 +327,23 @@ def _do(
     else:
         typer.echo(pages.done_text(done), nl=False)
     finish(passed=done.passed, strict=True)
+
+
+def _judge(nodes: Sequence[str] = (), of_groups: Sequence[str] = ()) -> None:
+    """Refuse names that no node and no group can have, before AWS is asked for them."""
+    from hyperpod_cdk.catalog import hyperpod  # noqa: PLC0415 - as above
+    from hyperpod_cdk.living.nodes import NodeError, by_name  # noqa: PLC0415 - as above
+
+    # of a name that is wrong no other one is made: it refers to what stands
+    group_name = replaced(hyperpod.INSTANCE_GROUP_NAME, refers=True)
+    for word, pattern, names in (("NODE", hyperpod.NODE, nodes), ("--group", group_name, of_groups)):
+        for name in names:
+            if problem := pattern.problem(name, key=word):
+                usage(f"{word}: {problem}")
+    try:
+        by_name(nodes)
+    except NodeError as error:
+        usage(str(error))
 
 
 def _agreed(work: NodeWork, flags: str) -> bool:

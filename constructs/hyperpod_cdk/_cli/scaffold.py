@@ -16,6 +16,7 @@ from hyperpod_cdk.config.eks import Eks
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
 from hyperpod_cdk.config.network import DEFAULT_VPC_CIDR
+from hyperpod_cdk.config.section import Section
 from hyperpod_cdk.config.several import free_blocks
 from hyperpod_cdk.findings import Finding, Severity
 
@@ -145,9 +146,12 @@ def _unquoted(message: str) -> str:
     return message.replace(", in quotes, got", ", got")
 
 
-def answer_problem(field: str, answer: str) -> str | None:
-    """Say what the file would refuse of an answer to the question for one of its fields, or give None."""
-    section = Eks if field in Eks.model_fields else Environment
+def answer_problem(field: str, answer: str, *, section: type[Section] | None = None) -> str | None:
+    """Say what the file would refuse of an answer to the question for one of its fields, or give None.
+
+    The field is one of ``section``. Default: of ``eks``, or of the file itself.
+    """
+    section = section or (Eks if field in Eks.model_fields else Environment)
     of = [answer] if field.endswith("s") else answer
     problem = next(arguments.problems(section, {field: of}), None)
     if problem is None:

@@ -7,8 +7,10 @@ import functools
 import json
 import re
 import sys
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -388,7 +390,11 @@ class Verbs(_Quick, TyperGroup):
             raise typer.Exit(2) from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Give the verb; one that is none is a mistake as any other."""
+        """Give the verb; one that is none is a mistake as any other, and so is a word that no verb takes."""
+        problem = None if ctx.resilient_parsing or args[:1] == ["cdk"] else next(_problems_of_words(args), None)
+        if problem is not None:
+            print(problem, file=sys.stderr)
+            raise typer.Exit(2)
         with _explained(ctx, tuple(args)):
             return super().resolve_command(ctx, args)
 
@@ -396,6 +402,21 @@ class Verbs(_Quick, TyperGroup):
         """Give the names in order."""
         names = super().list_commands(ctx)
         return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+
+
+def _problems_of_words(words: Sequence[str]) -> Iterator[str]:
+    """Say which words no verb takes.
+
+    An empty one is a variable of the shell that is not set: without it ``deploy --head ''`` would deploy something else
+    than what was meant. With a line break no message stays in its line. Bytes that are no UTF-8 come as surrogates.
+    """
+    for before, word in pairwise(("", *words)):
+        option, mark, value = word.partition("=") if word.startswith("--") else ("", "", word)
+        if not value and (mark or not word):
+            of = option or (before if before.startswith("-") and before != "--" else "")
+            yield f"{of}: is empty; give it a value or leave it out" if of else "a word is empty; leave it out"
+        if any(unicodedata.category(each) in {"Cc", "Cs", "Zl", "Zp"} for each in word):
+            yield f"{word!a}: must hold no line break or other control character; leave it out"
 
 
 def dress(app: typer.Typer) -> None:

@@ -39,10 +39,7 @@ def attach(aws: Api, environment: Environment, *, group: str, plan: str, now: da
     ``now`` is aware and in UTC. Raises ValueError where the environment has no such group, and NotAnswered where AWS
     does not tell what the plan is.
     """
-    placed = {each.name: (path, each) for path, each in environment.hyperpod.placed_groups}
-    if group not in placed:
-        raise ValueError(f"the environment has no group {group}; it has {', '.join(placed)}")
-    path, stated = placed[group]
+    path, stated = placed(environment, group)
     described, counted = together(lambda ask: ask(), _questions(aws, environment, group, plan))
     if isinstance(described, NotAnswered):
         raise described
@@ -56,6 +53,14 @@ def attach(aws: Api, environment: Environment, *, group: str, plan: str, now: da
         standing = counted
     with reading("sagemaker:DescribeTrainingPlan"):
         return _attachment(environment, path, stated, described, standing, skipped, now)
+
+
+def placed(environment: Environment, group: str) -> tuple[DataPath, AnyGroup]:
+    """Give a group of the file and where it stands. Raises ValueError where the environment has no such group."""
+    groups = {each.name: (path, each) for path, each in environment.hyperpod.placed_groups}
+    if group not in groups:
+        raise ValueError(f"the environment has no group {group}; it has {', '.join(groups)}")
+    return groups[group]
 
 
 def _questions(aws: Api, environment: Environment, group: str, plan: str) -> tuple[Callable[[], Any], ...]:

@@ -51,11 +51,7 @@ def extensions(aws: Api, environment: Environment, *, days: Sequence[int], now: 
     ``now`` is aware and in UTC. What is not answered is skipped. Raises ValueError where the environment has no such
     plan.
     """
-    stated = groups_by_plan(environment)
-    arns = [arn for arn in stated if plan in ("", arn, arn.rpartition("/")[2])]
-    if not arns:
-        names = ", ".join(arn.rpartition("/")[2] for arn in stated)
-        raise ValueError(f'the environment has no plan "{plan}"; it has {names}' if stated else "it names no plan")
+    arns = arns_of(environment, plan)
     asked = [(arn, number * 24) for arn in arns for number in days]
     described = together(lambda arn: describe_training_plan(aws, arn), arns)
     histories = together(lambda arn: _history(aws.call, arn), arns)
@@ -107,6 +103,18 @@ def extensions(aws: Api, environment: Environment, *, days: Sequence[int], now: 
         plans=tuple(plans),
         skipped=tuple(skipped),
     )
+
+
+def arns_of(environment: Environment, plan: str = "") -> list[str]:
+    """Give the ARNs of an environment's plans, or of the one named ``plan``. Raises ValueError where it has no such."""
+    stated = groups_by_plan(environment)
+    arns = [arn for arn in stated if plan in ("", arn, arn.rpartition("/")[2])]
+    if not arns:
+        names = ", ".join(arn.rpartition("/")[2] for arn in stated)
+        raise ValueError(
+            f'the environment has no plan "{plan}"; it has {names}' if stated else "the environment names no plan"
+        )
+    return arns
 
 
 Ask = Callable[..., Mapping[str, Any]]
