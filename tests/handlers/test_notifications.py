@@ -46,6 +46,7 @@ class Aws:
     cluster: dict[str, Any] = field(default_factory=lambda: {"ClusterArn": CLUSTER, "InstanceGroups": []})
     plans: dict[str, dict[str, Any]] = field(default_factory=dict)
     lines: list[dict[str, Any]] = field(default_factory=list)
+    begins_empty: bool = False
     quotas: dict[str, float | None] = field(default_factory=dict)
     faults: dict[str, str] = field(default_factory=dict)
     calls: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -65,7 +66,12 @@ class Aws:
             return {"Quota": {name: each for name, each in quota.items() if each is not None}}
         if operation == "ListClusters":
             return {"ClusterSummaries": [{"ClusterName": "train"}]}
-        return {"DescribeCluster": self.cluster, "FilterLogEvents": {"events": self.lines}}.get(operation, {})
+        if operation == "FilterLogEvents":
+            pages = [[], self.lines] if self.begins_empty else [self.lines]
+            number = int(request.get("nextToken", 0))
+            more = {"nextToken": str(number + 1)} if number + 1 < len(pages) else {}
+            return {"events": pages[number], **more}
+        return {"DescribeCluster": self.cluster}.get(operation, {})
 
     @property
     def told(self) -> list[str]:
@@ -367,6 +373,16 @@ def test_many_failed_checks_are_one_message() -> None:
     lines = [{"message": f"line {number}", "timestamp": 1_000_000 + number} for number in range(13)]
     (told,) = looked(Aws(lines=lines), "deep_health_check_failed").told
     assert "line 9\nand 3 more\n" in told
+
+
+def test_a_failed_check_on_a_later_page_is_told() -> None:
+    """botocore, FilterLogEvents: "Partially full or empty pages don't necessarily mean that pagination is finished"."""
+    line = {"message": "a failed check", "timestamp": 1_000_000}
+    aws = looked(Aws(lines=[line], begins_empty=True), "deep_health_check_failed")
+    first, second = aws.calls["FilterLogEvents"]
+    assert second == {**first, "nextToken": "1"}
+    (told,) = aws.told
+    assert told.startswith("Deep health checks report:\na failed check\n")
 
 
 def test_a_cluster_that_has_not_logged_yet_has_no_failed_checks() -> None:

@@ -292,14 +292,15 @@ _CODES: dict[str, str] = {}
 
 def _failed_checks(logs: Any, group: str, begins: datetime, ends: datetime, settings: Settings) -> Iterator[Message]:
     try:
-        found = logs.filter_log_events(
+        found = _logged(
+            logs,
             logGroupName=group,
             logStreamNamePrefix=RESULTS,
             filterPattern=FAILED_CHECK,
             startTime=_milliseconds(begins),
             # both ends count for CloudWatch Logs
             endTime=_milliseconds(ends) - 1,
-        )["events"]
+        )
     except Exception as error:
         if error_code(error) == "ResourceNotFoundException":
             # HyperPod makes the group with its first line
@@ -323,6 +324,18 @@ def _failed_checks(logs: Any, group: str, begins: datetime, ends: datetime, sett
             )
         ],
     )
+
+
+def _logged(logs: Any, **question: Any) -> list[Mapping[str, Any]]:
+    """Give the lines of all pages: one may be empty though others follow (API reference, FilterLogEvents)."""
+    lines: list[Mapping[str, Any]] = []
+    token: dict[str, str] = {}
+    while True:
+        answer = logs.filter_log_events(**question, **token)
+        lines += answer.get("events") or []
+        if not answer.get("nextToken"):
+            return lines
+        token = {"nextToken": answer["nextToken"]}
 
 
 def _said(line: str) -> str:
