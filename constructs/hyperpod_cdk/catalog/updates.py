@@ -130,16 +130,17 @@ def update(  # noqa: PLR0917 - what changes, then of what it is a part
     nodes), ``uncounted`` (it does no more), ``another VPC`` (for subnets and security groups), ``other zones`` (for
     subnets), ``autoscaled``, ``files kept``, ``pruned`` (objects leave a manifest that kubectl prunes), ``MIG``,
     ``Windows``, ``ONTAP``, ``OpenZFS``, ``SCRATCH_1``, ``EFA``, ``no such size`` (a rule of ``catalog.lustre`` refuses
-    it), ``both closed`` (neither endpoint of EKS is left), ``rolling`` and ``replacing`` (what an Auto Scaling group's
-    UpdatePolicy asks for), ``in place upgrade`` and ``online resharding`` (other UpdatePolicies), ``on an instance``
-    (an address that its resource puts there), ``locks out`` (a key's policy in which the account itself may change
-    it no more), ``fires later`` (an alarm whose threshold is further away), ``tells more`` (actions that gain
-    topics of SNS and nothing else), ``Aurora`` (an engine of a DBCluster), ``Multi-AZ`` (a DBInstance), ``one minor at
-    a time`` (an add-on that is updated so), ``lets in less`` and ``lets out less`` (a security group of which a rule
-    goes or becomes narrower), ``several indexes`` (more than one index of a table comes or goes),
-    ``private`` and ``to edge`` (what an API of API Gateway is, and is to be, reached by), ``with their subnets`` (route
-    tables that leave a list go with all subnets that they route), and ``of_item()`` of each item of a list that a row
-    has by name.
+    it), ``both closed`` (neither endpoint of EKS is left), ``by the internet alone`` (its private one is not),
+    ``rolling`` and ``replacing`` (what an Auto Scaling group's UpdatePolicy asks for), ``in place upgrade`` and
+    ``online resharding`` (other UpdatePolicies), ``on an instance`` (an address that its resource puts there), ``locks
+    out`` (a key's policy in which the account itself may change it no more), ``fires later`` (an alarm whose threshold
+    is further away), ``in a row`` (one that states no DatapointsToAlarm), ``tells more`` (actions that gain topics of
+    SNS and nothing else), ``Aurora`` (an engine of a DBCluster), ``Multi-AZ`` (a DBInstance), ``one minor at a time``
+    (an add-on that is updated so), ``lets in less`` and ``lets out less`` (a security group of which a rule goes or
+    becomes narrower), ``gap inwards`` and ``gap outwards`` (one of which a rule is written anew), ``several indexes``
+    (more than one index of a table comes or goes), ``private`` and ``to edge`` (what an API of API Gateway is, and is
+    to be, reached by), ``with their subnets`` (route tables that leave a list go with all subnets that they route), and
+    ``of_item()`` of each item of a list that a row has by name.
     """
     return first(_rows(resource_type), path, before, after, also, at)
 

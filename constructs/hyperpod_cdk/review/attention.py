@@ -95,6 +95,8 @@ _UNPROTECTED_BY: Final = (
     "DisableApiTermination",
     "EnableTerminationProtection",
 )
+_INSTEAD: Final = {"SqsManagedSseEnabled": "KmsMasterKeyId"}
+"""Switches that go off where another property protects better (SQS API, SetQueueAttributes: only one per queue)."""
 _KEPT: Final = ("Retain", "RetainExceptOnCreate", "Snapshot")
 _ONCE: Final = {"DeletionPolicy": "leaves the stack", "UpdateReplacePolicy": "is replaced"}
 _EXPORT: Final = "Export "
@@ -347,6 +349,8 @@ def _is_snapshot(policy: Any, after: Resource, name: str) -> bool:
 def _switched_off(change: ResourceChange, after: Resource) -> Iterator[Attention]:
     for each in change.properties:
         for path, old, new, said in lifted(each, after.type):
+            if _INSTEAD.get(path) in after.properties:
+                continue
             is_switch = path.rpartition(".")[2] in _UNPROTECTED_BY
             yield Attention(
                 effect=None,

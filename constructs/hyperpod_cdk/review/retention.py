@@ -62,7 +62,10 @@ _FOREVER_WITHOUT: Final = frozenset(
 """Those of which none, or -1, means for ever, so that to state a number is less."""
 
 _SWITCHES: Final[dict[str, tuple[str, ...]]] = {
-    "DeletionProtection": ("true", "ACTIVE", "active"),
+    "BgpLogEnabled": ("true",),
+    "CacheDataEncrypted": ("true",),
+    "CloudWatchEncryptionEnabled": ("true",),
+    "DeletionProtection": ("true", "ACTIVE", "active", "ENABLED"),
     "DeletionProtectionEnabled": ("true",),
     "DisableApiTermination": ("true",),
     "EnableTerminationProtection": ("true",),
@@ -93,8 +96,11 @@ _SWITCHES: Final[dict[str, tuple[str, ...]]] = {
     "EnableContinuousBackup": ("true",),
     "EnforceWorkGroupConfiguration": ("true",),
     "HttpTokens": ("required",),
+    "EncryptionSupport": ("enable",),
+    "InCluster": ("true",),
     "IngestionEnabled": ("true",),
     "KMSEncrypted": ("true",),
+    "LogEnabled": ("true",),
     "RequireTLS": ("true",),
     "RootVolumeEncryptionEnabled": ("true",),
     "UserVolumeEncryptionEnabled": ("true",),
@@ -104,9 +110,11 @@ _SWITCHES: Final[dict[str, tuple[str, ...]]] = {
     "IsMultiRegionTrail": ("true",),
     "MfaDelete": ("Enabled",),
     "MultiAZ": ("true",),
+    "S3EncryptionEnabled": ("true",),
     "SSEEnabled": ("true",),
     "ScanOnPush": ("true",),
     "ScanType": ("ENHANCED",),
+    "SqsManagedSseEnabled": ("true",),
     "TransitEncryption": ("ENABLED",),
     "StorageEncrypted": ("true",),
     "TransitEncryptionEnabled": ("true",),
@@ -127,6 +135,8 @@ _SWITCHES_OF: Final[dict[tuple[str, str], tuple[str, ...]]] = {
 _LADDERS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("", "ImageTagMutability"): ("IMMUTABLE", "IMMUTABLE_WITH_EXCLUSION", "MUTABLE_WITH_EXCLUSION", "MUTABLE"),
     ("", "InternetGatewayBlockMode"): ("block-bidirectional", "block-ingress", "off"),
+    ("", "AssertionEncryptionMode"): ("Required", "Allowed"),
+    ("", "DeletionProtection"): ("prevent-all-deletion", "prevent-force-deletion", "none"),
     ("", "FailureMode"): ("FAIL", "WARN"),
     ("", "LoggingLevel"): ("INFO", "ERROR", "NONE"),
     ("", "MfaConfiguration"): ("ON", "OPTIONAL", "OFF"),
@@ -143,12 +153,17 @@ _LADDERS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
         for name in ("FileAccessAuditLogLevel", "FileShareAccessAuditLogLevel")
     },
     ("LogConfiguration", "Level"): ("WARN_ERROR", "ERROR_ONLY", "WARN_ONLY", "DISABLED"),
+    ("Auth", "IAMAuth"): ("REQUIRED", "ENABLED", "DISABLED"),
     ("CodeSigningPolicies", "UntrustedArtifactOnDeployment"): ("Enforce", "Warn"),
     ("DefaultRetention", "Mode"): ("COMPLIANCE", "GOVERNANCE"),
     ("DeleteMarkerReplication", "Status"): ("Disabled", "Enabled"),
     **{(rule, "IntervalUnit"): ("YEARS", "MONTHS", "WEEKS", "DAYS") for rule in ("RetainRule", "RetentionArchiveTier")},
     ("EncryptionAtRest", "CatalogEncryptionMode"): ("SSE-KMS-WITH-SERVICE-ROLE", "SSE-KMS", "DISABLED"),
+    ("EncryptionInTransit", "ClientBroker"): ("TLS", "TLS_PLAINTEXT", "PLAINTEXT"),
     ("ExecuteCommandConfiguration", "Logging"): ("OVERRIDE", "DEFAULT", "NONE"),
+    ("LoggingConfiguration", "Level"): ("ALL", "ERROR", "FATAL", "OFF"),
+    ("ScanActions", "ScanMode"): ("FULL_SCAN", "INCREMENTAL_SCAN"),
+    ("ServerSideEncryptionByDefault", "SSEAlgorithm"): ("aws:kms:dsse", "aws:kms", "AES256"),
     ("SnaplockConfiguration", "PrivilegedDelete"): ("PERMANENTLY_DISABLED", "DISABLED", "ENABLED"),
 }
 """Properties, by the key above them, whose values protect more or less, the most first; none is the least.
@@ -183,7 +198,13 @@ _STATES: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ("", "BlockPublicPolicy"): ("true",),
     ("CloudWatchLogs", "Status"): ("ENABLED",),
     ("S3Logs", "Status"): ("ENABLED",),
+    ("Logs", "Audit"): ("true",),
+    ("Logs", "General"): ("true",),
     ("ReplicationConfiguration", "Rules", "Status"): ("Enabled",),
+    **{
+        ("SourceSelectionCriteria", name, "Status"): ("Enabled",)
+        for name in ("ReplicaModifications", "SseKmsEncryptedObjects")
+    },
     ("BackupPolicy", "Status"): ("ENABLED",),
     ("DeploymentCircuitBreaker", "Enable"): ("true",),
     ("DeploymentCircuitBreaker", "Rollback"): ("true",),
@@ -191,11 +212,9 @@ _STATES: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ("DeploymentConfiguration", "Alarms", "Rollback"): ("true",),
     ("NodeRepairConfig", "Enabled"): ("true",),
     ("VersioningConfiguration", "Status"): ("Enabled",),
-    **{
-        ("LogPublishingOptions", name, "Enabled"): ("true",)
-        for name in ("AUDIT_LOGS", "ES_APPLICATION_LOGS", "INDEX_SLOW_LOGS", "SEARCH_SLOW_LOGS")
-    },
 }
+_OF_LOGS: Final = re.compile(r"(?:\w*[a-z\d])?Log(?:s|ging)?(?:[A-Z]\w*)?")
+"""Keys, of whatever type, that stand above what is logged: ``BrokerLogs``, ``LogOptions``, ``LoggingInfo``."""
 _KEY: Final = re.compile(
     r"(?!Rotate)\w*?(?:KMS|Kms|Cmk)(?:Master|Encryption)?(?:Key)?(?:Arn|ARN|Id|ID|Identifier)?"
     r"|(?!Rotate)\w*EncryptionKey(?:Arn)?|KeyArn"
@@ -204,8 +223,8 @@ _KEY: Final = re.compile(
 
 _LOGS: Final = frozenset(
     {
-        *("EnableCloudwatchLogsExports", "EnabledCloudwatchLogsExports", "EnabledTypes", "LogDeliveryConfigurations"),
-        "LogExports",
+        *("DeliveryStatusLogging", "EnableCloudwatchLogsExports", "EnabledCloudwatchLogsExports", "EnabledTypes"),
+        *("LogDeliveryConfigurations", "LogExports"),
     }
 )
 """Lists, of whatever type, of what is logged; one that is shorter records less."""
@@ -257,6 +276,7 @@ _GUARDING: Final[dict[str, str]] = {
     "EncryptionConfiguration": "a key of AWS encrypts it, or none",
     "NetworkAccessControl": "anybody on the internet reaches the workspace's page, where users sign in",
     "FileSystemPolicy": "EFS's default lets any client that reaches a mount target mount, write and be root",
+    "QueryLoggingConfig": "queries of its names are no longer logged",
     "ReplicationConfiguration": "nothing is replicated any more",
     "StreamEncryption": "records are no longer encrypted",
 }
@@ -328,6 +348,7 @@ _BY_DEFAULT: Final[dict[tuple[str, str], str]] = {
     ("", "BackupRetentionPeriod"): "1",
     ("", "IngestionEnabled"): "true",
     ("", "MessageRetentionPeriod"): "345600",
+    ("", "SqsManagedSseEnabled"): "true",
     ("", "PendingWindowInDays"): "30",
     ("", "RecursiveLoop"): "Terminate",
     ("", "RetentionPeriodHours"): "24",
@@ -394,8 +415,9 @@ def _said(steps: tuple[str, ...], before: Any, after: Any, *, is_alone: bool) ->
         after = default
     if _KEY.fullmatch(name) or (above, name) in _LIMITS:
         return _loosened(above, name, before, after)
-    weakens = name in _LEAST_TLS or any((above, name) in each for each in (_GUARDS, _ENDS_BY, _LADDERS))
-    if weakens:
+    guards = name in _LEAST_TLS or any((above, name) in each for each in (_GUARDS, _ENDS_BY))
+    # on other types a property of the name may be a switch
+    if guards or _text(before) in _LADDERS.get((above, name), ()):
         return _weakened(above, name, before, after)
     on = _SWITCHES.get(name) or _state(above, names)
     if on is None and name == "Value" and (attribute := _ATTRIBUTES.search(".".join(steps))):
@@ -436,7 +458,8 @@ def _weakened(above: str, name: str, before: Any, after: Any) -> str:
 def _state(above: str, names: list[str]) -> tuple[str, ...] | None:
     """Give the values of a switch that is one only below some key."""
     ends = ((*names[-3:],), (above, names[-1]))
-    return next((_STATES[each] for each in ends if each in _STATES), None)
+    is_of_logs = names[-1] == "Enabled" and any(_OF_LOGS.fullmatch(each) for each in names[:-1])
+    return next((_STATES[each] for each in ends if each in _STATES), ("true",) if is_of_logs else None)
 
 
 def _gone_whole(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
@@ -626,7 +649,8 @@ def _logged_no_more(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str
         gone = [each for each in before if plain(each) not in left]
         if gone:
             types = [
-                str(each.get("Type", each.get("LogType"))) if isinstance(each, dict) else plain(each) for each in gone
+                _name_of(each, ("Type", "LogType", "Protocol")) if isinstance(each, dict) else plain(each)
+                for each in gone
             ]
             yield ".".join(steps).replace(".[", "["), before, MISSING, f"no longer logged: {', '.join(types)}"
 

@@ -419,6 +419,42 @@ def test_every_property_that_this_project_emits_has_a_row(assemblies: Path) -> N
     assert untold == []
 
 
+SET_AGAIN = (
+    "The update also sets the group to the size that the template states, whatever it has been scaled to: instances "
+    "above it are terminated; IgnoreUnmodifiedGroupSizeProperties in its UpdatePolicy leaves the size alone."
+)
+IGNORING = {"UpdatePolicy": {"AutoScalingScheduledAction": {"IgnoreUnmodifiedGroupSizeProperties": "true"}}}
+SCHEDULE = resource("AWS::AutoScaling::ScheduledAction", AutoScalingGroupName={"Ref": "A"})
+
+
+@row_by_row(
+    "row",
+    [
+        ({}, {"MinSize": "1", "MaxSize": "9", "DesiredCapacity": "3"}, {}, [("DesiredCapacity", "3", "3 (set again)")]),
+        # as many as there may be, and no fewer: nobody scales it
+        ({}, {"MinSize": "3", "MaxSize": "3", "DesiredCapacity": "3"}, {}, []),
+        # an update leaves alone what the template does not state
+        ({}, {"MinSize": "1", "MaxSize": "9"}, {}, []),
+        # a schedule changes the bounds, too
+        ({}, {"MinSize": "1", "MaxSize": "1"}, {"B": SCHEDULE}, [("MinSize", "1", "1 (set again)")]),
+        (IGNORING, {"MinSize": "1", "MaxSize": "9", "DesiredCapacity": "3"}, {"B": SCHEDULE}, []),
+    ],
+)
+def test_any_update_of_an_auto_scaling_group_sets_its_size_again(row: tuple[Any, ...]) -> None:
+    attributes, sizes, others, said = row
+
+    def of(cooldown: str, **more: Any) -> Assembly:
+        scaled = resource("AWS::AutoScaling::AutoScalingGroup", {**attributes, **more}, Cooldown=cooldown, **sizes)
+        return one({"A": scaled, **others})
+
+    changes = [each for each in found(of("1"), of("2")).properties if each.path != "Cooldown"]
+    assert [(each.path, each.before, each.after) for each in changes] == said
+    assert {(each.effect, each.reason, each.interrupts) for each in changes} <= {(Effect.IN_PLACE, SET_AGAIN, True)}
+    # what only CloudFormation reads asks the service for nothing
+    only = found(of("1"), of("1", DeletionPolicy="Retain"))
+    assert [each.path for each in only.properties] == ["DeletionPolicy"]
+
+
 def test_a_silent_schema_is_unknown_where_something_can_be_lost() -> None:
     silent = updated("AWS::SNS::Topic", {"ArchivePolicy": "a"}, {"ArchivePolicy": "b"})
     assert (silent.effect, silent.stateful) == (Effect.UNKNOWN, True)

@@ -70,6 +70,13 @@ _TYPE: Final = re.compile(r"Custom::[\w@-]{1,60}|\w{2,64}::\w{2,64}::\w{2,64}(?:
 
 The last one stands for the resources of a loop that only the deployment writes out.
 """
+_EGRESS: Final = "AWS::EC2::SecurityGroupEgress"
+_SCALED: Final = "AWS::AutoScaling::AutoScalingGroup"
+_SCHEDULE: Final = "AWS::AutoScaling::ScheduledAction"
+_SIZES: Final = ("DesiredCapacity", "MinSize", "MaxSize")
+_IGNORES: Final = "IgnoreUnmodifiedGroupSizeProperties"
+_ATTRIBUTES: Final = ("DeletionPolicy", "UpdateReplacePolicy", METADATA)
+"""What of a resource changes without its service being asked for an update."""
 _BLOCK: Final = "CidrBlock"
 BLOCKS: Final = frozenset({"AWS::EC2::VPCCidrBlock", "AWS::EC2::Subnet"})
 """What takes a block of a VPC's addresses, of which no two of a type overlap."""
@@ -221,6 +228,7 @@ class _Review:
         self._check_clusters()
         self._read_anew()
         self._name_readers()
+        self._check_sizes()
         for entry in self.entries.values():
             _spare_the_new_one(entry)
         for entry in list(self.entries.values()):
@@ -287,12 +295,24 @@ class _Review:
             is_on_others = bool(names)
         else:
             is_on_others = any(self._stands(resource.stack, resource.properties[name]) for name in names)
+        if resource.type == _EGRESS and not self._is_first_egress(resource):
+            return
         if note is None or not names or not is_on_others or not self.base.stacks:
             return
         value = resolve(self.head, resource.stack, resource.properties[names[0]])
         change = PropertyChange(steps=(names[0],), before=MISSING, after=value)
         judged = Judged(Effect.IN_PLACE, note.sentence, note.source, interrupts=True)
         yield _Finding(change.steps, *self.excerpts.of(change), judged)
+
+    def _is_first_egress(self, resource: Resource) -> bool:
+        """Whether a rule for what goes out is among the first of a group that stated none, and so let out all."""
+        for key in self.uses.referred(resource.stack, resource.properties.get("GroupId")):
+            group = self.base.find(*key)
+            stated = group.properties.get("SecurityGroupEgress") if group is not None else None
+            others = Uses(self.base).of(*key) if group is not None and not stated else ()
+            if group is not None and not stated and all(each.type != _EGRESS for each in others):
+                return True
+        return False
 
     def _stands(self, stack: str, value: Any) -> bool:
         """Whether a value names something that is there before the deployment, as far as the templates tell."""
@@ -539,6 +559,28 @@ class _Review:
                     else each
                     for each in entry.findings
                 ]
+
+    def _check_sizes(self) -> None:
+        """An update of an Auto Scaling group sets the sizes that its template states, whatever they are by then."""
+        for entry in self.entries.values():
+            before, after = entry.before, entry.after
+            if entry.resource.type != _SCALED or not entry.is_update or before is None or after is None:
+                continue
+            changed = {each.steps[0] for each in entry.findings}
+            policy = after.body.get("UpdatePolicy")
+            of_schedules = policy.get("AutoScalingScheduledAction") if isinstance(policy, dict) else None
+            ignores = isinstance(of_schedules, dict) and of_schedules.get(_IGNORES) in (True, "true")
+            if ignores or entry.effect is Effect.REPLACED or changed <= {*_ATTRIBUTES, "Condition"}:
+                continue
+            sizes = {name: str(plain(after.properties[name])) for name in _SIZES if name in after.properties}
+            is_scheduled = any(each.type == _SCHEDULE for each in self.uses.of(*entry.key))
+            is_scaled = "DesiredCapacity" in sizes and sizes.get("MinSize") != sizes.get("MaxSize")
+            name = next((name for name in sizes if name not in changed), None)
+            if name is None or not (is_scheduled or (is_scaled and name == "DesiredCapacity")):
+                continue
+            shape = updates.SHAPES["sizes"]
+            judged = Judged(Effect.IN_PLACE, shape.sentence, shape.source, is_of_update=True, interrupts=True)
+            entry.findings.append(_Finding((name,), sizes[name], f"{sizes[name]} (set again)", judged))
 
     def _circumstances(self, entry: _Entry) -> frozenset[str]:
         before, after = entry.before, entry.after

@@ -141,9 +141,13 @@ def circumstances_of(before: Resource, head: Assembly, after: Resource) -> froze
         "Multi-AZ": before.type == _DB_INSTANCE and _is_on(after.properties.get("MultiAZ")),
         "one minor at a time": before.type == _ADDON and after.properties.get("AddonName") in _MINOR_BY_MINOR,
         "locks out": before.type in _CUSTOMER_KEYS and _locks_out(properties, after.properties),
+        "by the internet alone": before.type == EKS and not _is_private(resolve(head, after.stack, after.properties)),
+        "in a row": before.type == _ALARM and not {"DatapointsToAlarm"} & {*properties, *after.properties},
         "fires later": before.type == _ALARM and _fires_later(properties, after.properties),
         "lets in less": before.type == SECURITY_GROUP and _lets_less("Ingress", properties, after.properties),
         "lets out less": before.type == SECURITY_GROUP and _lets_less("Egress", properties, after.properties),
+        "gap inwards": before.type == SECURITY_GROUP and _has_gap("Ingress", properties, after.properties),
+        "gap outwards": before.type == SECURITY_GROUP and _has_gap("Egress", properties, after.properties),
         **_of_api(before, after),
         "several indexes": before.type in _TABLES and _are_several(_indexes(properties), _indexes(after.properties)),
     }
@@ -203,13 +207,44 @@ def _fires_later(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 def _lets_less(side: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether a rule in a security group is gone, or narrower, and no single other one lets through as much.
 
-    One that let in the whole internet is meant to go, and no client in particular is known to come by it.
+    One that let in the whole internet is meant to go, and no client in particular is known to come by it. Of what goes
+    out a group that never stated a rule lets through all, and one that states none any more nothing (CloudFormation
+    template reference, AWS::EC2::SecurityGroup).
     """
-    old, new = ([_ALL_OUT] if side == "Egress" and not each else each for each in _rules_of(side, before, after))
+    old, new = _rules_of(side, before, after)
+    if side == "Egress" and not old:
+        old, new = [_ALL_OUT], new or [_ALL_OUT]
     if not isinstance(old, list) or not isinstance(new, list):
         return bool(old != new)
     kept = [rule for rule in old if side == "Egress" or not _is_of_anybody(rule)]
     return any(not any(_lets_as_much(each, rule) for each in new) for rule in kept)
+
+
+def _has_gap(side: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether a rule is written anew, and meanwhile no other one lets through what it does.
+
+    Source: CloudFormation template reference, AWS::EC2::SecurityGroup ("removes the existing rule and then adds a new
+    rule. There is a brief period when neither the original rule or the new rule exists").
+    """
+    old, new = _rules_of(side, before, after)
+    if not isinstance(old, list) or not isinstance(new, list):
+        return False
+    was, will = ([_undescribed(each) for each in side] for side in (old, new))
+    stay = [rule for rule in was if rule in will]
+    return any(
+        any(_lets_as_much(each, rule) for each in will) and not any(_lets_as_much(each, rule) for each in stay)
+        for rule in was
+    )
+
+
+def _undescribed(rule: Any) -> Any:
+    if not isinstance(rule, dict):
+        return rule
+    return {
+        key: value if isinstance(value, Reference | dict) else str(value)
+        for key, value in rule.items()
+        if key != "Description"
+    }
 
 
 def _is_of_anybody(rule: Any) -> bool:
@@ -255,7 +290,7 @@ def is_within(block: Any, inner: Any) -> bool:
 
 
 _ALL_OUT: Final = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
-"""The rule of a security group that states no egress (CloudFormation template reference, AWS::EC2::SecurityGroup)."""
+"""The rule of a group that never stated an egress (CloudFormation template reference, AWS::EC2::SecurityGroup)."""
 
 
 def _policy_of(resource: Resource, name: str) -> Any:
@@ -294,6 +329,11 @@ def _is_closed(properties: Any) -> bool:
         return False
     public, private = config.get("EndpointPublicAccess", True), config.get("EndpointPrivateAccess", False)
     return public in (False, "false") and private in (False, "false")
+
+
+def _is_private(properties: Any) -> bool:
+    """Whether nodes reach an API server without the internet, as far as the template tells."""
+    return isinstance(properties, dict) and _is_on(_below(properties, "ResourcesVpcConfig", "EndpointPrivateAccess"))
 
 
 def _below(properties: Mapping[str, Any], outer: str, inner: str) -> Any:

@@ -169,6 +169,10 @@ _OPENS_IN: Final[dict[tuple[str, str], tuple[tuple[str, ...], str]]] = {
     ("AWS::EC2::NetworkInterface", "SourceDestCheck"): (("false",), "it may pass on, and read, the traffic of others"),
     ("AWS::ECS::Service", "EnableExecuteCommand"): (("true",), "who may call ExecuteCommand gets a shell there"),
     ("AWS::FSx::Volume", "Clients"): (("*",), "every address that reaches it may mount it"),
+    ("AWS::Logs::LogGroup", "BearerTokenAuthenticationEnabled"): (
+        ("true",),
+        "who has a bearer token writes to it, without a signature of IAM",
+    ),
     ("AWS::MSK::Cluster", "Type"): (("SERVICE_PROVIDED_EIPS",), "its brokers get public addresses"),
     ("AWS::RAM::ResourceShare", "AllowExternalPrincipals"): (("true",), "other organizations' accounts may be let in"),
     **{
@@ -181,6 +185,14 @@ _OPENS_IN: Final[dict[tuple[str, str], tuple[tuple[str, ...], str]]] = {
     ("AWS::S3::Bucket", "HostName"): ((), "it is a website"),
 }
 """Properties of one type whose value opens it, any value where none is named, with what that means."""
+
+_OPENS_AT: Final[dict[tuple[str, tuple[str, ...]], tuple[tuple[str, ...], str]]] = {
+    ("AWS::MSK::Cluster", ("ClientAuthentication", "Unauthenticated", "Enabled")): (
+        ("true",),
+        "its clients need not say who they are",
+    ),
+}
+"""Those that are so called elsewhere in the type, too, by where they stand."""
 
 _OPENED_FROM: Final[dict[tuple[str, str], tuple[tuple[str, ...], str]]] = {
     ("AWS::ApiGateway::RestApi", "Types"): (("PRIVATE",), "it is reached from the internet, not from its VPCs alone"),
@@ -319,7 +331,7 @@ def _opening(
         and type_ not in _READ_AS_OPENINGS
     ):
         said = f"{name} is opened: {'.'.join(path)} is {value}"
-    elif opened := _opened(type_, path[-1], value, was):
+    elif opened := _opened(type_, path, value, was):
         said = f"{name} is opened: {opened}"
     elif type_ == "AWS::EC2::SnapshotBlockPublicAccess" and value == "unblocked":
         said = f"{name} no longer blocks public snapshots"
@@ -374,12 +386,13 @@ def _naming(
     return None
 
 
-def _opened(type_: str, name: str, value: str, was: Sequence[tuple[tuple[str, ...], str]]) -> str:
+def _opened(type_: str, at: tuple[str, ...], value: str, was: Sequence[tuple[tuple[str, ...], str]]) -> str:
     """Say what a value of a property opens of a type, empty for nothing; any value opens only what had none."""
+    name = at[-1]
     shut, opened = _OPENED_FROM.get((type_, name), ((), ""))
     if shut and value not in shut and any(path[-1] == name and old in shut for path, old in was):
         return opened
-    values, said = _OPENS_IN.get((type_, name), ((), ""))
+    values, said = _OPENS_AT.get((type_, at)) or _OPENS_IN.get((type_, name), ((), ""))
     if not said or (values and value not in values and not PARAMETER.fullmatch(value)):
         return ""
     return "" if not values and any(path[-1] == name for path, _ in was) else said
