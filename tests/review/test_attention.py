@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk.review.attention import lifted_protection
+from hyperpod_cdk.review.approval import first_line
+from hyperpod_cdk.review.attention import findings, lifted_protection
 from hyperpod_cdk.review.model import (
     Access,
     Attention,
+    BlastRadius,
     BlockAddresses,
     Capacity,
     Cause,
@@ -22,6 +24,7 @@ from hyperpod_cdk.review.model import (
     Grant,
     LeftBehind,
     Paid,
+    PlanFee,
     PlanSeats,
     Policy,
     PolicyFinding,
@@ -29,11 +32,13 @@ from hyperpod_cdk.review.model import (
     PropertyEffect,
     QuotaNeed,
     Reach,
+    ReasonKind,
     ResourceEffect,
     Unpriced,
     Verdict,
 )
 from hyperpod_cdk.review.retention import lifted
+from hyperpod_cdk.review.review_file import ReviewRules, Thresholds
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.difference import PropertyChange, compare
 from tests.review.judged import CLUSTER, FINDINGS, LAYER, LUSTRE, changed, finding, judged, proven, resource
@@ -463,6 +468,89 @@ def test_cost(before: float | None, after: float | None, is_lower_bound: bool, s
         is_lower_bound=is_lower_bound,
     )
     assert seen(judged(cost=cost)) == ([("cost", None, "cost per month", said)] if said else [])
+
+
+def told_of(cost: Cost, threshold: float) -> list[tuple[ReasonKind | None, str]]:
+    found = findings(
+        BlastRadius(),
+        capacity=Capacity(),
+        cost=cost,
+        access=Access(),
+        fabric=Fabric(),
+        policy=Policy(),
+        monthly_increase_usd=threshold,
+    )
+    return [(each.kind, each.item.message) for each in found]
+
+
+UNKNOWN_FEE = "Costs a fee that is not known, paid once, whether the nodes run or not: No record tells it."
+PAID_ONCE = "paid once, whether the nodes run or not."
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "threshold", "said"),
+    [
+        (0, 1000, 1000, f"Costs $1,000 more, {PAID_ONCE}"),
+        (0, 999.99, 1000, None),
+        (500, 1500, 1000, f"Costs $1,000 more, {PAID_ONCE}"),
+        (5000, 0, 1000, None),
+        (0, 0.4, 0, f"Costs $0.40 more, {PAID_ONCE}"),
+        # what costs as much as it did costs nothing more, whatever the threshold
+        (1000, 1000, 0, None),
+        (0, 0, 0, None),
+        # not known is not nothing
+        (0, None, 1000, UNKNOWN_FEE),
+        (0, None, 1_000_000_000, UNKNOWN_FEE),
+        # a plan that was used before has cost its fee already
+        (None, None, 0, None),
+        (1000, None, 1000, None),
+        (None, 0, 1000, None),
+    ],
+)
+def test_fees_of_plans(before: float | None, after: float | None, threshold: float, said: str | None) -> None:
+    plan = PlanFee(
+        plan="p",
+        fee=Change(before=before, after=after),
+        starts=None,
+        ends=None,
+        environment_during_window=Change(before=None, after=None),
+        note="No record tells it.",
+    )
+    cost = Cost(region="us-east-1", prices_as_of="2026-01-01", plans=(plan,))
+    assert told_of(cost, threshold) == ([(ReasonKind.COST, said)] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("more", "threshold", "asks", "said"),
+    [
+        (1000, 1000, True, "Costs $1,000 more per month, $1,000 in all."),
+        (1000.01, 1000, True, "Costs $1,000 more per month, $1,000 in all."),
+        (999.4, 1000, False, "Costs $999 more per month, $999 in all."),
+        (0.01, 0, True, "Costs $0.01 more per month, $0.01 in all."),
+        (99.99, 50, True, "Costs $99.99 more per month, $99.99 in all."),
+        (0, 0, False, None),
+    ],
+)
+def test_thresholds_at_and_beside_what_is_asked(more: float, threshold: float, said: str | None, *, asks: bool) -> None:
+    cost = Cost(region="us-east-1", prices_as_of="2026-01-01", monthly=Change(before=0, after=more))
+    assert told_of(cost, threshold) == ([(ReasonKind.COST if asks else None, said)] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("threshold", "said"),
+    [
+        (0, "it costs no more a month"),
+        (-0.0, "it costs no more a month"),
+        (0.4, "it costs less than $0.40 more a month"),
+        (250.5, "it costs less than $250.50 more a month"),
+        (1000, "it costs less than $1,000 more a month"),
+        (1_000_000_000, "it costs less than $1,000,000,000 more a month"),
+    ],
+)
+def test_what_is_said_of_a_cost_that_nobody_is_asked_about(threshold: float, said: str) -> None:
+    rules = ReviewRules(thresholds=Thresholds(monthly_increase_usd=threshold))
+    line = first_line([], [], changes=True, rules=rules)
+    assert line.rpartition(", and ")[2] == f"{said}."
 
 
 def assembly(body: dict[str, Any], *, is_protected: bool = False, stacks: tuple[str, ...] = ("dev-x",)) -> Assembly:

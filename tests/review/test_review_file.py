@@ -142,14 +142,51 @@ OWNED = ENTRY.replace("owner: d", "owner: {owner}").replace("reason: c", "reason
             OWNED.format(owner='"se\u202ecurity"', reason="c"),
             (
                 "6 exceptions[0].owner: must be at most 64 letters, digits, blanks and _ . / @ -, a letter or a digit "
-                'first, got "se\\u202ecurity"; set owner: se-curity'
+                'first, no blank last, got "se\\u202ecurity"; set owner: se-curity'
+            ),
+        ),
+        (
+            'approvers: {access: ["security "]}\n',
+            (
+                "1 approvers.access[0]: must be at most 64 letters, digits, blanks and _ . / @ -, a letter or a digit "
+                'first, no blank last, got "security "; set access[0]: security'
+            ),
+        ),
+        (
+            "thresholds: {monthly_increase_usd: 1e9}\n",
+            "1 thresholds.monthly_increase_usd: must be a number, got 1e9; write digits after monthly_increase_usd:",
+        ),
+        (
+            # a number to YAML 1.1, of minutes and seconds
+            "thresholds: {monthly_increase_usd: 1:30}\n",
+            "1 thresholds.monthly_increase_usd: must be a number, got 1:30; write digits after monthly_increase_usd:",
+        ),
+        (
+            "thresholds: {monthly_increase_usd: $1000}\n",
+            (
+                '1 thresholds.monthly_increase_usd: must be a number, without a unit, got "$1000"; write '
+                "monthly_increase_usd: 1000"
+            ),
+        ),
+        (
+            "thresholds: {monthly_increase_usd: 1000 USD}\n",
+            (
+                '1 thresholds.monthly_increase_usd: must be a number, without a unit, got "1000 USD"; write '
+                "monthly_increase_usd: 1000"
+            ),
+        ),
+        (
+            "thresholds: {monthly_increase_usd: 1000000000.0001}\n",
+            (
+                "1 thresholds.monthly_increase_usd: must be from 0 to 1000000000 US dollars, got 1000000000.0001; set "
+                "monthly_increase_usd: 1000"
             ),
         ),
         (
             'approvers: {access: ["a\\nb"]}\n',
             (
                 "1 approvers.access[0]: must be at most 64 letters, digits, blanks and _ . / @ -, a letter or a digit "
-                'first, got "a\\x0ab"; set access[0]: a-b'
+                'first, no blank last, got "a\\x0ab"; set access[0]: a-b'
             ),
         ),
     ],
@@ -250,6 +287,11 @@ def test_an_exception_is_about_one_property(stated: str | None, found: str | Non
 
 def test_every_kind_of_reason_has_its_word() -> None:
     assert get_args(Kind) == tuple(each.value for each in ReasonKind) == tuple(Approvers.model_fields)
+
+
+def test_who_is_named_twice_approves_once() -> None:
+    rules = read_rules(Path("review.yaml"), text="approvers: {access: [a, b, a]}\ndefault_approvers: [c, c]\n")
+    assert [rules.approvers_of(kind) for kind in (ReasonKind.ACCESS, ReasonKind.COST)] == [("a", "b"), ("c",)]
 
 
 def test_the_schema_takes_what_the_reader_takes() -> None:

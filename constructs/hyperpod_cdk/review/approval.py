@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from typing import Final
 
-from hyperpod_cdk.review.attention import Found
+from hyperpod_cdk.review.attention import Found, dollars
 from hyperpod_cdk.review.model import Excepted, Reason, ReasonKind
 from hyperpod_cdk.review.nouns import count, joined
 from hyperpod_cdk.review.review_file import Exception_, ReviewRules
@@ -125,7 +125,8 @@ def first_line(
         return failed
     if not changes and not excepted:
         return "Needs nobody's approval, because nothing that is deployed changes."
-    amount = f"${rules.thresholds.monthly_increase_usd:,.0f}"
+    threshold = rules.thresholds.monthly_increase_usd
+    less = f"less than {dollars(threshold, cents_from=float('inf'))} more" if threshold else "no more"
     answered = ""
     if excepted:
         owners = joined(list(dict.fromkeys(each.owner for each in excepted)))
@@ -138,7 +139,7 @@ def first_line(
     parts += [text for kind, text in _NONE.items() if kind not in left]
     if ReasonKind.COST not in left:
         priced = "" if costs_are_known else ", as far as prices are known"
-        parts.append(f"it costs less than {amount} more a month{priced}")
+        parts.append(f"it costs {less} a month{priced}")
     return f"Needs nobody's approval, because {', '.join(parts[:-1])}, and {parts[-1]}.{answered}"
 
 

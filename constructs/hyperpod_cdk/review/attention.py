@@ -23,6 +23,7 @@ from hyperpod_cdk.review.model import (
     Grant,
     LeftBehind,
     Paid,
+    PlanFee,
     PlanSeats,
     Policy,
     PolicyFinding,
@@ -713,18 +714,7 @@ def _of_policy(policy: Policy) -> Iterator[Found]:
 
 def _of_cost(cost: Cost, causes: _Causes, threshold: float) -> Iterator[Found]:
     yield from (_of_unpriced(each, causes) for each in cost.unpriced if grows(each.quantity))
-    for plan in cost.plans:
-        more = (plan.fee.after or 0) - (plan.fee.before or 0)
-        if more >= threshold:
-            item = Attention(
-                effect=None,
-                about="cost",
-                resource=f"training plan {plan.plan}",
-                before=_dollars(plan.fee.before or 0),
-                after=_dollars(plan.fee.after or 0),
-                message=f"Costs {_dollars(more)} more, paid once, whether the nodes run or not.",
-            )
-            yield Found(item=item, kind=ReasonKind.COST)
+    yield from (found for plan in cost.plans if (found := _of_fee(plan, threshold)) is not None)
     before, after = cost.monthly.before, cost.monthly.after
     if before is None or after is None:
         return
@@ -732,19 +722,41 @@ def _of_cost(cost: Cost, causes: _Causes, threshold: float) -> Iterator[Found]:
     if more < min(max(JUMP_DOLLARS, before * JUMP_SHARE), max(threshold, 0.01)):
         return
     if cost.is_lower_bound:
-        said = f"Costs {_dollars(more)} more per month as far as prices are known, at least {_dollars(after)} in all."
+        said = f"Costs {dollars(more)} more per month as far as prices are known, at least {dollars(after)} in all."
     else:
-        said = f"Costs {_dollars(more)} more per month, {_dollars(after)} in all."
+        said = f"Costs {dollars(more)} more per month, {dollars(after)} in all."
     item = Attention(
         effect=None,
         about="cost",
         resource="cost per month",
-        before=_dollars(before),
-        after=_dollars(after),
+        before=dollars(before),
+        after=dollars(after),
         message=said,
         causes=causes.of_cost(each.of for each in cost.lines if each.of is not None and grows(each.monthly)),
     )
     yield Found(item=item, kind=ReasonKind.COST if more >= threshold else None)
+
+
+def _of_fee(plan: PlanFee, threshold: float) -> Found | None:
+    before, after = plan.fee.before, plan.fee.after
+    if before is None or after is None:
+        # one that was used before as well costs nothing more, whatever its fee is
+        is_new = before == 0 and after is None
+        said = f"Costs a fee that is not known, paid once, whether the nodes run or not: {_ended(plan.note)}"
+    else:
+        is_new = 0 < after - before >= threshold
+        said = f"Costs {dollars(after - before)} more, paid once, whether the nodes run or not."
+    if not is_new:
+        return None
+    item = Attention(
+        effect=None,
+        about="cost",
+        resource=f"training plan {plan.plan}",
+        before=None if before is None else dollars(before),
+        after=None if after is None else dollars(after),
+        message=said,
+    )
+    return Found(item=item, kind=ReasonKind.COST)
 
 
 def _of_unpriced(each: Unpriced, causes: _Causes) -> Found:
@@ -782,5 +794,7 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
 
 
-def _dollars(value: float) -> str:
-    return f"${value:,.0f}"
+def dollars(value: float, *, cents_from: float = 100) -> str:
+    """Give ``$1,234``; an amount below ``cents_from`` with its cents where it has some."""
+    has_cents = abs(value) < cents_from and round(value, 2) != round(value)
+    return f"${value:,.2f}" if has_cents else f"${round(value):,}"

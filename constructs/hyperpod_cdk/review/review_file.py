@@ -75,9 +75,9 @@ Kind = Literal[
 """The words of ``model.ReasonKind``."""
 
 LABEL: Final = Pattern(
-    regex=r"[A-Za-z0-9][A-Za-z0-9 _./@-]*",
+    regex=r"[A-Za-z0-9](?:[A-Za-z0-9 _./@-]*[A-Za-z0-9_./@-])?",
     maximum=64,
-    describes="at most 64 letters, digits, blanks and _ . / @ -, a letter or a digit first",
+    describes="at most 64 letters, digits, blanks and _ . / @ -, a letter or a digit first, no blank last",
     example="security",
 )
 _LONGEST_TEXT: Final = 500
@@ -201,7 +201,7 @@ class ReviewRules(_Section):
     def approvers_of(self, kind: ReasonKind) -> tuple[str, ...]:
         """Give who approves a kind of reason, nobody by name where the file names nobody."""
         found: tuple[str, ...] | None = getattr(self.approvers, kind.value)
-        return self.default_approvers if found is None else found
+        return tuple(dict.fromkeys(self.default_approvers if found is None else found))
 
 
 NO_RULES: Final = ReviewRules()

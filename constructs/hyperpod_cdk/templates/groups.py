@@ -275,7 +275,9 @@ def _group(
     is_scalable: bool,
 ) -> InstanceGroup:
     types, is_flexible = _types(body)
-    count = whole_number(body.get("InstanceCount"))
+    stated = whole_number(body.get("InstanceCount"))
+    # no group has fewer than none: what would come of it is not known
+    count = None if stated is not None and stated < 0 else stated
     note = "" if count is not None else _count_note(assembly, body.get("InstanceCount"))
     if count == 0 and is_scalable and not is_restricted:
         count, note = None, SCALED
@@ -326,6 +328,8 @@ def _count_note(assembly: Assembly, count: Any) -> str:
         if source is not None and source.type == _NODE_COUNTS:
             return SCALED
         return f"{plain(count)} gives it"
+    if whole_number(count) is not None:
+        return f"{plain(count)} is none that a group can have"
     return f"{plain(count)} gives it" if count is not None else "the template does not state it"
 
 

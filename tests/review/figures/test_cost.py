@@ -198,6 +198,13 @@ def test_a_template_without_a_region_has_no_prices() -> None:
             "dev-a / Cluster[g]: the number of its nodes is not known: ${Asked} gives it",
         ),
         (
+            # no group has fewer than none, and none makes an environment cheaper
+            {"InstanceCount": -2},
+            "? x ml.p4d.24xlarge, on demand",
+            "",
+            "dev-a / Cluster[g]: the number of its nodes is not known: -2 is none that a group can have",
+        ),
+        (
             {"CapacityRequirements": {"Ref": "Asked"}},
             "2 x ml.p4d.24xlarge, unknown",
             "",

@@ -280,6 +280,8 @@ class _Side:
         price = self.prices.find(region, sku)
         shown = name or _name(resource)
         missing = ""
+        if count is not None and count < 0:
+            count, why = None, f"it is stated as {count}"
         if count is None:
             monthly, unknown = None, f"{shown}: {why}"
         elif count == 0:
