@@ -483,7 +483,6 @@ def told_of(cost: Cost, threshold: float) -> list[tuple[ReasonKind | None, str]]
     return [(each.kind, each.item.message) for each in found]
 
 
-UNKNOWN_FEE = "Costs a fee that is not known, paid once, whether the nodes run or not: No record tells it."
 PAID_ONCE = "paid once, whether the nodes run or not."
 
 
@@ -498,13 +497,10 @@ PAID_ONCE = "paid once, whether the nodes run or not."
         # what costs as much as it did costs nothing more, whatever the threshold
         (1000, 1000, 0, None),
         (0, 0, 0, None),
-        # not known is not nothing
-        (0, None, 1000, UNKNOWN_FEE),
-        (0, None, 1_000_000_000, UNKNOWN_FEE),
-        # a plan that was used before has cost its fee already
+        # told of as what has no known price
+        (0, None, 1000, None),
         (None, None, 0, None),
-        (1000, None, 1000, None),
-        (None, 0, 1000, None),
+        (None, 0, 0, None),
     ],
 )
 def test_fees_of_plans(before: float | None, after: float | None, threshold: float, said: str | None) -> None:
@@ -514,7 +510,6 @@ def test_fees_of_plans(before: float | None, after: float | None, threshold: flo
         starts=None,
         ends=None,
         environment_during_window=Change(before=None, after=None),
-        note="No record tells it.",
     )
     cost = Cost(region="us-east-1", prices_as_of="2026-01-01", plans=(plan,))
     assert told_of(cost, threshold) == ([(ReasonKind.COST, said)] if said else [])

@@ -739,22 +739,16 @@ def _of_cost(cost: Cost, causes: _Causes, threshold: float) -> Iterator[Found]:
 
 def _of_fee(plan: PlanFee, threshold: float) -> Found | None:
     before, after = plan.fee.before, plan.fee.after
-    if before is None or after is None:
-        # one that was used before as well costs nothing more, whatever its fee is
-        is_new = before == 0 and after is None
-        said = f"Costs a fee that is not known, paid once, whether the nodes run or not: {_ended(plan.note)}"
-    else:
-        is_new = 0 < after - before >= threshold
-        said = f"Costs {dollars(after - before)} more, paid once, whether the nodes run or not."
-    if not is_new:
+    # one that is not known is among what has no price
+    if before is None or after is None or not 0 < after - before >= threshold:
         return None
     item = Attention(
         effect=None,
         about="cost",
         resource=f"training plan {plan.plan}",
-        before=None if before is None else dollars(before),
-        after=None if after is None else dollars(after),
-        message=said,
+        before=dollars(before),
+        after=dollars(after),
+        message=f"Costs {dollars(after - before)} more, paid once, whether the nodes run or not.",
     )
     return Found(item=item, kind=ReasonKind.COST)
 

@@ -747,6 +747,18 @@ def test_what_a_record_lacks(
     note = note or f"no record of the plan tells its fee and its window; {RUN}"
     assert plan.note == note
     assert found.unknown == ((f"training plan h100-april: {note}",) if fee is None else ())
+    # nodes on a plan do not look as if they cost nothing
+    assert [(each.what, each.quantity, each.missing) for each in found.unpriced] == (
+        [("fee of training plan h100-april", Change(before=0, after=1), note)] if fee is None else []
+    )
+    assert found.is_lower_bound == (fee is None)
+
+
+def test_a_fee_that_is_known_on_neither_side_is_no_more_than_before(prod: LoadedEnvironment) -> None:
+    unrecorded = {"upfront_fee": "", "currency": ""}
+    sides = {f"{side}_environment": on_record(prod, **unrecorded) for side in ("base", "head")}
+    found = cost(ON_PLAN, ON_PLAN, prices=PRICES, **sides)
+    assert [each.quantity for each in found.unpriced] == [Change(before=1, after=1)]
 
 
 def test_a_plan_that_is_left_keeps_its_fee_before(prod: LoadedEnvironment) -> None:

@@ -66,8 +66,8 @@ def cost(
         prices_as_of=of.as_of.isoformat(),
         lines=lines,
         monthly=_change(*monthly),
-        unpriced=tuple(_unpriced(before, after)),
-        is_lower_bound=bool(unknown),
+        unpriced=(*_unpriced(before, after), *_fees(plans, sides)),
+        is_lower_bound=bool(unknown) or any(each.fee.after is None for each in plans),
         plans=plans,
         unknown=(*unknown, *(f"training plan {each.plan}: {each.note}" for each in plans if None in _sides(each.fee))),
         notes=tuple(_notes(of, lines, sides)),
@@ -913,6 +913,27 @@ def _plan_fees(
             environment_during_window=_change(*during),
             note=_plan_note(plan, sides[1].assembly.environment or sides[0].assembly.environment),
         )
+
+
+def _fees(plans: Iterable[PlanFee], sides: tuple[_Side, _Side]) -> Iterator[Unpriced]:
+    """Give the fees that are not known: without them a plan would look like nodes that cost nothing."""
+    for each in plans:
+        unknown = [int(fee is None) for fee in _sides(each.fee)]
+        if any(unknown):
+            quantity = Change(before=unknown[0], after=unknown[1])
+            what = f"fee of training plan {each.plan}"
+            of = {
+                Paid(
+                    stack=group.cluster.stack,
+                    logical_id=group.cluster.logical_id,
+                    item=group.name,
+                    properties=("TrainingPlanArn",),
+                ): None
+                for side in sides
+                for group in side.groups
+                if group.plan_name == each.plan
+            }
+            yield Unpriced(what=what, kind="nodes", unit="", quantity=quantity, missing=each.note, of=tuple(of))
 
 
 def _plan_note(plan: RecordedPlan | None, environment: str) -> str:
