@@ -125,6 +125,20 @@ def test_what_watches_a_file_system_goes_before_it_is_replaced(
     )
 
 
+def test_claims_that_could_not_be_deleted_have_to_be_gone_before_they_come_again() -> None:
+    middle = assembly(*(each for each in _side("subnet-1").stacks if each.name != "dev-platform"), stack("platform"))
+    left = {("dev-platform", "Claim"): "a pod mounts it", ("dev-platform", "Other"): "no"}
+    (step,) = planned(middle, _side("subnet-2"), left=left).steps
+    (asked,) = step.first
+    assert asked == (
+        "Delete PersistentVolume ml-fsx and PersistentVolumeClaim ml/fsx with kubectl if still there, once no pod uses "
+        "them: an earlier deployment could not and left them behind (a pod mounts it)."
+    )
+    assert step.needs_a_person
+    # what stands, or goes, is another matter
+    assert all(not each.first for each in planned(_side("subnet-1"), middle, left={("dev-x", "Claim"): "x"}).steps[1:])
+
+
 def test_claims_go_before_a_file_system_of_another_name_takes_their_place() -> None:
     base = _side("subnet-1")
     head = _side("subnet-1", export="other")

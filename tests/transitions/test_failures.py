@@ -53,6 +53,28 @@ def test_what_was_cancelled_is_no_cause_and_an_older_operation_is_none() -> None
     assert [each.reason for each in held_back(happened[::-1], "UPDATE_ROLLBACK_FAILED")] == ["gone"]
 
 
+@pytest.mark.parametrize(
+    ("status", "events", "names"),
+    [
+        ("UPDATE_COMPLETE", [("A", "DELETE_FAILED"), ("B", "DELETE_FAILED"), ("A", "DELETE_COMPLETE")], ["B"]),
+        ("UPDATE_COMPLETE", [("A", "DELETE_FAILED")] * 3, ["A"]),
+        # what failed to change was taken back: the update has not ended well
+        ("UPDATE_COMPLETE", [("A", "UPDATE_FAILED")], []),
+        ("CREATE_COMPLETE", [("A", "DELETE_FAILED")], []),
+    ],
+)
+def test_what_an_update_has_left_behind(status: str, events: list[tuple[str, str]], names: list[str]) -> None:
+    happened = [
+        of_stack("UPDATE_IN_PROGRESS"),
+        of("Old", "DELETE_FAILED", "long ago"),
+        of_stack("UPDATE_COMPLETE"),
+        of_stack("UPDATE_IN_PROGRESS"),
+        *(of(*each) for each in events),
+        of_stack("UPDATE_COMPLETE"),
+    ]
+    assert [each.logical_id for each in held_back(happened[::-1], status)] == names
+
+
 OUTER, INNER = (
     f"arn:aws:cloudformation:us-east-1:111122223333:stack/{name}/0" for name in ("dev-a-B-1", "dev-a-B-1-C-2")
 )

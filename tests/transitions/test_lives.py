@@ -309,6 +309,40 @@ def test_a_file_system_is_replaced_in_three_steps_of_one_deployment(
 
 @pytest.mark.examples
 @pytest.mark.timeout(600)
+def test_a_claim_that_pods_hold_stops_the_way_before_its_file_system_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with living(tmp_path, monkeypatch) as life:
+        life.data["storage"]["lustre"][1]["availability_zone_id"] = "use1-az4"
+        file, assembly = tmp_path / "moved.yaml", tmp_path / "moved"
+        file.write_text(yaml.safe_dump(life.data, sort_keys=False), encoding="utf-8")
+        life.cdk.synth(file, assembly)
+        (claim,) = (
+            each.logical_id
+            for each in read_assembly(assembly, "small").of_type("Custom::AWSCDK-EKS-KubernetesResource")
+            if each.stack == "small-platform" and "farClaim" in each.logical_id
+        )
+        # the function that runs kubectl gives up each time, and CloudFormation after the third one
+        fault = {"stack": "small-platform", "logical_id": claim, "when": "delete", "times": 3}
+        life.there.address.control("faults", [fault], timeout_s=60)
+        person, cdk = Person(), WithPlaceholder(life.cdk, "small")
+        assert not life.deployment(assembly, person, cdk).run()
+        assert cdk.ran == [("small/platform", "--exclusively")]
+        assert life.stacks()["small-platform"] == "UPDATE_COMPLETE"
+        assert len(life.there.client("fsx").describe_file_systems()["FileSystems"]) == 2
+        assert person.told[-2].startswith(f"small-platform: {claim} (Custom::AWSCDK-EKS-KubernetesResource) could not ")
+        # the next one asks for it before it goes on, and a pipeline does not
+        person = Person(is_there=False)
+        assert not life.deployment(assembly, person, cdk).run()
+        (step,) = person.shown[0].steps
+        (asked,) = step.first
+        assert asked.startswith(
+            "Delete PersistentVolume default.far and PersistentVolumeClaim default/far with kubectl"
+        )
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(600)
 def test_a_group_that_moves_under_its_name_goes_before_it_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

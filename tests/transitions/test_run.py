@@ -45,6 +45,10 @@ class Cloud:
     silent: dict[str, int] = field(default_factory=dict)
     """How often an operation is not answered yet, by its name, with a stack's after it where it is of one."""
     looks: int = 0
+    leaves: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """Events of resources that an update of a stack could not delete, by the stack."""
+    cleaned: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """Events of updates that have ended, the newest first."""
 
     def call(self, service: str, operation: str, **params: Any) -> Any:
         assert (service, operation) == ("cloudformation", "get_template")
@@ -61,11 +65,12 @@ class Cloud:
             return found
         assert (operation, key) == ("describe_stack_events", "StackEvents")
         self._answers(operation)
-        of = {"StackId": params["StackName"]}
+        of = {"StackId": params["StackName"], "EventId": "0"}
         whole = {**of, "PhysicalResourceId": params["StackName"], "ResourceType": "AWS::CloudFormation::Stack"}
         began = {**whole, "LogicalResourceId": "dev-storage", "ResourceStatus": "DELETE_IN_PROGRESS"}
         held = {**of, "ResourceStatus": "DELETE_FAILED", "ResourceType": "AWS::EC2::VPC"}
         return [
+            *self.cleaned.get(params["StackName"], []),
             {**held, "LogicalResourceId": "Vpc", "ResourceStatusReason": "in use"},
             began,
             {**held, "LogicalResourceId": "Old", "ResourceStatusReason": "in use a year ago"},
@@ -146,6 +151,19 @@ class FakeCdk:
             if old is not None:
                 self.cloud._refuse(set(old.outputs) - set(each.outputs), each.name)
             self.cloud.stacks[each.name] = each
+            if old is not None and each.name in self.cloud.leaves:
+                self.cloud.cleaned[each.name] = _ended(each.name, self.cloud.leaves.pop(each.name))
+
+
+def _ended(name: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give the events of an update that has ended well, the newest first."""
+    of = {"StackId": name, "PhysicalResourceId": name, "ResourceType": "AWS::CloudFormation::Stack"}
+    rows = [
+        {**of, "LogicalResourceId": name, "ResourceStatus": "UPDATE_IN_PROGRESS"},
+        *events,
+        {**of, "LogicalResourceId": name, "ResourceStatus": "UPDATE_COMPLETE"},
+    ]
+    return [{"StackId": name, **each, "EventId": f"new-{number}"} for number, each in enumerate(rows)][::-1]
 
 
 @dataclass
@@ -211,6 +229,54 @@ def test_two_steps(is_there: bool, tmp_path: Path) -> None:  # noqa: FBT001 - a 
     assert deployment(cloud, RELEASED, person, tmp_path).run()
     assert cloud.ran == [("dev/platform", "exclusively"), ("dev/*",)]
     assert bool(person.asked) is is_there
+
+
+_CLAIM = {
+    "LogicalResourceId": "Claim",
+    "PhysicalResourceId": "claim-1",
+    "ResourceType": "Custom::AWSCDK-EKS-KubernetesResource",
+}
+_FAILS = {**_CLAIM, "ResourceStatus": "DELETE_FAILED", "ResourceStatusReason": "a pod mounts it"}
+
+
+def test_what_an_update_leaves_behind_stops_the_next_step(tmp_path: Path) -> None:
+    # "CloudFormation tries to delete a resource three times before CloudFormation skips the resource"
+    cloud, person = standing(leaves={"dev-platform": [_FAILS] * 3}), FakePerson([True])
+    assert not deployment(cloud, RELEASED, person, tmp_path).run()
+    assert cloud.ran == [("dev/platform", "exclusively")]
+    assert person.told[-2:] == [
+        (
+            "dev-platform: Claim (Custom::AWSCDK-EKS-KubernetesResource) could not be deleted: a pod mounts it. "
+            "CloudFormation has given up and left it behind; it belongs to no stack."
+        ),
+        "Delete by hand what was left behind, then deploy again, which continues from here.",
+    ]
+    # what was said once is no reason to stop again
+    again = FakePerson([True])
+    assert deployment(cloud, RELEASED, again, tmp_path).run()
+    assert cloud.ran[1:] == [("dev/*",)]
+
+
+def test_what_is_deleted_by_another_try_is_gone(tmp_path: Path) -> None:
+    events = [_FAILS, {**_CLAIM, "ResourceStatus": "DELETE_COMPLETE"}]
+    cloud = standing(leaves={"dev-platform": events})
+    assert deployment(cloud, RELEASED, FakePerson([True]), tmp_path).run()
+
+
+def test_events_that_cannot_be_read_are_said(tmp_path: Path) -> None:
+    cloud, person = standing(), FakePerson([True])
+    # the first look is before the step, the second one after it
+    silent = iter([False, True])
+    answers = cloud.pages
+
+    def pages(service: str, operation: str, key: str, **params: Any) -> list[Any]:
+        if operation == "describe_stack_events" and next(silent, False):
+            raise NotAnswered("Throttling: Rate exceeded")
+        return answers(service, operation, key, **params)
+
+    cloud.pages = pages  # type: ignore[method-assign]  # a fake that stops answering once
+    assert deployment(cloud, RELEASED, person, tmp_path).run()
+    assert "dev-platform: whether everything was deleted cannot be read: Throttling: Rate exceeded" in person.told
 
 
 def test_a_stack_that_left_the_app(tmp_path: Path) -> None:

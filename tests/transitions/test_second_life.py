@@ -62,6 +62,8 @@ MADE = ("CREATE_COMPLETE", "hyperpod-1")
         ([KEPT, MADE], ("hyperpod-1",), True),
         # a creation that failed at it since
         ([("CREATE_FAILED", "hyperpod-1"), ("CREATE_IN_PROGRESS", "hyperpod-1"), KEPT, MADE], ("hyperpod-1",), True),
+        # CloudFormation could not delete it, and has left it behind
+        ([("DELETE_FAILED", "hyperpod-1"), MADE], ("hyperpod-1",), True),
         # somebody has deleted it
         ([KEPT, MADE], ("hyperpod-12",), False),
         # it was deleted, not retained
@@ -82,6 +84,37 @@ def test_a_bucket_that_stays(events: list[tuple[str, str]], names: tuple[str, ..
     )
     assert [(each.why, each.what_works) for each in found.refusals] == is_refused * [(why, works)]
     assert found.unseen == ()
+
+
+OBJECTS = "Custom::AWSCDK-EKS-KubernetesResource"
+
+
+@pytest.mark.parametrize(
+    ("events", "left"),
+    [
+        ([("DELETE_FAILED", "c"), ("DELETE_FAILED", "c"), ("CREATE_COMPLETE", "c")], True),
+        # made again since, or deleted by another try
+        ([("CREATE_COMPLETE", "d"), ("DELETE_FAILED", "c")], False),
+        ([("DELETE_COMPLETE", "c"), ("DELETE_FAILED", "c")], False),
+        ([], False),
+    ],
+)
+def test_objects_that_a_deployment_could_not_delete_are_known(events: list[tuple[str, str]], *, left: bool) -> None:
+    found = looked(Api(events, kind=OBJECTS), {"Type": OBJECTS})
+    assert found == InTheWay(left={("dev-one", "It"): "no reason is given"} if left else {})
+    # what stays in the stack is its own
+    api = Api(events, kind=OBJECTS)
+    assert looked(api, {"Type": OBJECTS}, before={"It": {"Type": OBJECTS}}) == InTheWay()
+    assert api.asked == []
+
+
+def test_whether_objects_were_left_may_not_be_readable() -> None:
+    found = looked(Api(denied="describe_stack_events"), {"Type": OBJECTS})
+    (unseen,) = found.unseen
+    assert unseen == (
+        "Whether dev-one left Kubernetes objects behind that it makes again could not be looked at: no permission; "
+        "allow x:Y"
+    )
 
 
 @pytest.mark.parametrize(("names", "is_refused"), [(("/aws/fsx/dev",), True), ((), False)])

@@ -117,6 +117,7 @@ def _planned(context: typer.Context, base: Source | None, head: Source) -> Plan:
         blockers=standing.blockers,
         takes=standing.takes,
         room=standing.room,
+        left=standing.left,
     )
 
 

@@ -28,6 +28,9 @@ _UNDOES: Final = {
     "UPDATE_ROLLBACK_FAILED": ("UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_FAILED"),
     "IMPORT_ROLLBACK_FAILED": ("IMPORT_ROLLBACK_IN_PROGRESS", "IMPORT_ROLLBACK_FAILED"),
     "DELETE_FAILED": ("DELETE_IN_PROGRESS", "DELETE_FAILED"),
+    # "CloudFormation tries to delete a resource three times before CloudFormation skips the resource and continues the
+    # cleanup process" (repost.aws/knowledge-center/cloudformation-stack-cleanup-stuck, read 2026-11-28)
+    "UPDATE_COMPLETE": ("UPDATE_IN_PROGRESS", "DELETE_FAILED"),
 }
 """With which status what failed last began, and the status of the resources at which it failed, by the stack's."""
 
@@ -150,14 +153,19 @@ def _name(stack_id: str) -> str:
 
 
 def held_back(events: Sequence[Event], status: str) -> list[Failure]:
-    """Give what the last rollback or deletion failed at, each resource once; nothing for other statuses."""
+    """Give what the last rollback or deletion failed at, or an update left behind; nothing for other statuses.
+
+    Each resource once, without those at which another try has succeeded.
+    """
     begins, failed = _UNDOES.get(status, ("", ""))
-    found = {
-        str(each["LogicalResourceId"]): _failure(each)
-        for each in (_since(events, begins) if begins else ())
-        if each["ResourceStatus"] == failed and _has_failed(each)
-    }
-    return list(found.values())
+    found: dict[tuple[str, str], Failure] = {}
+    for each in _since(events, begins) if begins else ():
+        key = (str(each["LogicalResourceId"]), str(each.get("PhysicalResourceId") or ""))
+        if each["ResourceStatus"] == failed and _has_failed(each):
+            found[key] = _failure(each)
+        elif each["ResourceStatus"] == f"{failed.partition('_')[0]}_COMPLETE":
+            found.pop(key, None)
+    return list({each.logical_id: each for each in found.values()}.values())
 
 
 def made_in_update(events: Sequence[Event]) -> dict[str, bool] | None:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 from hyperpod_cdk.catalog import kubernetes, updates
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
@@ -75,13 +75,14 @@ def plan(
     blockers: Sequence[Refusal] = (),
     takes: Sequence[str] = (),
     room: Room | None = None,
+    left: Mapping[tuple[str, str], str] | None = None,
 ) -> Plan:
     """Give the fewest steps from ``base``, which is deployed, to ``head``.
 
     ``importers`` are the stacks that AWS names for exports that go or change (``needs.going``), None where it was not
     asked, ``blockers`` what else refuses it, ``takes`` the nodes that go and that no deployment made, ``room`` what is
-    known of quotas and training plans, None where AWS was not asked.
-    Parameters have in both assemblies the values of the deployed stacks.
+    known of quotas and training plans, None where AWS was not asked, ``left`` why Kubernetes objects that come again
+    could not be deleted, by stack and logical ID. Parameters have in both assemblies the values of the deployed stacks.
     """
     base, elsewhere = _here(base, head)
     changes = compare(base, head)
@@ -92,7 +93,7 @@ def plan(
         legs = _legs(base, head, found, room or Room())
         if isinstance(legs, list):
             for leg in legs:
-                done, refused = _steps(leg, head_side, room or Room(), start=base, is_last=leg is legs[-1])
+                done, refused = _steps(leg, head_side, room or Room(), left or {}, start=base, is_last=leg is legs[-1])
                 steps += done
                 refusals += refused
         else:
@@ -234,7 +235,7 @@ def _betweens(base: Assembly, head: Assembly, leg: _Leg | CircleError, found: Ne
 
 
 def _steps(
-    leg: _Leg, head_side: Side, room: Room, *, start: Assembly, is_last: bool
+    leg: _Leg, head_side: Side, room: Room, left: Mapping[tuple[str, str], str], *, start: Assembly, is_last: bool
 ) -> tuple[list[Step], list[Refusal]]:
     base, head, found, ordered = leg.base, leg.head, leg.found, leg.ordered
     steps: list[Step] = []
@@ -280,7 +281,7 @@ def _steps(
                     *left_on(before, after),
                     *orphaned(before, after, is_cluster_kept=is_cluster_kept),
                 ),
-                first=tuple(_first(before, after, radius)),
+                first=(*_first(before, after, radius), *_left_before(after, radius, left)),
                 loses=tuple(_loses(before, radius)),
                 back=_back(batch, before, after, radius, start=start, room=room),
                 lasts=timeline(before, after, changes, radius).total,
@@ -478,6 +479,25 @@ def _first(before: Assembly, after: Assembly, radius: BlastRadius) -> Iterator[s
                     f"End what runs on nodes of {kind} {where} and must not be disrupted: Karpenter drains them, and "
                     "the deployment gives up after 15 minutes."
                 )
+
+
+def _left_before(after: Assembly, radius: BlastRadius, left: Mapping[tuple[str, str], str]) -> Iterator[str]:
+    """Say which objects have to be gone before they come again: kubectl meets them, and some never change."""
+    for each in radius.resources:
+        why = left.get((each.stack, each.logical_id))
+        resource = after.find(each.stack, each.logical_id)
+        if why is None or resource is None or each.effect is not Effect.ADDED:
+            continue
+        names = [f"{kind} {name}" for kind, name in map(_called_whole, kubernetes_objects(after, resource))]
+        yield (
+            f"Delete {joined(names) or _named(each)} with kubectl if still there, once no pod uses them: an earlier "
+            f"deployment could not and left them behind ({why})."
+        )
+
+
+def _called_whole(each: Mapping[str, Any]) -> tuple[str, str]:
+    kind, namespace, name = called(each)
+    return kind, f"{namespace}/{name}" if namespace else name
 
 
 def _back(batch: Batch, before: Assembly, after: Assembly, radius: BlastRadius, *, start: Assembly, room: Room) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 
 from hyperpod_cdk.catalog.arns import arn_parts
-from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.checks.answers import NotAnswered, reading
 from hyperpod_cdk.review.deployed import Api, stack_of
 from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.nouns import joined
@@ -34,6 +35,7 @@ from hyperpod_cdk.transitions.standing import (
     way_of,
 )
 
+_EVENTS: Final = "cloudformation:DescribeStackEvents"
 _GONE: Final = "DELETE_COMPLETE"
 _KEPT: Final = "DELETE_FAILED"
 _LISTS: Final = "The following resource(s) failed to delete"
@@ -131,6 +133,7 @@ class Deployment:
             blockers=standing.blockers,
             takes=standing.takes,
             room=standing.room,
+            left=standing.left,
         )
 
     def _settled(self) -> Standing:
@@ -195,6 +198,7 @@ class Deployment:
         if step.action == "delete":
             deployed = read_standing(self.aws(), self.head.assembly).base
             return delete_stacks(self.aws(), step.stacks, deployed, say=self.person.say, pause=self.pause)
+        before = self._seen(step)
         try:
             with self._assembly(step) as folder:
                 self.cdk.run(
@@ -206,7 +210,40 @@ class Deployment:
                 "Completed steps remain. Correct the cause and deploy again, which continues from the current state."
             )
             return False
-        return True
+        return self._is_cleaned_up(before)
+
+    def _seen(self, step: Step) -> dict[str, set[str]]:
+        """Give the events that there are of the stacks that stand; one that is made can have left nothing behind."""
+        found: dict[str, set[str]] = {}
+        for name in step.stacks:
+            with suppress(NotAnswered), reading(_EVENTS):
+                found[name] = {str(each["EventId"]) for each in self._events(name)}
+        return found
+
+    def _is_cleaned_up(self, before: Mapping[str, set[str]]) -> bool:
+        """Whether all is gone that was to go: an update ends well where CloudFormation gives up on a deletion."""
+        left = 0
+        for name, seen in before.items():
+            try:
+                with reading(_EVENTS):
+                    new = list(takewhile(lambda each: str(each["EventId"]) not in seen, self._events(name)))  # noqa: B023 - used at once
+                    failed = held_back(new, "UPDATE_COMPLETE")
+            except NotAnswered as missing:
+                self.person.say(f"{name}: whether everything was deleted cannot be read: {missing.sentence}")
+                continue
+            for each in failed:
+                left += 1
+                why = each.reason or "CloudFormation gives no reason"
+                self.person.say(
+                    f"{name}: {each.logical_id} ({each.type}) could not be deleted: {why}. CloudFormation has given up "
+                    "and left it behind; it belongs to no stack."
+                )
+        if left:
+            self.person.say("Delete by hand what was left behind, then deploy again, which continues from here.")
+        return not left
+
+    def _events(self, name: str) -> list[Any]:
+        return self.aws().pages("cloudformation", "describe_stack_events", "StackEvents", StackName=name)
 
     @contextmanager
     def _assembly(self, step: Step) -> Iterator[Path]:

@@ -5,8 +5,8 @@ A name that has part of the stack's id, or that somebody has given, is the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from ipaddress import ip_network
 from typing import Any, Final
 
@@ -14,9 +14,12 @@ from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.templates.values import references
+from hyperpod_cdk.transitions.failures import plain_reason
 from hyperpod_cdk.transitions.model import Refusal
 
 _KEPT: Final = "DELETE_SKIPPED"
+_GIVEN_UP: Final = "DELETE_FAILED"
+_OBJECTS: Final = "Custom::AWSCDK-EKS-KubernetesResource"
 _BLOCK: Final = "AWS::EC2::VPCCidrBlock"
 _LINK: Final = "AWS::FSx::DataRepositoryAssociation"
 _ONCE: Final = (_BLOCK, _LINK)
@@ -36,10 +39,15 @@ _ASK_WITHOUT: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class InTheWay:
-    """What is in the way, as reasons not to begin; ``unseen`` is why that was not looked at."""
+    """What is in the way, as reasons not to begin; ``unseen`` is why that was not looked at.
+
+    ``left`` says why an earlier deployment could not delete Kubernetes objects that are made again, by stack and
+    logical ID: whether they are still there CloudFormation does not know.
+    """
 
     refusals: tuple[Refusal, ...] = ()
     unseen: tuple[str, ...] = ()
+    left: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 def in_the_way(aws: Api, base: Assembly, head: Assembly) -> InTheWay:
@@ -49,6 +57,7 @@ def in_the_way(aws: Api, base: Assembly, head: Assembly) -> InTheWay:
     """
     refusals: list[Refusal] = []
     unseen: list[str] = []
+    left: dict[tuple[str, str], str] = {}
     for stack in head.stacks:
         old = base.by_name.get(stack.name)
         if old is None:
@@ -61,6 +70,16 @@ def in_the_way(aws: Api, base: Assembly, head: Assembly) -> InTheWay:
                     f"Whether {what} is in the way of one that {stack.name} adds could not be looked at: "
                     f"{missing.sentence}"
                 )
+        objects = [key for key, each in stack.resources.items() if key not in old.resources and each.type == _OBJECTS]
+        try:
+            left |= {
+                (stack.name, key): why for key, why in (_left(aws, stack.name, objects) if objects else {}).items()
+            }
+        except NotAnswered as missing:
+            unseen.append(
+                f"Whether {stack.name} left Kubernetes objects behind that it makes again could not be looked at: "
+                f"{missing.sentence}"
+            )
         made = _made_again(old, stack)
         if not made:
             continue
@@ -74,7 +93,22 @@ def in_the_way(aws: Api, base: Assembly, head: Assembly) -> InTheWay:
                 f"Whether what {stack.name} retained is in the way of {', '.join(each.name for each in made.values())} "
                 f"could not be looked at: {missing.sentence}"
             )
-    return InTheWay(refusals=tuple(refusals), unseen=tuple(unseen))
+    return InTheWay(refusals=tuple(refusals), unseen=tuple(unseen), left=left)
+
+
+def _left(aws: Api, stack: str, wanted: Collection[str]) -> dict[str, str]:
+    """Give why CloudFormation gave up on the deletion of resources, where that was the last that happened to them."""
+    events: list[Any] = aws.pages("cloudformation", "describe_stack_events", "StackEvents", StackName=stack)
+    last: dict[str, Any] = {}
+    for each in events:
+        # the newest comes first
+        if each["LogicalResourceId"] in wanted:
+            last.setdefault(str(each["LogicalResourceId"]), each)
+    return {
+        key: plain_reason(str(each.get("ResourceStatusReason") or "no reason is given"))
+        for key, each in last.items()
+        if each["ResourceStatus"] == _GIVEN_UP
+    }
 
 
 def kept_in_the_way(old: Stack, new: Stack) -> list[Resource]:
@@ -224,12 +258,15 @@ def _kept(aws: Api, stack: str, made: Mapping[str, Resource]) -> dict[str, str]:
         key = str(each["LogicalResourceId"])
         if key in made and each.get("ResourceType") == made[key].type and each.get("PhysicalResourceId"):
             # the newest comes first; a creation that failed says nothing of what was retained before
-            is_failure = (
-                str(each["ResourceStatus"]).endswith("_FAILED") or each["ResourceStatus"] == "CREATE_IN_PROGRESS"
-            )
-            if key not in last and not is_failure and each["ResourceStatus"] != "DELETE_COMPLETE":
+            status = str(each["ResourceStatus"])
+            is_failure = status in ("CREATE_FAILED", "UPDATE_FAILED", "CREATE_IN_PROGRESS")
+            if key not in last and not is_failure and status != "DELETE_COMPLETE":
                 last[key] = each
-    return {key: str(each["PhysicalResourceId"]) for key, each in last.items() if each["ResourceStatus"] == _KEPT}
+    return {
+        key: str(each["PhysicalResourceId"])
+        for key, each in last.items()
+        if each["ResourceStatus"] in (_KEPT, _GIVEN_UP)
+    }
 
 
 def _bucket_stands(aws: Api, name: str) -> bool:

@@ -77,6 +77,8 @@ class Standing:
     """Of all stacks that were found, by name."""
     room: Room = field(default_factory=Room)
     """What AWS tells of quotas and training plans, where groups come in the place of others."""
+    left: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Why Kubernetes objects that are made again could not be deleted, by stack and logical ID."""
 
 
 def way_of(status: str) -> Way:
@@ -149,6 +151,7 @@ def read_standing(aws: Api, head: Assembly) -> Standing:
         notes=(*found.notes, *_watched(found, wanted), *beside.unseen, *before.unseen),
         statuses=found.statuses,
         room=Room() if blockers else room_for(aws, base, found.head),
+        left=before.left,
     )
 
 
