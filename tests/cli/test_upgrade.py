@@ -96,6 +96,22 @@ def test_a_refusal_ends_with_1(file: Path) -> None:
                 ' --kubernetes "1.35"\n'
             ),
         ),
+        *(
+            (
+                ["--kubernetes", given],
+                (
+                    "--kubernetes: must be a Kubernetes version that HyperPod accepts (1.30 to 1.35 on 2026-11-20), got"
+                    f' "{given}"; say --kubernetes "{nearest}"\n'
+                ),
+            )
+            for given, nearest in (
+                ("1.33.2", "1.33"),
+                ("v1.34", "1.34"),
+                ("1.29.9", "1.35"),
+                (" 1.33", "1.35"),
+                (f"1.{'9' * 5000}", "1.35"),
+            )
+        ),
         (
             ["--write"],
             "--write: needs what is to be upgraded: --kubernetes, --ami, --addons, --chart or --library\n",

@@ -172,6 +172,11 @@ def test_nodes_behind_the_control_plane_come_before_the_next_minor() -> None:
     assert (texts, told.diff) == ({}, "")
 
 
+def test_the_version_that_stands_needs_no_step() -> None:
+    told, texts = run(kubernetes="1.33")
+    assert (told.verdict, told.refusals, texts) == ("Nothing to do: the requested versions are deployed.", (), {})
+
+
 def test_what_the_file_says_already_is_deployed_first() -> None:
     ahead = TEXT.replace('"1.33"', '"1.34"').replace("v1.33.5", "v1.34.5")
     told, texts = run(text=ahead, kubernetes="1.34")

@@ -44,6 +44,9 @@ VERSIONS: tuple[KubernetesVersion, ...] = tuple(_version(row) for row in _data.l
 NOTICE_DAYS = 60
 """How many days before a version leaves standard support it is said: upgrading a cluster with jobs takes planning."""
 
+_DIGITS = 6
+"""How many digits no number of a version has."""
+
 DEFAULT: str = _data.load("kubernetes")["default"]
 """The version a new environment gets."""
 
@@ -268,7 +271,8 @@ def _nearest(version: str) -> str:
 
 def _number(version: str) -> tuple[int, int] | None:
     parts = version.removeprefix("v").split(".")
-    if len(parts) < 2 or not all(part.isdecimal() for part in parts):
+    # Python reads no number of thousands of digits, and no version has one
+    if len(parts) < 2 or not all(part.isdecimal() and len(part) < _DIGITS for part in parts):
         return None
     return int(parts[0]), int(parts[1])
 
