@@ -154,7 +154,7 @@ def test_what_is_said_of_a_file_system_that_goes() -> None:
     (first,) = release.first
     assert first == (
         "End the pods that mount the claim ml/fsx: Kubernetes keeps a claim while a pod uses it, and the deployment "
-        "gives up after 15 minutes."
+        "gives up after attempts of 15 minutes."
     )
     # what the claim leads to stays: its volume is retained
     assert release.loses == ()
@@ -558,7 +558,7 @@ def test_karpenters_pools_go_before_it_is_turned_off() -> None:
     (first,) = found.steps[0].first
     assert first == (
         "End what runs on nodes of NodePool gpu and must not be disrupted: Karpenter drains them, and the deployment "
-        "gives up after 15 minutes."
+        "gives up after attempts of 15 minutes."
     )
     # pools that go while Karpenter goes on need no step of their own
     on = stack("hyperpod", resources=_cluster(**KARPENTER, NodeRecovery="None"))

@@ -472,12 +472,12 @@ def _first(before: Assembly, after: Assembly, radius: BlastRadius) -> Iterator[s
             if kind == CLAIM:
                 yield (
                     f"End the pods that mount the claim {where}: Kubernetes keeps a claim while a pod uses it, and the "
-                    "deployment gives up after 15 minutes."
+                    "deployment gives up after attempts of 15 minutes."
                 )
             elif kind in POOLS:
                 yield (
                     f"End what runs on nodes of {kind} {where} and must not be disrupted: Karpenter drains them, and "
-                    "the deployment gives up after 15 minutes."
+                    "the deployment gives up after attempts of 15 minutes."
                 )
 
 
