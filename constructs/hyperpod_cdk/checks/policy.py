@@ -296,9 +296,9 @@ VERBS = (
         asks=("quota",),
         further=(*_STANDING, *_BEFORE, *_ROOM),
         when_unseen="there is no plan, exit code 2 always; a note without DescribeCluster, and without what tells of"
-        " buckets, log groups, address blocks and linked folders, asked where a stack makes again what it has"
-        " retained; quotas, other clusters and a training plan that are not told, asked where a group comes in the"
-        " place of another, are said in the step",
+        " buckets, log groups, address blocks, linked folders and Kubernetes objects, asked where a stack makes again"
+        " what stays of an earlier deployment; quotas, other clusters and a training plan that are not told, asked"
+        " where a group comes in the place of another, are said in the step",
     ),
     Verb(
         name="deploy",
