@@ -252,6 +252,12 @@ TEMPLATES: Mapping[str, dict[str, Any]] = {
                     "Logging": {"ClusterLogging": {"EnabledTypes": [{"Type": "api"}, {"Type": "audit"}]}},
                 },
             },
+            "Protection": {
+                "Type": "Custom::HyperPodDeletionProtection",
+                "Properties": {"Enabled": True, "EksClusterName": "dev-eks"},
+            },
+            # of a stack alone
+            "StackProtection": {"Type": "Custom::HyperPodDeletionProtection", "Properties": {"Enabled": True}},
             "Addon": {
                 "Type": "AWS::EKS::Addon",
                 "Properties": {
@@ -543,6 +549,7 @@ def _answers() -> dict[str, Any]:
                 "roleArn": ROLE_ARN,
                 "accessConfig": {"authenticationMode": "API"},
                 "upgradePolicy": {"supportType": "EXTENDED"},
+                "deletionProtection": True,
                 "resourcesVpcConfig": {
                     "endpointPublicAccess": True,
                     "endpointPrivateAccess": True,

@@ -343,6 +343,21 @@ def test_what_an_update_leaves_out_is_not_said_to_go(name: str) -> None:
     assert only(account.drift()).next.effect == "sets"
 
 
+def test_a_protection_that_is_switched_off_is_found_and_comes_back_with_a_change() -> None:
+    account = Account()
+    account.more["eks:DescribeCluster"]["cluster"]["deletionProtection"] = False
+    found = only(account.drift())
+    assert (found.resource, found.path, found.deployed, found.actual) == ("Protection", "Enabled", "true", "false")
+    resent = "the function behind it switches the protection with every update."
+    assert (found.next.effect, found.next.sentence) == ("nothing", NOT_IN_CHANGE)
+    assert found.next.later.endswith(f": Sets Enabled from false to true: {resent}")
+    # one that was off before EKS had it is told without the member
+    del account.more["eks:DescribeCluster"]["cluster"]["deletionProtection"]
+    assert only(account.drift()).actual == "false"
+    account.head["dev-foundation"]["Resources"]["Protection"]["Properties"]["Enabled"] = False
+    assert only(account.drift()).next.effect == "agrees"
+
+
 def test_a_tag_of_a_bucket_may_go_with_the_others() -> None:
     """PutBucketTagging puts all tags anew, where other services add one."""
     tags = [{"Key": "owner", "Value": "dana"}]

@@ -184,6 +184,8 @@ def _of_eks(account: Account) -> None:
     kinds = [{"types": ["audit"], "enabled": False}]
     eks.update_cluster_config(name=where["clusterName"], logging={"clusterLogging": kinds})
     _settled(account)
+    eks.update_cluster_config(name=where["clusterName"], deletionProtection=False)
+    _settled(account)
 
 
 def _dana(account: Account) -> str:
@@ -398,6 +400,7 @@ AWS::SageMaker::ComputeQuota ComputeQuotaTarget.FairShareWeight: sets, sets
 Custom::AWSCDK-EKS-KubernetesResource Objects[Namespace hyperpod-ns-red].metadata.labels.pod-security.kubernetes.io/enforce: nothing, nothing
 Custom::AWSCDK-EKS-KubernetesResource Objects[PersistentVolume default.near].spec.persistentVolumeReclaimPolicy: sets, sets
 Custom::CDKBucketDeployment Objects[environment.conf]: nothing, nothing
+Custom::HyperPodDeletionProtection Enabled: nothing, nothing
 Custom::CDKBucketDeployment Objects[extra.sh]: nothing, nothing
 Custom::CDKBucketDeployment Objects[node/configure-efa-fsx-lustre-client.conf]: nothing, nothing
 """  # noqa: E501 - a table
@@ -424,6 +427,7 @@ LINES = {
     "AWS::SageMaker::ComputeQuota ComputeQuotaConfig.ComputeQuotaResources[ml.m5.2xlarge].Count": (
         f"{_TEAM}.quota[0].count"
     ),
+    "Custom::HyperPodDeletionProtection Enabled": "deletion_protection",
     "AWS::SageMaker::ComputeQuota ComputeQuotaTarget.FairShareWeight": f"{_TEAM}.fair_share_weight",
 }
 """The field of the file that decides what is planted; of all else the library decides, or nobody knows."""

@@ -187,6 +187,23 @@ def _pod_identity(look: Look) -> Properties | None:
         }
 
 
+def _protection(look: Look) -> Properties | None:
+    name = look.properties.get("EksClusterName")
+    if name is None:
+        # it lifts the protection of its stack, which it does not keep
+        return {}
+    found = look.found("eks", "describe_cluster", _GONE, name=str(name))
+    if found is None:
+        # that the cluster has gone is told of the cluster
+        return look.stated
+    with reading("eks:DescribeCluster"):
+        return {"EksClusterName": name, "Enabled": bool(found["cluster"].get("deletionProtection"))}
+
+
+def _of_protection(stated: Stated) -> Properties:
+    return {"Enabled": True, **stated.properties} if "EksClusterName" in stated.properties else {}
+
+
 KINDS: Final[Mapping[str, Kind]] = {
     "AWS::EKS::Cluster": Kind(
         properties=(
@@ -236,5 +253,12 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "AWS::EKS::PodIdentityAssociation": Kind(
         properties=("ClusterName", "Namespace", "ServiceAccount", "RoleArn", "Tags"), read=_pod_identity
+    ),
+    "Custom::HyperPodDeletionProtection": Kind(
+        properties=("EksClusterName", "Enabled"),
+        read=_protection,
+        state=_of_protection,
+        is_sent_whole=True,
+        resent="the function behind it switches the protection with every update",
     ),
 }
