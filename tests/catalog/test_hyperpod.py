@@ -256,8 +256,9 @@ def test_every_example_passes_its_own_pattern(name: str) -> None:
     pattern = getattr(hyperpod, name)
     if isinstance(pattern, Pattern):
         assert pattern.source
-        example = re.sub(r"<(account)>", "111122223333", pattern.example)
-        example = example.replace("<partition>", "aws").replace("<region>", "us-east-1").replace("<name>", "april")
+        stands = {"partition": "aws", "region": "us-east-1", "account": "111122223333", "name": "april"}
+        stands |= {"id": "abcdefabcdef"}
+        example = re.sub(r"<(\w+)>", lambda match: stands[match[1]], pattern.example)
         assert pattern.matches(example)
     if isinstance(pattern, Bound):
         assert pattern.source

@@ -55,6 +55,12 @@ def test_help_has_no_type_of_python(run: Run, path: str) -> None:
         assert f"  hyperpod-cdk {example}\n" in done.stdout
 
 
+def test_commands_of_the_cdk_cli_are_pointed_to(run: Run) -> None:
+    done = run("synth", "prod")
+    said = "synth is a command of the CDK CLI; run 'hyperpod-cdk cdk synth ...'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
 def test_verbs_stand_in_the_order_of_work(run: Run) -> None:
     listed = re.findall(r"^  ([a-z-]+)  ", run("--help").stdout.partition("Commands:")[2], re.MULTILINE)
     assert listed == list(words.ORDER)

@@ -16,7 +16,7 @@ from hyperpod_cdk.handlers.node_wait.index import Question
 from hyperpod_cdk.templates.cdk_plugin import check_templates
 from tests.support.templates import app, of_type, stack, template_of
 
-CLUSTER = "prod"
+CLUSTER = "arn:aws-cn:sagemaker:cn-north-1:111122223333:cluster/abcdef012345"
 SYSTEM = AwaitedGroup(name="system", count=2)
 H100 = AwaitedGroup(name="h100", count=4, expected=False)
 READY = "Custom::HyperPodNodesReady"

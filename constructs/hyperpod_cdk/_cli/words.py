@@ -224,6 +224,9 @@ _CHECK_NAMES: Final = re.compile(
 """A check, or the area of a module's checks."""
 
 
+_OF_CDK: Final = frozenset({"synth", "synthesize", "diff", "bootstrap", "ls", "list", "watch", "notices", "doctor"})
+"""Commands of the CDK CLI that are not ours."""
+
 _USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
 """What every mistake of a command line is; typer names only this one class of them."""
 
@@ -391,6 +394,9 @@ class Verbs(_Quick, TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Give the verb; one that is none is a mistake as any other, and so is a word that no verb takes."""
+        if args and args[0] in _OF_CDK and ctx.parent is None and not ctx.resilient_parsing:
+            print(f"{args[0]} is a command of the CDK CLI; run 'hyperpod-cdk cdk {args[0]} ...'", file=sys.stderr)
+            raise typer.Exit(2)
         problem = None if ctx.resilient_parsing or args[:1] == ["cdk"] else next(_problems_of_words(args), None)
         if problem is not None:
             print(problem, file=sys.stderr)

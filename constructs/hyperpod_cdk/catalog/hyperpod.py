@@ -39,6 +39,8 @@ RESTRICTED_LUSTRE_THROUGHPUT_MBPS_PER_TIB = _BOUNDS["restricted_lustre_throughpu
 
 CLUSTER_NAME = _PATTERNS["cluster_name"]
 CLUSTER = _PATTERNS["cluster"]
+CLUSTER_ARN = _PATTERNS["cluster_arn"]
+EKS_CLUSTER_ARN = _PATTERNS["eks_cluster_arn"]
 INSTANCE_GROUP_NAME = _PATTERNS["instance_group_name"]
 LABEL_KEY = _PATTERNS["label_key"]
 LABEL_VALUE = _PATTERNS["label_value"]

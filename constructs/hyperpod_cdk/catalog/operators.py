@@ -35,6 +35,8 @@ SCRAPE_INTERVAL_SECONDS: int = _DATA["metrics"]["scrape_interval_seconds"]
 """How often AWS's samples collect a category of metrics."""
 
 _PATTERNS = patterns(_DATA["patterns"])
+PROMETHEUS_WORKSPACE_ALIAS: Pattern = _PATTERNS["prometheus_workspace_alias"]
+GRAFANA_WORKSPACE_NAME: Pattern = _PATTERNS["grafana_workspace_name"]
 PROMETHEUS_WORKSPACE_ARN: Pattern = _PATTERNS["prometheus_workspace_arn"]
 GRAFANA_WORKSPACE_ARN: Pattern = _PATTERNS["grafana_workspace_arn"]
 

@@ -13,6 +13,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct, IValidation
 
 from hyperpod_cdk.catalog import arns, regions
+from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.common.acknowledgments import withdraw_log_group
 from hyperpod_cdk.common.log_settings import SETTINGS, LogSettings
 from hyperpod_cdk.common.selection import resources_of
@@ -28,6 +29,24 @@ costs", compatibility between event sources and encrypted topics, 2026)."""
 VOLUME_ACTIONS = ("kms:CreateGrant", "kms:DescribeKey")
 """What the role of a node has to be allowed on the key of its volumes (SageMaker developer guide, "Customer managed AWS
 KMS key encryption for SageMaker HyperPod", 2026). The role of HyperPod's Karpenter needs the same."""
+
+
+ALIAS = Pattern(
+    regex=r"alias/(?!aws/)[a-zA-Z0-9:/_-]+",
+    minimum=len("alias/") + 1,
+    maximum=256,
+    describes='alias/ and letters, digits, ":", "/", "_" and "-", 256 characters at most, and not alias/aws/',
+    example="alias/training",
+    source="cfn AWS::KMS::Alias AliasName, whose description keeps alias/aws/ for AWS",
+)
+DESCRIPTION = Pattern(
+    regex=r"[\s\S]*",
+    minimum=0,
+    maximum=8192,
+    describes="at most 8192 characters",
+    example="file systems of the training cluster",
+    source="cfn AWS::KMS::Key Description",
+)
 
 
 class EncryptionKey(Construct):
@@ -49,8 +68,8 @@ class EncryptionKey(Construct):
     ``removal_policy``: of the key that is made; give it that of what the key encrypts. Default: it stays, unless the
     very deployment that makes it fails.
 
-    Raises ValueError for ``alias`` or ``description`` beside ``arn``, and for an ``arn`` that is no key of the stack's
-    region.
+    Raises ValueError for ``alias`` or ``description`` beside ``arn`` or that KMS refuses, and for an ``arn`` that is no
+    key of the stack's region.
     """
 
     def __init__(
@@ -69,6 +88,9 @@ class EncryptionKey(Construct):
                 "alias and description are for a key that is made, got one together with arn; leave them"
                 " out: nothing of an existing key is changed"
             )
+        for key, text, pattern in (("alias", alias, ALIAS), ("description", description, DESCRIPTION)):
+            if text is not None and not Token.is_unresolved(text) and (problem := pattern.problem(text, key=key)):
+                raise ValueError(f"{key}: {problem}")
         self.key: kms.IKey
         if arn is not None and not Token.is_unresolved(arn):
             _check_arn(arn, region=Stack.of(self).region)

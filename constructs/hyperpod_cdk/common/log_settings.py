@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
@@ -16,6 +17,21 @@ from hyperpod_cdk.common.stack_arns import arn_here
 SETTINGS = "Custom::HyperPodLogSettings"
 _TIMEOUT_SECONDS = 120
 _ANSWER_SECONDS = 600  # the first run, Lambda's two retries and the pauses between them
+
+
+RETENTION_DAYS: Final = (
+    *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653),
+)
+"""How long CloudWatch Logs keeps events, if not for ever (CloudFormation schema AWS::Logs::LogGroup)."""
+
+
+def check_retention(**days: int) -> None:
+    """Refuse days that CloudWatch Logs does not take. Raises ValueError."""
+    for key, value in days.items():
+        if not cdk.Token.is_unresolved(value) and value not in RETENTION_DAYS:
+            longer = next((each for each in RETENTION_DAYS if each >= value), RETENTION_DAYS[-1])
+            choices = ", ".join(map(str, RETENTION_DAYS))
+            raise ValueError(f"{key}: must be one of {choices} days, got {value}; set {key}={longer}")
 
 
 class LogSettings(Construct):

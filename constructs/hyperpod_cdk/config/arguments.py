@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.config.problems import translate
 from hyperpod_cdk.config.shape import item_type
 from hyperpod_cdk.config.source import DataPath, Source
@@ -57,6 +58,16 @@ def refuse(
     problem = next(problems(section, values, called=called), None)
     if problem is not None:
         raise ValueError(f"{where}: {problem}" if where else problem)
+
+
+def refuse_unlike(pattern: Pattern, **values: str | None) -> None:
+    """Raise ValueError with the first text that is not as ``pattern`` says; for what no field of the file has.
+
+    What is None counts as left out, and tokens are not judged.
+    """
+    for key, value in values.items():
+        if value is not None and not is_token(value) and (problem := pattern.problem(value, key=key)):
+            raise ValueError(f"{key}: {problem}")
 
 
 def _written(path: DataPath) -> str:

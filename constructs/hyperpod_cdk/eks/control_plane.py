@@ -28,7 +28,7 @@ from hyperpod_cdk.common.acknowledgments import (
     acknowledge_kubectl_provider,
     ignore_in_template,
 )
-from hyperpod_cdk.common.log_settings import LogSettings
+from hyperpod_cdk.common.log_settings import LogSettings, check_retention
 from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.common.stack_arns import arn_of_aws
 from hyperpod_cdk.config import eks as fields
@@ -152,6 +152,12 @@ class ControlPlane(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         pinned = dict(addon_versions or {})
+        refuse(
+            fields.ExistingEks,
+            called={"kubectl_role_arn": "node_role_arn_for_access_entry"},
+            kubectl_role_arn=node_role_arn_for_access_entry,
+        )
+        check_retention(log_retention_days=log_retention_days)
         refuse(fields.ExistingEks, called=_CALLED, cluster_name=eks_cluster_name)
         refuse(
             fields.Eks,

@@ -12,9 +12,12 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from hyperpod_cdk.catalog import addons, operators
+from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge
 from hyperpod_cdk.common.manifests import answer_in_time
 from hyperpod_cdk.common.stack_arns import arn_of_aws
+from hyperpod_cdk.config.arguments import refuse, refuse_unlike
+from hyperpod_cdk.config.eks import ExistingEks
 
 POD_IDENTITY_TRUST: Mapping[str, Any] = {
     "Version": "2012-10-17",
@@ -61,6 +64,7 @@ class NodeAddon(Construct):
         configuration_values: str | Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        check_addon(eks_cluster_name, addon_version)
         if addon_version and not cdk.Token.is_unresolved(addon_version):
             problem = addons.version_problem(addon_name, addon_version, key="addon_version")
             if problem:
@@ -74,6 +78,22 @@ class NodeAddon(Construct):
             configuration_values=_json_text(addon_name, configuration_values),
             resolve_conflicts="OVERWRITE",
         )
+
+
+ROLE_DESCRIPTION = Pattern(
+    regex="[\\t\\n\\r\u0020-\\u007e\\u00a1-\\u00ff]*",
+    minimum=0,
+    maximum=1000,
+    describes="at most 1000 characters of Latin-1",
+    example="pods of the training operator",
+    source="cfn AWS::IAM::Role Description",
+)
+
+
+def check_addon(eks_cluster_name: str, addon_version: str | None = None) -> None:
+    """Refuse a name that no EKS cluster has, and a version that no add-on has. Raises ValueError."""
+    refuse(ExistingEks, called={"cluster_name": "eks_cluster_name"}, cluster_name=eks_cluster_name)
+    refuse_unlike(addons.VERSION, addon_version=addon_version)
 
 
 class WebhookReady(Construct):
@@ -129,7 +149,8 @@ class PodRole(Construct):
 
     The association stands alone, which every add-on takes; depend on it before the add-on, since pods read it when they
     start. Needs the add-on ``eks-pod-identity-agent``. ``managed_policies`` are names of AWS managed policies with
-    their path, ``reason`` says why they are right; ``statements`` are IAM statements beside them.
+    their path, ``reason`` says why they are right; ``statements`` are IAM statements beside them. Raises ValueError for
+    what is no name of an EKS cluster, and for a description that IAM refuses.
 
     ``eks_cluster_name``: name of the EKS cluster.
 
@@ -160,6 +181,8 @@ class PodRole(Construct):
         statements: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         super().__init__(scope, construct_id)
+        check_addon(eks_cluster_name)
+        refuse_unlike(ROLE_DESCRIPTION, description=description)
         self.role: iam.CfnRole = iam.CfnRole(
             self,
             "Role",
@@ -189,6 +212,7 @@ def driver_addon(
     scope: Construct, driver: addons.Addon, *, eks_cluster_name: str, addon_version: str | None, role_arn: str
 ) -> eks.CfnAddon:
     """Make a driver's add-on in ``scope``, after a pod identity association for each of its service accounts."""
+    check_addon(eks_cluster_name, addon_version)
     addon = eks.CfnAddon(
         scope,
         "Addon",

@@ -11,13 +11,14 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IDependable
 
-from hyperpod_cdk.catalog import addons, arns, governance, regions
+from hyperpod_cdk.catalog import addons, arns, governance, hyperpod, regions
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import handler_function, handler_role
 from hyperpod_cdk.common.manifests import applied_manifest
 from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
 from hyperpod_cdk.config import task_governance as fields
-from hyperpod_cdk.config.arguments import is_token, refuse
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
+from hyperpod_cdk.config.eks import Eks
 from hyperpod_cdk.eks.node_addons import NodeAddon, WebhookReady
 from hyperpod_cdk.governance.team_access import POD_SECURITY, access_entries, shared_objects, team_objects
 from hyperpod_cdk.governance.teams import PriorityClass, Team, check, twice_problem
@@ -136,12 +137,14 @@ class TaskGovernance(Construct):
         tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=cluster_arn)
         region = cdk.Stack.of(self).region
         for team in teams:
             check(_second_entry_problem(team, admin_role_arns), where=f"team {team.name}: member_role_arns")
             check(_kubectl_problem(team, cluster), where=f"team {team.name}")
             check(_queue_problem(team, addon_version), where=f"team {team.name}: default_queue")
             check(*_partition_problems(region, team), where=f"team {team.name}: member_role_arns")
+        refuse(Eks, admin_role_arns=admin_role_arns)
         refuse(
             fields.TaskGovernance,
             where="task governance",

@@ -16,7 +16,7 @@ from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.config import checkpointing as fields
 from hyperpod_cdk.config.arguments import is_token, refuse
-from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST
+from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, check_addon
 
 # the first four as in the README of amzn-sagemaker-checkpointing; a checkpoint goes up in parts of 32 MiB
 _OBJECT_ACTIONS = (
@@ -61,6 +61,7 @@ class CheckpointAccess(Construct):
         kms_key_arns: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
+        check_addon(eks_cluster_name)
         _check(self, namespace, service_account, buckets, kms_key_arns)
         places = [_place(address) for address in buckets]
         policy = iam.CfnRole.PolicyProperty(

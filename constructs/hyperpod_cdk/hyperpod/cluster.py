@@ -15,7 +15,7 @@ from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.common.acknowledgments import acknowledge, ignore_in_template
 from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.config import group_rules as rules
-from hyperpod_cdk.config.arguments import is_token, problems
+from hyperpod_cdk.config.arguments import is_token, problems, refuse_unlike
 from hyperpod_cdk.config.hyperpod import HyperPod
 from hyperpod_cdk.hyperpod.autoscaling import KarpenterAutoscaling
 from hyperpod_cdk.hyperpod.execution_role import NodeExecutionRole
@@ -110,6 +110,7 @@ class HyperPodCluster(Construct):
         tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        refuse_unlike(hyperpod.EKS_CLUSTER_ARN, eks_cluster_arn=eks_cluster_arn)
         all_tags = {**(tags or {}), **hyperpod.REQUIRED_TAGS}
         problem = next(
             _problems(

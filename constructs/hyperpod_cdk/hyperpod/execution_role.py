@@ -12,10 +12,12 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IDependable
 
+from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY as MANAGED
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge, all_objects
 from hyperpod_cdk.common.keys import VOLUME_ACTIONS
 from hyperpod_cdk.common.removal import goes_with_its_stack
+from hyperpod_cdk.config.arguments import refuse_unlike
 
 MANAGED_POLICY = "AmazonSageMakerClusterInstanceRolePolicy"
 """AWS's own policy for nodes: CloudWatch logs and metrics, Session Manager, buckets named ``sagemaker-*``."""
@@ -96,6 +98,7 @@ class NodeExecutionRole(Construct):
         others: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
+        refuse_unlike(hyperpod.EKS_CLUSTER_ARN, eks_cluster_arn=eks_cluster_arn)
         for argument, given in (("subnets", subnets), ("security_groups", security_groups)):
             if not given:
                 raise ValueError(

@@ -11,11 +11,14 @@ from aws_cdk import aws_events as events
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from hyperpod_cdk.catalog import notifications
+from hyperpod_cdk.catalog import hyperpod, notifications
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
+from hyperpod_cdk.common.log_settings import check_retention
 from hyperpod_cdk.common.physical_names import stack_part
 from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.config import wanted_alarms
+from hyperpod_cdk.config.arguments import refuse, refuse_unlike
+from hyperpod_cdk.config.hyperpod import HyperPod
 
 DETAIL_TYPES = (
     "SageMaker HyperPod Cluster Event",
@@ -58,11 +61,13 @@ class NodeEvents(Construct):
     The policy by which EventBridge writes to it is the group's own: none of the ten resource policies that CloudWatch
     Logs allows an account in a region goes to it (CloudWatch Logs API reference, PutResourcePolicy, "Policy limits").
 
+    Raises ValueError for what is no name or ARN of a HyperPod cluster, and for days that CloudWatch Logs does not take.
+
     ``cluster_name``: name of the HyperPod cluster.
 
     ``cluster_arn``: ARN of the HyperPod cluster.
 
-    ``retention_days``: days that events are kept. Default: 365.
+    ``retention_days``: days that events are kept, one of those that CloudWatch Logs takes. Default: 365.
 
     ``alarm_actions``: ARNs of what the alarm tells. Default: none.
     """
@@ -78,6 +83,9 @@ class NodeEvents(Construct):
         alarm_actions: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
+        refuse(HyperPod, cluster_name=cluster_name)
+        refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=cluster_arn)
+        check_retention(retention_days=retention_days)
         name = f"{cluster_name}-hyperpod"
         group_name = f"{_LOG_GROUP_PREFIX}{name}-{stack_part()}"
         # a longer one is left to CloudFormation, which makes its own

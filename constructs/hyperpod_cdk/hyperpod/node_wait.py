@@ -15,6 +15,7 @@ from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
 from hyperpod_cdk.common.stack_arns import arn_here
+from hyperpod_cdk.config.arguments import refuse_unlike
 
 _INVOCATION_SECONDS = 900
 _ANSWER_SECONDS = 240
@@ -158,6 +159,7 @@ class NodesReady(Construct):
         waiter: NodeWaiter | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=cluster_arn)
         _check(groups, nodes=nodes)
         soon = any(group.expected for group in groups)
         default = hyperpod.NODE_WAIT_DEFAULT_MINUTES if soon else hyperpod.NODE_WAIT_LONGEST_MINUTES

@@ -17,8 +17,8 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from hyperpod_cdk.catalog import hyperpod, quotas, regions
 from hyperpod_cdk.catalog import notifications as facts
-from hyperpod_cdk.catalog import quotas, regions
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.quotas import Quota
 from hyperpod_cdk.catalog.rules import repeated_problem
@@ -26,7 +26,8 @@ from hyperpod_cdk.common.acknowledgments import ACTION, RESOURCE, acknowledge, i
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
 from hyperpod_cdk.common.keys import TOPIC_ACTIONS, EncryptionKey
 from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
-from hyperpod_cdk.config.arguments import is_token, refuse
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
+from hyperpod_cdk.config.hyperpod import HyperPod
 from hyperpod_cdk.config.notify import EVENTS, FUNCTION_EVENTS, Event, Notify, Slack
 from hyperpod_cdk.config.wanted_alarms import alarms
 from hyperpod_cdk.handlers.notifications import index as told
@@ -155,6 +156,7 @@ class Notifications(Construct):
         quota_percent: int = 80,
     ) -> None:
         super().__init__(scope, construct_id)
+        _check_cluster(cluster_name, cluster_arn, instance_groups, training_plan_arns)
         refuse(
             Notify,
             called={"sns_topic_arn": "topic_arn"},
@@ -597,6 +599,15 @@ class Notifications(Construct):
     @property
     def _namespace(self) -> str:
         return f"HyperPod/{self._cluster_name}"
+
+
+def _check_cluster(name: str, arn: str, groups: Sequence[str], plans: Sequence[str]) -> None:
+    refuse(HyperPod, cluster_name=name)
+    refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=arn)
+    for group in groups:
+        refuse_unlike(hyperpod.INSTANCE_GROUP_NAME, instance_groups=group)
+    for plan in plans:
+        refuse_unlike(hyperpod.TRAINING_PLAN_ARN, training_plan_arns=plan)
 
 
 def _check_places(

@@ -15,10 +15,10 @@ from constructs import Construct, DependencyGroup, IDependable
 
 from hyperpod_cdk.catalog import network as rules
 from hyperpod_cdk.catalog import regions
-from hyperpod_cdk.catalog.rules import repeated, repeated_problem
+from hyperpod_cdk.catalog.rules import Pattern, repeated, repeated_problem
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.config import network as fields
-from hyperpod_cdk.config.arguments import is_token, refuse
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
 
 _ANYWHERE = "0.0.0.0/0"
 _ALL = "-1"
@@ -410,6 +410,15 @@ class ExistingNetwork(Construct):
         return self._vpc.private_subnets
 
 
+GROUP_DESCRIPTION = Pattern(
+    regex=r"[a-zA-Z0-9. _\-:/()#,@\[\]+=&;{}!$*]+",
+    maximum=255,
+    describes="1 to 255 letters without accents, digits, blanks and ._-:/()#,@[]+=&;{}!$*",
+    example="nodes of the training cluster",
+    source="cfn AWS::EC2::SecurityGroup GroupDescription",
+)
+
+
 class EfaSecurityGroup(Construct):
     """The security group that the nodes and the EKS control plane share: everything to and from itself, and out.
 
@@ -421,13 +430,16 @@ class EfaSecurityGroup(Construct):
     resources of their own. They cannot be part of the group, which would then refer to itself: let whatever launches
     nodes depend on ``rules``.
 
+    Raises ValueError for a description that EC2 refuses.
+
     ``vpc``: the VPC of the group.
 
-    ``description``: of the group. Default: what it is for.
+    ``description``: of the group, 1 to 255 characters. Default: what it is for.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, vpc: ec2.IVpc, description: str | None = None) -> None:
         super().__init__(scope, construct_id)
+        refuse_unlike(GROUP_DESCRIPTION, description=description or None)
         group = ec2.CfnSecurityGroup(
             self,
             "Group",

@@ -13,10 +13,11 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IDependable
 
-from hyperpod_cdk.catalog import addons, operators, regions
+from hyperpod_cdk.catalog import addons, hyperpod, operators, regions
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
 from hyperpod_cdk.common.stack_arns import arn_of_aws
+from hyperpod_cdk.config.arguments import refuse_unlike
 from hyperpod_cdk.eks.node_addons import NodeAddon, inline_policy
 
 _ACCESS, _GATED_ACCESS = addons.row(addons.INFERENCE).managed_policies
@@ -38,6 +39,8 @@ class InferenceOperator(Construct):
     fails for good where one is missing. ``gated_models`` makes a role for JumpStart models whose license has to be
     accepted. The AWS Load Balancer Controller and KEDA come with the add-on; without ``load_balancer_controller`` or
     ``keda`` the cluster's own serve. The add-on's version is EKS's default unless given.
+
+    Raises ValueError for what is no ARN of a HyperPod cluster.
 
     ``eks_cluster_name``: name of the EKS cluster.
 
@@ -78,6 +81,7 @@ class InferenceOperator(Construct):
         addon_version: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=cluster_arn)
         self._provider_arn = oidc_provider_arn
         self._issuer = oidc_issuer
         self.bucket: s3.Bucket = self._certificate_bucket(name)

@@ -16,18 +16,21 @@ from hyperpod_cdk.catalog import addons, arns, operators, regions
 from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
 from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
-from hyperpod_cdk.config.arguments import is_token
+from hyperpod_cdk.config.arguments import is_token, refuse_unlike
 from hyperpod_cdk.eks.node_addons import NodeAddon, PodRole
 
 
 class PrometheusWorkspace(Construct):
     """An Amazon Managed Service for Prometheus workspace, which is kept with its metrics when the stack goes.
 
-    ``alias``: alias of the workspace.
+    Raises ValueError for another alias.
+
+    ``alias``: alias of the workspace, 1 to 100 characters.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, alias: str) -> None:
         super().__init__(scope, construct_id)
+        refuse_unlike(operators.PROMETHEUS_WORKSPACE_ALIAS, alias=alias)
         workspace = aps.CfnWorkspace(self, "Resource", alias=alias)
         workspace.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         self.arn: str = workspace.attr_arn
@@ -38,15 +41,15 @@ class GrafanaWorkspace(Construct):
     """An Amazon Managed Grafana workspace with a role that reads Prometheus and CloudWatch; both are kept.
 
     Users sign in through IAM Identity Center, which has to be enabled in the organization or account, and are admitted
-    in the console. It begins empty; ``GrafanaDashboards`` puts data sources and dashboards into it.
+    in the console. It begins empty; ``GrafanaDashboards`` puts data sources and dashboards into it. Raises ValueError
+    for a name that Amazon Managed Grafana refuses.
 
-    ``name`` is 1 to 255 letters, digits, ``-``, ``.``, ``_`` and ``~``.
-
-    ``name``: name of the workspace, 1 to 255 characters.
+    ``name``: name of the workspace, 1 to 255 letters, digits, ``-``, ``.``, ``_`` and ``~``.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, name: str) -> None:
         super().__init__(scope, construct_id)
+        refuse_unlike(operators.GRAFANA_WORKSPACE_NAME, name=name)
         role = iam.CfnRole(
             self,
             "Role",

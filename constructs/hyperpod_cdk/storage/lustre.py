@@ -15,6 +15,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from hyperpod_cdk.catalog import lustre as rules
+from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.common.physical_names import stack_part
@@ -193,6 +194,7 @@ class LustreFileSystem(Construct):
             from_backup=from_backup is not None,
             data_repositories=len(data_repositories),
         )
+        refuse(fields.Lustre, from_backup=from_backup)
         _check_settings(settings)
         settings = _completed(settings)
         _check_performance(settings)
@@ -444,6 +446,11 @@ def _check_place(region: str, own_zone: str, client_zones: Sequence[str], *, efa
     problem = rules.region_problem(region, efa=efa, deployment_type=deployment_type)
     if problem:
         raise ValueError(f"region: {problem}")
+    for key, zones in (("availability_zone_id", [own_zone]), ("client_availability_zone_ids", client_zones)):
+        for zone in zones:
+            wrong = None if is_token(zone) else regions.az_id_problem(zone, region=region, key=key)
+            if wrong:
+                raise ValueError(f"{key}: {wrong}")
     elsewhere = sorted({zone for zone in client_zones if zone != own_zone and not is_token(zone)})
     if efa and elsewhere and not is_token(own_zone):
         raise ValueError(

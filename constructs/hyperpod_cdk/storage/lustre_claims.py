@@ -12,6 +12,8 @@ from hyperpod_cdk.catalog import addons
 from hyperpod_cdk.catalog import lustre as rules
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
 from hyperpod_cdk.common.stack_arns import arn_of_aws
+from hyperpod_cdk.config import storage as fields
+from hyperpod_cdk.config.arguments import refuse
 from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, driver_addon
 from hyperpod_cdk.storage.volume_claims import VolumeClaims
 
@@ -68,6 +70,13 @@ class LustreClaims(VolumeClaims):
             "volumeHandle": file_system_id,
             "volumeAttributes": {"dnsname": dns_name, "mountname": mount_name},
         }
+        refuse(
+            fields.ExistingLustre,
+            file_system_id=file_system_id,
+            dns_name=dns_name,
+            mount_name=mount_name,
+            capacity_gib=capacity_gib,
+        )
         super().__init__(
             scope,
             construct_id,
@@ -95,6 +104,8 @@ class FsxCsiDriver(Construct):
     their DNS name, and asks FSx only where it makes, grows or deletes a file system (aws-fsx-csi-driver,
     ``pkg/driver``). Its role still keeps it from taking the node's. ``makes_file_systems`` gives it the policy with
     which storage classes can make file systems, AmazonFSxFullAccess. Default: no.
+
+    Raises ValueError for what is no name of an EKS cluster or no version of an add-on.
 
     ``eks_cluster_name``: name of the EKS cluster.
 

@@ -16,6 +16,7 @@ from hyperpod_cdk.catalog.rules import brackets_problem
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.config import storage as fields
 from hyperpod_cdk.config.arguments import is_token, refuse
+from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, driver_addon
 from hyperpod_cdk.storage.volume_claims import VolumeClaims
 
@@ -105,6 +106,7 @@ class S3Claims(VolumeClaims):
         create_namespaces: bool = False,
     ) -> None:
         refuse(fields.S3Volume, uid=uid, gid=gid)
+        refuse(Environment, region=region)
         key = bucket.kms_key_arn
         if key is not None and not is_token(key) and not is_token(region):
             problem = arns.bucket_key_problem(key, region=region)

@@ -1,0 +1,180 @@
+"""What constructs hand on to a service as text or a number, at the service's own limits and beside them.
+
+Of most arguments the field of the environment file is the rule, and other tests show it; here stands what no field has,
+and what several constructs take.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+import hyperpod_cdk as hp
+from hyperpod_cdk.catalog import hyperpod, operators
+from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.common.keys import ALIAS, DESCRIPTION
+from hyperpod_cdk.common.log_settings import RETENTION_DAYS
+from hyperpod_cdk.eks.node_addons import ROLE_DESCRIPTION
+from hyperpod_cdk.network.vpc import GROUP_DESCRIPTION
+from tests.support.schemas import resource_schema
+from tests.support.tables import row_by_row
+
+ARN = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdefabcdef"
+NO_ARN = (
+    'cluster_arn: must be the ARN of a HyperPod cluster, got "training"; correct cluster_arn, which has to look like'
+    " arn:<partition>:sagemaker:<region>:<account>:cluster/<id>"
+)
+NO_EKS_NAME = (
+    "eks_cluster_name: must be the name of an EKS cluster: 1 to 100 letters, digits, hyphens and underscores, got"
+    ' "a b"; correct eks_cluster_name, which has to look like platform'
+)
+NO_NAME = (
+    "cluster_name: must be 1 to 63 letters, digits and hyphens, beginning and ending with a letter or digit, got"
+    ' "a b"; set cluster_name: a-b'
+)
+NO_VERSION = (
+    'addon_version: must be an add-on version as EKS writes it, got "1.2"; correct addon_version, which has to look'
+    " like v1.20.4-eksbuild.1"
+)
+DAYS = "1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653 days"
+EVENTS = {"cluster_name": "training", "cluster_arn": ARN}
+NO_GRAFANA_NAME = (
+    'name: must be a name of 1 to 255 letters, digits, "-", ".", "_" and "~", got "Grafana of ours"; set name:'
+    " Grafana-of-ours"
+)
+POD_ROLE = {
+    "eks_cluster_name": "training",
+    "namespace": "ours",
+    "service_account": "ours",
+    "managed_policies": (),
+    "reason": "none",
+}
+GROUP_WORDS = "1 to 255 letters without accents, digits, blanks and ._-:/()#,@[]+=&;{}!$*"
+ALIAS_WORDS = 'alias/ and letters, digits, ":", "/", "_" and "-", 256 characters at most, and not alias/aws/'
+
+
+def _efa(scope: Construct, construct_id: str, **given: Any) -> hp.EfaSecurityGroup:
+    vpc = ec2.Vpc.from_vpc_attributes(scope, "Vpc", vpc_id="vpc-1", availability_zones=["us-east-1a"])
+    return hp.EfaSecurityGroup(scope, construct_id, vpc=vpc, **given)
+
+
+WRONG: list[tuple[Callable[..., object], dict[str, Any], str]] = [
+    (hp.PrometheusWorkspace, {"alias": ""}, 'alias: must be an alias of 1 to 100 characters, got ""'),
+    (
+        hp.PrometheusWorkspace,
+        {"alias": "a" * 101},
+        f'alias: must be an alias of 1 to 100 characters, got "{"a" * 101}"',
+    ),
+    (hp.GrafanaWorkspace, {"name": "Grafana of ours"}, NO_GRAFANA_NAME),
+    (hp.GrafanaWorkspace, {"name": "a" * 256}, 'name: must be a name of 1 to 255 letters, digits, "-", "."'),
+    (_efa, {"description": "Knoten für alle"}, f'description: must be {GROUP_WORDS}, got "Knoten für alle"'),
+    (_efa, {"description": "a" * 256}, f'description: must be {GROUP_WORDS}, got "{"a" * 256}"'),
+    (hp.EncryptionKey, {"alias": "ours"}, f'alias: must be {ALIAS_WORDS}, got "ours"'),
+    (hp.EncryptionKey, {"alias": "alias/aws/ours"}, f'alias: must be {ALIAS_WORDS}, got "alias/aws/ours"'),
+    (hp.EncryptionKey, {"description": "a" * 8193}, "description: must be at most 8192 characters, got"),
+    (hp.NodeAddon, {"eks_cluster_name": "a b", "addon_name": "ours"}, NO_EKS_NAME),
+    (hp.NodeAddon, {"eks_cluster_name": "a", "addon_name": "ours", "addon_version": "1.2"}, NO_VERSION),
+    (hp.CoreDns, {"eks_cluster_name": "a b"}, NO_EKS_NAME),
+    (hp.EbsCsiDriver, {"eks_cluster_name": "a b"}, NO_EKS_NAME),
+    (hp.EbsCsiDriver, {"eks_cluster_name": "a", "addon_version": "1.2"}, NO_VERSION),
+    (hp.PodRole, {**POD_ROLE, "description": "a", "eks_cluster_name": "a b"}, NO_EKS_NAME),
+    (
+        hp.PodRole,
+        {**POD_ROLE, "description": "a" * 1001},
+        "description: must be at most 1000 characters of Latin-1, got",
+    ),
+    (
+        hp.PodRole,
+        {**POD_ROLE, "description": "日本"},
+        'description: must be at most 1000 characters of Latin-1, got "日本"',
+    ),
+    (hp.NodeEvents, {**EVENTS, "cluster_name": "a b"}, NO_NAME),
+    (hp.NodeEvents, {**EVENTS, "cluster_arn": "training"}, NO_ARN),
+    (
+        hp.NodeEvents,
+        {**EVENTS, "retention_days": 100},
+        f"retention_days: must be one of {DAYS}, got 100; set retention_days=120",
+    ),
+    (hp.NodeEvents, {**EVENTS, "retention_days": 0}, f"retention_days: must be one of {DAYS}, got 0; set"),
+    (hp.NodeEvents, {**EVENTS, "retention_days": 4000}, f"retention_days: must be one of {DAYS}, got 4000; set"),
+    (hp.Notifications, {**EVENTS, "emails": ["a@b.example"], "cluster_name": "a b"}, NO_NAME),
+    (hp.Notifications, {**EVENTS, "emails": ["a@b.example"], "cluster_arn": "training"}, NO_ARN),
+    (
+        hp.Notifications,
+        {**EVENTS, "emails": ["a@b.example"], "instance_groups": ["a b"]},
+        "instance_groups: must be 1 to 63 letters, digits and hyphens, beginning",
+    ),
+    (
+        hp.Notifications,
+        {**EVENTS, "emails": ["a@b.example"], "training_plan_arns": ["april"]},
+        'training_plan_arns: must be the ARN of a training plan, got "april"',
+    ),
+    (hp.NodesReady, {"cluster_arn": "training", "groups": [hp.AwaitedGroup(name="a", count=1)]}, NO_ARN),
+]
+"""A construct, its arguments, and how the sentence begins."""
+
+
+@row_by_row("make, given, said", WRONG)
+def test_what_a_service_refuses_is_refused_at_synthesis(
+    make: Callable[..., object], given: dict[str, Any], said: str
+) -> None:
+    stack = cdk.Stack(cdk.App(), "foreign", env=cdk.Environment(account="111122223333", region="us-east-1"))
+    with pytest.raises(ValueError, match=re.escape(said)) as refused:
+        make(stack, "Wrong", **given)
+    assert str(refused.value).startswith(said)
+
+
+RIGHT: list[tuple[Callable[..., object], dict[str, Any]]] = [
+    (hp.PrometheusWorkspace, {"alias": "Prometheus of ours"}),
+    (hp.PrometheusWorkspace, {"alias": "a" * 100}),
+    (hp.PrometheusWorkspace, {"alias": cdk.Aws.STACK_NAME}),
+    (hp.GrafanaWorkspace, {"name": "a-._~" * 51}),
+    (hp.GrafanaWorkspace, {"name": cdk.Aws.STACK_NAME}),
+    (_efa, {"description": "a" * 255}),
+    (hp.EncryptionKey, {"alias": "alias/ours", "description": "a" * 8192}),
+    (hp.PodRole, {**POD_ROLE, "description": "ä" * 1000}),
+    *((hp.NodeEvents, {**EVENTS, "retention_days": days}) for days in (1, 3653)),
+    (hp.NodeEvents, {"cluster_name": cdk.Aws.STACK_NAME, "cluster_arn": cdk.Aws.STACK_ID}),
+    (hp.CoreDns, {"eks_cluster_name": cdk.Aws.STACK_NAME, "addon_version": "v1.12.4-eksbuild.1"}),
+]
+
+
+@row_by_row("make, given", RIGHT)
+def test_what_a_service_takes_is_taken(make: Callable[..., object], given: dict[str, Any]) -> None:
+    stack = cdk.Stack(cdk.App(), "foreign", env=cdk.Environment(account="111122223333", region="us-east-1"))
+    assert make(stack, "Right", **given)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "resource_type", "name"),
+    [
+        (operators.GRAFANA_WORKSPACE_NAME, "AWS::Grafana::Workspace", "Name"),
+        (operators.PROMETHEUS_WORKSPACE_ALIAS, "AWS::APS::Workspace", "Alias"),
+        (GROUP_DESCRIPTION, "AWS::EC2::SecurityGroup", "GroupDescription"),
+        (ALIAS, "AWS::KMS::Alias", "AliasName"),
+        (DESCRIPTION, "AWS::KMS::Key", "Description"),
+        (ROLE_DESCRIPTION, "AWS::IAM::Role", "Description"),
+        (hyperpod.CLUSTER_ARN, "AWS::SageMaker::ClusterSchedulerConfig", "ClusterArn"),
+    ],
+)
+def test_limits_are_those_of_the_schema(pattern: Pattern, resource_type: str, name: str) -> None:
+    found = resource_schema(resource_type)["properties"][name]
+    if "maxLength" in found:
+        assert pattern.maximum == found["maxLength"]
+    else:
+        assert found["pattern"].endswith(f"{{1,{pattern.maximum}}}$")
+    # one that is built of its placeholders takes none of them
+    base = pattern.example if pattern.matches(pattern.example) else ARN
+    letters = [chr(code) for code in range(0x20, 0x250)]
+    theirs = [each for each in letters if re.search(found.get("pattern", ""), base + each)]
+    assert [each for each in letters if pattern.matches(base + each)] == theirs
+
+
+def test_days_are_those_of_the_schema() -> None:
+    assert list(RETENTION_DAYS) == resource_schema("AWS::Logs::LogGroup")["properties"]["RetentionInDays"]["enum"]
