@@ -21,6 +21,7 @@ from hyperpod_cdk.findings import Severity
 _SECONDS: Final = 120
 _THREW: Final = "Rule threw an error"
 _STACK, _INCLUDE = "template", "included"
+_REPORT: Final = "validation-report.json"
 
 
 class NagError(Exception):
@@ -83,20 +84,38 @@ def _look(template: Path) -> list[NagViolation]:
     from aws_cdk import cloudformation_include as include  # noqa: PLC0415
     from cdk_nag import AwsSolutionsChecks  # noqa: PLC0415
 
-    app = cdk.App(analytics_reporting=False, builtin_cloud_formation_validation=False)
-    stack = cdk.Stack(app, _STACK)
-    include.CfnInclude(stack, _INCLUDE, template_file=str(template), allow_cyclical_references=True)
-    report = AwsSolutionsChecks().validate_scope(stack)
+    with tempfile.TemporaryDirectory() as folder:
+        app = cdk.App(
+            analytics_reporting=False,
+            auto_synth=False,
+            builtin_cloud_formation_validation=False,
+            outdir=folder,
+            stack_traces=False,
+            tree_metadata=False,
+        )
+        stack = cdk.Stack(app, _STACK, synthesizer=cdk.BootstraplessSynthesizer())
+        include.CfnInclude(stack, _INCLUDE, template_file=str(template), allow_cyclical_references=True)
+        cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+        report = Path(folder, _REPORT)
+        # asked for in Python, each text of the report would be a question of its own to Node.js: it is read as a file
+        try:
+            app.synth()
+        except RuntimeError:
+            # also where something was found
+            if not report.exists():
+                raise
+        rows = json.loads(report.read_text(encoding="utf-8"))["pluginReports"]
     return [
         NagViolation(
-            rule=violation.rule_name,
-            severity=Severity.ERROR if violation.severity == "error" else Severity.WARNING,
-            message=violation.description,
-            logical_id=str(resource.construct_path).rpartition("/")[2],
-            is_undecided=violation.description.startswith(_THREW),
+            rule=violation["ruleName"],
+            severity=Severity.ERROR if violation["severity"] == "error" else Severity.WARNING,
+            message=violation["description"],
+            logical_id=found["constructPath"].rpartition("/")[2],
+            is_undecided=violation["description"].startswith(_THREW),
         )
-        for violation in report.violations
-        for resource in violation.violating_resources
+        for of_plugin in rows
+        for violation in of_plugin["violations"]
+        for found in violation["violatingConstructs"]
     ]
 
 
