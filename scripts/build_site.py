@@ -31,6 +31,8 @@ _LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"^(```|~~~).*?^\1[ \t]*$", re.DOTALL | re.MULTILINE)
 # an option or a status, which no browser is to break at its hyphens; longer ones may not fit a telephone
 _WORD_OF_CODE = re.compile(r"<code>([^<\s]{1,32})</code>")
+_WORDS_OF_CODE = re.compile(r"<code>([^<\n]+ [^<\n]+)</code>")
+_OPTION = re.compile(r"(?<=\s)--?[A-Za-z][A-Za-z-]{0,30}(?=[\s=]|$)")
 _LANGUAGES = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".py": "python", ".sh": "bash", ".toml": "toml"}
 _MOST_LINES = 2_000
 _THEIR_WORKER = "https://unpkg.com/iframe-worker/shim"
@@ -78,7 +80,13 @@ def finish(site: Path) -> None:
     (site / "404.html").unlink(missing_ok=True)
     for page in site.rglob("*.html"):
         html = closed(page.read_text(encoding="utf-8"), page.relative_to(site))
+        html = _WORDS_OF_CODE.sub(_with_whole_options, html)
         page.write_text(_WORD_OF_CODE.sub(r'<code class="word">\1</code>', html), encoding="utf-8")
+
+
+def _with_whole_options(code: re.Match[str]) -> str:
+    words = _OPTION.sub(r'<span class="word">\g<0></span>', code[1])
+    return f"<code>{words}</code>"
 
 
 def closed(html: str, page: Path) -> str:

@@ -145,6 +145,20 @@ def test_an_option_is_not_broken_at_its_hyphens(tmp_path: Path) -> None:
     assert page.read_text(encoding="utf-8") == whole
 
 
+def test_no_option_of_a_command_is_broken_either(tmp_path: Path) -> None:
+    page = tmp_path / "index.html"
+    page.write_text(
+        "<code>status prod --watch</code> <code>a -c env=b --format=json</code> <code>a - b</code>"
+        "<pre><code>x <span>--out</span>\n--in a</code></pre>",
+        encoding="utf-8",
+    )
+    finish(tmp_path)
+    whole = page.read_text(encoding="utf-8")
+    assert re.findall(r'<span class="word">(.*?)</span>', whole) == ["--watch", "-c", "--format"]
+    finish(tmp_path)
+    assert page.read_text(encoding="utf-8") == whole
+
+
 def test_links_may_lead_elsewhere() -> None:
     html = '<a href="https://example.com">x</a> <link rel="canonical" href="https://example.com/a">'
     assert closed(html, Path("a.html")) == html

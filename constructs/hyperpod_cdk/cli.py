@@ -370,8 +370,8 @@ def new(
     """Create a project of few files; everything else comes with the installed package.
 
     On a terminal, the command asks for the account and the Region. Without an answer, the environment is the sample
-    in the README, which passes 'validate' and 'rehearse'. With --training-plan-arn they are those of the plan. Existing
-    files are never overwritten.
+    in the README, which passes 'validate' and 'rehearse'. With --training-plan-arn they are those of the plan. The
+    folder is new, empty, or a Git repository without files. Existing files are never overwritten.
     """
     from hyperpod_cdk._cli.project import SAMPLE, check_folder, write_project  # noqa: PLC0415 - as in validate
     from hyperpod_cdk._cli.scaffold import Answers, ScaffoldError, home_of_plan  # noqa: PLC0415 - as in validate

@@ -19,6 +19,7 @@ import pytest
 import typer.main
 import yaml
 
+from hyperpod_cdk._cli.scaffold import write_all
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.cli import app
 from hyperpod_cdk.config import environment_schema, load_environment
@@ -237,10 +238,25 @@ def test_refused(run: Run, workspace: Path, words: list[str], said: str) -> None
 
 def test_an_empty_folder_is_taken_and_so_is_this_one(run: Run, tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
+    # a repository of a forge that was cloned and has no commit
+    (tmp_path / "here" / ".git").mkdir()
     assert run("new", ".", cwd=tmp_path / "here").returncode == 0
     assert (
         tomllib.loads((tmp_path / "here" / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"] == "here"
     )
+
+
+def test_nothing_half_made_is_left(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "taken").write_text("theirs", encoding="utf-8")
+    before = files(tmp_path)
+    unwritable = "\udcff"
+    for last in (tmp_path / "new" / "b" / "c", tmp_path / "taken", tmp_path / "taken" / "below"):
+        with pytest.raises((OSError, UnicodeEncodeError)):
+            write_all({tmp_path / "new" / "a": "a", tmp_path / "there" / "a": "a", last: unwritable})
+        assert files(tmp_path) == before
+        assert sorted(each.name for each in tmp_path.iterdir()) == ["taken", "there"]
+    assert (tmp_path / "taken").read_text(encoding="utf-8") == "theirs"
 
 
 @pytest.mark.parametrize("forge", ["github", "gitlab"])

@@ -10,7 +10,7 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
-from hyperpod_cdk._cli.scaffold import SCHEMA, Answers, ScaffoldError, checked_text, scalar
+from hyperpod_cdk._cli.scaffold import SCHEMA, Answers, ScaffoldError, checked_text, scalar, write_all
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
 from hyperpod_cdk.config.schema import schema_text
 from hyperpod_cdk.packaged_node import shipped
@@ -60,7 +60,8 @@ def check_folder(folder: Path) -> str:
             return name
         if not folder.is_dir():
             raise ScaffoldError(f"DIR: {folder} is a file and is never overwritten; choose a folder that is not there")
-        there = sorted(each.name for each in folder.iterdir())
+        # a repository that was made for the project and cloned, without a commit
+        there = sorted(each.name for each in folder.iterdir() if each.name != ".git")
     except OSError as error:
         raise ScaffoldError(f"DIR: {folder} cannot be read: {error.strerror or error}; choose another folder") from None
     if there:
@@ -77,11 +78,7 @@ def write_project(folder: Path, answers: Answers, *, forge: str | None) -> list[
     Raises ScaffoldError, before anything is written, where the folder or the answers make no project.
     """
     texts = project_files(check_folder(folder), answers, folder, forge=forge)
-    for name, text in texts.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+    write_all({folder / name: text for name, text in texts.items()})
     return sorted(texts)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -72,15 +73,31 @@ def refuse_existing(path: Path, *, shown: str, fix: str = "choose another name o
 
 def write_new(path: Path, text: str, root: Path) -> None:
     """Write a file that is not there yet, and beside it the schema that its first line names, unless that is there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("x", encoding="utf-8", newline="\n") as stream:
-        stream.write(text)
-    schema = root / SCHEMA
-    if not schema.exists():
+    texts = {path: text}
+    if not (root / SCHEMA).exists():
         from hyperpod_cdk.config.schema import schema_text  # noqa: PLC0415 - only where it is not there
 
-        schema.parent.mkdir(parents=True, exist_ok=True)
-        schema.write_text(schema_text(), encoding="utf-8", newline="\n")
+        texts[root / SCHEMA] = schema_text()
+    write_all(texts)
+
+
+def write_all(texts: Mapping[Path, str]) -> None:
+    """Write files that are not there yet, with the folders that they lack: all of them, or none, whatever ends it."""
+    made: list[Path] = []
+    try:
+        for path, text in texts.items():
+            for folder in reversed((path.parent, *path.parent.parents)):
+                if not folder.exists():
+                    folder.mkdir()
+                    made.append(folder)
+            with path.open("x", encoding="utf-8", newline="\n") as stream:
+                made.append(path)
+                stream.write(text)
+    except BaseException:
+        for each in reversed(made):
+            with suppress(OSError):
+                each.rmdir() if each.is_dir() else each.unlink()
+        raise
 
 
 def checked_text(answers: Answers, root: Path, *, text: str | None = None, name_is: str = "NAME") -> str:
