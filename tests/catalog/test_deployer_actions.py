@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk.catalog import deployer_actions
+from hyperpod_cdk.catalog import deployer_actions, iam
 from hyperpod_cdk.catalog.deployer_actions import FEATURES, LEFT_OUT, TYPES, LeftOut, ResourceType, is_left_out
 from tests.support.tables import row_by_row
 
@@ -59,6 +59,18 @@ def test_the_reads_that_an_outsider_missed_are_there() -> None:
     assert "ec2:DescribeInstances" in actions["AWS::EC2::SecurityGroup"]
     # managed policy AmazonFSxFullAccess v11, statement DescribeEC2VpcResources
     assert "ec2:GetSecurityGroupsForVpc" in actions["AWS::FSx::FileSystem"]
+
+
+def test_what_may_make_a_service_linked_role_has_one_in_the_table(registry_schema: Callable[[str], Any]) -> None:
+    """The statement for it is written, and preflight asks for it, by the table alone: what it lacks nobody may make."""
+    making = {
+        each.name: each.when
+        for each in TYPES
+        if "iam:CreateServiceLinkedRole" in handler_actions(registry_schema(each.name), PHASES)
+    }
+    # its log group takes none: AWSServiceRoleForLogDelivery is for Firehose (VPC user guide, flow logs)
+    assert making.pop("AWS::EC2::FlowLog")
+    assert set(making.values()) <= {role.when for role in iam.SERVICE_LINKED_ROLES}, making
 
 
 def test_hyperpod_clusters_need_what_the_schema_says() -> None:

@@ -228,6 +228,22 @@ def test_a_service_linked_role_that_cannot_be_made(
     ]
 
 
+def test_a_role_that_a_service_may_do_without_is_a_warning(run: Run, fake_aws: FakeAws) -> None:
+    """The service authorization reference has it with grafana:CreateWorkspace; that one is made no document says."""
+    fake_aws.answers.role = {**fake_aws.answers.role, "AWSServiceRoleForAmazonGrafana": None}  # type: ignore[dict-item]
+    fake_aws.answers.simulate = {"iam:CreateServiceLinkedRole": denied("")}
+    workspace = {"enabled": True, "prometheus_workspace": "create", "grafana_workspace": "create"}
+    assert said(run(LINKED, {"operators.observability": workspace})) == [
+        (
+            "warning: operators.observability.grafana_workspace: needs the service-linked role"
+            " AWSServiceRoleForAmazonGrafana for the Grafana workspace (a workspace without a VPC may not make it), got"
+            " none, and no policy allows iam:CreateServiceLinkedRole to"
+            f" cdk-hnb659fds-cfn-exec-role-{PLACE}; allow it there, or run 'aws iam create-service-linked-role"
+            " --aws-service-name grafana.amazonaws.com' as somebody who may"
+        )
+    ]
+
+
 def test_a_role_that_each_file_system_gets_cannot_be_made_before(run: Run, fake_aws: FakeAws) -> None:
     fake_aws.answers.simulate = {"iam:CreateServiceLinkedRole": denied("")}
     assert said(run(LINKED, REPOSITORY)) == [

@@ -31,7 +31,7 @@ class ServiceLinkedRole:
     """A role that a service makes for itself when it is first used, with the rights of whoever uses it.
 
     ``when`` is a word for the environments that use the service, as in ``deployer_actions``. A name that ends in ``*``
-    is made anew for each resource.
+    is made anew for each resource. ``unsure`` says why the service may do without it, and is empty where it does not.
     """
 
     name: str
@@ -39,6 +39,7 @@ class ServiceLinkedRole:
     needed_for: str
     when: str
     source: str
+    unsure: str = ""
 
     @property
     def is_made_anew(self) -> bool:

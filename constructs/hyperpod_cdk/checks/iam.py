@@ -198,10 +198,12 @@ def permissions_boundary_exists(case: Case, aws: Aws) -> Iterator[Found]:
     may_lack=("role",),
     inputs="What the file asks for: always AWSServiceRoleForSageMakerHyperPod, AWSServiceRoleForAmazonEKS for a new EKS"
     " cluster, AWSServiceRoleForAmazonFSx for file systems, AWSServiceRoleForFSxS3Access_<file system> for data"
-    f" repositories (table of {iam.AS_OF}).",
+    " repositories, AWSServiceRoleForAWSChatbot for a channel of Slack, AWSServiceRoleForAmazonGrafana for a Grafana"
+    f" workspace (table of {iam.AS_OF}).",
     passes="The role exists, or the policy simulator lets CDK's execution role create it for that service.",
     fails="It does not exist and the execution role may not create it. A warning where only a service control policy"
-    " forbids it, or a policy with conditions: the simulator reads those without all that a real request has.",
+    " forbids it, or a policy with conditions: the simulator reads those without all that a real request has. A warning"
+    " of AWSServiceRoleForAmazonGrafana, which a workspace without a VPC may not need.",
     skips="The role could not be asked for, IAM could not simulate, or CDK is not bootstrapped; each role by itself.",
     by_hand="aws iam get-role --role-name AWSServiceRoleForSageMakerHyperPod",
 )
@@ -214,11 +216,12 @@ def service_linked_roles_exist_or_can_be_made(case: Case, aws: Aws) -> Iterator[
         if isinstance(answer, NotAnswered):
             yield unanswered(answer, _role_path(role), about=role.name)
         elif answer is not None and answer.decision != "allowed":
-            say = warning if _is_uncertain(answer) else error
+            say = warning if role.unsure or _is_uncertain(answer) else error
+            doubt = f" ({role.unsure})" if role.unsure else ""
             yield say(
                 _role_path(role),
-                f"needs the service-linked role {role.name} for {role.needed_for}, got none, and {_who_denies(answer)}"
-                f" {_CREATE_ROLE} to {_executor(case).rpartition('/')[2]}{_unknown(answer)};"
+                f"needs the service-linked role {role.name} for {role.needed_for}{doubt}, got none, and"
+                f" {_who_denies(answer)} {_CREATE_ROLE} to {_executor(case).rpartition('/')[2]}{_unknown(answer)};"
                 f" allow it there{_or_make(role)}",
             )
 
@@ -596,9 +599,18 @@ def _or_make(role: ServiceLinkedRole) -> str:
 
 
 def _role_path(role: ServiceLinkedRole) -> str:
-    return {"lustre": "storage.lustre", "data_repository": "storage.lustre", "new_eks_cluster": "eks"}.get(
-        role.when, "hyperpod"
-    )
+    return _ROLE_PATHS[role.when]
+
+
+_ROLE_PATHS = {
+    "always": "hyperpod",
+    "new_eks_cluster": "eks",
+    "lustre": "storage.lustre",
+    "data_repository": "storage.lustre",
+    "notify_slack": "notify.slack",
+    "grafana_workspace": "operators.observability.grafana_workspace",
+}
+"""Where the file asks for the service that makes a service-linked role, by the word for when it does."""
 
 
 def _bootstrap_role(role: str, case: Case) -> str:
