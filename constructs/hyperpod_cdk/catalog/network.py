@@ -96,6 +96,20 @@ ENDPOINTS: tuple[InterfaceEndpoint, ...] = tuple(
 
 
 @dataclass(frozen=True, kw_only=True)
+class Unreachable:
+    """What ``feature`` calls that no endpoint of a closed network leads to: ``says`` what, ``fix`` what to change."""
+
+    feature: str
+    says: str
+    fix: str
+
+
+UNREACHABLE: tuple[Unreachable, ...] = tuple(
+    Unreachable(feature=row["for"], says=row["says"], fix=row["fix"]) for row in _DATA["unreachable"]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
 class MadeSecurityGroup:
     """The rules, all of them for all traffic, of a security group that AWS makes along with something else."""
 

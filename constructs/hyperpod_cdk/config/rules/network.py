@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from hyperpod_cdk.catalog import images, instance_types, regions
+from hyperpod_cdk.catalog import addons, images, instance_types, regions
 from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.catalog.rules import again_problem
 from hyperpod_cdk.config import addresses
@@ -185,6 +185,21 @@ def closed_network_keeps_its_api_server_in(environment: Environment) -> Iterator
             "leaves the API server of a closed network open to the whole internet, which nodes do not need; set"
             " eks.endpoint_access: private, or name your own blocks under eks.public_access_cidrs",
         )
+
+
+@BOOK.whole
+def closed_network_reaches_what_inference_calls(environment: Environment) -> Iterator[Problem]:
+    """Warn of services that the inference operator calls and no endpoint leads to."""
+    inference = environment.operators.inference
+    if not (environment.network.is_closed and inference.enabled and environment.eks.installs(addons.INFERENCE)):
+        return
+    for each in catalog.UNREACHABLE:
+        if each.feature == "inference" or inference.load_balancer_controller:
+            yield warning(
+                ("operators", "inference"),
+                f"may serve models without a load balancer in a closed network: {each.says} (as of {catalog.AS_OF});"
+                f" {each.fix}",
+            )
 
 
 @BOOK.whole
