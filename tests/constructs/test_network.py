@@ -158,6 +158,11 @@ def test_subnets_carry_the_tags_by_which_load_balancers_find_them() -> None:
     assert tag_keys("ControlPlaneSubnetUse1Az4") == {"Name", "kubernetes.io/role/internal-elb"}
     assert tag_keys("NodeSubnetUse1Az5") == {"Name"}
 
+    # a load balancer that does not enable the zone of a target sends it nothing (ALB user guide, subnets)
+    template = network(THREE_ZONES)
+    assert tag_keys("NodeSubnetUse1Az4") == {"Name"}
+    assert tag_keys("NodeSubnetUse1Az6") == {"Name", "kubernetes.io/role/internal-elb"}
+
 
 def test_a_zone_that_is_appended_changes_nothing_that_stood_before() -> None:
     def without_endpoint(template: dict[str, Any]) -> dict[str, Any]:

@@ -45,6 +45,9 @@ NAT_GATEWAY_ADDRESSES: int = _DATA["interfaces"]["nat_gateway"]["needed"]
 ENDPOINT_ADDRESSES: int = _DATA["interfaces"]["interface_endpoint"]["needed"]
 """Private addresses of one interface endpoint in each of its subnets."""
 
+LOAD_BALANCER_ADDRESSES: int = _DATA["interfaces"]["load_balancer"]["needed"]
+"""Free addresses that an Application Load Balancer wants in each of its subnets."""
+
 SHARED_RANGE: str = _DATA["shared_range"]
 """The range (RFC 6598) from which every VPC may take secondary blocks."""
 

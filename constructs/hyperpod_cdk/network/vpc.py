@@ -23,6 +23,10 @@ from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
 _ANYWHERE = "0.0.0.0/0"
 _ALL = "-1"
 _FEWEST_CONTROL_PLANE_ZONES = 2
+_INTERNAL_LOAD_BALANCERS = {"kubernetes.io/role/internal-elb": "1"}
+"""On one subnet of every zone: where subnets have the tag, the AWS Load Balancer Controller takes no others (its
+documentation, "Subnet Auto-Discovery"), and targets in a zone that a load balancer does not enable get no traffic
+(Application Load Balancers user guide, "Subnets for your load balancer"; both read 2026-11-28)."""
 
 
 class Network(Construct):
@@ -36,6 +40,7 @@ class Network(Construct):
 
     The first ``control_plane_zones`` zones carry the EKS control plane, a set that EKS does not let one change later.
     A NAT gateway stands in each of the first ``nat_gateways`` zones, 1 by default; others go through the first.
+    Internal load balancers of Kubernetes get the subnets of the control plane, and in further zones those of the nodes.
 
     With ``egress="closed"`` nothing leads out: no internet gateway, public subnet, NAT gateway or default route. S3 is
     reached through the gateway endpoint, everything else through ``InterfaceEndpoints`` in ``endpoint_subnet_ids``:
@@ -121,14 +126,18 @@ class Network(Construct):
             gateways = self._public_side({zone: slots[-1 - n] for n, zone in enumerate(zones[:gateway_count])})
             ways_out = {zone: gateways.get(zone, gateways[zones[0]]) for zone in zones}
         control_plane = [
-            self._private_subnet(
-                "ControlPlane", zone, slots[n], ways_out[zone], {"kubernetes.io/role/internal-elb": "1"}
-            )
+            self._private_subnet("ControlPlane", zone, slots[n], ways_out[zone], _INTERNAL_LOAD_BALANCERS)
             for n, zone in enumerate(zones[:control_plane_zones])
         ]
         nodes = {
-            zone: self._node_subnet(zone, cidr, ways_out[zone], stays=retain or zone in file_system_zones)
-            for zone, cidr in availability_zones.items()
+            zone: self._node_subnet(
+                zone,
+                availability_zones[zone],
+                ways_out[zone],
+                {} if n < control_plane_zones else _INTERNAL_LOAD_BALANCERS,
+                stays=retain or zone in file_system_zones,
+            )
+            for n, zone in enumerate(zones)
         }
         if retain or file_system_zones:
             self._vpc.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
@@ -241,9 +250,11 @@ class Network(Construct):
         self._billed += [address, gateway]
         return gateway
 
-    def _node_subnet(self, zone: str, cidr: str, gateway: ec2.CfnNatGateway | None, *, stays: bool) -> _Subnet:
+    def _node_subnet(
+        self, zone: str, cidr: str, gateway: ec2.CfnNatGateway | None, tags: Mapping[str, str], *, stays: bool
+    ) -> _Subnet:
         block = ec2.CfnVPCCidrBlock(self, f"NodeCidr{zone_suffix(zone)}", vpc_id=self._vpc_id, cidr_block=cidr)
-        subnet = self._private_subnet("Node", zone, cidr, gateway, {})
+        subnet = self._private_subnet("Node", zone, cidr, gateway, tags)
         subnet.resource.add_resource_dependency(block)
         for kept in (block, subnet.resource) if stays else ():
             kept.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)

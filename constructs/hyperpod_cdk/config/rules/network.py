@@ -262,6 +262,32 @@ def vpc_block_holds_its_endpoints(environment: Environment) -> Iterator[Problem]
 
 
 @BOOK.whole
+def vpc_block_holds_load_balancers(environment: Environment) -> Iterator[Problem]:
+    """Warn of inference in a VPC block whose control-plane subnets have no room for a load balancer."""
+    block = IPv4Network(environment.network.vpc_cidr)
+    if (
+        environment.network.is_existing
+        or not environment.operators.inference.enabled
+        or block.prefixlen > catalog.LONGEST_VPC_PREFIX
+    ):
+        return
+    budgets = [each for each in addresses.primary_budgets(environment) if each.role == "control plane"]
+    tightest = max(budgets, key=lambda each: each.needed, default=None)
+    if tightest is None:
+        return
+    wanted = tightest.needed + catalog.LOAD_BALANCER_ADDRESSES
+    # without room for the control plane itself another rule refuses the block
+    if tightest.needed <= tightest.usable < wanted:
+        wider = IPv4Network((block.network_address, catalog.smallest_vpc_prefix_for(wanted)), strict=False)
+        yield warning(
+            ("network", "vpc_cidr"),
+            f"leaves {tightest.usable - tightest.needed} free addresses in a subnet of the control plane, where the"
+            f" load balancers of operators.inference stand, which want {catalog.LOAD_BALANCER_ADDRESSES}; set"
+            f" vpc_cidr: {wider}",
+        )
+
+
+@BOOK.whole
 def vpc_block_holds_its_subnets(environment: Environment) -> Iterator[Problem]:
     """Refuse a VPC block too small for control plane and NAT gateways; warn of one that AWS services use inside."""
     problem = catalog.vpc_size_problem(environment.network.vpc_cidr, key="vpc_cidr")
