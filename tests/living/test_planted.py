@@ -315,6 +315,10 @@ def _of_watch(account: Account) -> None:
     groups = [each for kind, _, each in account.ids if kind == "AWS::Logs::LogGroup"]
     logs.put_retention_policy(logGroupName=groups[0], retentionInDays=1)
     logs.delete_retention_policy(logGroupName=groups[1])
+    name = account.id("AWS::Logs::MetricFilter", "Errors")
+    (found,) = logs.describe_metric_filters(filterNamePrefix=name)["metricFilters"]
+    kept = {each: found[each] for each in ("filterName", "logGroupName", "metricTransformations")}
+    logs.put_metric_filter(**kept, filterPattern="nothing")
     account.of("events").disable_rule(Name=account.id("AWS::Events::Rule").rpartition("|")[2])
 
 
@@ -382,6 +386,7 @@ AWS::KMS::Key EnableKeyRotation: nothing, unknown
 AWS::KMS::Key KeyPolicy[Dana]: nothing, unknown
 AWS::Logs::LogGroup RetentionInDays: nothing, unknown
 AWS::Logs::LogGroup RetentionInDays: nothing, unknown
+AWS::Logs::MetricFilter FilterPattern: nothing, nothing
 AWS::S3::Bucket PublicAccessBlockConfiguration.BlockPublicPolicy: nothing, unknown
 AWS::S3::Bucket VersioningConfiguration.Status: nothing, unknown
 AWS::S3::BucketPolicy PolicyDocument[Everybody]: nothing, nothing

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,51 @@ def test_a_takeover(builder: Builder, tmp_path: Path, monkeypatch: pytest.Monkey
 
     goes_on(builder, tmp_path, head, running)
     assert described(builder)[0]["ClusterArn"] == before[0]["ClusterArn"]
+
+
+@dataclass
+class LosingAnswers:
+    """Sends everything, and loses the answer to the change of a number."""
+
+    aws: Any
+    lost: int
+    changes: int = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.aws, name)
+
+    def send(self, service: str, operation: str, **params: Any) -> Any:
+        answer = self.aws.send(service, operation, **params)
+        self.changes += not operation.startswith("describe")
+        if self.changes == self.lost and not operation.startswith("describe"):
+            raise NotAnswered("the answer was lost")
+        return answer
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(600)
+def test_whichever_answer_is_lost_the_same_command_goes_on(builder: Builder, tmp_path: Path) -> None:
+    """Each change set that is made, executed or deleted; then the way back, from which the next one begins."""
+    builder.cluster(builder.group("far", 1, "use1-az5"), builder.group("system", 1, "use1-az4"))
+    before, running, head = described(builder), nodes(builder), written(tmp_path)
+    cloudformation = builder.client("cloudformation")
+    whole = {"lab-foundation": "UPDATE_COMPLETE", "lab-hyperpod": "IMPORT_COMPLETE"}
+    # two imports and what the first stack gives to the second, and one time without a loss
+    changes = 7
+    for number in range(1, changes + 2):
+        losing: Any = LosingAnswers(reading(), number)
+        with contextlib.suppress(NotAnswered):
+            Import(aws=losing, say=lambda _: None, pause=lambda _: None).run(planned(reading(), head, "ml-cluster"))
+        # one that has nothing but a change set goes nowhere by itself
+        going = {"IMPORT_IN_PROGRESS", "UPDATE_IN_PROGRESS", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"}
+        builder.until(lambda going=going: going.isdisjoint(stacks(builder).values()))
+        assert done(planned(reading(), head, "ml-cluster"))[0], number
+        assert (stacks(builder), described(builder), nodes(builder)) == (whole, before, running), number
+        assert losing.changes == min(number, changes)
+        for name in ("lab-hyperpod", "lab-foundation"):
+            cloudformation.delete_stack(StackName=name)
+            builder.until(lambda name=name: name not in stacks(builder))
+        assert (described(builder), nodes(builder)) == (before, running), number
 
 
 def goes_on(builder: Builder, folder: Path, head: Assembly, running: dict[str, str]) -> None:

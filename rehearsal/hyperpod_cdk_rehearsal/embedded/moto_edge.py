@@ -25,6 +25,7 @@ def patch_moto() -> None:
     _forget_what_is_deleted()
     _read_code_once()
     _tell_topics_of_alarms()
+    _update_metric_filters()
 
 
 def empty_moto() -> None:
@@ -140,6 +141,22 @@ def _evaluate_bucket_policies_without_conditions() -> None:
         return policy.is_action_permitted(action, resource)
 
     setattr(FakeBucket, "get_permission", get_permission)  # noqa: B010 - a patch, which mypy refuses as an assignment
+
+
+@cache
+def _update_metric_filters() -> None:
+    """moto keeps a filter beside the one of its name, which PutMetricFilter updates (CloudWatch Logs API reference)."""
+    from moto.logs.metric_filters import MetricFilters  # noqa: PLC0415 - moto loads after the account is set
+
+    add = MetricFilters.add_filter
+
+    def add_filter(filters: Any, filter_name: str, filter_pattern: str, log_group_name: str, *more: Any) -> None:
+        same = (filter_name, log_group_name)
+        others = [each for each in filters.metric_filters if (each["filterName"], each["logGroupName"]) != same]
+        filters.metric_filters = others
+        add(filters, filter_name, filter_pattern, log_group_name, *more)
+
+    setattr(MetricFilters, "add_filter", add_filter)  # noqa: B010 - a patch
 
 
 @cache

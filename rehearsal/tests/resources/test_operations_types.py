@@ -57,6 +57,11 @@ class TestLogs:
         [seen] = logs.describe_metric_filters(logGroupName=group.physical_id)["metricFilters"]
         assert seen["filterName"] == metric_filter.physical_id
         assert seen["metricTransformations"][0]["metricName"] == "Faults"
+        # what is put under its name takes its place
+        put = {each: seen[each] for each in ("filterName", "logGroupName", "metricTransformations")}
+        logs.put_metric_filter(**put, filterPattern="other")
+        [seen] = logs.describe_metric_filters(logGroupName=group.physical_id)["metricFilters"]
+        assert seen["filterPattern"] == "other"
         policy = stack.create(
             "AWS::Logs::ResourcePolicy", {"PolicyName": "events", "PolicyDocument": json.dumps({"Statement": []})}
         )
