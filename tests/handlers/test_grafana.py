@@ -38,9 +38,10 @@ class Workspace:
     faults: dict[str, Exception] = field(default_factory=dict)
     slept: float = 0
     page_size: int = 1
+    version: str = "12.4"
 
     def describe_workspace(self, **_: str) -> dict[str, Any]:
-        return {"workspace": {"endpoint": HOST}}
+        return {"workspace": {"endpoint": HOST, "grafanaVersion": self.version}}
 
     def list_workspace_service_accounts(self, *, nextToken: str = "0", **_: str) -> dict[str, Any]:  # noqa: N803 - boto3's own
         rows = [{"id": key, "name": name} for key, name in self.accounts.items()]
@@ -154,7 +155,7 @@ def test_an_empty_workspace_is_filled_and_no_account_stays() -> None:
 
 
 def test_data_sources_read_with_the_role_of_the_workspace() -> None:
-    prometheus, cloudwatch = index.data_sources(PROPERTIES)
+    prometheus, cloudwatch = index.data_sources(PROPERTIES, "prometheus")
     assert prometheus["url"] == "https://aps-workspaces.us-east-1.amazonaws.com/workspaces/ws-1"
     assert prometheus["jsonData"] == {
         "httpMethod": "POST",
@@ -164,6 +165,27 @@ def test_data_sources_read_with_the_role_of_the_workspace() -> None:
     }
     assert cloudwatch["jsonData"] == {"authType": "ec2_iam_role", "defaultRegion": "us-east-1"}
     assert [each["isDefault"] for each in (prometheus, cloudwatch)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("9.4", "prometheus"),
+        ("10.4", "prometheus"),
+        ("12.4", "grafana-amazonprometheus-datasource"),
+        ("13.2", "grafana-amazonprometheus-datasource"),
+        ("", "grafana-amazonprometheus-datasource"),
+    ],
+)
+def test_requests_to_prometheus_are_signed_in_every_version(version: str, kind: str) -> None:
+    """ "Starting with Amazon Managed Grafana version 12, support for SigV4 authentication in the Core Prometheus plugin
+    has been removed" (user guide, "Manually adding the Prometheus data source"); the type that signs is there since."""
+    workspace = Workspace(version=version)
+    assert run(workspace) == ("SUCCESS", "")
+    sources = {body["uid"]: body["type"] for _, path, body in workspace.sent if path == "/api/datasources"}
+    assert sources == {"prometheus": kind, "cloudwatch": "cloudwatch"}
+    shown = json.dumps([body["dashboard"] for _, path, body in workspace.sent if path == "/api/dashboards/db"])
+    assert set(re.findall(r'"datasource": {"type": "([^"]+)", "uid": "prometheus"}', shown)) == {kind}
 
 
 def test_what_is_there_is_set_and_the_rest_left_alone() -> None:

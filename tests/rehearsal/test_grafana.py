@@ -77,6 +77,8 @@ def test_a_workspace_that_is_made_is_filled_and_keeps_what_it_holds(assembly: Pa
         looking = Looking(aws)
         sources = [looking.at(f"datasources/uid/{name}") for name in SOURCES]
         assert sources[0]["url"] == f"https://aps-workspaces.{REGION}.amazonaws.com/workspaces/{metrics['workspaceId']}"
+        # the embedded workspace has a version of 12 or later, in which no other type signs what it asks Prometheus
+        assert sources[0]["type"] == "grafana-amazonprometheus-datasource"
         assert address["prometheusEndpoint"].rstrip("/").endswith(f"/workspaces/{metrics['workspaceId']}")
         assert [each["isDefault"] for each in sources] == [True, False]
         for model in dashboards.models("theirs"):

@@ -16,6 +16,13 @@ from typing import Any
 
 PROMETHEUS = "prometheus"
 CLOUDWATCH = "cloudwatch"
+"""Names and identifiers of the data sources."""
+
+PROMETHEUS_TYPE = "grafana-amazonprometheus-datasource"
+"""The type that signs requests to Amazon Managed Service for Prometheus, since Amazon Managed Grafana 12."""
+CORE_PROMETHEUS_TYPE = "prometheus"
+"""The type that signed them before, and does no more since (Amazon Managed Grafana user guide, "Manually adding the
+Prometheus data source" and "Connect to an Amazon Managed Service for Prometheus data source", read 2026-11-28)."""
 """Names and identifiers of the data sources, those that AWS's own dashboards expect."""
 
 FOLDER = "hyperpod-cdk"
@@ -722,15 +729,22 @@ DASHBOARDS: tuple[Dashboard, ...] = (
 """What is put into a workspace, in the order in which the documentation shows it."""
 
 
-def models(cluster_name: str) -> list[dict[str, Any]]:
+def models(cluster_name: str, *, prometheus_type: str = PROMETHEUS_TYPE) -> list[dict[str, Any]]:
     """Give the dashboards as ``POST /api/dashboards/db`` takes them, with this cluster chosen at first."""
-    return [_model(dashboard, cluster_name) for dashboard in DASHBOARDS]
+    text = json.dumps([_model(dashboard, cluster_name) for dashboard in DASHBOARDS])
+    there = {"type": prometheus_type, "uid": PROMETHEUS}
+    found: list[dict[str, Any]] = json.loads(text.replace(json.dumps(_source(PROMETHEUS)), json.dumps(there)))
+    return found
 
 
 def digest(*chosen: Dashboard) -> str:
-    """Give a text that changes with any dashboard, or with those that are chosen."""
-    found = [_model(each, "") for each in chosen or DASHBOARDS]
+    """Give a text that changes with any dashboard, or with what those that are chosen show."""
+    found = [_model(each, "") for each in chosen] or models("")
     return sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _source(uid: str) -> dict[str, str]:
+    return {"type": CORE_PROMETHEUS_TYPE if uid == PROMETHEUS else uid, "uid": uid}
 
 
 def _model(dashboard: Dashboard, cluster_name: str) -> dict[str, Any]:
@@ -791,7 +805,7 @@ def _panel(number: int, panel: Panel, source: str) -> dict[str, Any]:
         "type": panel.kind,
         "title": panel.title,
         "description": panel.says,
-        "datasource": {"type": source, "uid": source},
+        "datasource": _source(source),
         "fieldConfig": {"defaults": defaults, "overrides": []},
         "options": options[panel.kind],
         "transformations": _columns(panel.shows) if panel.shows else [],
@@ -816,7 +830,7 @@ def _columns(shows: Mapping[str, str]) -> list[dict[str, Any]]:
 def _promql(letter: str, legend: str, query: str, *, is_now: bool) -> dict[str, Any]:
     return {
         "refId": letter,
-        "datasource": {"type": PROMETHEUS, "uid": PROMETHEUS},
+        "datasource": _source(PROMETHEUS),
         "editorMode": "code",
         "expr": query,
         "legendFormat": legend,
@@ -832,7 +846,7 @@ def _cloudwatch(letter: str, legend: str, metric: Metric) -> dict[str, Any]:
     )
     return {
         "refId": letter,
-        "datasource": {"type": CLOUDWATCH, "uid": CLOUDWATCH},
+        "datasource": _source(CLOUDWATCH),
         "queryMode": "Metrics",
         "metricQueryType": 0,
         # 0 builds the query of what stands below, 1 takes the expression
@@ -877,7 +891,7 @@ def _query_variable(name: str, query: str, label: str) -> dict[str, Any]:
         "name": name,
         "label": label,
         "type": "query",
-        "datasource": {"type": PROMETHEUS, "uid": PROMETHEUS},
+        "datasource": _source(PROMETHEUS),
         "definition": query,
         "query": {"qryType": 1, "query": query, "refId": "PrometheusVariableQueryEditor-VariableQuery"},
         # with every change of the time range, too: nodes come and go
@@ -891,7 +905,7 @@ def _dimension(name: str, key: str) -> dict[str, Any]:
         "name": name,
         "label": "File system",
         "type": "query",
-        "datasource": {"type": CLOUDWATCH, "uid": CLOUDWATCH},
+        "datasource": _source(CLOUDWATCH),
         "query": {
             "queryType": "dimensionValues",
             "namespace": "AWS/FSx",

@@ -35,6 +35,9 @@ REQUEST_SECONDS = 15
 PAUSES = (1.0, 2.0, 4.0, 8.0, 10.0)
 """Seconds before a request is repeated that Grafana does not take now; one more attempt follows the last."""
 
+_FIRST_WITH_A_TYPE_OF_ITS_OWN = 12
+"""The version of Amazon Managed Grafana that signs requests to Prometheus by another type of data source."""
+
 _NOT_FOUND, _UNKNOWN, _TOO_MANY, _SERVER_ERROR = 404, 401, 429, 500
 _WITH_A_BODY = range(200, 300)
 _SAID = 300
@@ -71,7 +74,8 @@ def handle(
 def fill(properties: Properties, turn: Turn, ask: Ask) -> None:
     """Put data sources, the folder and the dashboards into the workspace."""
     grafana, workspace = turn.client("grafana"), str(properties["WorkspaceId"])
-    address = str(grafana.describe_workspace(workspaceId=workspace)["workspace"]["endpoint"])
+    described = grafana.describe_workspace(workspaceId=workspace)["workspace"]
+    address, kind = str(described["endpoint"]), prometheus_type(str(described.get("grafanaVersion") or ""))
     for left in _accounts(grafana, workspace):
         grafana.delete_workspace_service_account(workspaceId=workspace, serviceAccountId=left)
     account = str(
@@ -81,12 +85,19 @@ def fill(properties: Properties, turn: Turn, ask: Ask) -> None:
         token = grafana.create_workspace_service_account_token(
             workspaceId=workspace, serviceAccountId=account, name=ACCOUNT, secondsToLive=TOKEN_SECONDS
         )["serviceAccountToken"]["key"]
-        _fill(properties, _Api(address, str(token), turn, ask))
+        _fill(properties, kind, _Api(address, str(token), turn, ask))
     finally:
         _end(grafana, workspace, account)
 
 
-def data_sources(properties: Properties) -> list[dict[str, Any]]:
+def prometheus_type(grafana_version: str) -> str:
+    """Give the type of data source that signs requests to Prometheus in this version, or in the newest one."""
+    major = grafana_version.partition(".")[0]
+    is_old = major.isdecimal() and int(major) < _FIRST_WITH_A_TYPE_OF_ITS_OWN
+    return dashboards.CORE_PROMETHEUS_TYPE if is_old else dashboards.PROMETHEUS_TYPE
+
+
+def data_sources(properties: Properties, prometheus_type: str) -> list[dict[str, Any]]:
     """Give the data sources as ``POST /api/datasources`` takes them; both read with the workspace's own role.
 
     ``ec2_iam_role`` is how Grafana stores what its form calls "Workspace IAM Role".
@@ -97,7 +108,7 @@ def data_sources(properties: Properties) -> list[dict[str, Any]]:
         {
             "name": dashboards.PROMETHEUS,
             "uid": dashboards.PROMETHEUS,
-            "type": dashboards.PROMETHEUS,
+            "type": prometheus_type,
             "access": "proxy",
             "url": str(properties["PrometheusUrl"]),
             "isDefault": True,
@@ -159,8 +170,8 @@ def asked(method: str, url: str, token: str, body: bytes | None) -> tuple[int, b
         connection.close()
 
 
-def _fill(properties: Properties, api: _Api) -> None:
-    for source in data_sources(properties):
+def _fill(properties: Properties, prometheus_type: str, api: _Api) -> None:
+    for source in data_sources(properties, prometheus_type):
         path = f"/api/datasources/uid/{quote(source['uid'])}"
         if api.has(path):
             api.send("PUT", path, source)
@@ -169,7 +180,7 @@ def _fill(properties: Properties, api: _Api) -> None:
     folder = f"/api/folders/{dashboards.FOLDER}"
     if not api.has(folder):
         api.send("POST", "/api/folders", {"uid": dashboards.FOLDER, "title": dashboards.FOLDER_TITLE})
-    for model in dashboards.models(str(properties["ClusterName"])):
+    for model in dashboards.models(str(properties["ClusterName"]), prometheus_type=prometheus_type):
         api.send(
             "POST",
             "/api/dashboards/db",

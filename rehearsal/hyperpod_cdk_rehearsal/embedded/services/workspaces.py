@@ -19,8 +19,9 @@ UPDATE_SECONDS = 0.2
 DELETE_SECONDS = 0.2
 
 GRAFANA = "grafana.amazonaws.com"
-DEFAULT_VERSION = "10.4"
-"""Stands for the version that Grafana gives where none is asked for."""
+DEFAULT_VERSION = "13.2"
+"""Stands for the version that Grafana gives where none is asked for: its newest (API reference, CreateWorkspace). The
+user guide has 13.x; 13.2 was seen by a third party."""
 
 
 @dataclass
