@@ -263,20 +263,29 @@ def test_what_is_deleted_by_another_try_is_gone(tmp_path: Path) -> None:
     assert deployment(cloud, RELEASED, FakePerson([True]), tmp_path).run()
 
 
-def test_events_that_cannot_be_read_are_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("looks", "why", "said"),
+    [
+        # a look before the step and one after it
+        ([True, False], "Rate exceeded", "is deleted will not be looked at: Rate exceeded"),
+        ([False, True], "Rate exceeded", "was deleted cannot be read: Rate exceeded"),
+        ([True, False], "Stack [dev-platform] does not exist", None),
+    ],
+)
+def test_events_that_cannot_be_read_are_said(looks: list[bool], why: str, said: str | None, tmp_path: Path) -> None:
     cloud, person = standing(), FakePerson([True])
-    # the first look is before the step, the second one after it
-    silent = iter([False, True])
+    silent = iter(looks)
     answers = cloud.pages
 
     def pages(service: str, operation: str, key: str, **params: Any) -> list[Any]:
         if operation == "describe_stack_events" and next(silent, False):
-            raise NotAnswered("Throttling: Rate exceeded")
+            raise NotAnswered(why)
         return answers(service, operation, key, **params)
 
     cloud.pages = pages  # type: ignore[method-assign]  # a fake that stops answering once
     assert deployment(cloud, RELEASED, person, tmp_path).run()
-    assert "dev-platform: whether everything was deleted cannot be read: Throttling: Rate exceeded" in person.told
+    told = [each for each in person.told if "whether everything" in each]
+    assert told == ([f"dev-platform: whether everything {said}"] if said else [])
 
 
 def test_a_stack_that_left_the_app(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -36,6 +36,8 @@ from hyperpod_cdk.transitions.standing import (
 )
 
 _EVENTS: Final = "cloudformation:DescribeStackEvents"
+_NO_STACK: Final = "does not exist"
+"""How CloudFormation answers DescribeStackEvents where there is no such stack."""
 _GONE: Final = "DELETE_COMPLETE"
 _KEPT: Final = "DELETE_FAILED"
 _LISTS: Final = "The following resource(s) failed to delete"
@@ -216,8 +218,12 @@ class Deployment:
         """Give the events that there are of the stacks that stand; one that is made can have left nothing behind."""
         found: dict[str, set[str]] = {}
         for name in step.stacks:
-            with suppress(NotAnswered), reading(_EVENTS):
-                found[name] = {str(each["EventId"]) for each in self._events(name)}
+            try:
+                with reading(_EVENTS):
+                    found[name] = {str(each["EventId"]) for each in self._events(name)}
+            except NotAnswered as missing:
+                if _NO_STACK not in missing.sentence:
+                    self.person.say(f"{name}: whether everything is deleted will not be looked at: {missing.sentence}")
         return found
 
     def _is_cleaned_up(self, before: Mapping[str, set[str]]) -> bool:
