@@ -538,7 +538,8 @@ def _cluster(**parts: Any) -> dict[str, Any]:
 
 def _pool() -> dict[str, Any]:
     pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "gpu"}}
-    manifest = {"Type": "Custom::AWSCDK-EKS-KubernetesResource", "Properties": {"Manifest": json.dumps([pool])}}
+    of_it = {**pool, "apiVersion": "karpenter.sagemaker.amazonaws.com/v1", "kind": "HyperpodNodeClass"}
+    manifest = {"Type": "Custom::AWSCDK-EKS-KubernetesResource", "Properties": {"Manifest": json.dumps([pool, of_it])}}
     return {"Pool": manifest}
 
 

@@ -35,7 +35,7 @@ from hyperpod_cdk.transitions.needs import Held, Needs, needs, still_told
 from hyperpod_cdk.transitions.order import Batch, CircleError, batches
 from hyperpod_cdk.transitions.room import Room, moves
 from hyperpod_cdk.transitions.second_life import kept_in_the_way
-from hyperpod_cdk.transitions.services import CLAIM, POOLS, is_view, kubernetes_objects, left_on, orders, orphaned
+from hyperpod_cdk.transitions.services import CLAIM, POOL, POOLS, is_view, kubernetes_objects, left_on, orders, orphaned
 
 SIDE_BY_SIDE: Final = 3
 """How many stacks ``cdk deploy`` works on at once."""
@@ -467,14 +467,16 @@ def _first(before: Assembly, after: Assembly, radius: BlastRadius) -> Iterator[s
         resource = before.find(each.stack, each.logical_id)
         if resource is None or each.effect not in (Effect.DELETED, Effect.REPLACED):
             continue
-        for kind, namespace, name in sorted({called(one) for one in kubernetes_objects(before, resource)}):
+        objects = {called(one) for one in kubernetes_objects(before, resource)}
+        for kind, namespace, name in sorted(objects):
             where = f"{namespace}/{name}" if namespace else name
             if kind == CLAIM:
                 yield (
                     f"End the pods that mount the claim {where}: Kubernetes keeps a claim while a pod uses it, and the "
                     "deployment gives up after attempts of 15 minutes."
                 )
-            elif kind in POOLS:
+            # a pool has its class beside it, and the nodes are the pool's
+            elif kind in POOLS and (kind == POOL or (POOL, namespace, name) not in objects):
                 yield (
                     f"End what runs on nodes of {kind} {where} and must not be disrupted: Karpenter drains them, and "
                     "the deployment gives up after attempts of 15 minutes."

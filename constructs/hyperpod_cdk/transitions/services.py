@@ -11,7 +11,8 @@ from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.values import resolve
 from hyperpod_cdk.transitions.order import Order
 
-POOLS: Final = ("NodePool", "HyperpodNodeClass")
+POOL: Final = "NodePool"
+POOLS: Final = (POOL, "HyperpodNodeClass")
 """Kubernetes objects by which Karpenter makes nodes."""
 
 CLAIM: Final = "PersistentVolumeClaim"
