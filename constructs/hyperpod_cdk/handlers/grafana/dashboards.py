@@ -16,14 +16,13 @@ from typing import Any
 
 PROMETHEUS = "prometheus"
 CLOUDWATCH = "cloudwatch"
-"""Names and identifiers of the data sources."""
+"""Names and identifiers of the data sources, those that AWS's own dashboards expect."""
 
 PROMETHEUS_TYPE = "grafana-amazonprometheus-datasource"
 """The type that signs requests to Amazon Managed Service for Prometheus, since Amazon Managed Grafana 12."""
 CORE_PROMETHEUS_TYPE = "prometheus"
 """The type that signed them before, and does no more since (Amazon Managed Grafana user guide, "Manually adding the
 Prometheus data source" and "Connect to an Amazon Managed Service for Prometheus data source", read 2026-11-28)."""
-"""Names and identifiers of the data sources, those that AWS's own dashboards expect."""
 
 FOLDER = "hyperpod-cdk"
 FOLDER_TITLE = "HyperPod"
