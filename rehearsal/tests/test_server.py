@@ -123,7 +123,7 @@ class TestProcess:
         assert code_of(caught.value) == "NotImplemented"
         with pytest.raises(ClientError) as caught:
             server.client("pricing").get_products(ServiceCode="AmazonSageMaker")
-        assert caught.value.response["Error"] == {
+        assert caught.value.response.get("Error") == {
             "Code": "NotImplemented",
             "Message": f"the embedded AWS has no pricing operation for this: pricing.{REGION}.amazonaws.com",
         }
