@@ -308,9 +308,10 @@ class _Review:
         """Whether a rule for what goes out is among the first of a group that stated none, and so let out all."""
         for key in self.uses.referred(resource.stack, resource.properties.get("GroupId")):
             group = self.base.find(*key)
-            stated = group.properties.get("SecurityGroupEgress") if group is not None else None
-            others = Uses(self.base).of(*key) if group is not None and not stated else ()
-            if group is not None and not stated and all(each.type != _EGRESS for each in others):
+            if group is None or group.properties.get("SecurityGroupEgress"):
+                continue
+            uses: Uses = self.base.read.setdefault(Uses, Uses(self.base))
+            if all(each.type != _EGRESS for each in uses.of(*key)):
                 return True
         return False
 
