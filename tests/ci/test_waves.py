@@ -301,4 +301,7 @@ def test_a_project_without_pipelines(tmp_path: Path) -> None:
     with chdir(tmp_path):
         done = CliRunner().invoke(cli.app, ["fleet", "pipelines", "--check"], catch_exceptions=False)
     assert (done.exit_code, done.stdout) == (0, "")
-    assert done.stderr == "no pipelines here: neither .github/workflows/deploy.yaml nor .gitlab-ci.yml\n"
+    assert done.stderr == (
+        "no pipelines here: neither .github/workflows/deploy.yaml nor .gitlab-ci.yml; 'hyperpod-cdk new DIR --with"
+        " github' or '--with gitlab' writes them into a new project, from which they are copied\n"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,48 @@ def test_a_file_of_the_project(run: Run, workspace: Path, row: tuple[str, tuple[
     names = (there.name, named.name, 'no environment "dev"')
     assert len([line for line in said if any(name in line for name in names)]) == 1, said
     assert all(len(line) < _LINE for line in said)
+
+
+_GARBLED = {
+    "empty": b"",
+    "comment": b"# nothing\n",
+    "byte order mark": b"\xef\xbb\xbfa: 1\n",
+    "lines of Windows": b"a: 1\r\nb: 2\r\n",
+    "lines of old": b"a: 1\rb: 2\r",
+    "no UTF-8": b"a: \xff\xfe\n",
+    "UTF-16": "a: 1\n".encode("utf-16"),
+    "NUL": b'a: "\x00"\n',
+    "escape": b"a: \x1b[2J\n",
+    "ten megabytes": b"a: " + b"x" * 10_000_000,
+    "deep": b"a: " + b"[" * 5_000 + b"]" * 5_000,
+    "deep JSON": b"[" * 100_000,
+    "aliases": b"a: &a [x,x,x,x,x,x,x,x,x]\n"
+    + b"".join(b"%c: &%c [%s]\n" % (98 + n, 98 + n, b",".join([b"*%c" % (97 + n)] * 9)) for n in range(9)),
+    "circle": b"a: &a [*a]\n",
+    "documents": b"---\na: 1\n---\nb: 2\n",
+    "tag": b"a: !!python/object/apply:os.system [id]\n",
+    "list": b"- 1\n",
+    "text": b"hello\n",
+}
+_READERS = [command for command in _NAMED if "report" not in command]
+
+
+@pytest.mark.examples
+@pytest.mark.parametrize("command", _READERS, ids=" ".join)
+def test_a_garbled_file_is_named_in_lines_that_a_terminal_shows(
+    run: Run, workspace: Path, command: tuple[str, ...]
+) -> None:
+    (workspace / "cdk.json").write_text("{}", encoding="utf-8")
+    # an account file may leave everything out
+    fine = {"empty", "comment"} if "rehearse" in command else set()
+    for what, content in _GARBLED.items():
+        if what in fine:
+            continue
+        (workspace / "garbled.yaml").write_bytes(content)
+        done = run(*(each.format(file="garbled.yaml") for each in command))
+        said = done.stdout + done.stderr
+        assert done.returncode in {1, 2}, what
+        assert "garbled.yaml" in said, what
+        assert max(map(len, said.splitlines())) < 2 * _LINE, what
+        assert not [each for each in said if unicodedata.category(each) == "Cc" and each != "\n"], what
+    assert not (workspace / "environments" / "lab.yaml").exists()

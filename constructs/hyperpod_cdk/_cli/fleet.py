@@ -611,7 +611,10 @@ def pipelines(
             for line in oldest_first(fleet):
                 print(line, file=sys.stderr)
     if not texts:
-        print(f"no pipelines here: neither {GITHUB} nor {GITLAB}", file=sys.stderr)
+        said = (
+            f"no pipelines here: neither {GITHUB} nor {GITLAB}; 'hyperpod-cdk new DIR --with github' or '--with gitlab'"
+        )
+        print(f"{said} writes them into a new project, from which they are copied", file=sys.stderr)
     if check and changed:
         raise typer.Exit(FINDINGS)
 

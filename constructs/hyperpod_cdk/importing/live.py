@@ -280,13 +280,20 @@ def _refuse(label: str, message: str) -> NoReturn:
 
 
 def _no_such_cluster(aws: Api, name: str) -> str:
+    none = "there is no HyperPod cluster of this name in this account and region"
     try:
         names = [str(row["ClusterName"]) for row in aws.pages("sagemaker", "list_clusters", "ClusterSummaries")]
     except (NotAnswered, LookupError, TypeError):
-        return "SageMaker has no such cluster in this account and region; name another, or give --region"
+        return f"{none}; name another, or give --region"
     near = closest(name, names)
-    others = f"; did you mean {near}?" if near else f"; it has {', '.join(sorted(names))}" if names else " and no other"
-    return f"SageMaker has no such cluster in this account and region{others}"
+    others = (
+        f"; did you mean {near}?"
+        if near
+        else f"; there is {', '.join(sorted(names))}"
+        if names
+        else ", and none of another name; give --region"
+    )
+    return f"{none}{others}"
 
 
 def _known(known: Known, eks: EksClusterAnswer | None, subnets: Sequence[SubnetAnswer]) -> Known:
