@@ -152,9 +152,14 @@ def linked(path: Path, root: Path, own: set[str]) -> tuple[str, list[Path]]:
 
     parts, last = [], 0
     for fence in _FENCE.finditer(text):
-        parts += [_LINK.sub(replaced, text[last : fence.start()]), fence[0]]
+        parts += [_LINK.sub(replaced, _shown(text[last : fence.start()])), fence[0]]
         last = fence.end()
-    return "".join([*parts, _LINK.sub(replaced, text[last:])]), found
+    return "".join([*parts, _LINK.sub(replaced, _shown(text[last:]))]), found
+
+
+def _shown(text: str) -> str:
+    """Write an escaped < as HTML has it: Python's Markdown, unlike GitHub's, leaves it to begin a tag."""
+    return text.replace("\\<", "&lt;")
 
 
 def place(path: Path, root: Path, own: set[str]) -> str:

@@ -20,6 +20,7 @@ from scripts.build_site import (
     exports,
     finish,
     gives,
+    linked,
     pages,
     pictures,
     settings,
@@ -96,6 +97,12 @@ def test_what_stands_in_a_block_of_code_is_no_link(root: Path) -> None:
     text = "```markdown\n[a](gone.md)\n```\n[a](a.md)\n"
     (root / "docs" / "a.md").write_text(text, encoding="utf-8")
     assert pages(root)["docs/a.md"] == text
+
+
+def test_an_escaped_sign_begins_no_tag(root: Path) -> None:
+    page = root / "docs" / "escaped.md"
+    page.write_text("## zones.\\<name>\n\n```yaml\na: \\<b>\n```\n", encoding="utf-8")
+    assert linked(page, root, {"docs/escaped.md"})[0] == "## zones.&lt;name>\n\n```yaml\na: \\<b>\n```\n"
 
 
 def test_a_link_to_what_is_not_there(root: Path) -> None:
