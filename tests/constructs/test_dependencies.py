@@ -105,38 +105,70 @@ def test_cert_manager_is_left_to_the_eks_addon() -> None:
 @pytest.mark.parametrize(
     ("types", "nvidia", "neuron", "efa"),
     [
-        (["ml.m5.2xlarge"], [], False, []),
-        (["ml.p5.48xlarge", "ml.m5.2xlarge"], ["ml.p5.48xlarge"], False, ["ml.p5.48xlarge"]),
-        (["ml.g5.xlarge"], ["ml.g5.xlarge"], False, []),
-        (["ml.trn1.32xlarge"], [], True, ["ml.trn1.32xlarge"]),
-        (
-            ["ml.trn1.32xlarge", "ml.p5en.48xlarge", "ml.p5.48xlarge", "ml.p5.48xlarge"],
-            ["ml.p5.48xlarge", "ml.p5en.48xlarge"],
-            True,
-            ["ml.p5.48xlarge", "ml.p5en.48xlarge", "ml.trn1.32xlarge"],
-        ),
-        ([], [], False, []),
+        (["ml.m5.2xlarge"], False, False, False),
+        (["ml.p5.48xlarge", "ml.m5.2xlarge"], True, False, True),
+        (["ml.g5.xlarge"], True, False, False),
+        (["ml.trn1.32xlarge"], False, True, True),
+        (["ml.trn1.32xlarge", "ml.p5en.48xlarge", "ml.p5.48xlarge", "ml.p5.48xlarge"], True, True, True),
+        ([], False, False, False),
     ],
 )
-def test_plugins_run_exactly_where_a_type_needs_them(
+def test_plugins_are_on_where_a_type_needs_them(
     types: list[str],
-    nvidia: list[str],
+    nvidia: bool,  # noqa: FBT001 - a table's column
     neuron: bool,  # noqa: FBT001 - a table's column
-    efa: list[str],
+    efa: bool,  # noqa: FBT001 - a table's column
 ) -> None:
     made = values(*types)
 
-    assert made["nvidia-device-plugin"]["devicePlugin"]["enabled"] is bool(nvidia)
+    assert made["nvidia-device-plugin"]["devicePlugin"]["enabled"] is nvidia
     assert made["neuron-device-plugin"]["devicePlugin"]["enabled"] is neuron
-    assert made["aws-efa-k8s-device-plugin"]["devicePlugin"]["enabled"] is bool(efa)
-    assert made["aws-efa-k8s-device-plugin"].get("supportedInstanceLabels", {}).get("values", []) == efa
+    assert made["aws-efa-k8s-device-plugin"]["devicePlugin"]["enabled"] is efa
+    assert bool(with_efa(made)) is efa
+    assert bool(with_gpus(made)) is nvidia
+
+
+def with_efa(made: dict[str, Any]) -> list[str]:
+    labels: list[str] = made["aws-efa-k8s-device-plugin"].get("supportedInstanceLabels", {}).get("values", [])
+    return labels
+
+
+def with_gpus(made: dict[str, Any]) -> list[str]:
     affinity = made["nvidia-device-plugin"].get("affinity")
-    assert (affinity is None) == (not nvidia)
-    if affinity:
-        (term,) = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-        assert term["matchExpressions"] == [
-            {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": nvidia}
-        ]
+    if affinity is None:
+        return []
+    (term,) = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    (expression,) = term["matchExpressions"]
+    names: list[str] = expression.pop("values")
+    assert expression == {"key": "node.kubernetes.io/instance-type", "operator": "In"}
+    return names
+
+
+def test_plugins_run_on_all_types_that_have_what_they_serve() -> None:
+    """A group of another type then changes no value, and a plugin stays on nodes that go after the values changed."""
+    made = values("ml.p5.48xlarge")
+    rows = [row for name in instance_types.names() if (row := instance_types.get(name))]
+    assert with_gpus(made) == sorted(row.name for row in rows if row.is_nvidia)
+    assert with_efa(made) == sorted(row.name for row in rows if row.efa_supported)
+    for name in ("ml.p5.48xlarge", "ml.g5.xlarge", "ml.p6e-gb200.36xlarge"):
+        assert name in with_gpus(values("ml.p5.48xlarge"))
+    assert {"ml.trn1.32xlarge", "ml.m6i.32xlarge"}.isdisjoint(with_gpus(values("ml.p5.48xlarge")))
+    assert "ml.trn1.32xlarge" in with_efa(made)
+    assert "ml.g5.xlarge" not in with_efa(made)
+
+
+def test_another_type_of_the_same_kind_changes_no_value() -> None:
+    assert values("ml.p5.48xlarge") == values("ml.p5en.48xlarge") == values("ml.p5.48xlarge", "ml.p5e.48xlarge")
+
+
+def test_a_row_of_ones_own_is_served_too() -> None:
+    h100 = instance_types.get("ml.p5.48xlarge")
+    assert h100 is not None
+    made = values(replace(h100, name="ml.p9.48xlarge"))
+    assert "ml.p9.48xlarge" in with_gpus(made)
+    assert "ml.p9.48xlarge" in with_efa(made)
+    without = values(replace(h100, efa_supported=False), "ml.p5en.48xlarge")
+    assert "ml.p5.48xlarge" not in with_efa(without)
 
 
 def test_divided_gpus_get_the_operator_in_place_of_the_device_plugin() -> None:
@@ -165,13 +197,6 @@ def test_gpus_are_divided_only_where_the_operator_can_come_from() -> None:
 
 def test_the_order_of_types_does_not_change_the_values() -> None:
     assert values("ml.p5.48xlarge", "ml.g5.8xlarge") == values("ml.g5.8xlarge", "ml.p5.48xlarge", "ml.g5.8xlarge")
-
-
-def test_a_type_of_ones_own() -> None:
-    known = instance_types.get("ml.p5.48xlarge")
-    assert known is not None
-    made = values(replace(known, name="ml.p9.48xlarge"))
-    assert made["aws-efa-k8s-device-plugin"]["supportedInstanceLabels"] == {"values": ["ml.p9.48xlarge"]}
 
 
 def test_an_unknown_type_is_refused() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hyperpod_cdk.catalog import images
+from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.instance_types import InstanceType
 
 _INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
@@ -60,9 +61,11 @@ def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> Mapping[str,
 
 
 def _own_values(types: Sequence[InstanceType], *, region: str, gpu_partitions: bool) -> Mapping[str, Any]:
-    nvidia = [row.name for row in types if row.is_nvidia]
+    # of all types, not of those that there are: with another group no plugin restarts, nor leaves nodes that go last
+    every = _with_known(types)
+    nvidia = [row.name for row in every if row.is_nvidia] if any(row.is_nvidia for row in types) else []
     neuron = [row.name for row in types if row.is_neuron]
-    efa = [row.name for row in types if row.efa_supported]
+    efa = [row.name for row in every if row.efa_supported] if any(row.efa_supported for row in types) else []
     return {
         "global": {"region": region},
         "health-monitoring-agent": {"region": region},
@@ -78,6 +81,13 @@ def _own_values(types: Sequence[InstanceType], *, region: str, gpu_partitions: b
         },
         **({"gpu-operator": _gpu_operator(region)} if gpu_partitions else {}),
     }
+
+
+def _with_known(types: Sequence[InstanceType]) -> list[InstanceType]:
+    """Give the catalog's types and those given, by name; a row that is given counts before the catalog's."""
+    known = [row for name in catalog.names() if (row := catalog.get(name))]
+    rows = {row.name: row for row in (*known, *types)}
+    return [rows[name] for name in sorted(rows)]
 
 
 def _gpu_operator(region: str) -> Mapping[str, Any]:

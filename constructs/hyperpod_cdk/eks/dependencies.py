@@ -84,9 +84,11 @@ class HyperPodDependencies(Construct):
     """The release ``hyperpod-dependencies`` in ``kube-system``: device plugins, health monitoring, operators, RBAC.
 
     ``instance_types`` are the types of all instance groups, as names the catalog knows or as rows of one's own. A
-    device plugin is switched on only where a type needs it and runs on exactly those types: the chart's own lists lag
-    behind AWS and an unlisted type would get no plugin. cert-manager stays off, since the EKS add-on provides it. The
-    region is set because the chart would otherwise pull its health monitoring agent from us-east-1.
+    device plugin is switched on only where a type needs it. It runs on every type with such devices that the catalog
+    knows, and on rows of one's own: the chart's own lists lag behind AWS and an unlisted type would get no plugin, and
+    with another type beside or in place of one that is there the release does not change. cert-manager stays off, since
+    the EKS add-on provides it. The region is set because the chart would otherwise pull its health monitoring agent
+    from us-east-1.
 
     ``gpu_partitions``: nodes divide their GPUs (MIG): their group carries the label ``nvidia.com/mig.config``. NVIDIA's
     GPU operator is then installed, which does it; its device plugin serves all NVIDIA types in place of the chart's.
