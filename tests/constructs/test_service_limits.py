@@ -24,6 +24,7 @@ from hyperpod_cdk.eks.node_addons import ROLE_DESCRIPTION
 from hyperpod_cdk.network.vpc import GROUP_DESCRIPTION
 from tests.support.schemas import resource_schema
 from tests.support.tables import row_by_row
+from tests.support.templates import app
 
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdefabcdef"
 NO_ARN = (
@@ -124,7 +125,7 @@ WRONG: list[tuple[Callable[..., object], dict[str, Any], str]] = [
 def test_what_a_service_refuses_is_refused_at_synthesis(
     make: Callable[..., object], given: dict[str, Any], said: str
 ) -> None:
-    stack = cdk.Stack(cdk.App(), "foreign", env=cdk.Environment(account="111122223333", region="us-east-1"))
+    stack = cdk.Stack(app(), "foreign", env=cdk.Environment(account="111122223333", region="us-east-1"))
     with pytest.raises(ValueError, match=re.escape(said)) as refused:
         make(stack, "Wrong", **given)
     assert str(refused.value).startswith(said)
@@ -147,7 +148,7 @@ RIGHT: list[tuple[Callable[..., object], dict[str, Any]]] = [
 
 @row_by_row("make, given", RIGHT)
 def test_what_a_service_takes_is_taken(make: Callable[..., object], given: dict[str, Any]) -> None:
-    stack = cdk.Stack(cdk.App(), "foreign", env=cdk.Environment(account="111122223333", region="us-east-1"))
+    stack = cdk.Stack(app(), "foreign", env=cdk.Environment(account="111122223333", region="us-east-1"))
     assert make(stack, "Right", **given)
 
 
