@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from hyperpod_cdk.file_reading import NoFileError, TooLargeError, open_log, read_bytes, read_text, reason_of
-from hyperpod_cdk.yaml_reading import MAX_FLOW_DEPTH, ShallowLoader
+from hyperpod_cdk.yaml_reading import MAX_FLOW_DEPTH, MAX_MERGED, ShallowLoader, read_inner
 
 SOURCES = Path(__file__).parents[1] / "constructs" / "hyperpod_cdk"
 
@@ -111,6 +111,48 @@ def test_what_we_refuse_for_its_depth_says_how_deep_it_may_be() -> None:
     with pytest.raises(RecursionError) as refused:
         yaml.load("[" * (MAX_FLOW_DEPTH + 1), ShallowLoader)  # noqa: S506 - a safe loader
     assert reason_of(refused.value) == "brackets nest more than 100 deep"
+
+
+def merged(levels: int) -> str:
+    """YAML of a few lines whose merge keys bring the last mapping three keys times nine for each level."""
+    lines = ["a: &a {k1: 1, k2: 2, k3: 3}"]
+    for n in range(levels):
+        nine = ",".join(["*" + chr(97 + n)] * 9)
+        lines.append(f"{chr(98 + n)}: &{chr(98 + n)} {{<<: [{nine}]}}")
+    return "\n".join(lines) + "\n"
+
+
+def aliased(levels: int) -> str:
+    """YAML of a few lines whose aliases stand for ten to the power of ``levels`` values."""
+    lines = [f"a0: &a0 [{','.join('x' * 10)}]"]
+    lines += [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]" for n in range(1, levels)]
+    return "\n".join(lines) + "\n"
+
+
+def test_merge_keys_that_multiply_end() -> None:
+    assert yaml.load(merged(3), ShallowLoader)["d"] == {"k1": 1, "k2": 2, "k3": 3}  # noqa: S506 - a safe loader
+    with pytest.raises(yaml.MarkedYAMLError) as refused:
+        yaml.load(merged(20), ShallowLoader)  # noqa: S506 - a safe loader
+    assert refused.value.problem == "merge keys bring this mapping more than 10,000 keys"
+    assert refused.value.problem_mark is not None
+    assert refused.value.problem_mark.line == 4
+
+
+def test_a_mapping_of_many_keys_is_none_that_was_merged() -> None:
+    keys = "".join(f"k{n}: 1\n" for n in range(MAX_MERGED + 1))
+    assert len(yaml.load(keys, ShallowLoader)) == MAX_MERGED + 1  # noqa: S506 - a safe loader
+
+
+@pytest.mark.parametrize("written", [aliased(6), aliased(30), merged(20), "a: &a [*a]", "a: ["])
+def test_a_text_within_a_template_has_an_end(written: str) -> None:
+    with pytest.raises(yaml.YAMLError):
+        read_inner(written)
+
+
+def test_a_text_within_a_template() -> None:
+    # ten thousand of them, and what the four below stand for
+    assert len(read_inner(aliased(4))["a3"]) == 10
+    assert read_inner("- rolearn: here\n") == [{"rolearn": "here"}]
 
 
 def test_no_other_module_reads_what_users_name() -> None:

@@ -9,9 +9,25 @@ import yaml
 MAX_FLOW_DEPTH = 100
 """Brackets within brackets; PyYAML's time grows with the square of them, a template has some ten."""
 
+MAX_MERGED = 10_000
+"""Keys of one mapping; merge keys (``<<``) that merge others that merge others reach any number in ten lines."""
+
+MAX_INNER = 100_000
+"""Values of a text within a template, which has at most 1 MiB."""
+
 
 class ShallowLoader(yaml.SafeLoader):
-    """PyYAML's plain values; raises RecursionError where brackets nest more than ``MAX_FLOW_DEPTH`` deep."""
+    """PyYAML's plain values; raises RecursionError where brackets nest more than ``MAX_FLOW_DEPTH`` deep.
+
+    Raises yaml.MarkedYAMLError, too, where merge keys bring a mapping more than ``MAX_MERGED`` keys.
+    """
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        had = len(node.value)
+        super().flatten_mapping(node)
+        if had < len(node.value) and len(node.value) > MAX_MERGED:
+            problem = f"merge keys bring this mapping more than {MAX_MERGED:,} keys"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
 
     def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803 - PyYAML's name
         if self.flow_level >= MAX_FLOW_DEPTH:
@@ -42,6 +58,18 @@ def values_with_aliases(document: object) -> int | None:
         return size(document)
     except _EndlessError:
         return None
+
+
+def read_inner(text: str) -> Any:
+    """Read YAML that stands as a text in a template or an answer, in the words of whoever wrote it.
+
+    Raises yaml.YAMLError, also where its aliases stand for more than ``MAX_INNER`` values, and RecursionError.
+    """
+    document: Any = yaml.load(text, ShallowLoader)  # noqa: S506 - a SafeLoader
+    total = values_with_aliases(document)
+    if total is None or total > MAX_INNER:
+        raise yaml.YAMLError("its aliases stand for more than anybody reads")
+    return document
 
 
 class _DeepError(RecursionError):

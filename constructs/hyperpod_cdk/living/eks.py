@@ -12,6 +12,7 @@ import yaml
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.living.look import TAGS, Kind, Look, Properties, Stated, reading, siblings, taken
 from hyperpod_cdk.templates.assembly import Assembly
+from hyperpod_cdk.yaml_reading import read_inner
 
 _GONE: Final = "ResourceNotFoundException"
 _ADD_ON: Final = "AWS::EKS::Addon"
@@ -131,8 +132,8 @@ def _parsed(values: Any) -> Any:
     except ValueError:
         pass
     try:
-        return yaml.safe_load(values) or None
-    except yaml.YAMLError:
+        return read_inner(values) or None
+    except (yaml.YAMLError, RecursionError):
         return values
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -56,6 +57,8 @@ DEFAULT_ACCOUNT_FILE = Path(__file__).parent.parent / "account.yaml"
 """The account file that ships with the package."""
 
 _MOST_BYTES = 1_000_000
+_MOST_VALUES = 500_000
+"""As YAML's aliases say them: ten lines can stand for more than memory holds."""
 
 PLAN_RESOURCE = ":training-plan/"
 
@@ -305,7 +308,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Lines]:
         # once for both: what has the lines is what the values are made of
         loader = _Loader(text)
         root = loader.get_single_node()
-        lines = dict(_lines_of(root, ()))
+        lines = dict(islice(_lines_of(root, ()), _MOST_VALUES + 1))
         document = (None if root is None else loader.construct_document(root)) or {}
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -318,6 +321,8 @@ def _read(path: Path) -> tuple[dict[str, Any], Lines]:
     except (RecursionError, ValueError) as error:
         # nested without end, or a number of thousands of digits: neither has a line
         raise AccountFileError(f"{path}: cannot be read: {reason_of(error)}") from error
+    if len(lines) > _MOST_VALUES:
+        raise AccountFileError(f"{path}: stands for more than {_MOST_VALUES:,} values with its aliases written out")
     if not isinstance(document, dict):
         raise AccountFileError(f"{path}: must be a mapping, got {type(document).__name__}")
     _validated(document, str(path), lines)

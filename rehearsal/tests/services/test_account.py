@@ -33,6 +33,10 @@ WRONG_MONTH = """training_plans:
       availability_zone_id: use1-az5
       start_time: 2026-13-45T00:00:00Z
 """
+ALIASES = b"a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + b"".join(
+    b"a%d: &a%d [%s]\n" % (n, n, b", ".join([b"*a%d" % (n - 1)] * 10)) for n in range(1, 30)
+)
+"""Thirty lines that stand for ten values to the power of thirty."""
 WRONG_BUILD = (
     f'5 kubernetes.addons.vpc-cni.1: must be {VERSION.describes}, such as {VERSION.example}, got "v1.20.4-eksbuild1"'
 )
@@ -298,8 +302,10 @@ def test_a_wrong_file_is_refused_with_its_place(tmp_path: Path, text: str, messa
         ("page_size: 1\n".encode("utf-16"), ":1 is not UTF-8 text: byte 0xff; save it as UTF-8"),
         (b"[" * 5000, ": cannot be read: brackets nest more than 100 deep"),
         (b"page_size: " + b"9" * 5000, ": cannot be read: Exceeds the limit (4300 digits)"),
+        (ALIASES, ": stands for more than 500,000 values with its aliases written out"),
+        (b"page_size: &a [*a]\n", ": cannot be read: "),
     ],
-    ids=["latin-1", "utf-16", "deep", "long"],
+    ids=["latin-1", "utf-16", "deep", "long", "aliases", "circle"],
 )
 def test_bytes_that_are_no_file_are_refused_in_a_line(tmp_path: Path, raw: bytes, message: str) -> None:
     path = tmp_path / "account.yaml"

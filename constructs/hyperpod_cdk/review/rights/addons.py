@@ -9,6 +9,7 @@ import yaml
 
 from hyperpod_cdk.catalog import addons
 from hyperpod_cdk.review.rights.statements import text
+from hyperpod_cdk.yaml_reading import read_inner
 
 _OF_EKS: Final = frozenset(
     {
@@ -49,7 +50,7 @@ def settings(value: Any) -> dict[str, str]:
     stated = value
     if isinstance(value, str):
         try:
-            stated = yaml.load(value, yaml.CSafeLoader)
+            stated = read_inner(value)
         except (yaml.YAMLError, RecursionError):
             return {"ConfigurationValues": value}
     return dict(_leaves(stated, ()))

@@ -19,6 +19,7 @@ from hyperpod_cdk.review.rights.statements import Block, Heading, Permissions, T
 from hyperpod_cdk.review.rights.views import TOKEN, Place, View, place_of
 from hyperpod_cdk.review.rights.words import Principal
 from hyperpod_cdk.templates.assembly import Resource
+from hyperpod_cdk.yaml_reading import read_inner
 
 MANIFEST: Final = "Custom::AWSCDK-EKS-KubernetesResource"
 WHOLE_CLUSTER: Final = "the whole cluster"
@@ -436,7 +437,7 @@ class _Reader:
             if written is None:
                 continue
             try:
-                mapped = yaml.safe_load(written) if isinstance(written, str) else written
+                mapped = read_inner(written) if isinstance(written, str) else written
             except (yaml.YAMLError, RecursionError):
                 self._unread(resource, f"aws-auth: {name} is not YAML")
                 continue
