@@ -114,6 +114,7 @@ def test_the_wheel_carries_its_data_and_nothing_else_of_the_repository(wheel: Pa
     }
 
 
+@pytest.mark.examples
 def test_a_foreign_stack_synthesizes(wheel: Path, tmp_path: Path) -> None:
     target = tmp_path / "site"
     subprocess.run(

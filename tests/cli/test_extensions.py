@@ -290,6 +290,7 @@ def test_a_table_that_names_none(run: Run, demo: Path, table: str, said: str) ->
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{said}\n".replace("DEMO", str(demo)))
 
 
+@pytest.mark.examples
 def test_an_app_that_is_named_for_an_extension(run_process: Run, demo: Path) -> None:
     """As processes: whatever refuses a table ends an app as it ends the command, and an app is not run by itself."""
     name_in_place(demo, 'results = "app:RESULTS"')
