@@ -218,7 +218,7 @@ class _Review:
         self.head = head
         self.entries: dict[Key, _Entry] = {}
         self.excerpts = Excerpts(base, head)
-        self.uses: Uses = head.read.setdefault(Uses, Uses(head))
+        self.uses = Uses.in_(head)
         self.order = {stack.name: place for place, stack in enumerate(head.stacks)}
 
     def of(self, changes: Sequence[ResourceChange], *, with_exports: bool = True) -> BlastRadius:
@@ -310,8 +310,7 @@ class _Review:
             group = self.base.find(*key)
             if group is None or group.properties.get("SecurityGroupEgress"):
                 continue
-            uses: Uses = self.base.read.setdefault(Uses, Uses(self.base))
-            if all(each.type != _EGRESS for each in uses.of(*key)):
+            if all(each.type != _EGRESS for each in Uses.in_(self.base).of(*key)):
                 return True
         return False
 

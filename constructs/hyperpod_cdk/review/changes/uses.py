@@ -16,6 +16,13 @@ Key = tuple[str, str]
 class Uses:
     """The references of one assembly, backwards; read when first asked."""
 
+    @classmethod
+    def in_(cls, assembly: Assembly) -> Uses:
+        """Give those of an assembly, which are read once for all who ask."""
+        if (found := assembly.read.get(cls)) is None:
+            found = assembly.read[cls] = cls(assembly)
+        return found
+
     def __init__(self, assembly: Assembly) -> None:
         self.assembly = assembly
         self._places: dict[Key, dict[Key, list[tuple[tuple[str, ...], Reference]]]] = {}
