@@ -82,7 +82,7 @@ def test_an_example_is_understood(example: str) -> None:
 def complete(run_process: Run, typed: str, **variables: str) -> list[str]:
     count = str(len(typed.split()) - (not typed.endswith(" ")))
     done = run_process(_HYPERPOD_CDK_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=count, **variables)
-    assert done.stderr == ""
+    assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.split()
 
 
@@ -110,8 +110,9 @@ def test_completion(run_process: Run, workspace: Path, typed: str, offered: list
     assert complete(run_process, typed) == offered
 
 
-def test_a_group_of_a_broken_file_is_not_offered(run_process: Run, workspace: Path) -> None:
-    (workspace / "environments" / "broken.yaml").write_text("hyperpod: [", encoding="utf-8")
+@pytest.mark.parametrize("written", ["hyperpod: [", "[" * 100_000])
+def test_a_group_of_a_broken_file_is_not_offered(run_process: Run, workspace: Path, written: str) -> None:
+    (workspace / "environments" / "broken.yaml").write_text(written, encoding="utf-8")
     assert complete(run_process, "hyperpod-cdk job render broken --group ") == []
 
 

@@ -474,12 +474,14 @@ def _rows(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
     """Give the instance groups of the environment that was named; what is wrong with a file is validate's to say."""
     import yaml  # noqa: PLC0415 - only where a group is completed
 
+    from hyperpod_cdk.yaml_reading import ShallowLoader  # noqa: PLC0415 - as above
+
     for path in _named(ctx):
         try:
-            page = yaml.load(read_text(path, most=_LONGEST_FILE), Loader=yaml.CSafeLoader)
+            page = yaml.load(read_text(path, most=_LONGEST_FILE), Loader=ShallowLoader)  # noqa: S506 - a SafeLoader
             rows = page["hyperpod"]["instance_groups"]
             yield from (row for row in rows if isinstance(row, dict))
-        except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, yaml.YAMLError):
             continue
 
 
