@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -135,3 +136,108 @@ def test_the_verb_is_the_cli(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (7, "deploy|prod/*|-c|env=prod|--help\n", "")
+
+
+# what jsii does at its start, with one module of a package
+KERNEL = """\
+const fs = require("node:fs"), os = require("node:os"), path = require("node:path");
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "jsii-kernel-"));
+fs.writeFileSync(path.join(folder, "one.js"), "function f(a) { return a + 1 }; module.exports = f(Number(1)) + TEXT;");
+console.log(require(path.join(folder, "one.js")));
+process.on("exit", () => fs.rmSync(folder, { recursive: true }));
+"""
+
+
+def started_like_jsii(tmp_path: Path, text: str = "0", **variables: str) -> tuple[str, str]:
+    """Run Node.js as the block has it, twice if called twice; give what it prints and what its cache says."""
+    script = tmp_path / "kernel.js"
+    script.write_text(KERNEL.replace("TEXT", text), encoding="utf-8")
+    with tools.compiled_modules_kept():
+        environment = {**os.environ, "NODE_DEBUG_NATIVE": "COMPILE_CACHE", **variables}
+    done = subprocess.run(
+        [tools.node(), "--preserve-symlinks", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    values, _, told = done.stdout.partition("[compile cache]")
+    return values.split("\n")[0], told + done.stderr
+
+
+def test_what_was_compiled_is_taken_by_the_next_process(tmp_path: Path, cache: Path) -> None:
+    kept = cache.parent / "node"
+    first, second = started_like_jsii(tmp_path), started_like_jsii(tmp_path)
+    assert (first[0], second[0]) == ("2", "2")
+    assert ("was accepted" in first[1], "was accepted" in second[1]) == (False, True)
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+    # another text under the same name is compiled anew, and takes the place of the old one
+    files = [each for each in kept.rglob("*") if each.is_file()]
+    changed, again = started_like_jsii(tmp_path, "10"), started_like_jsii(tmp_path, "10")
+    assert (changed[0], again[0]) == ("12", "12")
+    assert ("was accepted" in changed[1], "was accepted" in again[1]) == (False, True)
+    assert [each for each in kept.rglob("*") if each.is_file()] == files
+
+
+@pytest.mark.parametrize("broken", ["a file", "garbage", "an older Node.js"])
+def test_what_cannot_be_kept_is_compiled(tmp_path: Path, cache: Path, broken: str) -> None:
+    kept = cache.parent / "node"
+    if broken == "a file":
+        kept.parent.mkdir(parents=True)
+        kept.touch()
+    elif broken == "garbage":
+        started_like_jsii(tmp_path)
+        for each in kept.rglob("*"):
+            if each.is_file():
+                each.write_bytes(b"\0" * 100)
+    else:
+        older = tmp_path / "older.cjs"
+        older.write_text('require("node:module").enableCompileCache = undefined;', encoding="utf-8")
+    options = {"NODE_OPTIONS": f"--require {tmp_path}/older.cjs {with_option()}"} if broken.startswith("an") else {}
+    assert started_like_jsii(tmp_path, **options)[0] == "2"
+
+
+def with_option() -> str:
+    with tools.compiled_modules_kept():
+        return os.environ["NODE_OPTIONS"]
+
+
+@pytest.mark.parametrize("given", [None, "", "--max-http-header-size=20000"])
+def test_the_options_of_nodejs_are_those_of_one_start(monkeypatch: pytest.MonkeyPatch, given: str | None) -> None:
+    monkeypatch.delenv("NODE_OPTIONS", raising=False)
+    monkeypatch.delenv(tools.COMPILE_CACHE, raising=False)
+    if given is not None:
+        monkeypatch.setenv("NODE_OPTIONS", given)
+    before = dict(os.environ)
+    with tools.compiled_modules_kept():
+        assert os.environ["NODE_OPTIONS"].startswith(f"{given} --require" if given else "--require")
+        assert os.environ[tools.COMPILE_CACHE]
+    assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("name", ["with space", 'with "quotes"', "with\\backslash"])
+def test_a_library_in_any_folder(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    script = tmp_path / name / "compile_cache.cjs"
+    script.parent.mkdir()
+    script.write_bytes((Path(tools.__file__).parent / script.name).read_bytes())
+    monkeypatch.setattr(tools, "_KEEPS_COMPILED", script)
+    assert started_like_jsii(tmp_path)[0] == "2"
+    assert (cache.parent / "node").is_dir()
+
+
+def test_another_home_finds_what_was_compiled(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    assert tools.node_variables()[tools.COMPILE_CACHE] == str(cache.parent / "node")
+    monkeypatch.setenv(tools.COMPILE_CACHE, "somewhere")
+    assert tools.node_variables()[tools.COMPILE_CACHE] == str(Path.cwd() / "somewhere")
+
+
+def test_nobody_without_a_home_keeps_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("XDG_CACHE_HOME", tools.COMPILE_CACHE, "NODE_OPTIONS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    with tools.compiled_modules_kept():
+        assert "NODE_OPTIONS" not in os.environ
+    assert tools.COMPILE_CACHE not in tools.node_variables()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -9,13 +10,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 _LOCK = "package-lock.json"
 _CLI = "node_modules/aws-cdk"
 _INSTALL_SECONDS = 600
+_KEEPS_COMPILED = Path(__file__).with_name("compile_cache.cjs")
+
+COMPILE_CACHE = "HYPERPOD_CDK_COMPILE_CACHE"
+"""Variable with the folder that ``compile_cache`` gives; set for what runs with another home."""
 
 
 class ToolMissingError(RuntimeError):
@@ -45,6 +50,43 @@ def use_packaged_node() -> None:
         os.environ.setdefault("JSII_NODE", str(node))
 
 
+def compile_cache() -> Path | None:
+    """Give the folder in which Node.js keeps what it compiled of CDK's modules; None where nobody has a home."""
+    given = os.environ.get(COMPILE_CACHE)
+    if given:
+        return Path(given).absolute()
+    try:
+        return _cache() / "node"
+    except RuntimeError:
+        return None
+
+
+@contextlib.contextmanager
+def compiled_modules_kept() -> Iterator[None]:
+    """Have the Node.js that jsii starts within the block keep what it compiles, and take what an earlier one kept.
+
+    Loading CDK and cdk-nag is half of a synthesis, and compiling their modules the most of that. The variables are
+    those of this start only: whatever else is started later has its own.
+    """
+    cache = compile_cache()
+    if cache is None:
+        yield
+        return
+    before = {name: os.environ.get(name) for name in (COMPILE_CACHE, "NODE_OPTIONS")}
+    # Node.js, "NODE_OPTIONS": quotes around what holds a space, and a backslash before those within
+    script = str(_KEEPS_COMPILED).replace("\\", "\\\\").replace('"', '\\"')
+    os.environ[COMPILE_CACHE] = str(cache)
+    os.environ["NODE_OPTIONS"] = f'{before["NODE_OPTIONS"] or ""} --require "{script}"'.strip()
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
 def node() -> Path:
     """Give the Node.js that the CDK CLI and jsii run on, the packaged one first. Raises ToolMissingError."""
     named = os.environ.get("JSII_NODE")
@@ -55,10 +97,14 @@ def node() -> Path:
 
 
 def node_variables() -> dict[str, str]:
-    """Give the variables with which a process finds this Python's programs first, and jsii the packaged Node.js."""
-    packaged = packaged_node()
+    """Give the variables with which a process finds this Python's programs first, and jsii the packaged Node.js.
+
+    With another home it still finds what Node.js kept of CDK's modules.
+    """
+    packaged, cache = packaged_node(), compile_cache()
     return {
         **({"JSII_NODE": str(packaged)} if packaged else {}),
+        **({COMPILE_CACHE: str(cache)} if cache else {}),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
     }
 

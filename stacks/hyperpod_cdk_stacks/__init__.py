@@ -26,7 +26,12 @@ def synthesize(project: Path) -> NoReturn:
     """
     # a process this short only loses time by looking for garbage
     gc.disable()
-    from hyperpod_cdk.packaged_node import ToolMissingError, node, use_packaged_node  # noqa: PLC0415 - see below
+    from hyperpod_cdk.packaged_node import (  # noqa: PLC0415 - see below
+        ToolMissingError,
+        compiled_modules_kept,
+        node,
+        use_packaged_node,
+    )
     from hyperpod_cdk.templates.engine import warm_up  # noqa: PLC0415 - as below
 
     use_packaged_node()
@@ -34,9 +39,10 @@ def synthesize(project: Path) -> NoReturn:
         node()
     except ToolMissingError as error:
         sys.exit(str(error))
-    warm_up(*_BESIDE_NODE)
     # jsii reads JSII_NODE when aws_cdk is first imported, and starts Node.js
-    _load_rules()
+    with compiled_modules_kept():
+        warm_up(*_BESIDE_NODE)
+        _load_rules()
 
     from hyperpod_cdk.config.extensions import ExtensionError, activate  # noqa: PLC0415 - as above
     from hyperpod_cdk_stacks import app  # noqa: PLC0415 - as above

@@ -71,6 +71,7 @@ def test_the_cli_gets_a_home_of_its_own(
     assert ("AWS_ACCESS_KEY_ID" in seen["environment"]) is aws
     cache = None if aws else str(home / ".cache" / "aws" / "jsii" / "package-cache")
     assert seen["environment"].get("JSII_RUNTIME_PACKAGE_CACHE_ROOT") == cache
+    assert seen["environment"]["HYPERPOD_CDK_COMPILE_CACHE"] == str(home / ".cache" / "hyperpod-cdk" / "node")
     assert state() == before
 
 

@@ -193,8 +193,26 @@ def test_only_the_listed_variables_arrive(tmp_path: Path, monkeypatch: pytest.Mo
         ran = run(scratch, tmp_path, [sys.executable, "-c", "import os; print(*sorted(os.environ))"], MINE="1")
     arrived = set(ran.output.split())
     assert {"MINE", "LC_ALL", "HOME", "TMPDIR", "PATH"} <= arrived
-    added = {"MINE", "HOME", "TMPDIR", "JSII_RUNTIME_PACKAGE_CACHE_ROOT"}
+    added = {"MINE", "HOME", "TMPDIR", "JSII_RUNTIME_PACKAGE_CACHE_ROOT", "HYPERPOD_CDK_COMPILE_CACHE"}
     assert {each for each in arrived - added if not each.startswith("LC_")} <= isolation.ALLOWED
+
+
+@pytest.mark.parametrize("name", ["JSII_RUNTIME_PACKAGE_CACHE_ROOT", "HYPERPOD_CDK_COMPILE_CACHE"])
+def test_what_others_will_run_is_read_and_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    # packages that jsii unpacked, and what Node.js compiled: whoever could write there had a program of theirs run
+    folder, cache = tmp_path / "checkout", tmp_path / "cache"
+    for each in (folder, cache):
+        each.mkdir()
+    (cache / "module").write_text("theirs", encoding="utf-8")
+    monkeypatch.setenv(name, str(cache))
+    code = (
+        f"import os, pathlib; cache = pathlib.Path(os.environ[{name!r}]); print((cache / 'module').read_text())\n"
+        "for each in ('module', 'new'): (cache / each).write_text('forged')"
+    )
+    with scratch_folder() as scratch:
+        ran = run(scratch, folder, [sys.executable, "-c", code])
+    assert (ran.code, ran.output, ran.exposed) == (0, "theirs\n", "")
+    assert {each.name: each.read_text("utf-8") for each in cache.iterdir()} == {"module": "theirs"}
 
 
 @pytest.mark.parametrize("is_trusted", [False, True])

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hyperpod_cdk.packaged_node import COMPILE_CACHE, compile_cache
+
 TIME_LIMIT_SECONDS: Final = 600
 """Default time of one app; the largest environment takes a few seconds."""
 
@@ -114,8 +116,12 @@ def run_isolated(
     for name in ("home", "tmp", "system"):
         (scratch / name).mkdir(parents=True, exist_ok=True)
     home = scratch / "home"
-    cache = _package_cache()
-    caches = [str(cache)] if cache.is_dir() else []
+    # jsii unpacks CDK once, and Node.js compiles it once; both anew in an empty home would take seconds each time
+    caches = {
+        name: str(cache)
+        for name, cache in (("JSII_RUNTIME_PACKAGE_CACHE_ROOT", _package_cache()), (COMPILE_CACHE, compile_cache()))
+        if cache is not None and cache.is_dir()
+    }
     plan = {
         "command": ["/bin/sh", "-c", command] if isinstance(command, str) else list(command),
         "folder": str(folder),
@@ -123,16 +129,13 @@ def run_isolated(
         "writable": [str(scratch)],
         "readable": [str(each) for each in (*readable, *_interpreter())],
         "masked": [str(each) for each in masked],
-        "overlays": caches,
+        "overlays": list(caches.values()),
         "scratch": str(scratch / "system"),
         "memory": limits.mib * 2**20,
         "is_isolated": not limits.is_trusted,
     }
     (scratch / "system" / "tmp").mkdir(exist_ok=True)
-    places = {"HOME": str(home), "TMPDIR": str(scratch / "tmp")}
-    if caches:
-        # jsii unpacks CDK once; unpacking it into an empty home would take seconds each time
-        places["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = str(cache)
+    places = {"HOME": str(home), "TMPDIR": str(scratch / "tmp"), **caches}
     environment = {**_kept(is_trusted=limits.is_trusted), **({} if limits.is_trusted else places), **variables}
     said_by_launcher, status = os.pipe()
     with (scratch / "system" / "output").open("w+b") as output, os.fdopen(said_by_launcher, "rb", 0) as line:
