@@ -202,6 +202,16 @@ def with_option() -> str:
         return os.environ["NODE_OPTIONS"]
 
 
+def test_a_cache_by_the_names_of_modules_stays_out(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NODE_COMPILE_CACHE", str(tmp_path / "own"))
+    started_like_jsii(tmp_path)
+    assert (cache.parent / "node").is_dir()
+    assert not (tmp_path / "own").exists()
+    assert os.environ["NODE_COMPILE_CACHE"] == str(tmp_path / "own")
+
+
 @pytest.mark.parametrize("given", [None, "", "--max-http-header-size=20000"])
 def test_the_options_of_nodejs_are_those_of_one_start(monkeypatch: pytest.MonkeyPatch, given: str | None) -> None:
     monkeypatch.delenv("NODE_OPTIONS", raising=False)

@@ -72,17 +72,19 @@ def compiled_modules_kept() -> Iterator[None]:
     if cache is None:
         yield
         return
-    before = {name: os.environ.get(name) for name in (COMPILE_CACHE, "NODE_OPTIONS")}
+    before = {name: os.environ.get(name) for name in (COMPILE_CACHE, "NODE_OPTIONS", "NODE_COMPILE_CACHE")}
     # Node.js, "NODE_OPTIONS": quotes around what holds a space, and a backslash before those within
     script = str(_KEEPS_COMPILED).replace("\\", "\\\\").replace('"', '\\"')
     os.environ[COMPILE_CACHE] = str(cache)
+    # Node.js's own setting would come first, and never find what it kept
+    os.environ.pop("NODE_COMPILE_CACHE", None)
     os.environ["NODE_OPTIONS"] = f'{before["NODE_OPTIONS"] or ""} --require "{script}"'.strip()
     try:
         yield
     finally:
         for name, value in before.items():
             if value is None:
-                del os.environ[name]
+                os.environ.pop(name, None)
             else:
                 os.environ[name] = value
 
