@@ -24,7 +24,10 @@ def write_assembly(
     *,
     where: str = "aws://111122223333/us-east-1",
 ) -> Path:
-    """Write a cloud assembly of an environment dev, as 'cdk synth' does."""
+    """Write a cloud assembly of an environment dev, as 'cdk synth' does.
+
+    Stacks that hold what takes their protection back have one, as in the app.
+    """
     inner = folder / "assembly-dev"
     inner.mkdir(parents=True)
     stage = {"type": "cdk:cloud-assembly", "properties": {"directoryName": inner.name, "displayName": "dev"}}
@@ -32,10 +35,18 @@ def write_assembly(
     artifacts = {}
     for name, template in stacks.items():
         (inner / f"{name}.json").write_text(json.dumps(template), encoding="utf-8")
+        protects = any(
+            each["Type"] == "Custom::HyperPodDeletionProtection" and "EksClusterName" not in each["Properties"]
+            for each in template.get("Resources", {}).values()
+        )
         artifacts[name] = {
             "type": "aws:cloudformation:stack",
             "environment": where,
-            "properties": {"stackName": f"dev-{name}", "templateFile": f"{name}.json"},
+            "properties": {
+                "stackName": f"dev-{name}",
+                "templateFile": f"{name}.json",
+                "terminationProtection": protects,
+            },
             "dependencies": dependencies.get(name, []),
             "displayName": f"dev/{name}",
         }

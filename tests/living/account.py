@@ -617,13 +617,18 @@ def _quota_row(name: str) -> dict[str, Any]:
 
 @dataclass
 class Account:
-    """What CloudFormation and the services answer. A plant edits ``answers``, a change of the file ``head``."""
+    """What CloudFormation and the services answer. A plant edits ``answers``, a change of the file ``head``.
+
+    ``stack`` is what DescribeStacks says of each stack beside its name, ``app`` what the app says of it.
+    """
 
     deployed: dict[str, dict[str, Any]] = field(default_factory=lambda: copy.deepcopy(dict(TEMPLATES)))
     head: dict[str, dict[str, Any]] = field(default_factory=lambda: copy.deepcopy(dict(TEMPLATES)))
     cluster: dict[str, Any] = field(default_factory=described_cluster)
     tags: list[dict[str, str]] = field(default_factory=lambda: [{"Key": "cost-center", "Value": "42"}])
     statuses: dict[str, str] = field(default_factory=dict)
+    stack: dict[str, Any] = field(default_factory=dict)
+    app: dict[str, Any] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
@@ -652,7 +657,14 @@ class Account:
     def assembly(self) -> Assembly:
         """Give what the file says now."""
         stacks = (
-            Stack(name=name, template=each, account=ACCOUNT, region=REGION, shown=name.replace("-", "/", 1))
+            Stack(
+                name=name,
+                template=each,
+                account=ACCOUNT,
+                region=REGION,
+                shown=name.replace("-", "/", 1),
+                **{"termination_protection": True, **self.app},
+            )
             for name, each in self.head.items()
         )
         return Assembly(environment="dev", stacks=tuple(stacks))
@@ -661,7 +673,13 @@ class Account:
         """Open the account."""
         arn = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{{}}/0"
         stacks = [
-            {"StackName": name, "StackId": arn.format(name), "StackStatus": self.statuses.get(name, "CREATE_COMPLETE")}
+            {
+                "StackName": name,
+                "StackId": arn.format(name),
+                "StackStatus": self.statuses.get(name, "CREATE_COMPLETE"),
+                "EnableTerminationProtection": True,
+                **self.stack,
+            }
             for name in self.deployed
         ]
 
@@ -680,6 +698,7 @@ class Account:
                 "cloudformation:DescribeStacks": {"Stacks": stacks},
                 "cloudformation:GetTemplate": lambda params: {"TemplateBody": self.deployed[params["StackName"]]},
                 "cloudformation:ListStackResources": resources,
+                "cloudformation:GetStackPolicy": {},
                 "sagemaker:DescribeCluster": self.cluster,
                 "sagemaker:ListTags": lambda params: {
                     "Tags": self.tags if params["ResourceArn"] == CLUSTER_ARN else []

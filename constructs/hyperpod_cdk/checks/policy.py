@@ -101,6 +101,7 @@ _STATUS = (
 """What is asked of a cluster at this moment."""
 _DRIFT = (
     "cloudformation:DescribeStacks",
+    "cloudformation:GetStackPolicy",
     "cloudformation:GetTemplate",
     "cloudformation:ListStackResources",
     "cloudwatch:DescribeAlarms",

@@ -15,6 +15,7 @@ from hyperpod_cdk.living.facts import canonical
 from hyperpod_cdk.living.groups import CLUSTER
 from hyperpod_cdk.living.kinds import KINDS
 from hyperpod_cdk.living.model import Difference
+from hyperpod_cdk.living.stacks import STACK
 from hyperpod_cdk.living.standing import Living
 from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.templates.values import resolve
@@ -92,7 +93,7 @@ def adopted(
         if each.actual == each.file:
             continue
         try:
-            if tag := _TAG.fullmatch(each.path):
+            if (tag := _TAG.fullmatch(each.path)) and each.type != STACK:
                 text = _with_tag(text, tag[1], each, differences, tagged)
                 continue
             found = _GROUP.fullmatch(each.path) if each.type == CLUSTER else None
@@ -112,7 +113,8 @@ def _with_tag(text: str, key: str, difference: Difference, differences: Sequence
         raise _NoPlaceError(f"the file gives no tag {key}; write it below tags, and everything gets it")
     if difference.actual is None:
         raise _NoPlaceError("AWS has nothing there; take it out of the file by hand, or let it be made again")
-    alike = sum(each.path == difference.path and each.actual == difference.actual for each in differences)
+    of_resources = [each for each in differences if each.type != STACK and each.path == difference.path]
+    alike = sum(each.actual == difference.actual for each in of_resources)
     others = tagged(key) - alike
     if others > 0:
         raise _NoPlaceError(

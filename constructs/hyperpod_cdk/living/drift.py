@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.config.source import render_path
 from hyperpod_cdk.living import groups
 from hyperpod_cdk.living.facts import UNTOLD, Facts, aligned, facts
 from hyperpod_cdk.living.kinds import KINDS
 from hyperpod_cdk.living.look import Ids, Kind, Look, Stated, reading
 from hyperpod_cdk.living.model import Difference, Drift, Line, Next, Unread, outcome
+from hyperpod_cdk.living.stacks import PROTECTION, STACK, of_stacks, still_told, with_triggers
 from hyperpod_cdk.living.standing import Living
 from hyperpod_cdk.review.changes.causes import line_of_property
 from hyperpod_cdk.review.changes.effects import judge
@@ -95,7 +97,8 @@ def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
     differences: list[Difference] = []
     skipped = [
         Unread(what=stack, reason=f"it is {living.statuses.get(stack)}: what it has need not be what its template says")
-        for stack in dict.fromkeys(each.stack for each in compared if each not in settled)
+        for stack in (each.name for each in living.deployed.stacks)
+        if living.statuses.get(stack) not in SETTLED
     ]
     skipped += [
         Unread(what=stack, reason=f"it is {living.statuses[stack]}, and CloudFormation tells no template of it")
@@ -120,7 +123,9 @@ def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
         counted[resource.type] += 1
         differences += found
         skipped += gaps
-    differences = [*groups.dated(aws, differences)]
+    of_themselves, gaps = of_stacks(aws, living)
+    differences = [*groups.dated(aws, differences), *of_themselves]
+    skipped += gaps
     differences.sort(key=lambda each: (not each.next.nodes_lost, each.type != groups.CLUSTER))
     return Drift(
         environment=living.head.environment or living.deployed.environment,
@@ -131,7 +136,11 @@ def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
         skipped=tuple(skipped),
         compared=dict(sorted(counted.items())),
         not_compared=dict(sorted(Counter(each.type for each in resources if each.type not in kinds).items())),
-        notes=living.notes,
+        notes=(
+            *living.notes,
+            *still_told(living.deployed, living.head),
+            *with_triggers(living.watched, {each.name for each in living.head.stacks}),
+        ),
     )
 
 
@@ -142,6 +151,8 @@ def with_lines(found: Drift, living: Living, environment: LoadedEnvironment | No
     resources = {(each.stack, each.name): each for each in living.deployed.resources()}
 
     def line(each: Difference) -> Line | None:
+        if each.type == STACK:
+            return _line_of_stack(each.path, environment)
         resource = resources[each.stack, each.resource]
         # what is deployed does not tell what a resource was made of
         same = living.head.find(resource.stack, resource.logical_id) or resource
@@ -150,6 +161,15 @@ def with_lines(found: Drift, living: Living, environment: LoadedEnvironment | No
 
     differences = tuple(each.model_copy(update={"line": line(each)}) for each in found.differences)
     return found.model_copy(update={"differences": differences})
+
+
+def _line_of_stack(path: str, environment: LoadedEnvironment) -> Line | None:
+    """Give the line that decides a setting of every stack: the file has fields of two of them."""
+    tag = re.fullmatch(r"Tags\[(.+)\]", path)
+    steps = ("deletion_protection",) if path == PROTECTION else ("tags", tag[1]) if tag else ()
+    place = render_path(steps)
+    line = environment.line_of(place) if steps else None
+    return None if line is None else Line(file=environment.file, line=line, path=place)
 
 
 def actual_of(aws: Api, living: Living, resource: Resource) -> Mapping[str, Any] | None:

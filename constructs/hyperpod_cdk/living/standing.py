@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import regions
@@ -56,7 +56,7 @@ class Living:
     """What is deployed and the head, references to what stands replaced by its IDs; ``ids`` are those.
 
     ``statuses`` are those of the stacks that are there, ``untold`` the names of those of which CloudFormation tells no
-    template.
+    template, ``arns`` the ARNs of the stacks, ``watched`` the alarms that roll their updates back.
     """
 
     deployed: Assembly
@@ -65,6 +65,8 @@ class Living:
     statuses: Mapping[str, str]
     untold: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
+    arns: Mapping[str, str] = field(default_factory=dict)
+    watched: Mapping[str, tuple[tuple[str, ...], int]] = field(default_factory=dict)
 
 
 def read_living(aws: Api, head: Assembly) -> Living:
@@ -95,6 +97,8 @@ def read_living(aws: Api, head: Assembly) -> Living:
         statuses=found.statuses,
         untold=found.untold,
         notes=found.notes,
+        arns=found.arns,
+        watched=found.watched,
     )
 
 

@@ -6,7 +6,7 @@ a name is exported by one stack of a region only (CloudFormation user guide, "Ou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -72,20 +72,6 @@ def _tells(old: Stack, new: Stack) -> bool:
     """
     where = {"account": new.account, "region": new.region}
     return TOPICS in new.settings and topics(new.settings, **where) != topics(old.settings, **where)
-
-
-def still_told(base: Assembly, head: Assembly) -> Iterator[str]:
-    """Say which stacks go on telling topics that the head does not name."""
-    for stack in head.stacks:
-        old = base.by_name.get(stack.name)
-        where = {"account": stack.account, "region": stack.region}
-        if old is None or TOPICS in stack.settings or not (kept := topics(old.settings, **where)):
-            continue
-        told = joined([each.replace("arn:*:", "arn:aws:") for each in sorted(kept)])
-        yield (
-            f"{stack.name} goes on telling {told} what happens to it: the app says nothing of topics, and 'cdk deploy' "
-            "then leaves those that the stack has."
-        )
 
 
 class _Exports:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from hyperpod_cdk.catalog import kubernetes, updates
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
+from hyperpod_cdk.living.stacks import still_told
 from hyperpod_cdk.review.changes.blast_radius import BLOCKS, blast_radius
 from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST
 from hyperpod_cdk.review.figures.timeline import timeline
@@ -31,7 +32,7 @@ from hyperpod_cdk.transitions.between import (
 )
 from hyperpod_cdk.transitions.cdk import selection
 from hyperpod_cdk.transitions.model import Plan, Refusal, Step
-from hyperpod_cdk.transitions.needs import Held, Needs, needs, still_told
+from hyperpod_cdk.transitions.needs import Held, Needs, needs
 from hyperpod_cdk.transitions.order import Batch, CircleError, batches
 from hyperpod_cdk.transitions.room import Room, moves
 from hyperpod_cdk.transitions.second_life import kept_in_the_way

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.living.stacks import with_triggers
 from hyperpod_cdk.living.taken import Taken, taken
 from hyperpod_cdk.quotas.needs import STACKS
 from hyperpod_cdk.review.changes.blast_radius import is_stateful
 from hyperpod_cdk.review.deployed import WITHOUT_RESOURCES, Api, Deployed, read_deployed
-from hyperpod_cdk.review.nouns import count, joined
+from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack, parse_template, with_loops
 from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.templates.values import imports
@@ -148,7 +149,12 @@ def read_standing(aws: Api, head: Assembly) -> Standing:
         importers={name: names for name, names in importers.items() if names},
         blockers=(*blockers, *before.refusals, *(_made_again(why, head.environment) for why in beside.gone)),
         takes=beside.sentences,
-        notes=(*found.notes, *_watched(found, wanted), *beside.unseen, *before.unseen),
+        notes=(
+            *found.notes,
+            *with_triggers(found.watched, [name for name, each in wanted.actions.items() if each == "deploy"]),
+            *beside.unseen,
+            *before.unseen,
+        ),
         statuses=found.statuses,
         room=Room() if blockers else room_for(aws, base, found.head),
         left=before.left,
@@ -219,23 +225,6 @@ def _made_again(why: str, environment: str) -> Refusal:
             "is retained stays. Until then leave in the file what changes it as it is deployed."
         ),
     )
-
-
-def _watched(found: Deployed, wanted: Needs) -> Iterator[str]:
-    """Name the alarms by which CloudFormation rolls an update back: it keeps what a stack was once given.
-
-    Source: CloudFormation API reference, RollbackConfiguration and RollbackTrigger (read 2026-11-28).
-    """
-    for name, (alarms, minutes) in found.watched.items():
-        if wanted.actions.get(name) != "deploy":
-            continue
-        after = f" or within {count(minutes, 'minute')} after it" if minutes else ""
-        any_of = " or ".join(alarms)
-        yield (
-            f"{name} has rollback triggers, which are set outside of the app: CloudFormation rolls its update back if "
-            f"{any_of} goes into ALARM during it{after}, and also if {any_of} does not exist then, for example "
-            "because a step deletes it."
-        )
 
 
 def _under_way(statuses: Mapping[str, str]) -> Iterator[Refusal]:
