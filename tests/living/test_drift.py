@@ -343,6 +343,64 @@ def test_what_an_update_leaves_out_is_not_said_to_go(name: str) -> None:
     assert only(account.drift()).next.effect == "sets"
 
 
+@pytest.mark.parametrize(
+    ("path", "deployed", "actual"),
+    [
+        ("AutoScaling.Mode", {"AutoScaling": {"Mode": "Enable"}}, {"AutoScaling": {"Mode": "Disable"}}),
+        (
+            "TieredStorageConfig.Mode",
+            {"TieredStorageConfig": {"Mode": "Enable"}},
+            {"TieredStorageConfig": {"Mode": "Disable"}},
+        ),
+    ],
+)
+def test_what_the_file_leaves_out_again_is_not_said_to_go(
+    path: str, deployed: dict[str, Any], actual: dict[str, Any]
+) -> None:
+    account = Account()
+    account.deployed["dev-foundation"]["Resources"]["Cluster"]["Properties"].update(deployed)
+    account.cluster.update(actual)
+    found = only(account.drift())
+    assert (found.path, found.deployed, found.file, found.actual) == (path, "Enable", None, "Disable")
+    unknown = (
+        "Unknown: the file leaves it out, and whether an update that leaves it out takes it away is not documented."
+    )
+    assert (found.next.effect, found.next.sentence, found.next.nodes_lost) == ("unknown", unknown, None)
+
+
+@pytest.mark.parametrize(
+    ("group", "by_hand", "path", "effect"),
+    [
+        # the group of the file declares labels, and the other one declares none
+        (
+            "system",
+            {"KubernetesConfig": {"DesiredLabels": {"role": "system", "use": "web"}}},
+            "KubernetesConfig.Labels.use",
+            "sets",
+        ),
+        ("h100", {"KubernetesConfig": {"DesiredLabels": {"use": "web"}}}, "KubernetesConfig.Labels.use", "unknown"),
+        ("system", {"OnStartDeepHealthChecks": ["InstanceStress"]}, "OnStartDeepHealthChecks", "unknown"),
+        (
+            "h100",
+            {"ScheduledUpdateConfig": {"ScheduleExpression": "cron(0 3 ? * SUN *)"}},
+            "ScheduledUpdateConfig.ScheduleExpression",
+            "unknown",
+        ),
+    ],
+)
+def test_what_a_group_of_the_file_leaves_out_is_not_said_to_go(
+    group: str, by_hand: dict[str, Any], path: str, effect: str
+) -> None:
+    account = Account()
+    account.group(group).update(by_hand)
+    if group == "system" and "KubernetesConfig" in by_hand:
+        taints = [{"Key": "system", "Value": "true", "Effect": "NoSchedule"}]
+        account.group(group)["KubernetesConfig"]["DesiredTaints"] = taints
+    _others(account)
+    found = only(account.drift())
+    assert (found.path, found.next.effect) == (f"InstanceGroups[{group}].{path}", effect)
+
+
 def test_a_protection_that_is_switched_off_is_found_and_comes_back_with_a_change() -> None:
     account = Account()
     account.more["eks:DescribeCluster"]["cluster"]["deletionProtection"] = False

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered
@@ -19,13 +20,13 @@ from hyperpod_cdk.living.model import Difference, Drift, Line, Next, Unread, out
 from hyperpod_cdk.living.stacks import PROTECTION, STACK, of_stacks, still_told, with_triggers
 from hyperpod_cdk.living.standing import Living
 from hyperpod_cdk.review.changes.causes import line_of_property
-from hyperpod_cdk.review.changes.effects import judge
+from hyperpod_cdk.review.changes.effects import Judged, judge
 from hyperpod_cdk.review.deployed import SETTLED, Api
 from hyperpod_cdk.review.model import Effect
 from hyperpod_cdk.review.nouns import count, joined, noun
 from hyperpod_cdk.review.pages.wording import shortened
 from hyperpod_cdk.templates.assembly import Assembly, Resource
-from hyperpod_cdk.templates.difference import PropertyChange, ResourceChange, compare
+from hyperpod_cdk.templates.difference import MISSING, PropertyChange, ResourceChange, compare
 from hyperpod_cdk.templates.values import resolve
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class _Place:
     file: str | None
     actual: str | None
     change: ResourceChange | None
+    absent: str = ""
+    """What the file leaves out with it, the place itself or what stands around it; empty where it leaves out none."""
 
     @property
     def is_left(self) -> bool:
@@ -63,7 +66,22 @@ class _Place:
     @property
     def is_left_or_not(self) -> bool:
         """Whether only AWS has it, and nobody knows whether an update that leaves it out takes it away."""
-        return self.deployed is None and self.file is None and self.kind.unsure.fullmatch(self.where) is not None
+        if self.deployed is None and self.file is None and self.kind.unsure.fullmatch(self.where) is not None:
+            return True
+        # of items of lists, such as groups, more is known than the table of properties tells
+        is_part = bool(self.absent) and not self.absent.endswith("]")
+        return is_part and self.actual is not None and self._without.effect is Effect.UNKNOWN
+
+    @cached_property
+    def _without(self) -> Judged:
+        """What an update does to what AWS has here that leaves out all that the file does."""
+        steps = [one or other for one, other in _STEPS.findall(self.where)]
+        of_absent = len(_STEPS.findall(self.absent))
+        value: Any = self.actual
+        for step in reversed(steps[of_absent:]):
+            value = {step: value}
+        change = PropertyChange(steps=tuple(steps[:of_absent]), before=value, after=MISSING)
+        return judge(self.living.deployed, self.living.head, self.resource.type, change)
 
     @property
     def member(self) -> str:
@@ -233,6 +251,7 @@ def _compared(
                     file=old.get(place) if file == UNTOLD else file,
                     actual=now.get(place),
                     change=change,
+                    absent="" if after is None else _absent(place, new),
                 )
             )
         )
@@ -241,6 +260,16 @@ def _compared(
         reason = f"the template says {joined(untold)} by a reference whose value CloudFormation does not tell"
         gaps.append(Unread(what=_called(resource), reason=reason))
     return found, gaps
+
+
+def _absent(place: str, of: Facts) -> str:
+    """Give the shortest part of a place of which there is nothing, empty where there is something at the place."""
+    part = ""
+    for found in _STEPS.finditer(place):
+        part = place[: found.end()]
+        if not any(each == part or each.startswith((f"{part}.", f"{part}[")) for each in of):
+            return part
+    return ""
 
 
 def _places(old: Facts, now: Facts, kind: Kind, living: Living, resource: Resource) -> Iterator[str]:
@@ -309,11 +338,11 @@ def _next(place: _Place) -> Next:
         )
         return Next(
             effect="unknown",
-            sentence=_LEFT_OR_NOT if place.is_left_or_not else again,
+            sentence=_left_or_not(place) if place.is_left_or_not else again,
             nodes_lost=None if place.resource.type == groups.CLUSTER and not is_tag else 0,
         )
     is_later = place.kind.is_sent_whole and not place.kind.differing.fullmatch(place.where)
-    later = (_LEFT_OR_NOT if place.is_left_or_not else _sent(place, place.file).sentence) if is_later else ""
+    later = (_left_or_not(place) if place.is_left_or_not else _sent(place, place.file).sentence) if is_later else ""
     return Next(
         effect="nothing",
         sentence=NOT_IN_CHANGE,
@@ -321,9 +350,9 @@ def _next(place: _Place) -> Next:
     )
 
 
-_LEFT_OR_NOT: Final = (
-    "Unknown: no template has it, and whether an update that leaves it out takes it away is not documented."
-)
+def _left_or_not(place: _Place) -> str:
+    who = "no template has it" if place.deployed is None else "the file leaves it out"
+    return f"Unknown: {who}, and whether an update that leaves it out takes it away is not documented."
 
 
 def _next_of_member(place: _Place) -> Next:

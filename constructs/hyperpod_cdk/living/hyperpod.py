@@ -199,8 +199,6 @@ KINDS: Final[Mapping[str, Kind]] = {
         is_sent_whole=True,
         members={"ComputeQuotas": "the quota"},
         differing=re.compile(rf"{ANY_TAG}|{_GROUP}\.Image(?:Id|ReleaseVersion)"),
-        # UpdateCluster turns either on and off by its mode, and says nothing of one that is left out (botocore 1.44.5)
-        unsure=re.compile(r"(?:AutoScaling|TieredStorageConfig)\.Mode"),
     ),
     _QUOTA: Kind(
         properties=("Name", "Description", "ComputeQuotaConfig", "ComputeQuotaTarget", "ActivationState", "Tags"),

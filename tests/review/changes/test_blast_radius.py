@@ -130,8 +130,8 @@ GROUP_CHANGES = [
     ("KubernetesConfig", MISSING, {"Labels": {"nvidia.com/mig.config": "a"}}, Effect.UNKNOWN),
     ("KubernetesConfig", MISSING, {"Taints": [{"Key": "a", "Effect": "NoSchedule"}]}, Effect.IN_PLACE),
     ("KubernetesConfig", MISSING, {"Taints": [{"Key": "a", "Effect": "NoExecute"}]}, Effect.UNKNOWN),
-    ("KubernetesConfig", {"Taints": [{"Key": "a", "Effect": "NoExecute"}]}, MISSING, Effect.IN_PLACE),
-    ("OnStartDeepHealthChecks", ["InstanceStress"], MISSING, Effect.IN_PLACE),
+    ("KubernetesConfig", {"Taints": [{"Key": "a", "Effect": "NoExecute"}]}, MISSING, Effect.UNKNOWN),
+    ("OnStartDeepHealthChecks", ["InstanceStress"], MISSING, Effect.UNKNOWN),
     ("AutoPatchConfig", MISSING, {"PatchingStrategy": "WhenIdle"}, Effect.IN_PLACE),
     ("NetworkInterface", MISSING, {"InterfaceType": "efa"}, Effect.UNKNOWN),
 ]
