@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import gc
 import getpass
-import io
 import os
 import shlex
 import sys
@@ -60,7 +59,7 @@ from hyperpod_cdk._cli.common import (
     root_of,
     usage,
 )
-from hyperpod_cdk._cli.output import Checked, Format, print_checked, print_json
+from hyperpod_cdk._cli.output import Checked, Format, let_readers_go, print_checked, print_json
 
 app: typer.Typer = typer.Typer(
     name="hyperpod-cdk",
@@ -93,8 +92,8 @@ app.command()(bootstrap_policy.bootstrap_policy)
 _INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the signal's number, as shells give it."""
 
-_UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO)
-"""Why standard output may take no more: nobody reads it, or what it goes to is full."""
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Why standard output may take no more: what it goes to is full, or broken."""
 
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 """Python's default of 700 looks for garbage all the time while a large file is read: a fifth of the run."""
@@ -103,10 +102,7 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 def main() -> None:
     """Run the command; what the user did wrong is one sentence and exit code 2, never a traceback."""
     _open_closed_streams()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # a finding shows what the file says, in letters that the terminal's encoding may not have
-            stream.reconfigure(errors="backslashreplace")
+    let_readers_go()
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
         os.getcwd()  # noqa: PTH109 - Path.cwd would do the same
@@ -129,9 +125,8 @@ def main() -> None:
             raise
         # what is still kept for standard output would fail once more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if error.errno != errno.EPIPE:
-            print(f"cannot write the answer: {error.strerror}", file=sys.stderr)
-        sys.exit(FINDINGS if error.errno == errno.EPIPE else USAGE)
+        print(f"cannot write the answer: {error.strerror}", file=sys.stderr)
+        sys.exit(USAGE)
 
 
 def _open_closed_streams() -> None:

@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hyperpod_cdk import cli
+from hyperpod_cdk._cli import living
 from hyperpod_cdk._cli.living import Watching, wanted_of
 from hyperpod_cdk._cli.review import Access
 from hyperpod_cdk.catalog import quotas
@@ -958,6 +959,12 @@ def test_a_watch_writes_a_line_of_json_for_each_look(tmp_path: Path, more: tuple
         answered("status", json.dumps(each))
     # each look asks AWS anew
     assert [each["groups"][0]["target"] for each in looks] == [4, 5, 6]
+
+
+def test_a_watch_ends_when_nobody_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(living, "is_unread", lambda: True)
+    done, clock = _watched(tmp_path, is_terminal=False)
+    assert (done.exit_code, clock.waited, len(done.stdout.splitlines())) == (0, [], 1)
 
 
 def test_a_watch_redraws_a_terminal(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from hyperpod_cdk._cli.common import (
     root_of,
     usage,
 )
-from hyperpod_cdk._cli.output import Checked, Format, painted_word, print_checked, print_json
+from hyperpod_cdk._cli.output import Checked, Format, is_unread, painted_word, print_checked, print_json
 from hyperpod_cdk._cli.plans import is_as_shown, write_atomically
 from hyperpod_cdk._cli.review import Access, HeadOption, open_aws
 from hyperpod_cdk._cli.transitions import Terminal, access_of, head_of, opened
@@ -184,7 +184,7 @@ def status(
     What could not be read is skipped: "passed" in the JSON output is then null, and with --strict the exit code is 1.
 
     --watch redraws the screen on a terminal. Otherwise it writes one line of JSON each time. Ctrl-C ends it with
-    exit code 130.
+    exit code 130, and a reader that goes away, such as head, with 0.
     """
     from hyperpod_cdk.checks.policy import policy_of  # noqa: PLC0415 - as above
     from hyperpod_cdk.living import pages  # noqa: PLC0415 - as above
@@ -273,6 +273,9 @@ def _watch(context: typer.Context, look: Callable[[], Status], *, every: int, ou
             typer.echo(pages.as_line(found), nl=False)
         # a pipe keeps lines back until it is full
         sys.stdout.flush()
+        if is_unread():
+            # '| head' has what it wanted
+            raise typer.Exit
         way.pause(every)
 
 

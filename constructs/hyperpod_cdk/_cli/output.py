@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from hyperpod_cdk.findings import Finding, Severity
 
@@ -53,6 +55,58 @@ class Checked:
     def passed(self) -> bool:
         """Whether no error refuses the file."""
         return all(finding.severity is not Severity.ERROR for finding in self.findings)
+
+
+class Outlet(io.FileIO):
+    """A standard stream of which nobody may read the end: what is written then goes nowhere.
+
+    Whether ``| head`` has gone before or after the last line is chance. The verb does its work, and its exit code is
+    its own, whoever reads.
+    """
+
+    is_unread = False
+
+    def write(self, data: Any, /) -> int:
+        """Write as FileIO does, or nothing where the reader has gone; also what child processes write goes nowhere."""
+        size = memoryview(data).nbytes
+        if not size:
+            # a device that is full refuses nothing, too
+            return 0
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            self.is_unread = True
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())
+            os.close(nowhere)
+            return size
+
+
+def let_readers_go() -> None:
+    """Put an Outlet behind the standard streams, and have them show letters that the terminal's encoding lacks."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if not isinstance(stream, io.TextIOWrapper):
+            continue
+        raw = Outlet(stream.fileno(), "w", closefd=False)
+        anew = io.TextIOWrapper(
+            raw if stream.write_through else io.BufferedWriter(raw),
+            encoding=stream.encoding,
+            # a finding shows what the file says
+            errors="backslashreplace",
+            line_buffering=stream.line_buffering,
+            write_through=stream.write_through,
+        )
+        anew.mode = "w"  # type: ignore[misc]  # as Python does
+        # the old one would close the descriptor when nothing holds it any more
+        setattr(sys, f"__{name}__", stream)
+        setattr(sys, name, anew)
+
+
+def is_unread() -> bool:
+    """Say whether nobody reads standard output any more, which only a write to it shows."""
+    buffer = getattr(sys.stdout, "buffer", None)
+    return bool(getattr(getattr(buffer, "raw", buffer), "is_unread", False))
 
 
 def print_checked(checked: Sequence[Checked], *, output: Format) -> None:

@@ -1,0 +1,82 @@
+"""Where an answer goes: to a reader who leaves before its end, to a device that is full."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ANSWERS = [
+    ("--version", 0),
+    ("--help", 0),
+    ("validate dev", 0),
+    ("validate no-zones", 1),
+    ("validate no-zones --format json", 1),
+    # a usage error writes nothing to standard output
+    ("validate none", 2),
+    ("schema --of review-report", 0),
+    ("preflight dev --offline --only ip-budget", 0),
+    ("prices show --format json", 0),
+    ("job render dev --group a10g --kind nccl --team john", 0),
+]
+"""What somebody types -> its exit code with a reader; some answers are longer than a pipe holds (64 KiB)."""
+
+
+@contextmanager
+def _unread() -> Iterator[int]:
+    """A pipe whose reader has gone."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    yield writer
+    os.close(writer)
+
+
+def _run(
+    typed: str, cwd: Path, *, stdout: int, stderr: int = subprocess.PIPE, python: tuple[str, ...] = ()
+) -> tuple[int, str]:
+    (cwd / "environments" / "no-zones.yaml").write_text("name: no-zones\n", encoding="utf-8")
+    command = [sys.executable, *python, "-c", "from hyperpod_cdk.cli import main; main()", *typed.split()]
+    done = subprocess.run(
+        command, cwd=cwd, stdout=stdout, stderr=stderr, stdin=subprocess.DEVNULL, text=True, check=False
+    )
+    return done.returncode, done.stderr or ""
+
+
+@pytest.mark.parametrize(("typed", "code"), ANSWERS, ids=[typed for typed, _ in ANSWERS])
+def test_the_exit_code_is_the_verbs_whoever_reads(workspace: Path, typed: str, code: int) -> None:
+    """``| head -1`` leaves before or after the last line by chance, which nothing may depend on."""
+    read = _run(typed, workspace, stdout=subprocess.DEVNULL)
+    with _unread() as pipe:
+        assert _run(typed, workspace, stdout=pipe) == read
+    assert read[0] == code
+    assert "Traceback" not in read[1]
+
+
+def test_nobody_reads_standard_error_either(workspace: Path) -> None:
+    with _unread() as pipe:
+        for typed, code in (
+            ("validate dev", 0),
+            ("validate none", 2),
+            ("job render dev --group a10g --kind nccl --team john", 0),
+        ):
+            assert _run(typed, workspace, stdout=pipe, stderr=pipe)[0] == code
+
+
+def test_nobody_reads_what_is_written_at_once(workspace: Path) -> None:
+    with _unread() as pipe:
+        assert _run("validate dev", workspace, stdout=pipe, python=("-u",)) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's device that is always full")
+@pytest.mark.parametrize(("typed", "code"), ANSWERS, ids=[typed for typed, _ in ANSWERS])
+def test_an_answer_that_cannot_be_written_is_one_line(workspace: Path, typed: str, code: int) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        found, said = _run(typed, workspace, stdout=full.fileno())
+    # who gets no answer gets no success; what had none to give says what it says
+    line = "cannot write the answer: No space left on device"
+    assert (found, said.splitlines()[-1] == line, "Traceback" in said) == (2, code != 2, False)
