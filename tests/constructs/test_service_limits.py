@@ -13,6 +13,7 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 import hyperpod_cdk as hp
@@ -58,6 +59,10 @@ POD_ROLE = {
 }
 GROUP_WORDS = "1 to 255 letters without accents, digits, blanks and ._-:/()#,@[]+=&;{}!$*"
 ALIAS_WORDS = 'alias/ and letters, digits, ":", "/", "_" and "-", 256 characters at most, and not alias/aws/'
+
+
+def _scripts(scope: Construct, construct_id: str, *, bucket: str) -> hp.LifecycleScripts:
+    return hp.LifecycleScripts(scope, construct_id, bucket=s3.Bucket.from_bucket_name(scope, "Theirs", bucket))
 
 
 def _efa(scope: Construct, construct_id: str, **given: Any) -> hp.EfaSecurityGroup:
@@ -115,6 +120,16 @@ WRONG: list[tuple[Callable[..., object], dict[str, Any], str]] = [
         hp.Notifications,
         {**EVENTS, "emails": ["a@b.example"], "training_plan_arns": ["april"]},
         'training_plan_arns: must be the ARN of a training plan, got "april"',
+    ),
+    # the field is called name: the argument's own name stands where the key does, and nowhere else
+    (
+        _scripts,
+        {"bucket": "my-scripts"},
+        (
+            "bucket: must be a bucket whose name begins with sagemaker-, the only ones that HyperPod reads scripts"
+            " from, of at most 63 lower-case letters, digits, hyphens and dots between letters or digits, got"
+            ' "my-scripts"; correct bucket,'
+        ),
     ),
     (hp.NodesReady, {"cluster_arn": "training", "groups": [hp.AwaitedGroup(name="a", count=1)]}, NO_ARN),
 ]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
 from hyperpod_cdk.catalog.rules import Pattern
@@ -42,10 +41,11 @@ def problems(
     for name, value in values.items():
         if value is None or is_token(value):
             continue
-        for problem in translate(section, Source(file="", data={name: value}), _errors(section, name, value)):
-            said = f"{_written(problem.path)}: {problem.message}"
-            argument = (called or {}).get(name)
-            yield said if argument is None else re.sub(rf"\b{name}\b", argument, said)
+        argument = (called or {}).get(name, name)
+        asked = section if argument == name else _with_its_field_called(section, name, argument)
+        source = Source(file="", data={argument: value})
+        for problem in translate(asked, source, _errors(asked, argument, value)):
+            yield f"{_written(problem.path)}: {problem.message}"
 
 
 def refuse(
@@ -107,6 +107,14 @@ def _found(judge: TypeAdapter[Any], value: Any, path: tuple[str | int, ...]) -> 
     except ValidationError as refused:
         for error in refused.errors(include_url=False):
             yield {**error, "loc": (*path, *error["loc"])}
+
+
+@cache
+def _with_its_field_called(section: type[BaseModel], name: str, argument: str) -> type[BaseModel]:
+    """Give a section of this one field under another name, for its sentences to say that one and no word else."""
+    field = section.model_fields[name]
+    fields: dict[str, Any] = {argument: (field.annotation, field)}
+    return create_model(section.__name__, **fields)
 
 
 @cache
