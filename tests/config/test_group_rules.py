@@ -36,8 +36,9 @@ def test_a_taint_is_of_one_key_and_effect() -> None:
 
 
 def test_plans_are_sold_for_some_types() -> None:
-    assert group_rules.plan_problem(DOCUMENTED) is None
-    assert group_rules.plan_problem(WITHOUT) == (
+    of_all = {"choices": group_rules.CAPACITIES}
+    assert group_rules.plan_problem(DOCUMENTED, **of_all) is None
+    assert group_rules.plan_problem(WITHOUT, **of_all) == (
         "must not be training_plan for ml.m5.2xlarge, for which no plans are sold (as of"
         f" {instance_types.as_of()}); set capacity: on_demand or spot"
     )

@@ -378,28 +378,29 @@ class TestRefusals:
         assert refusal(cluster, **given) == message
 
     @pytest.mark.parametrize(
-        ("given", "what"),
+        ("given", "what", "way_out"),
         [
             (
                 {"instance_type": "ml.p5.48xlarge", "capacity": "spot"},
-                'capacity="spot"',
+                "capacity spot",
+                "set capacity: on_demand",
             ),
-            ({"min_count": 1}, "min_count=1"),
-            ({"instance_types": ["ml.m5.2xlarge"]}, "instance_types (a flexible group)"),
+            ({"min_count": 1}, "min_count a minimum", "remove min_count"),
+            ({"instance_types": ["ml.m5.2xlarge"]}, "instance_types a flexible group", "name one instance_type"),
         ],
     )
     def test_of_what_needs_continuous_provisioning(
-        self, cluster: Make, group: Group, given: dict[str, Any], what: str
+        self, cluster: Make, group: Group, given: dict[str, Any], what: str, way_out: str
     ) -> None:
         got = refusal(cluster, provisioning="all_or_nothing", instance_groups=[group(**given)])
         assert got == (
-            f'instance group "system": {what} needs continuous provisioning, got provisioning="all_or_nothing"; '
-            'set provisioning="continuous"'
+            f'instance group "system": {what} needs continuous provisioning, got provisioning: all_or_nothing; set'
+            f" provisioning: continuous, or {way_out}"
         )
 
     def test_of_two_groups_of_one_name(self, cluster: Make, group: Group) -> None:
         assert refusal(cluster, instance_groups=[group("system"), group("system")]) == (
-            'instance_groups must not repeat a name, got "system" twice; rename one'
+            'instance_groups[1].name must be unique, got "system" as in instance_groups[0]; rename one of the two'
         )
 
     def test_of_a_plan_of_another_region(self, cluster: Make, group: Group) -> None:
@@ -575,15 +576,15 @@ class TestAutoscaling:
             (
                 {"provisioning": "all_or_nothing"},
                 (
-                    'autoscaling needs provisioning="continuous", got provisioning="all_or_nothing"; set it, or '
-                    "leave out autoscaling"
+                    "autoscaling needs continuous provisioning, got provisioning: all_or_nothing; set provisioning:"
+                    " continuous, or leave out autoscaling"
                 ),
             ),
             (
                 {"node_recovery": "none"},
                 (
-                    'autoscaling needs node_recovery="automatic", got node_recovery="none"; set it, or leave out '
-                    "autoscaling"
+                    "autoscaling needs automatic node recovery, got node_recovery: none; set node_recovery: automatic,"
+                    " or leave out autoscaling"
                 ),
             ),
         ],
@@ -601,19 +602,25 @@ class TestAutoscaling:
             (
                 (2, 1),
                 {},
-                "autoscaling needs a group with count=0, which is one that it scales, got none; set count=0 in one",
+                (
+                    "autoscaling needs a group with count: 0, which are the ones that Karpenter scales, got none; set"
+                    " count: 0 in one, or leave out autoscaling"
+                ),
             ),
             (
                 (0, 0),
                 {},
-                "autoscaling needs a group with a count above 0, for add-ons and controllers, got none; add one",
+                (
+                    "autoscaling needs a group with a count above 0, on whose nodes add-ons and controllers run before"
+                    " any pod asks for a node, got none; add two ml.m5.2xlarge named system"
+                ),
             ),
             (
                 (2, 0),
                 {"instance_type": "ml.p5.48xlarge", "capacity": "training_plan", "training_plan_arn": PLAN},
                 (
-                    'instance group "gpu": capacity must be "on_demand" or "spot" where Karpenter scales, got '
-                    '"training_plan"; set a count'
+                    'instance group "gpu": capacity must be on_demand or spot in a group that Karpenter scales, got'
+                    " training_plan; set count to the plan's nodes, or capacity: on_demand"
                 ),
             ),
             (
@@ -624,14 +631,18 @@ class TestAutoscaling:
                     "deep_health_checks": ["instance_stress"],
                 },
                 (
-                    'instance group "gpu": deep_health_checks must be left out where Karpenter scales, since pods wait '
-                    "for them; set a count"
+                    'instance group "gpu": deep_health_checks must be left out of a group that Karpenter scales: pods'
+                    " would wait for hours, and Karpenter would add more nodes for them; remove deep_health_checks, or"
+                    " set a count"
                 ),
             ),
             (
                 (2, 0),
                 {"instance_type": "ml.m7g.xlarge"},
-                'instance group "gpu": Karpenter scales x86_64 only, got arm64 of ml.m7g.xlarge; set a count',
+                (
+                    'instance group "gpu": count must be above 0 for ml.m7g.xlarge: HyperPod\'s Karpenter knows x86_64'
+                    " only, got arm64; set count: 1 or more, or name another instance type"
+                ),
             ),
         ],
     )

@@ -223,8 +223,8 @@ class TestThreadsPerCore:
 
     def test_two_is_refused_without_smt(self, make: Make) -> None:
         assert refusal(make, instance_type="ml.m7g.2xlarge", threads_per_core=2) == (
-            'instance group "workers": threads_per_core must be 1 for ml.m7g.2xlarge, which has one thread per core, '
-            "got 2; set threads_per_core=1 or leave it out"
+            'instance group "workers": threads_per_core must be 1 for ml.m7g.2xlarge, whose cores have one thread, '
+            "got 2; set threads_per_core: 1 or remove it"
         )
 
     @pytest.mark.parametrize("threads", [1, 2])
@@ -239,18 +239,25 @@ class TestThreadsPerCore:
         )
 
 
+NEEDS = "{} needs continuous provisioning, got provisioning: all_or_nothing; set provisioning: continuous, or {}".format
+
+
 class TestNeedsContinuous:
     @pytest.mark.parametrize(
         ("given", "what"),
         [
             ({}, None),
-            ({"capacity": "spot"}, 'capacity="spot"'),
-            ({"min_count": 0}, "min_count=0"),
-            ({"instance_types": ["ml.m5.2xlarge"]}, "instance_types (a flexible group)"),
+            ({"capacity": "spot"}, NEEDS("capacity spot", "set capacity: on_demand")),
+            ({"min_count": 0}, NEEDS("min_count a minimum", "remove min_count")),
+            (
+                {"instance_types": ["ml.m5.2xlarge"]},
+                NEEDS("instance_types a flexible group", "name one instance_type"),
+            ),
         ],
     )
     def test_says_what(self, make: Make, given: dict[str, Any], what: str | None) -> None:
-        assert make(**given).needs_continuous == what
+        assert make(**given).provisioning_problem("all_or_nothing") == what
+        assert make(**given).provisioning_problem("continuous") is None
 
 
 BOUNDS = [
@@ -284,7 +291,7 @@ class TestBounds:
 
     def test_min_count_may_not_pass_the_count(self, make: Make) -> None:
         assert refusal(make, count=2, min_count=3) == (
-            'instance group "workers": min_count must be at most the count of 2, got 3; set min_count=2 or less'
+            'instance group "workers": min_count must be at most count, 2, got 3; set min_count: 2 or less'
         )
 
     def test_min_count_is_not_negative(self, make: Make) -> None:
@@ -354,21 +361,18 @@ class TestWords:
             ),
             (
                 {"instance_type": None},
-                (
-                    "one instance type or, for a flexible group, a list of them is needed, "
-                    "got instance_type=None and instance_types=[]; set one of the two"
-                ),
+                ("instance_type is missing; add instance_type: ml.p5.48xlarge, or instance_types for a flexible group"),
             ),
             (
                 {"instance_type": "ml.m5.2xlarge", "instance_types": ["ml.m5.xlarge"]},
                 (
-                    "one instance type or, for a flexible group, a list of them is needed, "
-                    "got instance_type='ml.m5.2xlarge' and instance_types=['ml.m5.xlarge']; set one of the two"
+                    "instance_types cannot be set together with instance_type; remove instance_type for a flexible"
+                    " group, otherwise remove instance_types"
                 ),
             ),
             (
                 {"instance_types": ["ml.m5.xlarge", "ml.c5.xlarge", "ml.m5.xlarge"]},
-                "instance_types must not repeat a value, got ml.m5.xlarge twice; remove one",
+                "instance_types[2] must be named once, got ml.m5.xlarge again after [0]; remove one of the two",
             ),
             (
                 {"subnet": None},
@@ -381,22 +385,23 @@ class TestWords:
             (
                 {"capacity": None},
                 (
-                    "capacity must be said for accelerated types, got None for ml.p5.48xlarge; "
-                    "set capacity to one of on_demand, spot, training_plan"
+                    "capacity must say where ml.p5.48xlarge comes from (on_demand, spot or training_plan), since"
+                    " on-demand capacity of accelerated types is scarce; set capacity: training_plan with its"
+                    " training_plan_arn"
                 ),
             ),
             (
                 {"capacity": "training_plan"},
                 (
-                    'capacity="training_plan" needs the plan, got training_plan_arn=None; '
-                    "set training_plan_arn to its ARN or choose another capacity"
+                    "training_plan_arn is missing, and capacity: training_plan needs it; add the ARN that 'aws"
+                    " sagemaker list-training-plans' shows"
                 ),
             ),
             (
                 {"training_plan_arn": PLAN},
                 (
-                    'training_plan_arn goes with capacity="training_plan", got '
-                    "capacity='on_demand'; set capacity=\"training_plan\" or leave out training_plan_arn"
+                    "training_plan_arn must go with capacity: training_plan, got capacity: on_demand; set capacity:"
+                    " training_plan or remove training_plan_arn"
                 ),
             ),
             (
@@ -408,28 +413,31 @@ class TestWords:
                 ),
             ),
             (
-                {"deep_health_checks": ["stress"]},
+                {"deep_health_checks": ["instance_stres"]},
                 (
-                    "deep_health_checks must be one of instance_stress, instance_connectivity, "
-                    'got "stress"; set deep_health_checks to one of these'
+                    'deep_health_checks[0] must be instance_stress or instance_connectivity, got "instance_stres"; did'
+                    " you mean instance_stress?"
                 ),
             ),
             (
                 {"deep_health_checks": ["instance_stress", "instance_stress"]},
-                ("deep_health_checks must not repeat a value, got instance_stress twice; remove one"),
+                (
+                    "deep_health_checks[1] must be named once, got instance_stress again after [0]; remove one of the"
+                    " two"
+                ),
             ),
             (
                 {"instance_type": "ml.m5.2xlarge", "deep_health_checks": ["instance_stress"]},
                 (
-                    "deep_health_checks are for GPU and Trainium types, got them for ml.m5.2xlarge; "
-                    "leave out deep_health_checks"
+                    "deep_health_checks must be left out for ml.m5.2xlarge, which has no accelerators to check; remove"
+                    " deep_health_checks"
                 ),
             ),
             (
                 {"deep_health_checks": ["instance_stress"], "taints": [Taint(key="gpu", effect="NoSchedule")]},
                 (
-                    "deep_health_checks do not go with taints, since HyperPod taints the nodes "
-                    'itself while it checks, got the taint "gpu"; leave out taints or deep_health_checks'
+                    'deep_health_checks cannot be set together with taints, got the taint "gpu": HyperPod taints the'
+                    " nodes itself while it checks; remove taints or deep_health_checks"
                 ),
             ),
             (
@@ -439,8 +447,8 @@ class TestWords:
             (
                 {"taints": [Taint(key="gpu", effect=cast("Any", "Never"))]},
                 (
-                    "taints effect must be one of NoSchedule, PreferNoSchedule, NoExecute, "
-                    'got "Never"; set taints effect to one of these'
+                    'taints effect must be NoSchedule, PreferNoSchedule or NoExecute, got "Never"; set effect to one'
+                    " of these"
                 ),
             ),
             (
@@ -524,20 +532,20 @@ class TestPatching:
         [
             (
                 Patching(),
-                "patching is by schedule or by strategy, got schedule=None and strategy=None; set exactly one of them",
+                (
+                    "patching must have schedule or strategy, got neither; set schedule: cron(0 3 ? * SUN *) or"
+                    " strategy: when_idle"
+                ),
             ),
             (
                 Patching(schedule="cron(0 3 ? * SUN *)", strategy="when_idle"),
-                (
-                    "patching is by schedule or by strategy, got schedule='cron(0 3 ? * SUN *)' and "
-                    "strategy='when_idle'; set exactly one of them"
-                ),
+                "patching must have schedule or strategy, got both; remove schedule or strategy",
             ),
             (
                 Patching(strategy=cast("Any", "drain_first")),
                 (
-                    'patching.strategy must be one of when_idle, when_all_idle, got "drain_first"; '
-                    "set patching.strategy to one of these"
+                    'patching.strategy must be when_idle or when_all_idle, got "drain_first"; set strategy to one of'
+                    " these"
                 ),
             ),
             (
@@ -546,14 +554,11 @@ class TestPatching:
             ),
             (
                 Patching(schedule="cron(0 3 ? * SUN *)", rollback_batch=Batch(instances=1)),
-                "patching.rollback_batch needs max_batch, got max_batch=None; set max_batch=Batch(instances=1)",
+                "patching.rollback_batch must go with max_batch, got none; add max_batch: {instances: 1}",
             ),
             (
                 Patching(schedule="cron(0 3 ? * SUN *)", max_batch=Batch()),
-                (
-                    "patching.max_batch is a number of instances or a percentage, got instances=None and percent=None; "
-                    "set exactly one of them"
-                ),
+                "patching.max_batch must have instances or percent, got neither; set max_batch: {instances: 1}",
             ),
             (
                 Patching(schedule="cron(0 3 ? * SUN *)", max_batch=Batch(instances=0)),
@@ -702,7 +707,10 @@ class TestNodes:
         [
             (
                 {"instance_type": "ml.g5.2xlarge", "network_interface": "efa"},
-                "network_interface is for types with EFA, got efa for ml.g5.2xlarge; leave out network_interface",
+                (
+                    "network_interface must be left out for ml.g5.2xlarge, which has no EFA, got efa; remove"
+                    " network_interface"
+                ),
             ),
             (
                 {"network_interface": "ena"},
@@ -715,15 +723,15 @@ class TestNodes:
                     "labels": {"nvidia.com/mig.config": "all-1g.10gb"},
                 },
                 (
-                    "labels must not hold nvidia.com/mig.config in a flexible group, which has no GPU slices, got "
-                    "all-1g.10gb; set one instance_type or leave out the label"
+                    "labels: nvidia.com/mig.config must be left out of a flexible group, which has no GPU slices; name"
+                    " one instance_type instead"
                 ),
             ),
             (
                 {"labels": {"sagemaker.amazonaws.com/x": "y"}},
                 (
-                    "labels and taints must not begin with sagemaker.amazonaws.com/, HyperPod's own, got "
-                    "sagemaker.amazonaws.com/x; use another prefix"
+                    "labels['sagemaker.amazonaws.com/x'] must not begin with sagemaker.amazonaws.com/, under which"
+                    " HyperPod keeps its own, got sagemaker.amazonaws.com/x; use another prefix"
                 ),
             ),
             (
@@ -737,8 +745,8 @@ class TestNodes:
             (
                 {"labels": {f"team.example/{'x' * 64}": "y"}},
                 (
-                    f"labels and taints: the key team.example/{'x' * 64} must have at most 63 characters after the"
-                    " prefix, as Kubernetes wants it, got 64; shorten it"
+                    f"labels['team.example/{'x' * 64}'] must have at most 63 characters after the prefix, as Kubernetes"
+                    " wants it, got 64; shorten it"
                 ),
             ),
         ],

@@ -258,15 +258,16 @@ def test_another_policy_of_deletion() -> None:
         (
             {"capacity": "spot"},
             (
-                'restricted instance group "nova": capacity must be one of on_demand, training_plan, got'
-                " 'spot' for ml.p5.48xlarge; set capacity to one of these"
+                'restricted instance group "nova": capacity must be on_demand or training_plan, got "spot"; set'
+                " capacity to one of these"
             ),
         ),
         (
             {"capacity": None},
             (
-                'restricted instance group "nova": capacity must be one of on_demand, training_plan, got'
-                " None for ml.p5.48xlarge; set capacity to one of these"
+                'restricted instance group "nova": capacity must say where ml.p5.48xlarge comes from (on_demand or'
+                " training_plan), since on-demand capacity of accelerated types is scarce; set capacity: training_plan"
+                " with its training_plan_arn"
             ),
         ),
         (
@@ -285,7 +286,7 @@ def test_groups_that_aws_refuses(foreign: Foreign, given: dict[str, Any], messag
 def test_clusters_that_aws_refuses(foreign: Foreign) -> None:
     role = foreign.role()
     assert refused(foreign.cluster, foreign.group(role, "system")) == (
-        'restricted_groups must not repeat the name of a group, got "system" twice; rename one'
+        'restricted_groups[0].name must be unique, got "system" as in instance_groups[0]; rename one of the two'
     )
 
 

@@ -1,42 +1,293 @@
 """What AWS takes of one instance group: rules over its values, for environment files and for constructs alike.
 
-Each gives the sentence that refuses, without the name of the value, or None.
+Each gives the sentence that refuses, without the name of the value, or None; or, where a rule is about several values,
+the place (the name of the value, and the steps below it) with each sentence.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, Protocol, get_args
 
 from hyperpod_cdk.catalog import arns, hyperpod, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
-from hyperpod_cdk.catalog.rules import again_problem, repeated
+from hyperpod_cdk.catalog.rules import again_problem
+from hyperpod_cdk.config.draft import duplicates
 
 _MIG_PROFILE = re.compile(r"\d+g\.\d+gb")
 
+Capacity = Literal["on_demand", "spot", "training_plan"]
+CAPACITIES: tuple[str, ...] = get_args(Capacity)
+RestrictedCapacity = Literal["on_demand", "training_plan"]
+RESTRICTED_CAPACITIES: tuple[str, ...] = get_args(RestrictedCapacity)
 
-def repeated_taints(taints: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str]]:
-    """Give the index of every taint (key, effect) that stood before, which Kubernetes refuses, with the sentence."""
-    first: dict[tuple[str, str], int] = {}
-    for index, (key, effect) in enumerate(taints):
-        before = first.setdefault((key, effect), index)
-        if before != index:
+Placed = tuple[tuple[str | int, ...], str]
+"""Where among the values of a group something is wrong, and the sentence that says it."""
+
+
+class _Taint(Protocol):
+    @property
+    def key(self) -> str: ...
+
+
+class _Batch(Protocol):
+    @property
+    def instances(self) -> int | None: ...
+    @property
+    def percent(self) -> int | None: ...
+
+
+class _Patching(Protocol):
+    @property
+    def schedule(self) -> str | None: ...
+    @property
+    def strategy(self) -> str | None: ...
+    @property
+    def max_batch(self) -> _Batch | None: ...
+    @property
+    def rollback_batch(self) -> _Batch | None: ...
+
+
+def name_problem(name: str, other: str) -> str:
+    """Say that a group has the name of the group that stands at ``other``."""
+    return f'must be unique, got "{name}" as in {other}; rename one of the two'
+
+
+def type_problems(instance_type: str | None, instance_types: Sequence[str]) -> Iterator[Placed]:
+    """Give why a group names no type, both one type and several, or one type twice."""
+    if instance_type is not None and instance_types:
+        yield (
+            ("instance_types",),
+            (
+                "cannot be set together with instance_type; remove instance_type for a flexible group, otherwise remove"
+                " instance_types"
+            ),
+        )
+    if instance_type is None and not instance_types:
+        yield (
+            ("instance_type",),
+            "is missing; add instance_type: ml.p5.48xlarge, or instance_types for a flexible group",
+        )
+    for index, first, name in duplicates(instance_types):
+        yield ("instance_types", index), again_problem(name, first)
+
+
+def capacity_problem(capacity: str | None, rows: Sequence[InstanceType], *, choices: Sequence[str]) -> str | None:
+    """Say that a group with accelerators does not say where they come from, of the ``choices`` of its kind.
+
+    On-demand capacity is scarce, and its bill surprises.
+    """
+    row = next((row for row in rows if row.is_accelerated), None)
+    if capacity is not None or row is None:
+        return None
+    able = [choice for choice in choices if choice != "training_plan" or row.training_plan_supported]
+    fix = "training_plan with its training_plan_arn" if row.training_plan_supported else "on_demand"
+    return (
+        f"must say where {row.name} comes from ({_or(able)}), since on-demand capacity of accelerated types is scarce;"
+        f" set capacity: {fix}"
+    )
+
+
+def plan_problems(
+    capacity: str | None, training_plan_arn: str | None, rows: Sequence[InstanceType], *, choices: Sequence[str]
+) -> Iterator[Placed]:
+    """Give why a plan lacks its capacity or the capacity its plan, and of which types no plans are sold."""
+    if capacity == "training_plan":
+        for row in rows:
+            if problem := plan_problem(row, choices=choices):
+                yield ("capacity",), problem
+        if training_plan_arn is None:
             yield (
-                index,
+                ("training_plan_arn",),
                 (
-                    f'must be unique by key and effect, got "{key}" with {effect} as in taints[{before}]; remove one of'
-                    " the two"
+                    "is missing, and capacity: training_plan needs it; add the ARN that 'aws sagemaker"
+                    " list-training-plans' shows"
+                ),
+            )
+    elif training_plan_arn is not None:
+        got = f"capacity: {capacity}" if capacity else "no capacity"
+        yield (
+            ("training_plan_arn",),
+            f"must go with capacity: training_plan, got {got}; set capacity: training_plan or remove training_plan_arn",
+        )
+
+
+def provisioning_problems(
+    provisioning: str, *, key: str, capacity: str | None, min_count: int | None, instance_types: Sequence[str]
+) -> Iterator[Placed]:
+    """Give what of a group needs continuous provisioning where the cluster, under ``key``, has another."""
+    if provisioning == "continuous":
+        return
+    for name, what, way_out, is_used in (
+        ("capacity", "spot", "set capacity: on_demand", capacity == "spot"),
+        ("min_count", "a minimum", "remove min_count", min_count is not None),
+        ("instance_types", "a flexible group", "name one instance_type", bool(instance_types)),
+    ):
+        if is_used:
+            yield (
+                (name,),
+                (
+                    f"{what} needs continuous provisioning, got provisioning: {provisioning}; set {key}: continuous, or"
+                    f" {way_out}"
                 ),
             )
 
 
-def plan_problem(row: InstanceType) -> str | None:
-    """Say that no training plans are sold for a type."""
+def minimum_problem(min_count: int, count: int) -> str | None:
+    """Say that a group can never reach its minimum."""
+    if min_count <= count:
+        return None
+    return f"must be at most count, {count}, got {min_count}; set min_count: {count} or less"
+
+
+def health_check_problems(
+    checks: Sequence[str], taints: Sequence[_Taint], rows: Iterable[InstanceType]
+) -> Iterator[Placed]:
+    """Give why deep health checks cannot run on nodes of a type or with taints."""
+    if not checks:
+        return
+    at = "deep_health_checks"
+    for index, first, check in duplicates(checks):
+        yield (at, index), again_problem(check, first)
+    for row in rows:
+        if not row.deep_health_check:
+            yield (
+                (at,),
+                f"must be left out for {row.name}, which has no accelerators to check; remove deep_health_checks",
+            )
+    if taints:
+        yield (
+            (at,),
+            (
+                f'cannot be set together with taints, got the taint "{taints[0].key}": HyperPod taints the nodes'
+                " itself while it checks; remove taints or deep_health_checks"
+            ),
+        )
+
+
+def threads_problems(threads_per_core: int, rows: Sequence[InstanceType]) -> Iterator[str]:
+    """Give the types whose cores have one thread, where more are asked for."""
+    for row in rows:
+        if threads_per_core > 1 and row.has_smt is False:
+            yield (
+                f"must be 1 for {row.name}, whose cores have one thread, got {threads_per_core}; set"
+                " threads_per_core: 1 or remove it"
+            )
+
+
+def network_interface_problems(network_interface: str, rows: Sequence[InstanceType]) -> Iterator[str]:
+    """Give the types that have no EFA, of which a kind of network interface is asked for."""
+    for row in rows:
+        if not row.efa_supported:
+            got = network_interface
+            yield f"must be left out for {row.name}, which has no EFA, got {got}; remove network_interface"
+
+
+def key_problems(key: str) -> Iterator[str]:
+    """Give why the key of a label or a taint is none that a node takes, or is HyperPod's own."""
+    if problem := hyperpod.key_name_problem(key):
+        yield f"{problem}; shorten it"
+    owner, prefix = hyperpod.reserved_prefix(key) or ("", "")
+    if owner == "hyperpod":
+        yield f"must not begin with {prefix}/, under which HyperPod keeps its own, got {key}; use another prefix"
+
+
+def patching_problems(patching: _Patching) -> Iterator[Placed]:
+    """Give why patching is by no kind or by both, and which batches are measured twice or not at all."""
+    if patching.schedule is None and patching.strategy is None:
+        fix = f"set schedule: {hyperpod.CRON.example} or strategy: when_idle"
+        yield (), f"must have schedule or strategy, got neither; {fix}"
+    if patching.schedule is not None and patching.strategy is not None:
+        yield (), "must have schedule or strategy, got both; remove schedule or strategy"
+    if patching.rollback_batch is not None and patching.max_batch is None:
+        yield ("rollback_batch",), "must go with max_batch, got none; add max_batch: {instances: 1}"
+
+
+def batch_problems(patching: _Patching) -> Iterator[Placed]:
+    """Give the batches that are measured twice or not at all."""
+    batches: Mapping[str, _Batch | None] = {
+        "max_batch": patching.max_batch,
+        "rollback_batch": patching.rollback_batch,
+    }
+    for key, batch in batches.items():
+        if batch is not None and (batch.instances is None) == (batch.percent is None):
+            got = "neither" if batch.instances is None else "both"
+            yield (key,), f"must have instances or percent, got {got}; set {key}: {{instances: 1}}"
+
+
+def autoscaling_problems(capacity: str | None, checks: Sequence[str], rows: Iterable[InstanceType]) -> Iterator[Placed]:
+    """Give why HyperPod's Karpenter makes no nodes of a group with a count of 0."""
+    if capacity == "training_plan":
+        yield (
+            ("capacity",),
+            (
+                "must be on_demand or spot in a group that Karpenter scales, got training_plan; set count to the"
+                " plan's nodes, or capacity: on_demand"
+            ),
+        )
+    if checks:
+        yield (
+            ("deep_health_checks",),
+            (
+                "must be left out of a group that Karpenter scales: pods would wait for hours, and Karpenter would add"
+                " more nodes for them; remove deep_health_checks, or set a count"
+            ),
+        )
+    for row in rows:
+        if row.architecture not in hyperpod.KARPENTER_ARCHITECTURES:
+            yield (
+                ("count",),
+                (
+                    f"must be above 0 for {row.name}: HyperPod's Karpenter knows"
+                    f" {_or(hyperpod.KARPENTER_ARCHITECTURES)} only, got {row.architecture}; set count: 1 or more, or"
+                    " name another instance type"
+                ),
+            )
+
+
+def autoscaled_cluster_problems(*, node_recovery: str, provisioning: str, of: str, way_out: str) -> Iterator[str]:
+    """Give what Karpenter needs of its cluster: ``of`` stands before the two keys, ``way_out`` is what else helps."""
+    for what, key, value, needed in (
+        ("continuous provisioning", "provisioning", provisioning, "continuous"),
+        ("automatic node recovery", "node_recovery", node_recovery, "automatic"),
+    ):
+        if value != needed:
+            yield f"needs {what}, got {key}: {value}; set {of}{key}: {needed}, or {way_out}"
+
+
+def autoscaled_counts_problem(counts: Sequence[int], *, way_out: str) -> str | None:
+    """Say that Karpenter has no group to scale, or the add-ons no node to start on."""
+    if 0 not in counts:
+        return (
+            "needs a group with count: 0, which are the ones that Karpenter scales, got none; set count: 0 in one, or"
+            f" {way_out}"
+        )
+    if not any(counts):
+        return (
+            "needs a group with a count above 0, on whose nodes add-ons and controllers run before any pod asks for a"
+            " node, got none; add two ml.m5.2xlarge named system"
+        )
+    return None
+
+
+def repeated_taints(taints: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str]]:
+    """Give the index of every taint (key, effect) that stood before, which Kubernetes refuses, with the sentence."""
+    for index, first, (key, effect) in duplicates(taints):
+        yield (
+            index,
+            f'must be unique by key and effect, got "{key}" with {effect} as in taints[{first}]; remove one of the two',
+        )
+
+
+def plan_problem(row: InstanceType, *, choices: Sequence[str]) -> str | None:
+    """Say that no training plans are sold for a type; ``choices`` are the kinds of capacity that there are."""
     if row.training_plan_supported:
         return None
+    others = [choice for choice in choices if choice != "training_plan"]
     return (
         f"must not be training_plan for {row.name}, for which no plans are sold (as of {instance_types.as_of()}); set"
-        " capacity: on_demand or spot"
+        f" capacity: {_or(others)}"
     )
 
 
@@ -143,8 +394,8 @@ def bucket_problems(inputs: Sequence[str], outputs: Sequence[str]) -> Iterator[t
     Output buckets are read as well.
     """
     for key, buckets in (("input_buckets", inputs), ("output_buckets", outputs)):
-        for index, first in repeated(buckets):
-            yield key, index, again_problem(buckets[index], first)
+        for index, first, name in duplicates(buckets):
+            yield key, index, again_problem(name, first)
     for index, name in enumerate(inputs):
         if name in outputs:
             yield (
@@ -170,6 +421,11 @@ def scripts_problem(on_create: str | None, on_init_complete: str | None) -> str 
         f"cannot be set together with on_create, got {on_create} and {on_init_complete}; remove on_create if "
         "HyperPod itself should set up the nodes, otherwise remove on_init_complete"
     )
+
+
+def slices_problem() -> str:
+    """Say that the groups of several types have no GPU slices."""
+    return "must be left out of a flexible group, which has no GPU slices; name one instance_type instead"
 
 
 def _or(words: Sequence[str]) -> str:

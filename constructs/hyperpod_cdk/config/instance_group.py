@@ -8,6 +8,7 @@ from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import hyperpod, instance_types
 from hyperpod_cdk.config.eks import RoleArn
+from hyperpod_cdk.config.group_rules import Capacity
 from hyperpod_cdk.config.section import Check, Section, counted, entries, like, within
 
 DEFAULT_VOLUME_GIB = 500
@@ -193,7 +194,7 @@ class InstanceGroup(Section):
         ),
         examples=["use1-az5"],
     )
-    capacity: Literal["on_demand", "spot", "training_plan"] | None = Field(
+    capacity: Capacity | None = Field(
         default=None,
         description=(
             "Source of the capacity. Required for instance types with accelerators, because their On-Demand"

@@ -11,10 +11,10 @@ from typing import Annotated
 from pydantic import Field, PrivateAttr, Strict
 
 from hyperpod_cdk.catalog.quotas import normalized
+from hyperpod_cdk.config.draft import duplicates
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.record_file import parse, read_text, refuse
 from hyperpod_cdk.config.recorded_plans import Day
-from hyperpod_cdk.config.rules.book import duplicates
 from hyperpod_cdk.config.section import Section
 
 SCHEMA_VERSION = 1

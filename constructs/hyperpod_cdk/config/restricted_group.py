@@ -9,6 +9,7 @@ from pydantic import Field, Strict
 from hyperpod_cdk.catalog import hyperpod, lustre
 from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.config.checkpointing import KEY_ARN
+from hyperpod_cdk.config.group_rules import RestrictedCapacity
 from hyperpod_cdk.config.instance_group import (
     DEFAULT_VOLUME_GIB,
     AvailabilityZoneId,
@@ -76,7 +77,7 @@ class RestrictedGroup(Section):
         ),
         examples=["use1-az5"],
     )
-    capacity: Literal["on_demand", "training_plan"] | None = Field(
+    capacity: RestrictedCapacity | None = Field(
         default=None,
         description=(
             "Source of the capacity; Spot is not available for restricted groups. Required for instance types"

@@ -330,19 +330,19 @@ def _problems(
             " EKS cluster before this one is made, got none; run HyperPod's install_rig_dependencies.sh there, then"
             ' pass "installed"'
         )
-    yield from _restricted_problems(
-        stack, restricted_groups, shared_environment, taken={group.name for group in instance_groups}
-    )
+    taken = {group.name: f"instance_groups[{index}]" for index, group in enumerate(instance_groups)}
+    yield from _restricted_problems(stack, restricted_groups, shared_environment, taken=taken)
 
 
 def _restricted_problems(
-    stack: Stack, groups: Sequence[RestrictedGroup], shared: SharedEnvironment | None, *, taken: set[str]
+    stack: Stack, groups: Sequence[RestrictedGroup], shared: SharedEnvironment | None, *, taken: Mapping[str, str]
 ) -> Iterator[str]:
-    seen = set(taken)
-    for group in groups:
+    seen = dict(taken)
+    for index, group in enumerate(groups):
+        here = f"restricted_groups[{index}]"
         if group.name in seen:
-            yield f'restricted_groups must not repeat the name of a group, got "{group.name}" twice; rename one'
-        seen.add(group.name)
+            yield f"{here}.name {rules.name_problem(group.name, seen[group.name])}"
+        seen.setdefault(group.name, here)
         where = f'restricted instance group "{group.name}": '
         if group.lustre is None and shared is None:
             yield f"{where}lustre is missing, and there is no shared_environment; set lustre=ServiceLustre(...)"
@@ -356,17 +356,15 @@ def _group_problems(
     stack: Stack, instance_groups: Sequence[InstanceGroup], lifecycle: LifecycleScripts, provisioning: str
 ) -> Iterator[str]:
     region, account = stack.region, stack.account
-    seen: set[str] = set()
-    for group in instance_groups:
+    seen: dict[str, str] = {}
+    for index, group in enumerate(instance_groups):
+        here = f"instance_groups[{index}]"
         if group.name in seen:
-            yield f'instance_groups must not repeat a name, got "{group.name}" twice; rename one'
-        seen.add(group.name)
+            yield f"{here}.name {rules.name_problem(group.name, seen[group.name])}"
+        seen.setdefault(group.name, here)
         where = f'instance group "{group.name}": '
-        if provisioning != "continuous" and group.needs_continuous:
-            yield (
-                f'{where}{group.needs_continuous} needs continuous provisioning, got provisioning="{provisioning}"; '
-                'set provisioning="continuous"'
-            )
+        if problem := group.provisioning_problem(provisioning):
+            yield where + problem
         if problem := group.region_problem(region=region, account=account):
             yield where + problem
         key = "on_create" if group.on_init_complete is None else "on_init_complete"
@@ -375,17 +373,12 @@ def _group_problems(
 
 
 def _autoscaling_problems(groups: Sequence[InstanceGroup], *, node_recovery: str, provisioning: str) -> Iterator[str]:
-    for key, value, needed in (
-        ("provisioning", provisioning, "continuous"),
-        ("node_recovery", node_recovery, "automatic"),
-    ):
-        if value != needed:
-            yield f'autoscaling needs {key}="{needed}", got {key}="{value}"; set it, or leave out autoscaling'
-    counts = [group.count for group in groups]
-    if 0 not in counts:
-        yield "autoscaling needs a group with count=0, which is one that it scales, got none; set count=0 in one"
-    if not any(count != 0 for count in counts):
-        yield "autoscaling needs a group with a count above 0, for add-ons and controllers, got none; add one"
+    way_out = "leave out autoscaling"
+    needed = {"node_recovery": node_recovery, "provisioning": provisioning}
+    for problem in rules.autoscaled_cluster_problems(**needed, of="", way_out=way_out):
+        yield f"autoscaling {problem}"
+    if lacking := rules.autoscaled_counts_problem([group.count for group in groups], way_out=way_out):
+        yield f"autoscaling {lacking}"
     for group in groups:
-        if group.count == 0 and (problem := group.autoscaling_problem()):
-            yield f'instance group "{group.name}": {problem}'
+        if group.count == 0 and (unscaled := group.autoscaling_problem()):
+            yield f'instance group "{group.name}": {unscaled}'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol
 from weakref import WeakKeyDictionary
 
 from aws_cdk import aws_ec2 as ec2
@@ -18,7 +18,6 @@ from hyperpod_cdk.config import instance_group as fields
 from hyperpod_cdk.config.arguments import is_token, problems
 from hyperpod_cdk.config.eks import ROLE_ARN
 
-Capacity = Literal["on_demand", "spot", "training_plan"]
 DeepHealthCheck = Literal["instance_stress", "instance_connectivity"]
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 PatchingStrategy = Literal["when_idle", "when_all_idle"]
@@ -181,7 +180,7 @@ class InstanceGroup:
     instance_types: Sequence[str] = ()
     min_count: int | None = None
     availability_zone_id: str | None = None
-    capacity: Capacity | None = None
+    capacity: rules.Capacity | None = None
     training_plan_arn: str | None = None
     deep_health_checks: Sequence[DeepHealthCheck] = ()
     threads_per_core: int | None = None
@@ -221,16 +220,20 @@ class InstanceGroup:
             return self.threads_per_core
         return 2 if all(row.has_smt for row in self._known_types()) else 1
 
-    @property
-    def needs_continuous(self) -> str | None:
-        """What of this group works with continuous provisioning only, or None."""
-        if self.capacity == "spot":
-            return 'capacity="spot"'
-        if self.min_count is not None:
-            return f"min_count={self.min_count}"
-        if self.instance_types:
-            return "instance_types (a flexible group)"
-        return None
+    def provisioning_problem(self, provisioning: str) -> str | None:
+        """Say what of this group works with continuous provisioning only, where the cluster has another, or None."""
+        return next(
+            placed(
+                rules.provisioning_problems(
+                    provisioning,
+                    key="provisioning",
+                    capacity=self.capacity,
+                    min_count=self.min_count,
+                    instance_types=self.instance_types,
+                )
+            ),
+            None,
+        )
 
     def cloudformation(
         self, *, execution_role_arn: str, lifecycle_source_s3_uri: str, count: float | None = None
@@ -290,15 +293,8 @@ class InstanceGroup:
 
     def autoscaling_problem(self) -> str | None:
         """Say why HyperPod's Karpenter cannot scale this group, or give None."""
-        if self.capacity == "training_plan":
-            return 'capacity must be "on_demand" or "spot" where Karpenter scales, got "training_plan"; set a count'
-        if self.deep_health_checks:
-            return "deep_health_checks must be left out where Karpenter scales, since pods wait for them; set a count"
-        for row in self._known_types():
-            if row.architecture not in hyperpod.KARPENTER_ARCHITECTURES:
-                known = ", ".join(hyperpod.KARPENTER_ARCHITECTURES)
-                return f"Karpenter scales {known} only, got {row.architecture} of {row.name}; set a count"
-        return None
+        found = rules.autoscaling_problems(self.capacity, self.deep_health_checks, self._known_types())
+        return next(placed(found), None)
 
     def region_problem(self, *, region: str, account: str) -> str | None:
         """Say what of this group belongs to another region or account than its stack, or give None."""
@@ -346,18 +342,12 @@ class InstanceGroup:
         if self.patching is not None:
             yield from _patching_problems(self.patching)
 
-    def _keys(self) -> tuple[str, ...]:
-        return tuple(key for key in (*self.labels, *(taint.key for taint in self.taints)) if not is_token(key))
-
     def _type_problems(self) -> Iterator[str]:
-        if (self.instance_type is None) == (not self.instance_types):
-            got = f"instance_type={self.instance_type!r} and instance_types={list(self.instance_types)!r}"
-            yield f"one instance type or, for a flexible group, a list of them is needed, got {got}; set one of the two"
+        yield from placed(rules.type_problems(self.instance_type, self.instance_types))
         if self.instance_types:
             yield from _count_problem(
                 "instance_types", len(self.instance_types), hyperpod.INSTANCE_TYPES_PER_GROUP, what="instance types"
             )
-        yield from _duplicate_problem("instance_types", self.instance_types)
         for name in self.types:
             if not is_token(name) and not name.startswith("ml."):
                 near = catalog.closest(name) or f"ml.{name}"
@@ -368,11 +358,8 @@ class InstanceGroup:
         if self.min_count is None:
             return
         yield from _bound_problem("min_count", self.min_count, hyperpod.MIN_INSTANCE_COUNT)
-        if not is_token(self.count) and not is_token(self.min_count) and self.min_count > self.count:
-            yield (
-                f"min_count must be at most the count of {self.count}, got {self.min_count}; "
-                f"set min_count={self.count} or less"
-            )
+        if not is_token(self.count) and not is_token(self.min_count):
+            yield from _said("min_count", rules.minimum_problem(self.min_count, self.count))
 
     def _network_problems(self) -> Iterator[str]:
         # not every caller checks types, and a group without a subnet would take the cluster's own, in another zone
@@ -384,40 +371,17 @@ class InstanceGroup:
         if self.volume_gib is not None:
             yield from _bound_problem("volume_gib", self.volume_gib, hyperpod.VOLUME_GIB)
         if self.network_interface is not None:
-            for row in self._known_types():
-                if not row.efa_supported:
-                    yield (
-                        f"network_interface is for types with EFA, got {self.network_interface} for {row.name}; "
-                        "leave out network_interface"
-                    )
+            found = rules.network_interface_problems(self.network_interface, self._known_types())
+            yield from (f"network_interface {problem}" for problem in found)
 
     def _capacity_problems(self) -> Iterator[str]:
-        choices: tuple[str, ...] = get_args(Capacity)
         for name in self.types:
-            if problem := rules.ultraserver_problem(name, self.capacity):
-                yield f"capacity {problem}"
-        for row in self._known_types() if self.capacity == "training_plan" else []:
-            if problem := rules.plan_problem(row):
-                yield f"capacity {problem}"
-        if self.capacity == "training_plan" and self.training_plan_arn is None:
-            yield (
-                'capacity="training_plan" needs the plan, got training_plan_arn=None; '
-                "set training_plan_arn to its ARN or choose another capacity"
-            )
+            yield from _said("capacity", rules.ultraserver_problem(name, self.capacity))
+        rows, choices = self._known_types(), rules.CAPACITIES
+        yield from placed(rules.plan_problems(self.capacity, self.training_plan_arn, rows, choices=choices))
         if self.training_plan_arn is not None:
-            if self.capacity != "training_plan":
-                yield (
-                    f'training_plan_arn goes with capacity="training_plan", got capacity={self.capacity!r}; '
-                    'set capacity="training_plan" or leave out training_plan_arn'
-                )
             yield from _pattern_problem("training_plan_arn", self.training_plan_arn, hyperpod.TRAINING_PLAN_ARN)
-        if self.capacity is None:
-            for row in self._known_types():
-                if row.is_accelerated:
-                    yield (
-                        f"capacity must be said for accelerated types, got None for {row.name}; "
-                        f"set capacity to one of {', '.join(choices)}"
-                    )
+        yield from _said("capacity", rules.capacity_problem(self.capacity, rows, choices=choices))
 
     def _threads_problems(self) -> Iterator[str]:
         if self.threads_per_core is None:
@@ -429,30 +393,13 @@ class InstanceGroup:
                     )
             return
         yield from _bound_problem("threads_per_core", self.threads_per_core, hyperpod.THREADS_PER_CORE)
-        for row in self._known_types():
-            if not is_token(self.threads_per_core) and self.threads_per_core > 1 and row.has_smt is False:
-                yield (
-                    f"threads_per_core must be 1 for {row.name}, which has one thread per core, "
-                    f"got {self.threads_per_core}; set threads_per_core=1 or leave it out"
-                )
+        found = rules.threads_problems(self.threads_per_core, self._known_types())
+        yield from (f"threads_per_core {problem}" for problem in found)
 
     def _health_check_problems(self) -> Iterator[str]:
-        if not self.deep_health_checks:
-            return
-        for check in self.deep_health_checks:
-            yield from _choice_problem("deep_health_checks", check, hyperpod.DEEP_HEALTH_CHECKS)
-        yield from _duplicate_problem("deep_health_checks", self.deep_health_checks)
-        for row in self._known_types():
-            if not row.deep_health_check:
-                yield (
-                    f"deep_health_checks are for GPU and Trainium types, got them for {row.name}; "
-                    "leave out deep_health_checks"
-                )
-        if self.taints:
-            yield (
-                "deep_health_checks do not go with taints, since HyperPod taints the nodes itself while it checks, "
-                f'got the taint "{self.taints[0].key}"; leave out taints or deep_health_checks'
-            )
+        values = {"deep_health_checks": self.deep_health_checks}
+        yield from (each.replace(":", "", 1) for each in problems(fields.InstanceGroup, values))
+        yield from placed(rules.health_check_problems(self.deep_health_checks, self.taints, self._known_types()))
 
     def _node_problems(self) -> Iterator[str]:
         yield from _count_problem("labels", len(self.labels), hyperpod.LABELS, what="labels")
@@ -464,7 +411,8 @@ class InstanceGroup:
         yield from _count_problem("taints", len(self.taints), hyperpod.TAINTS, what="taints")
         for taint in self.taints:
             yield from _pattern_problem("taints key", taint.key, hyperpod.TAINT_KEY)
-            yield from _choice_problem("taints effect", taint.effect, hyperpod.TAINT_EFFECTS)
+            effect = {"effect": taint.effect}
+            yield from (f"taints {each}".replace(":", "", 1) for each in problems(fields.Taint, effect))
             if taint.value is not None:
                 yield from _pattern_problem("taints value", taint.value, hyperpod.TAINT_VALUE)
         for index, said in rules.repeated_taints([(taint.key, taint.effect) for taint in self.taints]):
@@ -476,16 +424,11 @@ class InstanceGroup:
         yield from self._script_problems()
         yield from self._slice_problems()
         if hyperpod.MIG_LABEL in self.labels and self.instance_types:
-            yield (
-                f"labels must not hold {hyperpod.MIG_LABEL} in a flexible group, which has no GPU slices, got "
-                f"{self.labels[hyperpod.MIG_LABEL]}; set one instance_type or leave out the label"
-            )
-        for key in self._keys():
-            owner, prefix = hyperpod.reserved_prefix(key) or ("", "")
-            if owner == "hyperpod":
-                yield f"labels and taints must not begin with {prefix}/, HyperPod's own, got {key}; use another prefix"
-            if problem := hyperpod.key_name_problem(key):
-                yield f"labels and taints: the key {key} {problem}; shorten it"
+            yield f"labels: {hyperpod.MIG_LABEL} {rules.slices_problem()}"
+        keys = [(f"labels[{key!r}]", key) for key in self.labels]
+        keys += [(f"taints[{index}].key", taint.key) for index, taint in enumerate(self.taints)]
+        for at, key in keys:
+            yield from (f"{at} {problem}" for problem in ([] if is_token(key) else rules.key_problems(key)))
 
     def _script_problems(self) -> Iterator[str]:
         for key, script in (("on_create", self.on_create), ("on_init_complete", self.on_init_complete)):
@@ -521,17 +464,16 @@ def _count_problem(key: str, count: int, bound: Bound, *, what: str) -> Iterator
         yield f"{key} {problem}"
 
 
-def _choice_problem(key: str, value: str, choices: Sequence[str] | Mapping[str, str]) -> Iterator[str]:
-    if not is_token(value) and value not in choices:
-        yield f'{key} must be one of {", ".join(choices)}, got "{value}"; set {key} to one of these'
+def _said(key: str, problem: str | None) -> Iterator[str]:
+    if problem is not None:
+        yield f"{key} {problem}"
 
 
-def _duplicate_problem(key: str, values: Sequence[str]) -> Iterator[str]:
-    seen: set[str] = set()
-    for value in values:
-        if value in seen:
-            yield f"{key} must not repeat a value, got {value} twice; remove one"
-        seen.add(value)
+def placed(found: Iterator[rules.Placed], *, below: str = "") -> Iterator[str]:
+    """Write each sentence after its place, an attribute of the group or of what is ``below`` it."""
+    for place, problem in found:
+        steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
+        yield f"{below}{steps} {problem}".removeprefix(".")
 
 
 _IDS: WeakKeyDictionary[ec2.ISubnet | ec2.ISecurityGroup, str] = WeakKeyDictionary()
@@ -561,17 +503,12 @@ def _kubernetes(
 
 
 def _patching_problems(patching: PatchingLike) -> Iterator[str]:
-    if (patching.schedule is None) == (patching.strategy is None):
-        yield (
-            f"patching is by schedule or by strategy, got schedule={patching.schedule!r} and "
-            f"strategy={patching.strategy!r}; set exactly one of them"
-        )
-    if patching.strategy is not None:
-        yield from _choice_problem("patching.strategy", patching.strategy, hyperpod.PATCHING_STRATEGIES)
+    yield from placed(rules.patching_problems(patching), below="patching")
+    strategy = {"strategy": patching.strategy}
+    yield from (f"patching.{each}".replace(":", "", 1) for each in problems(fields.Patching, strategy))
     if patching.schedule is not None:
         yield from _pattern_problem("patching.schedule", patching.schedule, hyperpod.CRON)
-    if patching.rollback_batch is not None and patching.max_batch is None:
-        yield "patching.rollback_batch needs max_batch, got max_batch=None; set max_batch=Batch(instances=1)"
+    yield from placed(rules.batch_problems(patching), below="patching")
     for key, batch in (("max_batch", patching.max_batch), ("rollback_batch", patching.rollback_batch)):
         if batch is not None:
             yield from _batch_problems(f"patching.{key}", batch)
@@ -584,11 +521,6 @@ def _patching_problems(patching: PatchingLike) -> Iterator[str]:
 
 
 def _batch_problems(key: str, batch: BatchLike) -> Iterator[str]:
-    if (batch.instances is None) == (batch.percent is None):
-        yield (
-            f"{key} is a number of instances or a percentage, got instances={batch.instances} and "
-            f"percent={batch.percent}; set exactly one of them"
-        )
     if batch.instances is not None:
         yield from _bound_problem(f"{key}.instances", batch.instances, hyperpod.PATCHING_BATCH)
     if batch.percent is not None:

@@ -16,11 +16,11 @@ from hyperpod_cdk.catalog import hyperpod, lustre
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.removal import goes_with_its_stack
+from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config import restricted_group as fields
-from hyperpod_cdk.config.arguments import is_token, refuse
-from hyperpod_cdk.config.group_rules import bucket_problems
+from hyperpod_cdk.config.arguments import is_token, problems, refuse
 from hyperpod_cdk.hyperpod.execution_role import NodeExecutionRole
-from hyperpod_cdk.hyperpod.instance_groups import DeepHealthCheck, InstanceGroup
+from hyperpod_cdk.hyperpod.instance_groups import DeepHealthCheck, InstanceGroup, placed
 
 _READ = ("s3:GetBucketLocation", "s3:ListBucket")
 _WRITE = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
@@ -130,7 +130,7 @@ class RestrictedExecutionRole(Construct):
             output_buckets=output_buckets,
             kms_key_arns=kms_key_arns,
         )
-        for key, index, problem in bucket_problems(input_buckets, output_buckets):
+        for key, index, problem in rules.bucket_problems(input_buckets, output_buckets):
             raise ValueError(f"{key}[{index}]: {problem}")
         self.role: iam.IRole = node_role.role
         self.policies: IDependable = node_role.policies
@@ -216,7 +216,7 @@ class RestrictedGroup:
     execution_role: RestrictedExecutionRole
     lustre: ServiceLustre | None = None
     availability_zone_id: str | None = None
-    capacity: Literal["on_demand", "training_plan"] | None = None
+    capacity: rules.RestrictedCapacity | None = None
     training_plan_arn: str | None = None
     deep_health_checks: Sequence[DeepHealthCheck] = ()
     threads_per_core: int | None = None
@@ -226,16 +226,21 @@ class RestrictedGroup:
 
     def __post_init__(self) -> None:
         row = self.stated_types.get(self.instance_type) or catalog.get(self.instance_type)
-        must_say = self.capacity is None and row is not None and row.is_accelerated
-        if must_say or self.capacity not in {None, "on_demand", "training_plan"}:
-            raise ValueError(
-                f'restricted instance group "{self.name}": capacity must be one of on_demand, training_plan, got'
-                f" {self.capacity!r} for {self.instance_type}; set capacity to one of these"
-            )
+        problem = next(self._capacity_problems([] if row is None else [row]), None)
+        if problem:
+            raise ValueError(f'restricted instance group "{self.name}": {problem}')
         try:
             self._plain()
         except ValueError as error:
             raise ValueError(f"restricted {error}") from None
+
+    def _capacity_problems(self, rows: Sequence[catalog.InstanceType]) -> Iterator[str]:
+        """Give what is wrong with the capacity, of which these groups have fewer kinds than others."""
+        choices, capacity = rules.RESTRICTED_CAPACITIES, {"capacity": self.capacity}
+        yield from (each.replace(":", "", 1) for each in problems(fields.RestrictedGroup, capacity))
+        yield from placed(rules.plan_problems(self.capacity, self.training_plan_arn, rows, choices=choices))
+        if said := rules.capacity_problem(self.capacity, rows, choices=choices):
+            yield f"capacity {said}"
 
     def cloudformation(self) -> sagemaker.CfnCluster.ClusterRestrictedInstanceGroupProperty:
         """Give the group as an element of ``RestrictedInstanceGroups``."""

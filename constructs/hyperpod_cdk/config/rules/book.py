@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from hyperpod_cdk.config.checkpointing import CheckpointAccount
 from hyperpod_cdk.config.draft import Unknown, UnknownValueError, known
@@ -171,17 +171,6 @@ def teams(environment: Environment) -> Iterator[tuple[DataPath, Team]]:
         yield from _listed(("task_governance", "teams"), environment.task_governance.teams)
 
 
-def duplicates(values: Sequence[Any]) -> Iterator[tuple[int, int, Any]]:
-    """Give (index, index of the first, value) of every value that stood before; unknown values are like no other."""
-    first: dict[Any, int] = {}
-    for index, value in enumerate(values):
-        if _unknown(value):
-            continue
-        if value in first:
-            yield index, first[value], value
-        first.setdefault(value, index)
-
-
 def listing(values: Iterable[object], *, last: str = "or") -> str:
     """Write values as a choice: ``a, b or c``; ``none`` where a file that is wrong leaves nothing to choose from."""
     *most, end = [str(value) for value in values] or ["none"]
@@ -191,12 +180,6 @@ def listing(values: Iterable[object], *, last: str = "or") -> str:
 def _listed(path: DataPath, items: Sequence[Item]) -> Iterator[tuple[DataPath, Item]]:
     for index, item in enumerate(items):
         yield (*path, index), item
-
-
-def _unknown(value: object) -> bool:
-    if isinstance(value, tuple):
-        return any(_unknown(part) for part in value)
-    return type(value) is Unknown
 
 
 def certain(found: Iterator[Item]) -> Iterator[Item]:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from hyperpod_cdk.catalog import addons, arns, governance, s3_places
 from hyperpod_cdk.catalog.rules import again_problem
 from hyperpod_cdk.config.checkpointing import CheckpointAccount
+from hyperpod_cdk.config.draft import duplicates
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.rules.book import Book, Problem, checkpoint_accounts, duplicates, file_systems, teams, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, checkpoint_accounts, file_systems, teams, warning
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.suggest import closest
 

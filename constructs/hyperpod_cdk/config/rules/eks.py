@@ -9,10 +9,10 @@ from ipaddress import IPv4Network
 from hyperpod_cdk.catalog import addons, arns, kubernetes
 from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.catalog.rules import again_problem
-from hyperpod_cdk.config.draft import known
+from hyperpod_cdk.config.draft import duplicates, known
 from hyperpod_cdk.config.eks import ADDONS, OWNERS_ADDONS
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.rules.book import Book, Problem, duplicates, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, warning
 from hyperpod_cdk.config.source import DataPath, render_path
 from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.config.wanted_addons import EVERYWHERE, asked_for

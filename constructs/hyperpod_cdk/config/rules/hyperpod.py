@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config.awaited_nodes import addon_groups, comes_soon
+from hyperpod_cdk.config.draft import duplicates
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.hyperpod import KarpenterPool
 from hyperpod_cdk.config.instance_group import InstanceGroup
-from hyperpod_cdk.config.rules.book import Book, Problem, duplicates, listing, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, warning
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.suggest import closest
 
@@ -17,6 +19,7 @@ BOOK = Book()
 
 _AT = ("hyperpod", "autoscaling")
 _POOLS = ("hyperpod", "karpenter_pools")
+_OFF = "autoscaling: none"
 
 
 def _pools(environment: Environment) -> Iterator[tuple[DataPath, KarpenterPool]]:
@@ -63,18 +66,10 @@ def autoscaling_has_its_cluster(environment: Environment) -> Iterator[Problem]:
     section = environment.hyperpod
     if section.autoscaling != "karpenter":
         return
-    if section.provisioning != "continuous":
-        yield Problem(
-            _AT,
-            f"needs continuous provisioning, got provisioning: {section.provisioning}; set hyperpod.provisioning:"
-            " continuous, or autoscaling: none",
-        )
-    if section.node_recovery != "automatic":
-        yield Problem(
-            _AT,
-            f"needs automatic node recovery, got node_recovery: {section.node_recovery}; set hyperpod.node_recovery:"
-            " automatic, or autoscaling: none",
-        )
+    for problem in rules.autoscaled_cluster_problems(
+        node_recovery=section.node_recovery, provisioning=section.provisioning, of="hyperpod.", way_out=_OFF
+    ):
+        yield Problem(_AT, problem)
 
 
 @BOOK.whole
@@ -84,43 +79,16 @@ def autoscaling_has_its_groups(environment: Environment) -> Iterator[Problem]:
     if section.autoscaling != "karpenter" or not section.instance_groups:
         return
     counts = [group.count for group in section.instance_groups]
-    if all(count > 0 for count in counts):
-        yield Problem(
-            _AT,
-            "needs a group with count: 0, which are the ones that Karpenter scales, got none; set count: 0 in one, or"
-            " autoscaling: none",
-        )
-    elif not any(count > 0 for count in counts):
-        yield Problem(
-            _AT,
-            "needs a group with a count above 0, on whose nodes add-ons and controllers run before any pod asks for a"
-            " node, got none; add two ml.m5.2xlarge named system",
-        )
+    if problem := rules.autoscaled_counts_problem(counts, way_out=_OFF):
+        yield Problem(_AT, problem)
 
 
 @BOOK.each(_autoscaled)
 def autoscaled_groups_can_scale(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
     """Refuse groups of which HyperPod's Karpenter makes no nodes."""
-    if group.resolved_capacity == "training_plan":
-        yield Problem(
-            (*path, "capacity"),
-            "must be on_demand or spot in a group that Karpenter scales, got training_plan; set count to the plan's"
-            " nodes, or capacity: on_demand",
-        )
-    if group.deep_health_checks:
-        yield Problem(
-            (*path, "deep_health_checks"),
-            "must be left out of a group that Karpenter scales: pods would wait for hours, and Karpenter would add more"
-            " nodes for them; remove deep_health_checks, or set a count",
-        )
-    for name in group.all_instance_types:
-        row = environment.instance_type(name)
-        if row is not None and row.architecture not in hyperpod.KARPENTER_ARCHITECTURES:
-            yield Problem(
-                (*path, "count"),
-                f"must be above 0 for {name}: HyperPod's Karpenter knows {listing(hyperpod.KARPENTER_ARCHITECTURES)}"
-                f" only, got {row.architecture}; set count: 1 or more, or name another instance type",
-            )
+    rows = (row for name in group.all_instance_types if (row := environment.instance_type(name)) is not None)
+    for at, problem in rules.autoscaling_problems(group.resolved_capacity, group.deep_health_checks, rows):
+        yield Problem((*path, *at), problem)
 
 
 @BOOK.whole

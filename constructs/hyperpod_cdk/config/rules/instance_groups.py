@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from hyperpod_cdk.catalog import arns, hyperpod, images, instance_types, kubernetes, regions
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.config import group_rules as rules
+from hyperpod_cdk.config.draft import duplicates
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.instance_group import Batch, InstanceGroup
+from hyperpod_cdk.config.instance_group import InstanceGroup
 from hyperpod_cdk.config.restricted_group import AnyGroup, RestrictedGroup
-from hyperpod_cdk.config.rules.book import Book, Problem, all_groups, duplicates, groups, listing, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, all_groups, groups, listing, warning
 from hyperpod_cdk.config.rules.network import zone_problem
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.suggest import closest
@@ -26,9 +27,7 @@ def group_names_are_unique(environment: Environment) -> Iterator[Problem]:
     members = list(all_groups(environment))
     for index, first, name in duplicates([group.name for _, group in members]):
         _, kind, place = members[first][0]
-        yield Problem(
-            (*members[index][0], "name"), f'must be unique, got "{name}" as in {kind}[{place}]; rename one of the two'
-        )
+        yield Problem((*members[index][0], "name"), rules.name_problem(name, f"{kind}[{place}]"))
 
 
 @BOOK.whole
@@ -42,24 +41,8 @@ def groups_are_not_too_many(environment: Environment) -> Iterator[Problem]:
 @BOOK.alone(groups)
 def group_names_its_types(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
     """Refuse a group with no type, with both kinds of types, or with one type twice."""
-    if group.instance_type is not None and group.instance_types:
-        yield Problem(
-            (*path, "instance_types"),
-            (
-                "cannot be set together with instance_type; remove instance_type for a flexible group, otherwise "
-                "remove instance_types"
-            ),
-        )
-    if group.instance_type is None and not group.instance_types:
-        yield Problem(
-            (*path, "instance_type"),
-            "is missing; add instance_type: ml.p5.48xlarge, or instance_types for a flexible group",
-        )
-    for index, first, name in duplicates(group.instance_types):
-        yield Problem(
-            (*path, "instance_types", index),
-            f"must be named once, got {name} again after [{first}]; remove one of the two",
-        )
+    for at, problem in rules.type_problems(group.instance_type, group.instance_types):
+        yield Problem((*path, *at), problem)
 
 
 @BOOK.each(all_groups)
@@ -138,41 +121,16 @@ def accelerated_groups_say_their_capacity(
     environment: Environment, path: DataPath, group: InstanceGroup
 ) -> Iterator[Problem]:
     """Refuse to guess where accelerated nodes come from: on-demand capacity is scarce, and its bill surprises."""
-    if group.capacity is not None:
-        return
-    for row in _rows(environment, group):
-        if not row.is_accelerated:
-            continue
-        planned = row.training_plan_supported
-        choice = "on_demand, spot or training_plan" if planned else "on_demand or spot"
-        fix = "training_plan with its training_plan_arn" if planned else "on_demand"
-        yield Problem(
-            (*path, "capacity"),
-            f"must say where {row.name} comes from ({choice}), since on-demand capacity of accelerated types is"
-            f" scarce; set capacity: {fix}",
-        )
-        return
+    if problem := rules.capacity_problem(group.capacity, _rows(environment, group), choices=rules.CAPACITIES):
+        yield Problem((*path, "capacity"), problem)
 
 
 @BOOK.each(groups)
 def plan_goes_with_its_capacity(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
     """Refuse a plan without its capacity and the capacity without its plan, and types for which none is sold."""
-    if group.capacity == "training_plan":
-        for row in _rows(environment, group):
-            if problem := rules.plan_problem(row):
-                yield Problem((*path, "capacity"), problem)
-        if group.training_plan_arn is None:
-            yield Problem(
-                (*path, "training_plan_arn"),
-                "is missing, and capacity: training_plan needs it; add the ARN that 'aws sagemaker"
-                " list-training-plans' shows",
-            )
-    elif group.training_plan_arn is not None:
-        got = f"capacity: {group.capacity}" if group.capacity else "no capacity"
-        yield Problem(
-            (*path, "training_plan_arn"),
-            f"must go with capacity: training_plan, got {got}; set capacity: training_plan or remove training_plan_arn",
-        )
+    rows, choices = _rows(environment, group), rules.CAPACITIES
+    for at, problem in rules.plan_problems(group.capacity, group.training_plan_arn, rows, choices=choices):
+        yield Problem((*path, *at), problem)
 
 
 @BOOK.each(all_groups)
@@ -218,30 +176,21 @@ def continuous_provisioning_where_needed(
     environment: Environment, path: DataPath, group: InstanceGroup
 ) -> Iterator[Problem]:
     """Refuse what all-or-nothing provisioning cannot do."""
-    if environment.hyperpod.provisioning == "continuous":
-        return
-    wanted = {
-        "capacity": ("spot", "set capacity: on_demand", group.capacity == "spot"),
-        "min_count": ("a minimum", "remove min_count", group.min_count is not None),
-        "instance_types": ("a flexible group", "name one instance_type", bool(group.instance_types)),
-    }
-    for key, (what, way_out, used) in wanted.items():
-        if used:
-            yield Problem(
-                (*path, key),
-                f"{what} needs continuous provisioning, got provisioning: {environment.hyperpod.provisioning}; set"
-                f" hyperpod.provisioning: continuous, or {way_out}",
-            )
+    for at, problem in rules.provisioning_problems(
+        environment.hyperpod.provisioning,
+        key="hyperpod.provisioning",
+        capacity=group.capacity,
+        min_count=group.min_count,
+        instance_types=group.instance_types,
+    ):
+        yield Problem((*path, *at), problem)
 
 
 @BOOK.alone(groups)
 def min_count_is_within_count(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
     """Refuse a minimum that the group can never reach."""
-    if group.min_count is not None and group.min_count > group.count:
-        yield Problem(
-            (*path, "min_count"),
-            f"must be at most count, {group.count}, got {group.min_count}; set min_count: {group.count} or less",
-        )
+    if group.min_count is not None and (problem := rules.minimum_problem(group.min_count, group.count)):
+        yield Problem((*path, "min_count"), problem)
 
 
 @BOOK.each(groups)
@@ -267,36 +216,19 @@ def a_minimum_is_met_in_time(environment: Environment, path: DataPath, group: In
 @BOOK.each(all_groups)
 def deep_health_checks_can_run(environment: Environment, path: DataPath, group: AnyGroup) -> Iterator[Problem]:
     """Refuse checks of types without accelerators and checks beside taints, which HyperPod does not combine."""
-    if not group.deep_health_checks:
-        return
-    at = (*path, "deep_health_checks")
-    for index, first, check in duplicates(group.deep_health_checks):
-        yield Problem((*at, index), f"must be named once, got {check} again after [{first}]; remove one of the two")
-    for row in _rows(environment, group):
-        if not row.deep_health_check:
-            yield Problem(
-                at, f"must be left out for {row.name}, which has no accelerators to check; remove deep_health_checks"
-            )
-    if group.taints:
-        yield Problem(
-            at,
-            f'cannot be set together with taints, got the taint "{group.taints[0].key}": HyperPod taints the'
-            " nodes itself while it checks; remove taints or deep_health_checks",
-        )
+    # the types are asked for last: one that is wrong silences no other sentence
+    rows = (row for row in _rows(environment, group))
+    for at, problem in rules.health_check_problems(group.deep_health_checks, group.taints, rows):
+        yield Problem((*path, *at), problem)
 
 
 @BOOK.each(all_groups)
 def threads_per_core_exist(environment: Environment, path: DataPath, group: AnyGroup) -> Iterator[Problem]:
     """Refuse two threads on cores that have one."""
-    if group.threads_per_core is None or group.threads_per_core == 1:
+    if group.threads_per_core is None:
         return
-    for row in _rows(environment, group):
-        if row.has_smt is False:
-            yield Problem(
-                (*path, "threads_per_core"),
-                f"must be 1 for {row.name}, whose cores have one thread, got {group.threads_per_core}; set"
-                " threads_per_core: 1 or remove it",
-            )
+    for problem in rules.threads_problems(group.threads_per_core, _rows(environment, group)):
+        yield Problem((*path, "threads_per_core"), problem)
 
 
 @BOOK.each(groups)
@@ -306,9 +238,7 @@ def mig_suits_the_type(environment: Environment, path: DataPath, group: Instance
     if hyperpod.MIG_LABEL not in group.labels:
         return
     if group.instance_types:
-        yield Problem(
-            at, "must be left out of a flexible group, which has no GPU slices; name one instance_type instead"
-        )
+        yield Problem(at, rules.slices_problem())
     for is_certain, said in rules.mig_problems(group.labels[hyperpod.MIG_LABEL], _rows(environment, group)):
         yield Problem(at, said) if is_certain else warning(at, said)
 
@@ -337,13 +267,8 @@ def network_interface_suits_the_type(
     """Refuse EFA interfaces of types that have none."""
     if group.network_interface is None:
         return
-    for row in _rows(environment, group):
-        if not row.efa_supported:
-            yield Problem(
-                (*path, "network_interface"),
-                f"must be left out for {row.name}, which has no EFA, got {group.network_interface}; remove"
-                " network_interface",
-            )
+    for problem in rules.network_interface_problems(group.network_interface, _rows(environment, group)):
+        yield Problem((*path, "network_interface"), problem)
 
 
 @BOOK.alone(groups)
@@ -392,17 +317,11 @@ def keys_are_not_reserved(path: DataPath, group: InstanceGroup) -> Iterator[Prob
         *(((*path, "taints", index, "key"), taint.key) for index, taint in enumerate(group.taints)),
     ]
     for at, key in placed:
-        if problem := hyperpod.key_name_problem(key):
-            yield Problem(at, f"{problem}; shorten it")
-        reserved = hyperpod.reserved_prefix(key)
-        if reserved is None:
+        yield from (Problem(at, problem) for problem in rules.key_problems(key))
+        owner, prefix = hyperpod.reserved_prefix(key) or ("", "")
+        if owner in {"", "hyperpod"}:
             continue
-        owner, prefix = reserved
-        if owner == "hyperpod":
-            yield Problem(
-                at, f"must not begin with {prefix}/, under which HyperPod keeps its own, got {key}; use another prefix"
-            )
-        elif "labels" in at and (refused := kubernetes.node_label_problem(key)):
+        if "labels" in at and (refused := kubernetes.node_label_problem(key)):
             yield Problem(at, refused)
         else:
             yield warning(at, f"{prefix} is reserved for Kubernetes itself, got {key}; use a prefix of your own")
@@ -422,11 +341,7 @@ def patching_is_by_schedule_or_strategy(path: DataPath, group: InstanceGroup) ->
     if patching is None:
         return
     at = (*path, "patching")
-    if patching.schedule is None and patching.strategy is None:
-        fix = f"set schedule: {hyperpod.CRON.example} or strategy: when_idle"
-        yield Problem(at, f"must have schedule or strategy, got neither; {fix}")
-    if patching.schedule is not None and patching.strategy is not None:
-        yield Problem(at, "must have schedule or strategy, got both; remove schedule or strategy")
+    yield from (Problem((*at, *below), problem) for below, problem in rules.patching_problems(patching))
     if patching.schedule is None and patching.strategy is not None:
         for key in ("max_batch", "rollback_batch", "wait_seconds", "rollback_alarms"):
             if getattr(patching, key):
@@ -436,8 +351,6 @@ def patching_is_by_schedule_or_strategy(path: DataPath, group: InstanceGroup) ->
                     " no effect, or use schedule",
                 )
                 break
-    if patching.rollback_batch is not None and patching.max_batch is None:
-        yield Problem((*at, "rollback_batch"), "must go with max_batch, got none; add max_batch: {instances: 1}")
 
 
 @BOOK.alone(groups)
@@ -445,13 +358,8 @@ def batches_are_by_number_or_percent(path: DataPath, group: InstanceGroup) -> It
     """Refuse batches measured twice or not at all."""
     if group.patching is None:
         return
-    for key in ("max_batch", "rollback_batch"):
-        batch: Batch | None = getattr(group.patching, key)
-        if batch is not None and (batch.instances is None) == (batch.percent is None):
-            got = "neither" if batch.instances is None else "both"
-            yield Problem(
-                (*path, "patching", key), f"must have instances or percent, got {got}; set {key}: {{instances: 1}}"
-            )
+    for at, problem in rules.batch_problems(group.patching):
+        yield Problem((*path, "patching", *at), problem)
 
 
 @BOOK.whole

@@ -8,9 +8,10 @@ from hyperpod_cdk.catalog import notifications as facts
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.rules import again_problem
+from hyperpod_cdk.config.draft import duplicates
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.notify import Notify
-from hyperpod_cdk.config.rules.book import Book, Problem, duplicates, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, warning
 from hyperpod_cdk.config.source import DataPath
 
 BOOK = Book()

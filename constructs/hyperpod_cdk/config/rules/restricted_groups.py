@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hyperpod_cdk.catalog import hyperpod, instance_types, lustre
+from hyperpod_cdk.catalog import hyperpod, lustre
 from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.restricted_group import RestrictedGroup, RestrictedLustre
@@ -38,13 +38,8 @@ def restricted_groups_say_their_capacity(
             f"Nova models are customised on accelerators, got {row.name}, which has none; set instance_type to one that"
             " the recipe names, such as ml.p5.48xlarge",
         )
-    elif group.capacity is None:
-        fix = "training_plan with its training_plan_arn" if row.training_plan_supported else "on_demand"
-        yield Problem(
-            (*path, "capacity"),
-            f"must say where {row.name} comes from (on_demand or training_plan), since on-demand capacity of"
-            f" accelerated types is scarce; set capacity: {fix}",
-        )
+    elif problem := rules.capacity_problem(group.capacity, [row], choices=rules.RESTRICTED_CAPACITIES):
+        yield Problem((*path, "capacity"), problem)
 
 
 @BOOK.each(restricted_groups)
@@ -52,28 +47,10 @@ def restricted_plan_goes_with_its_capacity(
     environment: Environment, path: DataPath, group: RestrictedGroup
 ) -> Iterator[Problem]:
     """Refuse a plan without its capacity and the capacity without its plan, and types for which none is sold."""
-    if group.capacity != "training_plan":
-        if group.training_plan_arn is not None:
-            got = f"capacity: {group.capacity}" if group.capacity else "no capacity"
-            yield Problem(
-                (*path, "training_plan_arn"),
-                f"must go with capacity: training_plan, got {got}; set capacity: training_plan or remove"
-                " training_plan_arn",
-            )
-        return
     row = environment.instance_type(group.instance_type)
-    if row is not None and not row.training_plan_supported:
-        yield Problem(
-            (*path, "capacity"),
-            f"must not be training_plan for {row.name}, for which no plans are sold (as of {instance_types.as_of()});"
-            " set capacity: on_demand",
-        )
-    if group.training_plan_arn is None:
-        yield Problem(
-            (*path, "training_plan_arn"),
-            "is missing, and capacity: training_plan needs it; add the ARN that 'aws sagemaker list-training-plans'"
-            " shows",
-        )
+    rows, choices = [] if row is None else [row], rules.RESTRICTED_CAPACITIES
+    for at, problem in rules.plan_problems(group.capacity, group.training_plan_arn, rows, choices=choices):
+        yield Problem((*path, *at), problem)
 
 
 @BOOK.each(restricted_groups)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import addons, governance, regions
-from hyperpod_cdk.config.draft import known
+from hyperpod_cdk.config.draft import duplicates, known
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.rules.book import Book, Problem, duplicates, file_systems, teams, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, file_systems, teams, warning
 from hyperpod_cdk.config.rules.eks import role_problems
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.task_governance import Team

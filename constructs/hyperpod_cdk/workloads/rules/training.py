@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hyperpod_cdk.config.rules.book import Problem, duplicates, listing, warning
+from hyperpod_cdk.config.draft import duplicates
+from hyperpod_cdk.config.rules.book import Problem, listing, warning
 from hyperpod_cdk.workloads.job import TRAINING, Collective
 from hyperpod_cdk.workloads.rules.book import Book, Context, Found
 
