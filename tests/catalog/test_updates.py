@@ -59,7 +59,7 @@ TOLD = {
     *("rolling", "replacing", "in place upgrade", "online resharding", "fires later", "tells more", "locks out"),
     *("lets in less", "lets out less", "Aurora", "Multi-AZ", "one minor at a time", "along", "alone"),
     *("several indexes", "private", "to edge", "by the internet alone", "in a row", "gap inwards", "gap outwards"),
-    "with their subnets",
+    *("with their subnets", "major not allowed"),
 }
 """Circumstances that only the caller knows."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
 from itertools import pairwise
@@ -41,6 +41,8 @@ _PLACE_OF_MINOR: Final = 3
 """Where the second number of a version stands among its words and numbers."""
 _OF_THE_WHOLE: Final = frozenset({"added", "gains", "removed"})
 """Circumstances of the property that a row names, not of what stands below it."""
+_SWITCHED: Final = (True, False, "Suspended")
+"""What a switch may turn out to be."""
 SMALLEST_GROWTH: Final = 1.1
 """By which factor FSx wants the storage of a Windows, ONTAP or OpenZFS file system to grow, at least."""
 
@@ -80,6 +82,17 @@ class Update:
         also |= {"along" if at is not None and at < len(self.path) else "alone"}
         holding = also | circumstances(before, after) if self.when else also
         return all(each in holding for each in self.when.split(", ") if each)
+
+    def may_hold(self, before: Any, after: Any, also: frozenset[str], at: int | None = None) -> bool:
+        """Whether the circumstance holds with a value that one which is not known may turn out to be."""
+        if _is_told(before) and _is_told(after):
+            return False
+        possible = (*_SWITCHED, *self.order)
+        return any(
+            self.holds(old, new, also, at)
+            for old in ((before,) if _is_told(before) else possible)
+            for new in ((after,) if _is_told(after) else possible)
+        )
 
     @property
     def is_silent(self) -> bool:
@@ -135,12 +148,12 @@ def update(  # noqa: PLR0917 - what changes, then of what it is a part
     ``online resharding`` (other UpdatePolicies), ``on an instance`` (an address that its resource puts there), ``locks
     out`` (a key's policy in which the account itself may change it no more), ``fires later`` (an alarm whose threshold
     is further away), ``in a row`` (one that states no DatapointsToAlarm), ``tells more`` (actions that gain topics of
-    SNS and nothing else), ``Aurora`` (an engine of a DBCluster), ``Multi-AZ`` (a DBInstance), ``one minor at a time``
-    (an add-on that is updated so), ``lets in less`` and ``lets out less`` (a security group of which a rule goes or
-    becomes narrower), ``gap inwards`` and ``gap outwards`` (one of which a rule is written anew), ``several indexes``
-    (more than one index of a table comes or goes), ``private`` and ``to edge`` (what an API of API Gateway is, and is
-    to be, reached by), ``with their subnets`` (route tables that leave a list go with all subnets that they route), and
-    ``of_item()`` of each item of a list that a row has by name.
+    SNS and nothing else), ``Aurora`` (an engine of a DBCluster), ``Multi-AZ`` and ``major not allowed`` (a
+    DBInstance), ``one minor at a time`` (an add-on that is updated so), ``lets in less`` and ``lets out less`` (a
+    security group of which a rule goes or becomes narrower), ``gap inwards`` and ``gap outwards`` (one of which a rule
+    is written anew), ``several indexes`` (more than one index of a table comes or goes), ``private`` and ``to edge``
+    (what an API of API Gateway is, and is to be, reached by), ``with their subnets`` (route tables that leave a list
+    go with all subnets that they route), and ``of_item()`` of each item of a list that a row has by name.
     """
     return first(_rows(resource_type), path, before, after, also, at)
 
@@ -153,9 +166,26 @@ def first(  # noqa: PLR0917 - as update() has them
     also: frozenset[str] = frozenset(),
     at: int | None = None,
 ) -> Update | None:
-    """Give the first of these rows that says something of a change, None where none does."""
+    """Give the first of these rows that says something of a change, None where none does.
+
+    A silent row does not speak for a value that is known at deployment only, where with one that it may get another row
+    holds.
+    """
     at = len(path) if at is None else at
-    return next((row for row in rows if path[: len(row.path)] == row.path and row.holds(before, after, also, at)), None)
+    possible: Update | None = None
+    for row in rows:
+        if path[: len(row.path)] != row.path:
+            continue
+        if row.holds(before, after, also, at):
+            return _perhaps(possible) if possible is not None and row.is_silent else row
+        if possible is None and not row.is_silent and row.may_hold(before, after, also, at):
+            possible = row
+    return None
+
+
+def _perhaps(row: Update) -> Update:
+    sentence = f"its value is known at deployment only, and it may be that {row.sentence}"
+    return replace(row, effect="unknown", sentence=sentence, when="", interrupts=False)
 
 
 def kind_of(resource_type: str) -> Kind | None:
@@ -265,6 +295,18 @@ def _switches(before: Any, after: Any) -> Iterator[str]:
         yield "suspended"
 
 
+def is_another_major(engine: str, before: Any, after: Any) -> bool:
+    """Whether a version of a database's engine has another major part than the one before, as far as both are told.
+
+    That part is the first number, and of MySQL and MariaDB the first two (RDS user guide, upgrades of each engine).
+    """
+    if not _is_version(before) or not _is_version(after):
+        return False
+    count = 2 if engine in ("mysql", "mariadb") else 1
+    old, new = (re.findall(r"\d+", str(each))[:count] for each in (before, after))
+    return len(old) == len(new) == count and old != new
+
+
 def loses_objects(before: Any, after: Any) -> bool:
     """Whether objects leave a manifest, as far as both can be read."""
     old, new = _objects(before), _objects(after)
@@ -290,6 +332,11 @@ def _fixed(item: dict[str, Any]) -> dict[str, Any]:
     if item.get("kind") != "PersistentVolume" or not isinstance(item.get("spec"), dict):
         return item
     return {**item, "spec": {key: value for key, value in item["spec"].items() if key != "capacity"}}
+
+
+def _is_told(value: Any) -> bool:
+    """Whether a value is plain data, as against one that only the deployment knows."""
+    return value is None or isinstance(value, bool | int | float | str | list | dict)
 
 
 def _number(value: Any) -> float | None:

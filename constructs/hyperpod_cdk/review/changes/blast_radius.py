@@ -94,7 +94,7 @@ _WORDS: Final = {
     Effect.DELETED: "is deleted",
     Effect.REFUSED: "is refused",
     Effect.INTERRUPTED: "interrupts nodes",
-    Effect.UNKNOWN: "does something that is not known",
+    Effect.UNKNOWN: "may do more than is known",
     Effect.LEFT_BEHIND: "leaves it behind",
     Effect.IN_PLACE: "changes in place",
     Effect.ADDED: "is added",
@@ -876,7 +876,9 @@ class _Review:
         shown = [each for each in findings if each.judged.effect is not Effect.IN_PLACE] or list(findings)
         said: set[str] = set()
         for each in shown[:IN_SUMMARY]:
-            clause = _clause(each, holds_nodes=updates.kind_of(entry.resource.type) == "nodes")
+            clause = _clause(
+                each, holds_nodes=updates.kind_of(entry.resource.type) == "nodes", is_made=entry.before is None
+            )
             yield f"{clause}, too" if each.judged.reason in said else f"{clause}: {each.judged.reason}"
             said.add(each.judged.reason)
         more = len(findings) - len(shown[:IN_SUMMARY])
@@ -921,7 +923,7 @@ def _lost(resource_type: str, what: str) -> Iterator[str]:
         yield f"{what}: {holds.deleted or f'with it goes what it holds, {holds.holds}'}"
 
 
-def _clause(finding: _Finding, *, holds_nodes: bool) -> str:
+def _clause(finding: _Finding, *, holds_nodes: bool, is_made: bool) -> str:
     path = finding.path
     if finding.subject:
         path = path.partition("]")[2].removeprefix(".")
@@ -931,10 +933,14 @@ def _clause(finding: _Finding, *, holds_nodes: bool) -> str:
         change = ""
     elif before is not None and after is not None:
         change = f" {before} -> {after}" if before != after else f" {after}"
+    elif finding.subject and not path:
+        change = f" ({after or before})" if after or before else ""
+    elif is_made:
+        change = f" {after}" if after else ""
+    elif after is None:
+        change = f" {before} -> none" if before else ""
     else:
-        change = f" {after if before is None else before}" if (after or before) else ""
-    if finding.subject and not path:
-        change = f" ({change.strip()})" if change else ""
+        change = f" none -> {after}" if after else ""
     word = _WORDS[finding.judged.effect]
     if finding.judged.effect is Effect.INTERRUPTED and not holds_nodes:
         word = "interrupts it"

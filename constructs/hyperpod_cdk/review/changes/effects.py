@@ -139,6 +139,8 @@ def circumstances_of(before: Resource, head: Assembly, after: Resource) -> froze
         "online resharding": _is_on(_policy_of(after, "UseOnlineResharding")),
         "Aurora": before.type == _DB_CLUSTER and str(after.properties.get("Engine", "aurora")).startswith("aurora"),
         "Multi-AZ": before.type == _DB_INSTANCE and _is_on(after.properties.get("MultiAZ")),
+        "major not allowed": before.type == _DB_INSTANCE
+        and _asks_for_another_major(properties, resolve(head, after.stack, after.properties)),
         "one minor at a time": before.type == _ADDON and after.properties.get("AddonName") in _MINOR_BY_MINOR,
         "locks out": before.type in _CUSTOMER_KEYS and _locks_out(properties, after.properties),
         "by the internet alone": before.type == EKS and not _is_private(resolve(head, after.stack, after.properties)),
@@ -152,6 +154,16 @@ def circumstances_of(before: Resource, head: Assembly, after: Resource) -> froze
         "several indexes": before.type in _TABLES and _are_several(_indexes(properties), _indexes(after.properties)),
     }
     return frozenset(name for name, holds in found.items() if holds)
+
+
+def _asks_for_another_major(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether a database goes to another major version of its engine without being allowed to."""
+    allowed = after.get("AllowMajorVersionUpgrade", False)
+    if after.get("DBClusterIdentifier") or allowed not in (False, "false"):
+        # the version of a cluster's instance is its cluster's
+        return False
+    engine = str(after.get("Engine", ""))
+    return updates.is_another_major(engine, before.get("EngineVersion"), after.get("EngineVersion"))
 
 
 def _of_api(before: Resource, after: Resource) -> dict[str, bool]:
