@@ -133,6 +133,12 @@ def _secrets() -> Iterator[str]:
             json.dumps({"Statement": [{"Principal": {"AWS": f"arn:aws:iam::999988887777:root/{name}"}}]}),
             f"#!/bin/bash\nexport {SECRET.upper()}{number}='{name}'; curl https://{name}.example.com",
             "zq" + "".join(chr(97 + int(each)) for each in str(number)),
+            f"{number} eyJ{base64.urlsafe_b64encode(name.encode()).decode()}.{name}._-{SECRET}",
+            f"{number} https://{name}.s3.cn-north-1.amazonaws.com.cn/k?X-Amz-Signature={name.encode().hex()}&x='{SECRET}'",
+            f"{number} {SECRET.title()}'s O'{name} {SECRET}ü{number} (\"{name}\"),[{name}];<{name}>",
+            f"{number} {name}\x00{name}\u2028{name}\n{name}\t{name}",
+            f"{number} {f'{name}/' * 2000}",
+            f"{number} arn:aws-cn:sagemaker:cn-north-1:999988887777:cluster/{name} {name}.local fe80::{number:x}%eth0",
         )
 
 
@@ -267,6 +273,22 @@ def test_names_that_only_a_template_or_a_policy_has_are_in_no_message() -> None:
     assert Redactor().place("InstanceGroups[h100].KubernetesConfig.Labels.Owner") == (
         "InstanceGroups[].KubernetesConfig.Labels.<1>"
     )
+
+
+def test_a_time_that_nothing_can_take_is_skipped() -> None:
+    """Two clocks of AWS may differ: an event that is older than what it ends is no time, and no traceback either."""
+    events = [
+        event("Ip", EIP, "CREATE_COMPLETE", 7),
+        event("Ip", EIP, "CREATE_IN_PROGRESS", 8),
+        event("Eks", EKS, "CREATE_COMPLETE", 200_000),
+        event("Eks", EKS, "CREATE_IN_PROGRESS", 0),
+        event("Vpc", "AWS::EC2::VPC", "CREATE_COMPLETE", 0),
+        event("Vpc", "AWS::EC2::VPC", "CREATE_IN_PROGRESS", 0),
+    ]
+    found = observed(account(**{"cloudformation:DescribeStackEvents": {"StackEvents": events}}))
+    assert [(each.type, each.seconds) for each in found.times] == [("AWS::EC2::VPC", (0.0,))]
+    assert [each.what for each in found.skipped] == [f"time of {EKS}", f"time of {EIP}"]
+    assert found.passed is not True
 
 
 def test_where_no_stack_is_there_it_says_so() -> None:

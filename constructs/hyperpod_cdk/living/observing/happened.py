@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from hyperpod_cdk.catalog.durations import Action
-from hyperpod_cdk.living.observing.model import Message, Times, Updated
+from hyperpod_cdk.living.observing.model import LONGEST_S, Message, Times, Updated
 from hyperpod_cdk.living.observing.redaction import Redactor
 from hyperpod_cdk.review.changes.effects import CLUSTER, GROUPS, circumstances_of, judge
 from hyperpod_cdk.review.figures.timeline import circumstance
@@ -45,6 +45,8 @@ class Happened:
     _seconds: dict[tuple[str, Action, str | None], list[float]] = field(default_factory=lambda: defaultdict(list))
     updates: list[Updated] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
+    untimed: list[str] = field(default_factory=list)
+    """Types of which events tell a time that nothing can take: what ended before it began."""
 
     def read(self, stack: str, events: Sequence[Event]) -> None:
         """Read the events of a stack, the newest first, as DescribeStackEvents gives them."""
@@ -96,7 +98,10 @@ class Happened:
             when = circumstance(here, action, changed)
         # first: where that cannot be told there is no row of it
         seconds = round((at - done.at).total_seconds(), 1)
-        self._seconds[kind, action, when].append(seconds)
+        if 0 <= seconds <= LONGEST_S:
+            self._seconds[kind, action, when].append(seconds)
+        else:
+            self.untimed.append(kind)
         if done.action == "update" and here is not None and done.changes:
             self._updated(here, done.changes, "replaced" if done.is_replacement else "in place")
 

@@ -17,7 +17,10 @@ Table = Literal["answers", "states", "defaults", "durations", "updates", "messag
 Form = Literal["structure", "map", "list", "string", "boolean", "integer", "float", "timestamp", "blob", "unknown"]
 """What a value is, in the words of botocore's models."""
 
-Seconds = Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
+LONGEST_S: Final = 10_000_000.0
+"""Longer than CloudFormation keeps the events of a stack."""
+
+Seconds = Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False)]
 
 Text = Annotated[str, Field(max_length=4000)]
 Name = Annotated[str, Field(max_length=300)]

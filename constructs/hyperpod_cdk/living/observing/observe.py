@@ -67,6 +67,10 @@ def observe(aws: Api, head: Assembly, *, now: datetime) -> Bundle:
                 happened.read(name, events)
         except NotAnswered as missing:
             skipped.append(_unread(f"events of {name}", missing))
+    skipped += [
+        Unread(what=f"time of {kind}", reason="the events tell that it ended before it began, or months after")
+        for kind in happened.untimed
+    ]
     observed = Observed(
         answers=operations(recorder.answers, redactor),
         times=happened.times,
