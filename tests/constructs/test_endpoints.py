@@ -179,16 +179,22 @@ def test_china_has_names_of_its_own(region: str | None, service: str, name: str)
             {"clients": []},
             "clients: must name who may call the endpoints, got nobody; add a group or client_cidrs",
         ),
-        ({"services": ["sts", "sts"]}, "services: must name each service once, got 'sts' again; remove it"),
+        (
+            {"services": ["sts", "sts"]},
+            "services[1]: must be named once, got sts again after [0]; remove one of the two",
+        ),
         (
             {"services": ["s3"]},
-            "services: must leave out s3, which has a gateway endpoint in the network; remove it",
+            (
+                "services[0]: must be another service, got s3, which every subnet reaches through the gateway endpoint;"
+                " remove it"
+            ),
         ),
         (
             {"services": ["com.amazonaws.us-east-1.sts"]},
             (
-                "services: must be what follows the region in an endpoint's name, such as ecr.api, got"
-                " 'com.amazonaws.us-east-1.sts'"
+                "services[0]: must be the end of an endpoint's name, what follows the region, such as secretsmanager,"
+                ' got "com.amazonaws.us-east-1.sts"; set services[0]: sts'
             ),
         ),
     ],

@@ -91,8 +91,9 @@ def test_control_plane_subnets_are_the_named_or_the_nodes_own(named: list[str], 
         (
             {"us-east-1a": "subnet-0a1b2c3d4e5f67890"},
             (
-                "node_subnet_ids: must name availability zone IDs such as use1-az5, got 'us-east-1a'; "
-                "find the ID with 'aws ec2 describe-availability-zones'"
+                "node_subnet_ids['us-east-1a']: must be an availability zone ID such as use1-az1, got the name"
+                ' "us-east-1a", which means another zone in each account; find its ID with \'aws ec2'
+                " describe-availability-zones --region us-east-1' and set the key to it"
             ),
         ),
     ],

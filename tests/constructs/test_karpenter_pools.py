@@ -125,11 +125,14 @@ def test_each_pool_has_a_manifest_that_waits() -> None:
         ),
         (
             [Pool(name="gpu", instance_groups=["a"]), Pool(name="gpu", instance_groups=["b"])],
-            'karpenter pool "gpu": name must be unique; rename one of the two',
+            'karpenter pools[1].name: must be unique, got "gpu" as in pools[0]; rename one of the two',
         ),
         (
             [Pool(name="gpu", instance_groups=["a"]), Pool(name="cpu", instance_groups=["a"])],
-            'karpenter pool "cpu": group a must be in one pool, got it in gpu too; remove one of the two',
+            (
+                'karpenter pool "cpu": instance_groups: must be in one pool, got a again after pool gpu; remove one of'
+                " the two"
+            ),
         ),
         (
             [Pool(name="gpu", instance_groups=["tainted", "plain"])],

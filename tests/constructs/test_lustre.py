@@ -477,11 +477,17 @@ BETWEEN_STEPS = rules.capacity_problem(2000, throughput_mbps_per_tib=0, efa=Fals
         ),
         (
             {"backup_retention_days": 7, "backup_start_time": "24:00"},
-            "backup_start_time: must be HH:MM in UTC, such as 03:00, got '24:00'",
+            (
+                'backup_start_time: must be a time of day in UTC, HH:MM, got "24:00"; correct backup_start_time, which'
+                " has to look like 03:00"
+            ),
         ),
         (
             {"maintenance_window": "0:03:00"},
-            "maintenance_window: must be d:HH:MM in UTC, such as 7:03:00 for Sunday, got '0:03:00'",
+            (
+                'maintenance_window: must be a day of the week (1 is Monday) and a time in UTC, d:HH:MM, got "0:03:00";'
+                " correct maintenance_window, which has to look like 7:03:00"
+            ),
         ),
         (
             {"data_repositories": [DataRepository(path="a", s3_uri="s3://mine/")]},

@@ -353,15 +353,23 @@ def test_slots_are_disjoint_parts_of_the_block(prefix: int, needed: int) -> None
         (
             {"zones": {"us-east-1a": "10.5.0.0/16", "use1-az4": "10.4.0.0/16"}},
             (
-                "availability_zones: must name availability zone IDs such as use1-az5, got 'us-east-1a'; "
-                "find the ID with 'aws ec2 describe-availability-zones'"
+                "availability_zones['us-east-1a']: must be an availability zone ID such as use1-az1, got the name"
+                ' "us-east-1a", which means another zone in each account; find its ID with \'aws ec2'
+                " describe-availability-zones --region us-east-1' and set the key to it"
             ),
         ),
         (
             {"zones": {"use1-az3": "10.3.0.0/16", "use1-az4": "10.4.0.0/16"}},
             (
-                "availability_zones: EKS refuses control-plane subnets in use1-az3 (2026-11-20), "
-                "and the first 2 zones carry it; list another zone before it"
+                "availability_zones['use1-az3']: EKS does not support a control plane in use1-az3 (as of 2026-11-20),"
+                " and the first 2 zones carry it; add another zone and list it first"
+            ),
+        ),
+        (
+            {"zones": {"use1-az4": "10.4.0.0/16", "use1-az5": "ten"}},
+            (
+                "availability_zones['use1-az5']: must be an IPv4 CIDR block such as 10.0.0.0/16, got \"ten\"; correct"
+                " node_cidr"
             ),
         ),
         (

@@ -114,7 +114,10 @@ def test_limits_leave_what_the_team_owns_and_may_borrow(member: Team, limits: di
         ),
         (
             lambda: team(*[QuotaRow(instance_type=P5, accelerator_partition=SLICES)] * 2),
-            "team research: must name each instance type once, got ml.p5.48xlarge with mig-1g.10gb twice; join the two",
+            (
+                "team research: quota[1].instance_type: must be unique, got ml.p5.48xlarge with mig-1g.10gb as in"
+                " quota[0]; add the counts up in one of the two"
+            ),
         ),
         (
             lambda: team(sharing="lend", absolute_borrow_limits=[QuotaRow(instance_type=P5, count=1)]),

@@ -246,6 +246,16 @@ def accelerator_problems(
     )
 
 
+def same_quota_name_problem(name: str) -> str:
+    """Say that the quotas of two teams would have one name."""
+    return f'must be unique, got "{name}", which is the name of another team\'s quota; rename one of the two'
+
+
+def same_row_problem(what: str, other: str) -> str:
+    """Say that a row of a quota or of limits is about the type, or profile of a type, of the row at ``other``."""
+    return f"must be unique, got {what} as in {other}; add the counts up in one of the two"
+
+
 def borrowing_problem(sharing: str, *, key: str, strategy: str = "strategy") -> str:
     """Say that ``key``, a limit on borrowing, has no effect on a team that does not borrow.
 

@@ -109,6 +109,11 @@ class UltraServer:
     zone_id: str
 
 
+def two_pools_problem(group: str, pool: str) -> str:
+    """Say that Karpenter would scale ``group`` in a second pool beside ``pool``."""
+    return f"must be in one pool, got {group} again after pool {pool}; remove one of the two"
+
+
 def ultraserver(instance_type: str) -> UltraServer | None:
     """Give what is known of the UltraServers made of ``instance_type``, or None where it is sold by the instance."""
     row = _DATA["ultraservers"].get(instance_type)

@@ -121,6 +121,12 @@ class MadeSecurityGroup:
     out_to_any: bool
 
 
+GATEWAY_SERVICE_PROBLEM = (
+    "must be another service, got s3, which every subnet reaches through the gateway endpoint; remove it"
+)
+"""What an interface endpoint of S3 is told."""
+
+
 def made_security_group(resource_type: str, attribute: str) -> MadeSecurityGroup | None:
     """Give the rules of the security group that is this attribute of a CloudFormation type, None where none is."""
     for row in _DATA["made_security_groups"]:

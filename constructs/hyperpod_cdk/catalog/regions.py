@@ -98,14 +98,15 @@ def is_az_name(text: str) -> bool:
 def az_id_problem(az_id: str, *, region: str, key: str = "availability_zone_id") -> str | None:
     """Say why ``az_id`` is no availability zone ID of ``region``, or give None.
 
-    A region whose prefix no source states accepts every well-formed ID.
+    A region whose prefix no source states accepts every well-formed ID, and so does one that nobody knows yet, empty.
     """
     prefix = _regions().get(region, {}).get("az_id_prefix")
     example = next(iter(known_az_ids(region)), f"{prefix or 'use1'}-az1")
+    of_region = f" --region {region}" if region else ""
     if is_az_name(az_id):
         return (
             f'must be an availability zone ID such as {example}, got the name "{az_id}", which means another '
-            f"zone in each account; find its ID with 'aws ec2 describe-availability-zones --region {region}' "
+            f"zone in each account; find its ID with 'aws ec2 describe-availability-zones{of_region}' "
             f"and set {key} to it"
         )
     if not is_az_id(az_id):
@@ -129,6 +130,26 @@ def unseen_az_warning(az_id: str, *, region: str) -> str | None:
 def eks_control_plane_unsupported_az_ids() -> frozenset[str]:
     """Give the AZ IDs in which EKS refuses control-plane subnets; nodes may stand there."""
     return frozenset(_data.load("regions")["eks_control_plane_unsupported_az_ids"])
+
+
+def eks_control_plane_zones(az_ids: Iterable[str]) -> list[str]:
+    """Give those of the AZ IDs in which EKS takes control-plane subnets."""
+    refused = eks_control_plane_unsupported_az_ids()
+    return [az_id for az_id in az_ids if az_id not in refused]
+
+
+def control_plane_problem(az_id: str, *, first: int, enough: bool) -> str | None:
+    """Say that EKS refuses a zone among the ``first`` ones, which carry its control plane, or give None.
+
+    ``enough`` says whether the others that are listed would do.
+    """
+    if az_id not in eks_control_plane_unsupported_az_ids():
+        return None
+    ahead = "two" if first == 2 else str(first)
+    fix = f"list it after the first {ahead}" if enough else "add another zone and list it first"
+    return (
+        f"EKS does not support a control plane in {az_id} (as of {AS_OF}), and the first {first} zones carry it; {fix}"
+    )
 
 
 def has_type(region: str, resource_type: str) -> bool:

@@ -135,6 +135,19 @@ def repeated_problem(values: Sequence[Hashable], *, key: str) -> str | None:
     return None if twice is None else f"{key}[{twice[0]}]: {again_problem(values[twice[0]], twice[1])}"
 
 
+def same_name_problem(name: str, other: str) -> str:
+    """Say that something has the ``name`` of what stands at ``other``."""
+    return f'must be unique, got "{name}" as in {other}; rename one of the two'
+
+
+def same_names_problem(names: Sequence[str], *, listed: str) -> str | None:
+    """Say which of ``listed``, whose ``names`` these are, has the name of another, or give None."""
+    twice = next(repeated(names), None)
+    if twice is None:
+        return None
+    return f"{listed}[{twice[0]}].name: {same_name_problem(names[twice[0]], f'{listed}[{twice[1]}]')}"
+
+
 _TEMPLATE_MARKS = ("${", "{{resolve:")
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
 

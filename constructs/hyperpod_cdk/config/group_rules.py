@@ -49,11 +49,6 @@ class _Patching(Protocol):
     def rollback_batch(self) -> _Batch | None: ...
 
 
-def name_problem(name: str, other: str) -> str:
-    """Say that a group has the name of the group that stands at ``other``."""
-    return f'must be unique, got "{name}" as in {other}; rename one of the two'
-
-
 def type_problems(instance_type: str | None, instance_types: Sequence[str]) -> Iterator[Placed]:
     """Give why a group names no type, both one type and several, or one type twice."""
     if instance_type is not None and instance_types:

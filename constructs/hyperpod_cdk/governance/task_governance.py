@@ -12,6 +12,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import addons, arns, governance, hyperpod, regions
+from hyperpod_cdk.catalog.rules import same_names_problem
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import handler_function, handler_role
 from hyperpod_cdk.common.manifests import applied_manifest
@@ -21,7 +22,7 @@ from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
 from hyperpod_cdk.config.eks import Eks
 from hyperpod_cdk.eks.node_addons import NodeAddon, WebhookReady
 from hyperpod_cdk.governance.team_access import POD_SECURITY, access_entries, shared_objects, team_objects
-from hyperpod_cdk.governance.teams import PriorityClass, Team, check, twice_problem
+from hyperpod_cdk.governance.teams import PriorityClass, Team, check
 
 Ordering = Literal["priority", "first_come_first_served"]
 IdleCompute = Literal["fair_share", "first_come_first_served"]
@@ -154,10 +155,7 @@ class TaskGovernance(Construct):
             policy_name=policy_name,
         )
         classes = _classes(ordering, priority_classes)
-        check(
-            twice_problem([team.name for team in teams], what="team"),
-            where="task governance",
-        )
+        check(same_names_problem([team.name for team in teams], listed="teams"), where="task governance")
         self._cluster_arn = cluster_arn
         self._eks_cluster_name = eks_cluster_name
         self._queue_api = governance.local_queue_api(addon_version)
@@ -167,7 +165,7 @@ class TaskGovernance(Construct):
         wanted = [(team.name, team.quota_name) for team in teams]
         for taken in governance.names_taken(name_prefix, wanted, policy_name):
             # whether a quota may have the policy's name is not documented, and the file warns of it
-            problem = f"quota_name: must be unique, got {taken.name} twice; rename one of the two"
+            problem = f"quota_name: {governance.same_quota_name_problem(taken.name)}"
             check(None if taken.is_policys else problem, where=f"team {teams[taken.team].name}")
 
         self.addon: eks_v2.CfnAddon | None = (
@@ -392,7 +390,7 @@ def _classes(ordering: str, classes: Sequence[PriorityClass]) -> list[dict[str, 
     chosen = classes or [PriorityClass(name=n, weight=w) for n, w in governance.DEFAULT_PRIORITY_CLASSES]
     check(
         governance.PRIORITY_CLASSES.count_problem(len(chosen), what="priority classes"),
-        twice_problem([each.name for each in chosen], what="priority class"),
+        same_names_problem([each.name for each in chosen], listed="priority_classes"),
         where="task governance",
     )
     return [{"Name": each.name, "Weight": each.weight} for each in chosen]

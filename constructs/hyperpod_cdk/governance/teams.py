@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from hyperpod_cdk.catalog import governance, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
-from hyperpod_cdk.catalog.rules import repeated_problem
+from hyperpod_cdk.catalog.rules import repeated, repeated_problem
 from hyperpod_cdk.config import task_governance as fields
 from hyperpod_cdk.config.arguments import is_token, refuse
 
@@ -211,9 +211,9 @@ class Team:
         check(
             None if self.quota else f"quota: {fields.SOME_QUOTA.problem(self.quota, 'quota')}",
             governance.QUOTA_RESOURCES.count_problem(len(self.quota), what="quota rows"),
-            twice_problem([row.key for row in self.quota], what="instance type"),
+            _same_row_problem([row.key for row in self.quota], listed="quota"),
             governance.ABSOLUTE_BORROW_LIMITS.count_problem(len(self.absolute_borrow_limits), what="borrow limits"),
-            twice_problem([row.key for row in self.absolute_borrow_limits], what="instance type"),
+            _same_row_problem([row.key for row in self.absolute_borrow_limits], listed="absolute_borrow_limits"),
             where=where,
         )
         if self.borrow_limit_percent is not None:
@@ -292,10 +292,13 @@ def resource_limits(team: Team, instance_types: Mapping[str, InstanceType]) -> d
     return {name: str(ceil(round(amount, 6))) for name, amount in sorted(limits.items()) if amount}
 
 
-def twice_problem(names: Sequence[str], *, what: str) -> str | None:
-    """Say which of ``names`` stands twice, or give None."""
-    twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
-    return None if twice is None else f"must name each {what} once, got {twice} twice; join the two"
+def _same_row_problem(keys: Sequence[str], *, listed: str) -> str | None:
+    twice = next(repeated(keys), None)
+    if twice is None:
+        return None
+    index, first = twice
+    said = governance.same_row_problem(keys[index], f"{listed}[{first}]")
+    return f"{listed}[{index}].instance_type: {said}"
 
 
 def check(*problems: str | None, where: str) -> None:

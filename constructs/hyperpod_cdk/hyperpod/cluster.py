@@ -12,6 +12,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog.rules import same_name_problem
 from hyperpod_cdk.common.acknowledgments import acknowledge, ignore_in_template
 from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.config import group_rules as rules
@@ -341,7 +342,7 @@ def _restricted_problems(
     for index, group in enumerate(groups):
         here = f"restricted_groups[{index}]"
         if group.name in seen:
-            yield f"{here}.name {rules.name_problem(group.name, seen[group.name])}"
+            yield f"{here}.name {same_name_problem(group.name, seen[group.name])}"
         seen.setdefault(group.name, here)
         where = f'restricted instance group "{group.name}": '
         if group.lustre is None and shared is None:
@@ -360,7 +361,7 @@ def _group_problems(
     for index, group in enumerate(instance_groups):
         here = f"instance_groups[{index}]"
         if group.name in seen:
-            yield f"{here}.name {rules.name_problem(group.name, seen[group.name])}"
+            yield f"{here}.name {same_name_problem(group.name, seen[group.name])}"
         seen.setdefault(group.name, here)
         where = f'instance group "{group.name}": '
         if problem := group.provisioning_problem(provisioning):

@@ -10,6 +10,7 @@ from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog.rules import same_names_problem
 from hyperpod_cdk.common.manifests import applied_manifest
 from hyperpod_cdk.config.arguments import problems
 from hyperpod_cdk.config.hyperpod import KarpenterPool
@@ -96,7 +97,8 @@ class KarpenterPools(Construct):
 
 def _check(pools: Sequence[PoolLike], taints: Mapping[str, Sequence[TaintLike]]) -> None:
     home: dict[str, str] = {}
-    names: set[str] = set()
+    if same := same_names_problem([pool.name for pool in pools], listed="pools"):
+        raise ValueError(f"karpenter {same}")
     for pool in pools:
         values = {
             "name": pool.name,
@@ -105,12 +107,9 @@ def _check(pools: Sequence[PoolLike], taints: Mapping[str, Sequence[TaintLike]])
             "consolidate_after_seconds": pool.consolidate_after_seconds,
         }
         problem = next(problems(KarpenterPool, values), None)
-        if pool.name in names:
-            problem = "name must be unique; rename one of the two"
-        names.add(pool.name)
         for group in pool.instance_groups:
             if group in home:
-                problem = f"group {group} must be in one pool, got it in {home[group]} too; remove one of the two"
+                problem = f"instance_groups: {hyperpod.two_pools_problem(group, home[group])}"
             home[group] = pool.name
         if (
             len({frozenset(tuple(_taint(t).items()) for t in taints.get(each, ())) for each in pool.instance_groups})

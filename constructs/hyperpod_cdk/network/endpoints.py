@@ -11,6 +11,7 @@ from constructs import Construct, DependencyGroup, IDependable
 
 from hyperpod_cdk.catalog import network as rules
 from hyperpod_cdk.catalog import regions
+from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.config import network as fields
 from hyperpod_cdk.config.arguments import refuse
 
@@ -58,7 +59,6 @@ class InterfaceEndpoints(Construct):
         super().__init__(scope, construct_id)
         names = list(rules.endpoint_services() if services is None else services)
         _check(names, subnet_ids, clients, client_cidrs)
-        refuse(fields.InterfaceEndpoints, called={"additional": "services"}, additional=names)
         tags = [CfnTag(key="Name", value=self.node.path)]
         group = ec2.CfnSecurityGroup(
             self,
@@ -139,12 +139,8 @@ def _check(
             raise ValueError(f"subnet_ids: must be keyed by AZ IDs such as use1-az5, got {zone!r}")
     if not clients and not client_cidrs:
         raise ValueError("clients: must name who may call the endpoints, got nobody; add a group or client_cidrs")
-    for index, service in enumerate(services):
-        if service in services[:index]:
-            raise ValueError(f"services: must name each service once, got {service!r} again; remove it")
-        if service == "s3":
-            raise ValueError("services: must leave out s3, which has a gateway endpoint in the network; remove it")
-        if service.startswith(("com.", "cn.")):
-            raise ValueError(
-                f"services: must be what follows the region in an endpoint's name, such as ecr.api, got {service!r}"
-            )
+    refuse(fields.InterfaceEndpoints, called={"additional": "services"}, additional=services)
+    if problem := repeated_problem(services, key="services"):
+        raise ValueError(problem)
+    if "s3" in services:
+        raise ValueError(f"services[{services.index('s3')}]: {rules.GATEWAY_SERVICE_PROBLEM}")

@@ -602,6 +602,9 @@ def _check(
         raise ValueError(f"vpc_cidr: {problem}")
     _check_zones(list(zones), control_plane_zones, region=region)
     for zone, cidr in zones.items():
+        if problem := rules.cidr_problem(cidr, key="node_cidr"):
+            raise ValueError(f"availability_zones[{zone!r}]: {problem}")
+    for zone, cidr in zones.items():
         others = [other for name, other in zones.items() if name != zone]
         problem = rules.secondary_cidr_problem(cidr, primary=vpc_cidr, others=others)
         if problem:
@@ -611,21 +614,14 @@ def _check(
 def _check_zones(zones: Sequence[str], control_plane_zones: int, *, region: str) -> None:
     for zone in zones:
         _check_zone_id("availability_zones", zone, region=region)
-    refused = sorted(regions.eks_control_plane_unsupported_az_ids().intersection(zones[:control_plane_zones]))
-    if refused:
-        raise ValueError(
-            f"availability_zones: EKS refuses control-plane subnets in {', '.join(refused)} ({regions.AS_OF}), "
-            f"and the first {control_plane_zones} zones carry it; list another zone before it"
-        )
+    usable = len(regions.eks_control_plane_zones(zones)) >= control_plane_zones
+    for zone in zones[:control_plane_zones]:
+        if problem := regions.control_plane_problem(zone, first=control_plane_zones, enough=usable):
+            raise ValueError(f"availability_zones[{zone!r}]: {problem}")
 
 
 def _check_zone_id(argument: str, zone: str, *, region: str) -> None:
-    if not regions.is_az_id(zone):
-        raise ValueError(
-            f"{argument}: must name availability zone IDs such as use1-az5, got {zone!r}; "
-            "find the ID with 'aws ec2 describe-availability-zones'"
-        )
-    problem = None if is_token(region) else regions.az_id_problem(zone, region=region, key="the key")
+    problem = regions.az_id_problem(zone, region="" if is_token(region) else region, key="the key")
     if problem:
         raise ValueError(f"{argument}[{zone!r}]: {problem}")
 

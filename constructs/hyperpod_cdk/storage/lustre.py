@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -34,8 +33,6 @@ _AMONG = "Among the servers of one file system"
 _ANYWHERE = "0.0.0.0/0"
 _COMPRESSION_TYPES = {"lz4": "LZ4", "none": "NONE"}
 _LOG_RETENTION_DAYS = 365
-_DAILY = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
-_WEEKLY = re.compile(r"[1-7]:([01][0-9]|2[0-3]):[0-5][0-9]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -434,12 +431,8 @@ def _check_times(retention_days: int | None, start_time: str | None, maintenance
         raise ValueError(
             f"backup_start_time: must be left out without backups, got {start_time!r}; set backup_retention_days: 7"
         )
-    for name, value, pattern, shape in (
-        ("backup_start_time", start_time, _DAILY, "HH:MM in UTC, such as 03:00"),
-        ("maintenance_window", maintenance_window, _WEEKLY, "d:HH:MM in UTC, such as 7:03:00 for Sunday"),
-    ):
-        if value is not None and not is_token(value) and not pattern.fullmatch(value):
-            raise ValueError(f"{name}: must be {shape}, got {value!r}")
+    refuse(fields.Backups, called={"start_time": "backup_start_time"}, start_time=start_time)
+    refuse(fields.Lustre, maintenance_window=maintenance_window)
 
 
 def _check_place(region: str, own_zone: str, client_zones: Sequence[str], *, efa: bool, deployment_type: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog.rules import same_name_problem
 from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config.awaited_nodes import addon_groups, comes_soon
 from hyperpod_cdk.config.draft import duplicates
@@ -129,7 +130,7 @@ def pool_names_are_unique(environment: Environment) -> Iterator[Problem]:
     for index, first, name in duplicates([pool.name for pool in environment.hyperpod.karpenter_pools]):
         yield Problem(
             (*_POOLS, index, "name"),
-            f'must be unique, got "{name}" as in karpenter_pools[{first}]; rename one of the two',
+            same_name_problem(name, f"karpenter_pools[{first}]"),
         )
 
 
@@ -165,7 +166,7 @@ def each_autoscaled_group_has_one_pool(environment: Environment) -> Iterator[Pro
             if name in home:
                 yield Problem(
                     (*_POOLS, place, "instance_groups", index),
-                    f"must be in one pool, got {name} again after pool {home[name]}; remove one of the two",
+                    hyperpod.two_pools_problem(name, home[name]),
                 )
             home.setdefault(name, pool.name)
     for path, group in _autoscaled(environment):

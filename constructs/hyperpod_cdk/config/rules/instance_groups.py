@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import arns, hyperpod, images, instance_types, kubernetes, regions
 from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.catalog.rules import same_name_problem
 from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config.draft import duplicates
 from hyperpod_cdk.config.environment import Environment
@@ -27,7 +28,7 @@ def group_names_are_unique(environment: Environment) -> Iterator[Problem]:
     members = list(all_groups(environment))
     for index, first, name in duplicates([group.name for _, group in members]):
         _, kind, place = members[first][0]
-        yield Problem((*members[index][0], "name"), rules.name_problem(name, f"{kind}[{place}]"))
+        yield Problem((*members[index][0], "name"), same_name_problem(name, f"{kind}[{place}]"))
 
 
 @BOOK.whole

@@ -61,19 +61,11 @@ def zone_is_of_the_region(environment: Environment, path: DataPath, az_id: str) 
 @BOOK.whole
 def eks_takes_the_first_zones(environment: Environment) -> Iterator[Problem]:
     """Refuse a zone without EKS control plane among the two that carry it."""
-    refused = regions.eks_control_plane_unsupported_az_ids()
     names = [az_id for az_id, _ in known(environment.network.availability_zones)]
+    enough = len(regions.eks_control_plane_zones(names)) >= FEWEST_ZONES
     for az_id in names[:FEWEST_ZONES]:
-        if az_id in refused:
-            usable = [other for other in names if other not in refused]
-            enough = len(usable) >= FEWEST_ZONES
-            fix = "list it after the first two" if enough else "add another zone and list it first"
-            yield Problem(
-                ("network", "availability_zones", az_id),
-                f"EKS does not support a control plane in {az_id} (as of {regions.AS_OF}), and the first "
-                f"{FEWEST_ZONES} zones"
-                f" carry it; {fix}",
-            )
+        if problem := regions.control_plane_problem(az_id, first=FEWEST_ZONES, enough=enough):
+            yield Problem(("network", "availability_zones", az_id), problem)
 
 
 @BOOK.whole
@@ -149,7 +141,7 @@ def additional_endpoints_add_something(environment: Environment) -> Iterator[Pro
         if service == "s3":
             yield Problem(
                 (*path, index),
-                "must be another service, got s3, which every subnet reaches through the gateway endpoint; remove it",
+                catalog.GATEWAY_SERVICE_PROBLEM,
             )
         elif service in needed:
             yield warning((*path, index), f"{service} comes by itself, since the environment needs it; remove it")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import addons, arns, governance
 from hyperpod_cdk.catalog import lustre as catalog
-from hyperpod_cdk.catalog.rules import again_problem
+from hyperpod_cdk.catalog.rules import again_problem, same_name_problem
 from hyperpod_cdk.config.draft import duplicates
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.lustre_clients import far_users, nearer, placed
@@ -46,7 +46,7 @@ def file_system_names_are_unique(environment: Environment) -> Iterator[Problem]:
         for index, first, name in duplicates(names):
             yield Problem(
                 ("storage", kind, index, "name"),
-                f'must be unique, got "{name}" as in {kind}[{first}]; rename one of the two',
+                same_name_problem(name, f"{kind}[{first}]"),
             )
 
 

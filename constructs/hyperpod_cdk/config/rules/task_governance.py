@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import addons, governance, regions
+from hyperpod_cdk.catalog.rules import same_name_problem
 from hyperpod_cdk.config.draft import duplicates, known
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules.book import Book, Problem, file_systems, teams, warning
@@ -31,9 +32,7 @@ def priority_classes_go_with_priority(environment: Environment) -> Iterator[Prob
             " priority_classes",
         )
     for index, first, name in duplicates([each.name for each in section.priority_classes]):
-        yield Problem(
-            (*at, index, "name"), f'must be unique, got "{name}" as in priority_classes[{first}]; rename one of the two'
-        )
+        yield Problem((*at, index, "name"), same_name_problem(name, f"priority_classes[{first}]"))
 
 
 @BOOK.whole
@@ -43,7 +42,7 @@ def team_names_are_unique(environment: Environment) -> Iterator[Problem]:
     for index, first, name in duplicates([team.name for team in named]):
         yield Problem(
             (_SECTION, "teams", index, "name"),
-            f'must be unique, got "{name}" as in teams[{first}]; rename one of the two',
+            same_name_problem(name, f"teams[{first}]"),
         )
 
 
@@ -60,8 +59,7 @@ def quota_names_are_unique(environment: Environment) -> Iterator[Problem]:
         if not taken.is_policys and team.quota_name is not None:
             yield Problem(
                 (*path, "quota_name"),
-                f'must be unique, got "{taken.name}", which is the name of another team\'s quota; rename one of the'
-                " two",
+                governance.same_quota_name_problem(taken.name),
             )
         elif taken.is_policys:
             # each kind has calls and IDs of its own (SageMaker API reference), and no page says whether names are apart

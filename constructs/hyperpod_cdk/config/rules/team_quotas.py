@@ -59,7 +59,7 @@ def quota_rows_are_distinct(path: DataPath, team: Team) -> Iterator[Problem]:
             what = name if profile is None else f"{name} with {profile}"
             yield Problem(
                 (*path, *where, index, "instance_type"),
-                f"must be unique, got {what} as in {where[-1]}[{first}]; add the counts up in one of the two",
+                governance.same_row_problem(what, f"{where[-1]}[{first}]"),
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from hyperpod_cdk.catalog.rules import same_name_problem
 from hyperpod_cdk.config.draft import duplicates
 from hyperpod_cdk.config.rules.book import Problem, listing, warning
 from hyperpod_cdk.workloads.job import TRAINING, Collective
@@ -92,7 +93,7 @@ def rules_over_the_log_make_sense(context: Context) -> Found:
     for index, first, name in duplicates([rule.name for rule in context.job.log_monitoring]):
         yield Problem(
             ("log_monitoring", index, "name"),
-            f'must be unique, got "{name}" as in log_monitoring[{first}]; rename one of the two',
+            same_name_problem(name, f"log_monitoring[{first}]"),
         )
 
 
