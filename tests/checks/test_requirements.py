@@ -267,6 +267,12 @@ def test_file_systems_of_other_kinds_count_against_their_own_quotas(case_of: Cas
         "lustre_intelligent_tiering_mbps": (8000, "storage.lustre[2].throughput_capacity_mbps"),
         "lustre_intelligent_tiering_read_cache_gib": (64, "storage.lustre[2].read_cache.size_gib"),
     }
+    # two could be made smaller in many ways, one in one
+    lone = needs(case_of({"storage.lustre": [systems[0], systems[2]]}))
+    both, one = ({key: each.lever for key, each in some.items() if key in found} for some in (found, lone))
+    assert both["lustre_scratch_capacity_gib"] == both["lustre_intelligent_tiering_mbps"] == ""
+    assert one["lustre_scratch_capacity_gib"] == "capacity_gib"
+    assert one["lustre_intelligent_tiering_mbps"] == "throughput_capacity_mbps"
 
 
 def test_rules_of_the_nodes_group_count_where_they_come_near(case_of: CaseOf) -> None:
