@@ -494,6 +494,13 @@ def test_a_takeover_with_karpenter_leaves_its_pools(tmp_path: Path) -> None:
     assert not any("is not used" in each for each in notes)
 
 
+def _quota(params: Any) -> dict[str, Any]:
+    """Give what DescribeComputeQuota says."""
+    found: Any = there.answers()["sagemaker:DescribeComputeQuota"]
+    said: dict[str, Any] = found(params) if callable(found) else found
+    return said
+
+
 @pytest.mark.parametrize("is_takeover", [True, False])
 @pytest.mark.parametrize(
     "half",
@@ -503,6 +510,32 @@ def test_a_takeover_with_karpenter_leaves_its_pools(tmp_path: Path) -> None:
         {"sagemaker_DescribeComputeQuota": {"ComputeQuotaArn": "arn"}},
         {"ec2_DescribeSubnets": {"Subnets": [{"SubnetId": None, "AvailabilityZoneId": None}]}},
         {"eks_DescribeCluster": {"cluster": {"name": there.EKS, "arn": None}}},
+        {"eks_DescribeCluster": {"cluster": {**there.answers()["eks:DescribeCluster"]["cluster"], "identity": {}}}},
+        {
+            "sagemaker_DescribeClusterSchedulerConfig": {
+                key: value
+                for key, value in there.answers()["sagemaker:DescribeClusterSchedulerConfig"].items()
+                if key != "SchedulerConfig"
+            }
+        },
+        {
+            "sagemaker_DescribeComputeQuota": lambda params: {
+                **_quota(params),
+                "ComputeQuotaConfig": {
+                    key: value
+                    for key, value in _quota(params)["ComputeQuotaConfig"].items()
+                    if key != "ResourceSharingConfig"
+                },
+            }
+        },
+        {
+            "fsx_DescribeFileSystems": {
+                "FileSystems": [
+                    {key: value for key, value in row.items() if key != "VpcId"}
+                    for row in there.answers()["fsx:DescribeFileSystems"]["FileSystems"]
+                ]
+            }
+        },
     ],
     ids=lambda half: next(iter(half)),
 )

@@ -412,10 +412,11 @@ def _is_unsure(draft: Draft) -> bool:
 
 
 def _read_provider(asking: Asking, draft: Draft, eks: EksClusterAnswer) -> None:
-    if not eks.oidc_issuer:
-        return
     what, path = f"whether IAM has the OIDC provider of {eks.name}", "eks.existing.oidc_provider_arn"
     of = arn_parts(eks.arn)
+    if not eks.oidc_issuer:
+        asking.skip(what, NotAnswered("EKS does not tell the issuer of the cluster"), path=path)
+        return
     if not of.account:
         asking.skip(what, NotAnswered("EKS does not tell the ARN of the cluster"), path=path)
         return
@@ -453,6 +454,10 @@ def _read_lustre(asking: Asking, draft: Draft, vpc_id: str, subnets: Sequence[Su
         return [aws_shapes.lustre(row) for row in rows if row["FileSystemType"] == "LUSTRE"]
 
     found = asking.answer("the file systems of FSx for Lustre", ask, path="storage.lustre")
+    for each in found or ():
+        if not each.vpc_id:
+            missing = NotAnswered("FSx does not tell the VPC in which it stands")
+            asking.skip(f"whether {each.file_system_id} is the cluster's", missing, path="storage.lustre")
     ours = [each for each in found or () if each.vpc_id == vpc_id]
     zones = {each.subnet_id: each.availability_zone_id for each in subnets}
     others = sorted({each.subnet_ids[0] for each in ours if each.subnet_ids} - set(zones))

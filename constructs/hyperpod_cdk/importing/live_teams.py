@@ -143,6 +143,8 @@ def _policy(node: Node) -> dict[str, Any]:
         if config.text("IdleResourceSharing") == "Enabled":
             section["idle_resource_sharing"] = True
         config.rest()
+    else:
+        node.log.note("skipped", "its answer does not tell what it orders", at=node.place())
     node.rest()
     return section
 
@@ -172,6 +174,8 @@ def _team(node: Node) -> dict[str, Any] | None:
             sharing["absolute_borrow_limits"] = limits
         team["sharing"] = {key: value for key, value in sharing.items() if value is not None}
         shared.rest()
+    else:
+        node.log.note("skipped", "its answer does not tell whether it lends and borrows", at=node.place())
     target.rest()
     config.rest()
     node.rest()
