@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ def folder_problems(directory: Path, *, shown: Path | None = None) -> Iterator[P
     ``shown`` is how texts name the folder. Default: as given.
     """
     name = shown or directory
-    if not directory.is_dir():
+    if not _is_folder(directory):
         yield Problem(
             path=name,
             message=f"must be a folder of lifecycle scripts, got {name}, which is none; "
@@ -94,9 +95,13 @@ def folder_problems(directory: Path, *, shown: Path | None = None) -> Iterator[P
         )
 
 
+def _is_folder(path: Path) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises for a name that is too long
+
+
 def script_problems(directory: Path, *, shown: Path | None = None) -> Iterator[Problem]:
     """Say of each script in the folder the first thing that keeps it from running on a node."""
-    if not directory.is_dir():
+    if not _is_folder(directory):
         return
     for path in files(directory):
         problem = _script_problem(path, directory if shown is None else shown, directory)

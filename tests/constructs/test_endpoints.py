@@ -160,7 +160,12 @@ def test_china_has_names_of_its_own(region: str | None, service: str, name: str)
     own = cdk.Stack(app(), "Own", env=cdk.Environment(region=region))
     vpc = ec2.Vpc.from_vpc_attributes(own, "Vpc", vpc_id="vpc-1", availability_zones=["a"])
     InterfaceEndpoints(
-        own, "Endpoints", vpc=vpc, subnet_ids={"cnn1-az1": "subnet-1"}, services=[service], client_cidrs=["10.0.0.0/16"]
+        own,
+        "Endpoints",
+        vpc=vpc,
+        subnet_ids={"cnn1-az1": "subnet-0a1b2c3d4e5f67890"},
+        services=[service],
+        client_cidrs=["10.0.0.0/16"],
     )
     (row,) = Template.from_stack(own).find_resources("AWS::EC2::VPCEndpoint").values()
 

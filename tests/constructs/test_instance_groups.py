@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -622,12 +623,29 @@ class TestRegion:
     def test_must_be_the_stacks(self, make: Make, given: dict[str, Any], problem: str | None) -> None:
         assert make(**given).region_problem(region="us-east-1", account="111122223333") == problem
 
-    @pytest.mark.parametrize("zone", ["us-east-1a", "usw2-az1", "az5"])
-    def test_a_zone_must_be_an_id_of_the_region(self, make: Make, zone: str) -> None:
-        problem = make(availability_zone_id=zone).region_problem(region="us-east-1", account="111122223333")
+    @pytest.mark.parametrize(
+        ("zone", "said"),
+        [
+            (
+                "us-east-1a",
+                (
+                    'must be an availability zone ID such as use1-az1, got the name "us-east-1a", which means another'
+                    " zone in each account; find its ID with 'aws ec2 describe-availability-zones --region us-east-1'"
+                    " and set availability_zone_id to it"
+                ),
+            ),
+            ("az5", 'must be an availability zone ID such as use1-az1, got "az5"; correct availability_zone_id'),
+        ],
+    )
+    def test_a_zone_must_be_an_id(self, make: Make, zone: str, said: str) -> None:
+        with pytest.raises(ValueError, match=re.escape(said)):
+            make(availability_zone_id=zone)
+
+    def test_a_zone_must_be_of_the_region(self, make: Make) -> None:
+        problem = make(availability_zone_id="usw2-az1").region_problem(region="us-east-1", account="111122223333")
 
         assert problem is not None
-        assert problem.startswith("availability_zone_id must be an availability zone ID ")
+        assert problem.startswith("availability_zone_id must be an availability zone ID of us-east-1 ")
 
     @pytest.mark.parametrize(
         ("role", "problem"),

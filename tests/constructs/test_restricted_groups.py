@@ -21,7 +21,7 @@ from hyperpod_cdk.hyperpod.restricted_groups import (
 )
 from tests.support.templates import HERE, app, of_type, template_of
 
-KEY = "arn:aws-us-gov:kms:us-east-1:111122223333:key/1234"
+KEY = "arn:aws-us-gov:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 PLAN = "arn:aws:sagemaker:{}:{}:training-plan/nova-april"
 LUSTRE = ServiceLustre(capacity_gib=9600)
 

@@ -23,6 +23,7 @@ from hyperpod_cdk.common.keys import ALIAS, DESCRIPTION
 from hyperpod_cdk.common.log_settings import RETENTION_DAYS
 from hyperpod_cdk.eks.node_addons import ROLE_DESCRIPTION
 from hyperpod_cdk.network.vpc import GROUP_DESCRIPTION
+from tests.strangers_app import VPCS
 from tests.support.schemas import resource_schema
 from tests.support.tables import row_by_row
 from tests.support.templates import app
@@ -46,6 +47,13 @@ NO_VERSION = (
 )
 DAYS = "1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653 days"
 EVENTS = {"cluster_name": "training", "cluster_arn": ARN}
+TOLD = {**EVENTS, "emails": ["a@b.example"]}
+TOPIC = "arn:aws:sns:us-east-1:111122223333:on-call"
+GRAFANA = {
+    "cluster_name": "training",
+    "grafana_workspace_arn": operators.GRAFANA_WORKSPACE_ARN.example,
+    "prometheus_workspace_arn": operators.PROMETHEUS_WORKSPACE_ARN.example,
+}
 NO_GRAFANA_NAME = (
     'name: must be a name of 1 to 255 letters, digits, "-", ".", "_" and "~", got "Grafana of ours"; set name:'
     " Grafana-of-ours"
@@ -114,12 +122,83 @@ WRONG: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (
         hp.Notifications,
         {**EVENTS, "emails": ["a@b.example"], "instance_groups": ["a b"]},
-        "instance_groups: must be 1 to 63 letters, digits and hyphens, beginning",
+        "instance_groups[0]: must be 1 to 63 letters, digits and hyphens, beginning",
     ),
     (
         hp.Notifications,
         {**EVENTS, "emails": ["a@b.example"], "training_plan_arns": ["april"]},
-        'training_plan_arns: must be the ARN of a training plan, got "april"',
+        'training_plan_arns[0]: must be the ARN of a training plan, got "april"',
+    ),
+    (hp.Notifications, {**TOLD, "instance_types": ["p5"]}, "instance_types[0]: must be an instance type of SageMaker"),
+    (
+        hp.Notifications,
+        {**TOLD, "file_systems": {"scratch": "fs-1"}},
+        'file_systems[0]: must be the ID of an FSx file system, got "fs-1"; correct file_systems[0], which has to',
+    ),
+    (
+        hp.NodeEvents,
+        {**EVENTS, "alarm_actions": ["on-call"]},
+        (
+            'alarm_actions[0]: must be the ARN of what an alarm may call, such as an SNS topic, got "on-call"; correct'
+            " alarm_actions[0], which has to look like arn:aws:sns:us-east-1:111122223333:on-call"
+        ),
+    ),
+    (
+        hp.NodeEvents,
+        {**EVENTS, "alarm_actions": [TOPIC] * 6},
+        "alarm_actions: must hold at most 5 ARNs, got 6; remove 1",
+    ),
+    (hp.NodeWaiter, {"stack_names": ["1st"]}, "stack_names[0]: must be the name of a stack: 1 to 128 letters, digits"),
+    (hp.DeletionProtectionFunction, {"stack_names": ["a_b"]}, "stack_names[0]: must be the name of a stack: 1 to 128"),
+    (hp.DeletionProtectionFunction, {"stack_names": ["a"], "eks_cluster_name": "a b"}, NO_EKS_NAME),
+    (hp.KarpenterAutoscaling, {"kms_key_arns": ["alias/ours"]}, "kms_key_arns[0]: must be the ARN of a KMS key, with"),
+    (
+        hp.LifecycleScripts,
+        {"lustre": ["p5"]},
+        "lustre[0]: must be an instance type of SageMaker, which begins with ml.",
+    ),
+    (
+        hp.LifecycleScripts,
+        {"lustre_over_efa": {"ml.p5.48xlarge": -1}},
+        "lustre_over_efa['ml.p5.48xlarge']: must be at least 0, got -1; set 0 for none",
+    ),
+    (
+        hp.PodRole,
+        {**POD_ROLE, "description": "a", "namespace": "Ours"},
+        (
+            "namespace: must be 1 to 63 lower-case letters, digits and hyphens, beginning and ending with a letter or"
+            ' digit, got "Ours"; set namespace: ours'
+        ),
+    ),
+    (
+        hp.PodRole,
+        {**POD_ROLE, "description": "a", "service_account": "Ours"},
+        "service_account: must be the name of a service account: lower-case letters, digits, hyphens and dots, got",
+    ),
+    (
+        hp.PodRole,
+        {**POD_ROLE, "description": "a", "managed_policies": ["a b"]},
+        "managed_policies[0]: must be the name of a managed policy of AWS, with its path, got",
+    ),
+    (
+        hp.PodRole,
+        {**POD_ROLE, "description": "a", "managed_policies": ["ReadOnlyAccess"], "reason": " "},
+        "reason: must say why the managed policies are right, got nothing; say it for a reviewer",
+    ),
+    (
+        hp.NodeAddon,
+        {"eks_cluster_name": "a", "addon_name": ""},
+        "addon_name: must be the name of an add-on as EKS spells it, got nothing; name one",
+    ),
+    (
+        hp.QuotaGate,
+        {"requirements": [VPCS], "environment_name": "a b"},
+        "environment_name: must be",
+    ),
+    (
+        hp.GrafanaDashboards,
+        {**GRAFANA, "prometheus_endpoint": "aps"},
+        'prometheus_endpoint: must be the address of an Amazon Managed Service for Prometheus workspace, got "aps"',
     ),
     # the field is called name: the argument's own name stands where the key does, and nowhere else
     (
@@ -157,6 +236,13 @@ RIGHT: list[tuple[Callable[..., object], dict[str, Any]]] = [
     (hp.PodRole, {**POD_ROLE, "description": "ä" * 1000}),
     *((hp.NodeEvents, {**EVENTS, "retention_days": days}) for days in (1, 3653)),
     (hp.NodeEvents, {"cluster_name": cdk.Aws.STACK_NAME, "cluster_arn": cdk.Aws.STACK_ID}),
+    (hp.NodeEvents, {**EVENTS, "alarm_actions": [TOPIC, cdk.Aws.STACK_ID, "arn:aws:automate:us-east-1:ec2:stop"]}),
+    (hp.NodeWaiter, {"stack_names": ["a" * 128, cdk.Aws.STACK_NAME]}),
+    (hp.PodRole, {**POD_ROLE, "description": "a", "managed_policies": ["service-role/AmazonEBSCSIDriverPolicy"]}),
+    (
+        hp.GrafanaDashboards,
+        {**GRAFANA, "prometheus_endpoint": "https://aps-workspaces.us-east-1.amazonaws.com/workspaces/ws-1a/"},
+    ),
     (hp.CoreDns, {"eks_cluster_name": cdk.Aws.STACK_NAME, "addon_version": "v1.12.4-eksbuild.1"}),
 ]
 

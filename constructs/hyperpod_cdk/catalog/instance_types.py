@@ -10,6 +10,7 @@ from typing import Any
 
 from hyperpod_cdk.catalog import _data
 from hyperpod_cdk.catalog.closest import closest as _closest
+from hyperpod_cdk.catalog.rules import Pattern
 
 AS_OF: date
 
@@ -110,6 +111,16 @@ class InstanceType:
         if self.default_threads_per_core is None:
             return None
         return self.vcpu // self.default_threads_per_core
+
+
+NAME = Pattern(
+    regex=r"ml\.[a-z0-9-]+\.[a-z0-9-]+",
+    maximum=64,
+    describes="an instance type of SageMaker, which begins with ml.",
+    refers=True,
+    example="ml.p5.48xlarge",
+    source="boto; ClusterInstanceType, whose values all are so",
+)
 
 
 def get(name: str) -> InstanceType | None:

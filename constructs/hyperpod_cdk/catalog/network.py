@@ -223,6 +223,17 @@ def smallest_prefix_for(addresses: int) -> int:
     )
 
 
+def block_problem(cidr: str, *, key: str = "cidr") -> str | None:
+    """Say why ``cidr`` is no IPv4 block of any size, as a rule of a security group takes it, or give None."""
+    try:
+        network = IPv4Network(cidr, strict=False)
+    except ValueError:
+        return f'must be an IPv4 CIDR block such as 10.0.0.0/16, got "{cidr}"; correct {key}'
+    if str(network) != cidr:
+        return f'must be a CIDR block in its canonical form, got "{cidr}"; set {key}: {network}'
+    return None
+
+
 def cidr_problem(cidr: str, *, key: str = "cidr") -> str | None:
     """Say why ``cidr`` can be neither a VPC block nor a subnet (form, size, range), or give None."""
     try:

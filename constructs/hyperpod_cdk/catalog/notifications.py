@@ -5,6 +5,15 @@ from __future__ import annotations
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 
+ALARM_ACTIONS = Bound(maximum=5, source="CloudWatch API reference, PutMetricAlarm; boto")
+ALARM_ACTION = Pattern(
+    regex=r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:[^:\s]*:\S+",
+    maximum=1024,
+    describes="the ARN of what an alarm may call, such as an SNS topic",
+    refers=True,
+    example="arn:aws:sns:us-east-1:111122223333:on-call",
+    source="CloudWatch API reference, PutMetricAlarm, AlarmActions, 2026-11; boto",
+)
 EMAIL = Pattern(
     regex=r"[A-Za-z0-9.!#%&'*+/=?^_|~-]{1,64}@([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}",
     minimum=6,

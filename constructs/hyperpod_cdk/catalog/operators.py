@@ -37,6 +37,7 @@ SCRAPE_INTERVAL_SECONDS: int = _DATA["metrics"]["scrape_interval_seconds"]
 _PATTERNS = patterns(_DATA["patterns"])
 PROMETHEUS_WORKSPACE_ALIAS: Pattern = _PATTERNS["prometheus_workspace_alias"]
 GRAFANA_WORKSPACE_NAME: Pattern = _PATTERNS["grafana_workspace_name"]
+PROMETHEUS_ENDPOINT: Pattern = _PATTERNS["prometheus_endpoint"]
 PROMETHEUS_WORKSPACE_ARN: Pattern = _PATTERNS["prometheus_workspace_arn"]
 GRAFANA_WORKSPACE_ARN: Pattern = _PATTERNS["grafana_workspace_arn"]
 

@@ -12,8 +12,10 @@ from constructs import Construct, IConstruct
 
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import handler_function, handler_role
-from hyperpod_cdk.common.stack_arns import arn_here
+from hyperpod_cdk.common.stack_arns import STACK_NAME, arn_here
 from hyperpod_cdk.common.waiting import wait_for
+from hyperpod_cdk.config.arguments import refuse, refuse_unlike
+from hyperpod_cdk.config.eks import ExistingEks
 
 __all__ = ["DeletionProtection", "DeletionProtectionFunction"]
 
@@ -48,6 +50,8 @@ class DeletionProtectionFunction(Construct):
         super().__init__(scope, construct_id)
         if not stack_names:
             raise ValueError("stack_names: must name a stack, got none; leave out the function")
+        refuse_unlike(STACK_NAME, stack_names=stack_names)
+        refuse(ExistingEks, called={"cluster_name": "eks_cluster_name"}, cluster_name=eks_cluster_name)
         self.stack_names: tuple[str, ...] = tuple(stack_names)
         self.eks_cluster_name: str | None = eks_cluster_name
         log_group = logs.CfnLogGroup(self, "Logs", retention_in_days=90)

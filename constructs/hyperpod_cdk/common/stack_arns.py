@@ -6,6 +6,17 @@ from functools import cache
 
 from aws_cdk import Aws
 
+from hyperpod_cdk.catalog.rules import Pattern
+
+STACK_NAME = Pattern(
+    regex=r"[a-zA-Z][-a-zA-Z0-9]*",
+    maximum=128,
+    describes="the name of a stack: 1 to 128 letters, digits and hyphens, beginning with a letter",
+    refers=True,
+    example="prod-foundation",
+    source="CloudFormation API reference, CreateStack, 2026-11",
+)
+
 
 def arn_here(service: str, resource: str) -> str:
     """Give the ARN of a resource in the region and account of the stack that it is used in."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any
 
@@ -60,14 +60,20 @@ def refuse(
         raise ValueError(f"{where}: {problem}" if where else problem)
 
 
-def refuse_unlike(pattern: Pattern, **values: str | None) -> None:
+def refuse_unlike(pattern: Pattern, **values: str | Sequence[str] | None) -> None:
     """Raise ValueError with the first text that is not as ``pattern`` says; for what no field of the file has.
 
-    What is None counts as left out, and tokens are not judged.
+    Of a list each item is judged. What is None counts as left out, and tokens are not judged.
     """
-    for key, value in values.items():
-        if value is not None and not is_token(value) and (problem := pattern.problem(value, key=key)):
-            raise ValueError(f"{key}: {problem}")
+    for name, value in values.items():
+        texts = {name: value} if value is None or isinstance(value, str) else _items(name, value)
+        for key, text in texts.items():
+            if text is not None and not is_token(text) and (problem := pattern.problem(text, key=key)):
+                raise ValueError(f"{key}: {problem}")
+
+
+def _items(name: str, values: Sequence[str]) -> dict[str, str]:
+    return {f"{name}[{index}]": value for index, value in enumerate(values)}
 
 
 def _written(path: DataPath) -> str:

@@ -30,8 +30,17 @@ CLUSTER_NAME = Pattern(
     example="platform",
     source="CloudFormation schema AWS::EKS::Cluster",
 )
+_ISSUER = r"oidc[.-]eks[.][a-z0-9-]+[.][a-z0-9.-]+/id/[0-9A-Z]+"
+OIDC_ISSUER = Pattern(
+    regex=_ISSUER,
+    maximum=255,
+    describes="the OIDC issuer of an EKS cluster, without https://",
+    refers=True,
+    example="oidc.eks.us-east-1.amazonaws.com/id/0123456789ABCDEF0123456789ABCDEF",
+    source="EKS user guide, IAM OIDC provider of a cluster; IAM API reference, CreateOpenIDConnectProvider: 255",
+)
 OIDC_PROVIDER_ARN = Pattern(
-    regex=r"arn:aws[a-z-]*:iam::[0-9]{12}:oidc-provider/oidc[.-]eks[.][a-z0-9-]+[.][a-z0-9.-]+/id/[0-9A-Z]+",
+    regex=rf"arn:aws[a-z-]*:iam::[0-9]{{12}}:oidc-provider/{_ISSUER}",
     minimum=20,
     maximum=2048,
     describes="the ARN of an EKS cluster's OIDC provider in IAM",

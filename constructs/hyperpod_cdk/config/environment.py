@@ -106,7 +106,8 @@ def _tag_key_problem(tag_key: str, key: str) -> str | None:  # noqa: ARG001 - a 
     return None
 
 
-def _tag_value_problem(value: str, key: str) -> str | None:
+def tag_value_problem(value: str, key: str) -> str | None:
+    """Say why ``value`` cannot be that of a tag, or give None."""
     if not value:
         return f"a tag value must not be empty, which EKS add-ons refuse, got nothing; write a value after {key}"
     if len(value) > _TAG_VALUE_LENGTH:
@@ -121,7 +122,7 @@ TagKey = Annotated[
     Check(_tag_key_problem, "tag_key", {"pattern": f"^(?![aA][wW][sS]:){_NO_OTHER_MARK}{{1,{_TAG_KEY_LENGTH}}}$"}),
 ]
 TagValue = Annotated[
-    str, Check(_tag_value_problem, "tag_value", {"pattern": f"^{_NO_OTHER_MARK}{{1,{_TAG_VALUE_LENGTH}}}$"})
+    str, Check(tag_value_problem, "tag_value", {"pattern": f"^{_NO_OTHER_MARK}{{1,{_TAG_VALUE_LENGTH}}}$"})
 ]
 PermissionsBoundary = Annotated[
     str,

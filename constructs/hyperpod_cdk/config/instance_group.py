@@ -25,7 +25,7 @@ InstanceTypeName = Annotated[
     Check(
         _leave_to_rules,
         "instance_type",
-        {"anyOf": [{"enum": list(instance_types.names())}, {"pattern": r"^ml\.[a-z0-9-]+\.[a-z0-9-]+$"}]},
+        {"anyOf": [{"enum": list(instance_types.names())}, {"pattern": f"^{instance_types.NAME.regex}$"}]},
     ),
 ]
 AvailabilityZoneId = Annotated[

@@ -33,6 +33,7 @@ from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.common.stack_arns import arn_of_aws
 from hyperpod_cdk.config import eks as fields
 from hyperpod_cdk.config.arguments import is_token, refuse
+from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.network.vpc import Network
 
 NODE_INDEPENDENT_ADDONS = (addon_rules.VPC_CNI, addon_rules.KUBE_PROXY, addon_rules.POD_IDENTITY_AGENT)
@@ -158,6 +159,7 @@ class ControlPlane(Construct):
             kubectl_role_arn=node_role_arn_for_access_entry,
         )
         check_retention(log_retention_days=log_retention_days)
+        refuse(Environment, called={"tags": "log_group_tags"}, tags=log_group_tags)
         refuse(fields.ExistingEks, called=_CALLED, cluster_name=eks_cluster_name)
         refuse(
             fields.Eks,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import aws_cdk as cdk
@@ -17,6 +18,7 @@ from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknow
 from hyperpod_cdk.common.manifests import answer_in_time
 from hyperpod_cdk.common.stack_arns import arn_of_aws
 from hyperpod_cdk.config.arguments import refuse, refuse_unlike
+from hyperpod_cdk.config.checkpointing import SERVICE_ACCOUNT_NAME, CheckpointAccount
 from hyperpod_cdk.config.eks import ExistingEks
 
 POD_IDENTITY_TRUST: Mapping[str, Any] = {
@@ -65,6 +67,8 @@ class NodeAddon(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         check_addon(eks_cluster_name, addon_version)
+        if not addon_name:
+            raise ValueError("addon_name: must be the name of an add-on as EKS spells it, got nothing; name one")
         if addon_version and not cdk.Token.is_unresolved(addon_version):
             problem = addons.version_problem(addon_name, addon_version, key="addon_version")
             if problem:
@@ -87,6 +91,21 @@ ROLE_DESCRIPTION = Pattern(
     describes="at most 1000 characters of Latin-1",
     example="pods of the training operator",
     source="cfn AWS::IAM::Role Description",
+)
+
+
+DEPLOYMENT_NAME = replace(
+    SERVICE_ACCOUNT_NAME,
+    describes="the name of a deployment: lower-case letters, digits, hyphens and dots",
+    example="metrics-server",
+)
+_MANAGED_POLICY = Pattern(
+    regex=r"(?:[\x21-\x7e]{1,510}/)?[A-Za-z0-9_+=,.@-]{1,128}",
+    maximum=638,
+    describes="the name of a managed policy of AWS, with its path",
+    refers=True,
+    example="service-role/AmazonEBSCSIDriverPolicy",
+    source="IAM API reference, CreatePolicy, Path and PolicyName, 2026-11; boto",
 )
 
 
@@ -116,6 +135,8 @@ class WebhookReady(Construct):
     ``namespace``: namespace of its deployments.
 
     ``deployments``: names of the deployments behind its webhooks.
+
+    Raises ValueError for what is no name of a namespace or a deployment.
     """
 
     def __init__(
@@ -129,6 +150,8 @@ class WebhookReady(Construct):
         deployments: Sequence[str],
     ) -> None:
         super().__init__(scope, construct_id)
+        refuse(CheckpointAccount, namespace=namespace)
+        refuse_unlike(DEPLOYMENT_NAME, deployments=deployments)
         for name in deployments:
             value = eks.KubernetesObjectValue(
                 self,
@@ -150,7 +173,8 @@ class PodRole(Construct):
     The association stands alone, which every add-on takes; depend on it before the add-on, since pods read it when they
     start. Needs the add-on ``eks-pod-identity-agent``. ``managed_policies`` are names of AWS managed policies with
     their path, ``reason`` says why they are right; ``statements`` are IAM statements beside them. Raises ValueError for
-    what is no name of an EKS cluster, and for a description that IAM refuses.
+    what is no name of an EKS cluster, a namespace, a service account or a managed policy, for a description that IAM
+    refuses, and for managed policies without a reason.
 
     ``eks_cluster_name``: name of the EKS cluster.
 
@@ -182,7 +206,12 @@ class PodRole(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         check_addon(eks_cluster_name)
+        refuse(CheckpointAccount, namespace=namespace)
+        refuse(CheckpointAccount, called={"name": "service_account"}, name=service_account)
         refuse_unlike(ROLE_DESCRIPTION, description=description)
+        refuse_unlike(_MANAGED_POLICY, managed_policies=managed_policies)
+        if managed_policies and not reason.strip():
+            raise ValueError("reason: must say why the managed policies are right, got nothing; say it for a reviewer")
         self.role: iam.CfnRole = iam.CfnRole(
             self,
             "Role",

@@ -20,6 +20,7 @@ from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
 from hyperpod_cdk.config import task_governance as fields
 from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
 from hyperpod_cdk.config.eks import Eks
+from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.eks.node_addons import NodeAddon, WebhookReady
 from hyperpod_cdk.governance.team_access import POD_SECURITY, access_entries, shared_objects, team_objects
 from hyperpod_cdk.governance.teams import PriorityClass, Team, check
@@ -146,6 +147,7 @@ class TaskGovernance(Construct):
             check(_queue_problem(team, addon_version), where=f"team {team.name}: default_queue")
             check(*_partition_problems(region, team), where=f"team {team.name}: member_role_arns")
         refuse(Eks, admin_role_arns=admin_role_arns)
+        refuse(Environment, tags=tags)
         refuse(
             fields.TaskGovernance,
             where="task governance",

@@ -13,10 +13,12 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
 from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.common.stack_arns import arn_here
+from hyperpod_cdk.config.arguments import refuse_unlike
 
 _TIMEOUT_SECONDS = 900
 _ANSWER_SECONDS = 1000
@@ -45,6 +47,8 @@ class KarpenterAutoscaling(Construct):
     ``kms_key_arns``: KMS keys of the nodes' volumes. Default: none.
 
     The role is deleted with its stack, as the cluster is.
+
+    Raises ValueError for what is no ARN of a KMS key.
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class KarpenterAutoscaling(Construct):
         kms_key_arns: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
+        refuse_unlike(KMS_KEY_ARN, kms_key_arns=kms_key_arns)
         self.role: iam.CfnRole = iam.CfnRole(
             self,
             "Role",

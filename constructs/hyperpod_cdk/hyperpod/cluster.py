@@ -17,6 +17,7 @@ from hyperpod_cdk.common.acknowledgments import acknowledge, ignore_in_template
 from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config.arguments import is_token, problems, refuse_unlike
+from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.hyperpod import HyperPod
 from hyperpod_cdk.hyperpod.autoscaling import KarpenterAutoscaling
 from hyperpod_cdk.hyperpod.execution_role import NodeExecutionRole
@@ -121,7 +122,7 @@ class HyperPodCluster(Construct):
                 security_groups=security_groups,
                 instance_groups=instance_groups,
                 restricted_groups=restricted_groups,
-                has_restricted_dependencies=restricted_dependencies is not None,
+                restricted_dependencies=restricted_dependencies,
                 shared_environment=shared_environment,
                 lifecycle=lifecycle,
                 node_recovery=node_recovery,
@@ -135,6 +136,8 @@ class HyperPodCluster(Construct):
             problem = next(
                 _autoscaling_problems(instance_groups, node_recovery=node_recovery, provisioning=provisioning), None
             )
+        for name in sorted(set(switched_off) - {"autoscaling", "tiered_checkpointing"}):
+            problem = problem or f'switched_off must be autoscaling or tiered_checkpointing, got "{name}"; leave it out'
         for name, is_on in (
             ("autoscaling", autoscaling is not None),
             ("tiered_checkpointing", tiered_checkpointing_memory_percent is not None),
@@ -285,7 +288,7 @@ def _problems(
     security_groups: Sequence[ec2.ISecurityGroup],
     instance_groups: Sequence[InstanceGroup],
     restricted_groups: Sequence[RestrictedGroup],
-    has_restricted_dependencies: bool,
+    restricted_dependencies: object,
     shared_environment: SharedEnvironment | None,
     lifecycle: LifecycleScripts,
     node_recovery: str,
@@ -309,6 +312,7 @@ def _problems(
     ):
         if problem := bound.count_problem(count, what=what):
             yield f"{key} {problem}"
+    yield from problems(Environment, {"tags": {key: tags[key] for key in tags if key not in hyperpod.REQUIRED_TAGS}})
     percent, key = tiered_checkpointing_memory_percent, "tiered_checkpointing_memory_percent"
     if percent is not None and not is_token(percent):
         problem = hyperpod.TIERED_CHECKPOINTING_MEMORY_PERCENT.problem(percent, key=key)
@@ -325,7 +329,12 @@ def _problems(
             f'instance group "{name}": volume_kms_key_arn {problem}; set provisioning: continuous, or leave'
             " volume_kms_key_arn out"
         )
-    if restricted_groups and not has_restricted_dependencies:
+    if isinstance(restricted_dependencies, str) and restricted_dependencies != "installed":
+        yield (
+            f'restricted_dependencies must be "installed" or what installs them, got "{restricted_dependencies}"; pass'
+            ' "installed"'
+        )
+    if restricted_groups and restricted_dependencies is None:
         yield (
             "restricted_dependencies must say what puts copies of the VPC CNI and CoreDNS for restricted nodes on the"
             " EKS cluster before this one is made, got none; run HyperPod's install_rig_dependencies.sh there, then"

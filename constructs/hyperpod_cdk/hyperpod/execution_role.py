@@ -18,6 +18,7 @@ from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge, all_objec
 from hyperpod_cdk.common.keys import VOLUME_ACTIONS
 from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.config.arguments import refuse_unlike
+from hyperpod_cdk.config.eks import ROLE_ARN
 
 MANAGED_POLICY = "AmazonSageMakerClusterInstanceRolePolicy"
 """AWS's own policy for nodes: CloudWatch logs and metrics, Session Manager, buckets named ``sagemaker-*``."""
@@ -99,6 +100,7 @@ class NodeExecutionRole(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         refuse_unlike(hyperpod.EKS_CLUSTER_ARN, eks_cluster_arn=eks_cluster_arn)
+        refuse_unlike(ROLE_ARN, others=others)
         for argument, given in (("subnets", subnets), ("security_groups", security_groups)):
             if not given:
                 raise ValueError(

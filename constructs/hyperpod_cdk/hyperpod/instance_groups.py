@@ -352,6 +352,8 @@ class InstanceGroup:
             if not is_token(name) and not name.startswith("ml."):
                 near = catalog.closest(name) or f"ml.{name}"
                 yield f'instance_type must begin with "ml.", got "{name}"; set instance_type="{near}"'
+            else:
+                yield from _pattern_problem("instance_type", name, catalog.NAME)
 
     def _count_problems(self) -> Iterator[str]:
         yield from _bound_problem("count", self.count, hyperpod.INSTANCE_COUNT)
@@ -368,6 +370,14 @@ class InstanceGroup:
         yield from _count_problem(
             "security_groups", len(self.security_groups), hyperpod.SECURITY_GROUPS, what="security groups"
         )
+        if self.availability_zone_id is not None and not is_token(self.availability_zone_id):
+            zone = self.availability_zone_id
+            # the stack's region is the cluster's to compare; that of a name stands in the name
+            region = zone[:-1] if regions.is_az_name(zone) else (regions.region_of_az_id(zone) or "")
+            if problem := regions.az_id_problem(zone, region=region):
+                yield f"availability_zone_id {problem}"
+        if self.volume_kms_key_arn is not None:
+            yield from _pattern_problem("volume_kms_key_arn", self.volume_kms_key_arn, arns.KMS_KEY_ARN)
         if self.volume_gib is not None:
             yield from _bound_problem("volume_gib", self.volume_gib, hyperpod.VOLUME_GIB)
         if self.network_interface is not None:

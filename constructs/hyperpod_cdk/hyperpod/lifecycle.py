@@ -16,10 +16,10 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_deployment as s3_deployment
 from constructs import Construct, IDependable
 
-from hyperpod_cdk.catalog import hyperpod, regions
+from hyperpod_cdk.catalog import hyperpod, instance_types, regions
 from hyperpod_cdk.common.acknowledgments import acknowledge_bucket_deployment, acknowledge_log_group, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
-from hyperpod_cdk.config.arguments import refuse
+from hyperpod_cdk.config.arguments import refuse, refuse_unlike
 from hyperpod_cdk.config.lifecycle import ExistingBucket
 from hyperpod_cdk.script_files import (
     ENVIRONMENT,
@@ -122,6 +122,10 @@ class LifecycleScripts(Construct):
         folder = prefix or ""
         refuse(ExistingBucket, prefix=prefix or None)
         refuse(ExistingBucket, called={"name": "bucket"}, name=None if bucket is None else bucket.bucket_name)
+        refuse_unlike(instance_types.NAME, lustre=lustre, lustre_over_efa=list(lustre_over_efa))
+        for each, number in lustre_over_efa.items():
+            if number < 0:
+                raise ValueError(f"lustre_over_efa[{each!r}]: must be at least 0, got {number}; set 0 for none")
         self.directory: Path = library_scripts() if directory is None else Path(directory)
         check_scripts(self.directory)
         check_steps(steps, self.directory)

@@ -61,7 +61,8 @@ class NodeEvents(Construct):
     The policy by which EventBridge writes to it is the group's own: none of the ten resource policies that CloudWatch
     Logs allows an account in a region goes to it (CloudWatch Logs API reference, PutResourcePolicy, "Policy limits").
 
-    Raises ValueError for what is no name or ARN of a HyperPod cluster, and for days that CloudWatch Logs does not take.
+    Raises ValueError for what is no name or ARN of a HyperPod cluster, for days that CloudWatch Logs does not take, and
+    for actions that CloudWatch does not.
 
     ``cluster_name``: name of the HyperPod cluster.
 
@@ -69,7 +70,7 @@ class NodeEvents(Construct):
 
     ``retention_days``: days that events are kept, one of those that CloudWatch Logs takes. Default: 365.
 
-    ``alarm_actions``: ARNs of what the alarm tells. Default: none.
+    ``alarm_actions``: ARNs of what the alarm tells, at most 5. Default: none.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class NodeEvents(Construct):
         refuse(HyperPod, cluster_name=cluster_name)
         refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=cluster_arn)
         check_retention(retention_days=retention_days)
+        _check_actions(alarm_actions)
         name = f"{cluster_name}-hyperpod"
         group_name = f"{_LOG_GROUP_PREFIX}{name}-{stack_part()}"
         # a longer one is left to CloudFormation, which makes its own
@@ -221,3 +223,10 @@ def _dashboard(namespace: str, log_group_name: str) -> dict[str, Any]:
             },
         ]
     }
+
+
+def _check_actions(actions: Sequence[str]) -> None:
+    problem = notifications.ALARM_ACTIONS.count_problem(len(actions), what="ARNs")
+    if problem:
+        raise ValueError(f"alarm_actions: {problem}")
+    refuse_unlike(notifications.ALARM_ACTION, alarm_actions=actions)

@@ -14,8 +14,9 @@ from constructs import Construct
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
-from hyperpod_cdk.common.stack_arns import arn_here
-from hyperpod_cdk.config.arguments import refuse_unlike
+from hyperpod_cdk.common.stack_arns import STACK_NAME, arn_here
+from hyperpod_cdk.config.arguments import refuse, refuse_unlike
+from hyperpod_cdk.config.instance_group import InstanceGroup
 
 _INVOCATION_SECONDS = 900
 _ANSWER_SECONDS = 240
@@ -24,7 +25,7 @@ _ANSWER_SECONDS = 240
 
 @dataclass(frozen=True, kw_only=True)
 class AwaitedGroup:
-    """An instance group on which add-on pods may run.
+    """An instance group on which add-on pods may run. Raises ValueError for what is no name or count of one.
 
     ``name``: name of the instance group.
 
@@ -38,6 +39,10 @@ class AwaitedGroup:
     count: int
     expected: bool = True
 
+    def __post_init__(self) -> None:
+        refuse_unlike(hyperpod.INSTANCE_GROUP_NAME, name=self.name)
+        refuse(InstanceGroup, where=f"instance group {self.name}", count=self.count)
+
 
 class NodeWaiter(Construct):
     """The Lambda function that serves ``NodesReady``, with its role and its log group.
@@ -47,10 +52,13 @@ class NodeWaiter(Construct):
     hold a ``NodesReady`` (default: this stack), and invoke the function itself, since a wait may outlive an invocation.
 
     ``stack_names``: names of the stacks that hold a ``NodesReady``. Default: this stack.
+
+    Raises ValueError for what is no name of a stack.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, stack_names: Sequence[str] = ()) -> None:
         super().__init__(scope, construct_id)
+        refuse_unlike(STACK_NAME, stack_names=stack_names)
         names = stack_names or (cdk.Stack.of(self).stack_name,)
         self.log_group: logs.CfnLogGroup = logs.CfnLogGroup(self, "Logs", retention_in_days=90)
         self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)

@@ -18,6 +18,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from hyperpod_cdk.catalog import hyperpod, quotas, regions
+from hyperpod_cdk.catalog import instance_types as instance_type_names
 from hyperpod_cdk.catalog import notifications as facts
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.quotas import Quota
@@ -27,8 +28,10 @@ from hyperpod_cdk.common.handler_functions import document, handler_function, ha
 from hyperpod_cdk.common.keys import TOPIC_ACTIONS, EncryptionKey
 from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
 from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
+from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.hyperpod import HyperPod
 from hyperpod_cdk.config.notify import EVENTS, FUNCTION_EVENTS, Event, Notify, Slack
+from hyperpod_cdk.config.storage import FILE_SYSTEM_ID, FILE_SYSTEM_NAME
 from hyperpod_cdk.config.wanted_alarms import alarms
 from hyperpod_cdk.handlers.notifications import index as told
 from hyperpod_cdk.handlers.quota_gate.reading import QUOTA_ACTIONS
@@ -157,6 +160,10 @@ class Notifications(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         _check_cluster(cluster_name, cluster_arn, instance_groups, training_plan_arns)
+        refuse_unlike(instance_type_names.NAME, instance_types=instance_types, spot_instance_types=spot_instance_types)
+        refuse_unlike(FILE_SYSTEM_NAME, file_systems=list(file_systems or ()))
+        refuse_unlike(FILE_SYSTEM_ID, file_systems=list((file_systems or {}).values()))
+        refuse(Environment, called={"name": "environment_name"}, name=environment_name)
         refuse(
             Notify,
             called={"sns_topic_arn": "topic_arn"},
@@ -604,10 +611,8 @@ class Notifications(Construct):
 def _check_cluster(name: str, arn: str, groups: Sequence[str], plans: Sequence[str]) -> None:
     refuse(HyperPod, cluster_name=name)
     refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=arn)
-    for group in groups:
-        refuse_unlike(hyperpod.INSTANCE_GROUP_NAME, instance_groups=group)
-    for plan in plans:
-        refuse_unlike(hyperpod.TRAINING_PLAN_ARN, training_plan_arns=plan)
+    refuse_unlike(hyperpod.INSTANCE_GROUP_NAME, instance_groups=groups)
+    refuse_unlike(hyperpod.TRAINING_PLAN_ARN, training_plan_arns=plans)
 
 
 def _check_places(

@@ -13,7 +13,7 @@ from hyperpod_cdk.catalog import network as rules
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.config import network as fields
-from hyperpod_cdk.config.arguments import refuse
+from hyperpod_cdk.config.arguments import is_token, refuse
 
 _HTTPS = 443
 _WORD = re.compile(r"[A-Za-z0-9]+")
@@ -137,6 +137,10 @@ def _check(
     for zone in subnet_ids:
         if not regions.is_az_id(zone):
             raise ValueError(f"subnet_ids: must be keyed by AZ IDs such as use1-az5, got {zone!r}")
+    refuse(fields.ExistingNetwork, called={"node_subnet_ids": "subnet_ids"}, node_subnet_ids=subnet_ids)
+    for index, cidr in enumerate(client_cidrs):
+        if not is_token(cidr) and (problem := rules.block_problem(cidr, key=f"client_cidrs[{index}]")):
+            raise ValueError(f"client_cidrs[{index}]: {problem}")
     if not clients and not client_cidrs:
         raise ValueError("clients: must name who may call the endpoints, got nobody; add a group or client_cidrs")
     refuse(fields.InterfaceEndpoints, called={"additional": "services"}, additional=services)

@@ -17,7 +17,8 @@ from hyperpod_cdk.catalog import addons, hyperpod, operators, regions
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
 from hyperpod_cdk.common.stack_arns import arn_of_aws
-from hyperpod_cdk.config.arguments import refuse_unlike
+from hyperpod_cdk.config.arguments import refuse, refuse_unlike
+from hyperpod_cdk.config.eks import OIDC_ISSUER, ExistingEks
 from hyperpod_cdk.eks.node_addons import NodeAddon, inline_policy
 
 _ACCESS, _GATED_ACCESS = addons.row(addons.INFERENCE).managed_policies
@@ -82,6 +83,8 @@ class InferenceOperator(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=cluster_arn)
+        refuse(ExistingEks, oidc_provider_arn=oidc_provider_arn)
+        refuse_unlike(OIDC_ISSUER, oidc_issuer=oidc_issuer)
         self._provider_arn = oidc_provider_arn
         self._issuer = oidc_issuer
         self.bucket: s3.Bucket = self._certificate_bucket(name)

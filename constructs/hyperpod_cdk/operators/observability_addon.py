@@ -136,6 +136,8 @@ class ObservabilityAddon(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         check_workspaces(self, prometheus_workspace_arn, grafana_workspace_arn)
+        refuse_unlike(operators.PROMETHEUS_ENDPOINT, prometheus_endpoint=prometheus_endpoint)
+        refuse_unlike(operators.GRAFANA_WORKSPACE_NAME, grafana_workspace_name=grafana_workspace_name)
         configuration: dict[str, Any] = {
             "ampWorkspace": {
                 "arn": prometheus_workspace_arn,

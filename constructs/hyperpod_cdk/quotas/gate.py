@@ -17,6 +17,8 @@ from hyperpod_cdk.common.acknowledgments import acknowledge_quota_gate
 from hyperpod_cdk.common.handler_functions import handler_function, handler_role
 from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.common.waiting import wait_for
+from hyperpod_cdk.config.arguments import refuse
+from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.handlers.quota_gate.comparison import Requirement, to_properties
 from hyperpod_cdk.handlers.quota_gate.reading import QUOTA_ACTIONS, Own, calls_of
 
@@ -83,6 +85,7 @@ class QuotaGate(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         _check(requirements, mode=mode, timeout_seconds=timeout_seconds)
+        refuse(Environment, called={"name": "environment_name"}, name=environment_name or None)
         own = own or Own(stacks=(cdk.Stack.of(self).stack_name,))
         self.log_group: logs.CfnLogGroup = logs.CfnLogGroup(self, "Logs", retention_in_days=90)
         self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN)

@@ -21,6 +21,7 @@ from hyperpod_cdk.common.physical_names import stack_part
 from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.config import storage as fields
 from hyperpod_cdk.config.arguments import is_token, refuse
+from hyperpod_cdk.config.environment import tag_value_problem
 
 Event = Literal["new", "changed", "deleted"]
 
@@ -206,6 +207,9 @@ class LustreFileSystem(Construct):
                 f"kms_key: must be left out with {rules.SCRATCH}, which FSx encrypts with a key of its own; leave it"
                 " out, or set deployment_type: persistent_2"
             )
+        refuse(fields.Lustre, log_level=log_level)
+        if name is not None and not is_token(name) and (problem := tag_value_problem(name, "name")):
+            raise ValueError(f"name: {problem}")
         label = name or self.node.path
         groups: list[ec2.CfnSecurityGroup] = []
         among_servers: list[_Rule] = []

@@ -1,0 +1,135 @@
+"""Every argument of every public construct that takes text or numbers, given what no service takes.
+
+``tests/strangers_app.py`` makes each of them once, as a user would; here each argument in turn is another. What an
+argument takes after all stands in ``TAKEN`` with the reason: a new argument is judged, or it is listed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import types
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import pytest
+from constructs import Construct
+
+import hyperpod_cdk as hp
+from tests import strangers_app
+from tests.support.templates import app
+
+EMPTY, MARKS, LONG = "", "no such\x07thing", "a" * 9_000
+NEGATIVE, HUGE = -1, 10**12
+
+_CUT = "a word within a name, which is cut and cleaned"
+_DEFAULT = "stands for the default"
+_ANY = "AWS states neither a length nor letters for it"
+_NO_MAXIMUM = "no source states a maximum"
+
+TAKEN: Mapping[tuple[str, str], tuple[str, Collection[object]]] = {
+    ("ControlPlane", "addon_versions"): (
+        "one mapping holds the versions of all constructs, each of which reads its own",
+        [EMPTY, MARKS, LONG],
+    ),
+    ("EfaSecurityGroup", "description"): (_DEFAULT, [EMPTY]),
+    ("EncryptionKey", "description"): (_ANY, [EMPTY, MARKS]),
+    ("InferenceOperator", "name"): (_CUT, [EMPTY, MARKS, LONG]),
+    ("InterfaceEndpoints", "services"): (_ANY, [LONG]),
+    ("LifecycleScripts", "name"): (_CUT, [EMPTY, MARKS, LONG]),
+    ("LifecycleScripts", "prefix"): (_DEFAULT, [EMPTY]),
+    ("LifecycleScripts", "lustre_over_efa"): (_NO_MAXIMUM, [HUGE]),
+    ("LustreClaims", "capacity_gib"): (_NO_MAXIMUM, [HUGE]),
+    ("NodeAddon", "addon_name"): (_ANY, [MARKS, LONG]),
+    ("Notifications", "monthly_budget_usd"): (_NO_MAXIMUM, [HUGE]),
+    ("PodRole", "description"): ("IAM takes an empty one", [EMPTY]),
+    ("PodRole", "reason"): ("a reviewer reads it, no service", [MARKS, LONG]),
+    ("QuotaGate", "environment_name"): (_DEFAULT, [EMPTY]),
+    ("Spaces", "name"): (_CUT, [EMPTY, MARKS, LONG]),
+}
+"""Construct and argument -> why it takes what, of the values that are tried."""
+
+ALONE: Mapping[str, dict[str, Any]] = {
+    # the counts of one autoscaled cluster are made once
+    "HyperPodCluster": {"autoscaling": None},
+}
+"""What of the stranger's arguments cannot be given to a second one."""
+
+
+RIGHT: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("ControlPlane", "addon_versions"): {"coredns": "v1.12.4-eksbuild.1"},
+    ("LifecycleScripts", "lustre_over_efa"): {"ml.p5.48xlarge": 1},
+    ("Notifications", "file_systems"): {"scratch": "fs-0a1b2c3d4e5f67890"},
+    ("ObservabilityAddon", "metrics"): {"node": "basic"},
+}
+"""What is right where the stranger gives nothing, so that a wrong value is not refused for its key."""
+
+
+def _values(kind: Any, right: Any = None) -> Iterator[tuple[object, Any]]:
+    """Give wrong values of a type: what is wrong about each, and the value that holds it."""
+    origin, of = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        yield MARKS, MARKS
+    elif kind is str:
+        yield from ((each, each) for each in (EMPTY, MARKS, LONG))
+    elif kind is int:
+        yield from ((each, each) for each in (NEGATIVE, HUGE))
+    elif origin in (Union, types.UnionType):
+        for each in of:
+            yield from _values(each, right)
+    elif origin in (Sequence, Collection):
+        yield from ((wrong, [each]) for wrong, each in _values(of[0]))
+    elif origin is Mapping and set(of) <= {str, int}:
+        key, value = next(iter((right or {"a": "a"}).items()))
+        yield from ((wrong, {each: value}) for wrong, each in _values(of[0]))
+        yield from ((wrong, {key: each}) for wrong, each in _values(of[1]))
+
+
+def _public() -> Iterator[tuple[str, Any]]:
+    for name in hp.__all__:
+        public = getattr(hp, name)
+        if issubclass(public, Construct) or dataclasses.is_dataclass(public):
+            yield name, public
+
+
+@pytest.fixture(scope="module")
+def made() -> Mapping[str, tuple[tuple[Any, ...], dict[str, Any]]]:
+    """The scope and the arguments with which the stranger makes each public construct first."""
+    found: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
+
+    def recorded(name: str, before: Callable[..., None]) -> Callable[..., None]:
+        def make(self: object, *scope: Any, **given: Any) -> None:
+            found.setdefault(name, (scope[:1], given))
+            before(self, *scope, **given)
+
+        return make
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, public in _public():
+            patch.setattr(public, "__init__", recorded(name, public.__init__))
+        strangers_app.build(app())
+    return found
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(600)
+def test_what_no_service_takes_is_refused(made: Mapping[str, tuple[tuple[Any, ...], dict[str, Any]]]) -> None:
+    taken: dict[tuple[str, str], list[object]] = {}
+    tried = 0
+    for name, public in _public():
+        scope, given = made[name]
+        for argument, kind in get_type_hints(public.__init__).items():
+            if argument not in inspect.signature(public.__init__).parameters or argument in {"scope", "construct_id"}:
+                continue
+            for wrong, value in _values(kind, given.get(argument) or RIGHT.get((name, argument))):
+                tried += 1
+                place: tuple[Any, ...] = (*scope, f"Tried{tried}") if issubclass(public, Construct) else ()
+                try:
+                    public(*place, **{**given, **ALONE.get(name, {}), argument: value})
+                except ValueError:
+                    continue
+                taken.setdefault((name, argument), []).append(wrong)
+    assert {place: set(map(str, wrong)) for place, wrong in taken.items()} == {
+        place: set(map(str, wrong)) for place, (_, wrong) in TAKEN.items()
+    }
+    assert tried > 500
