@@ -204,6 +204,27 @@ def test_commands_within_sentences_have_their_verbs_and_options(page: Path) -> N
     assert [each for line in lines for each in problems(line) if not re.search(r": (Missing|lacks) ", each)] == []
 
 
+DEPLOYED_BY_THE_CDK: Mapping[str, str] = {
+    "docs/lifecycle-of-an-environment.md": "says when which of the two commands is right",
+    "docs/decisions/0019-plans.md": "says what the CDK CLI does with a whole environment",
+}
+"""Pages that give a whole environment to the CDK CLI itself -> why."""
+
+
+def test_one_command_deploys_an_environment() -> None:
+    """``cdk deploy 'ENV/*'`` knows no steps: a page, a message or an example that names it tells another story."""
+    whole = re.compile(r"cdk (?:deploy|destroy) +['\"]?[\w{} .-]+/\*")
+    sources = sorted((PROJECT / "constructs" / "hyperpod_cdk" / "_cli").rglob("*.py"))
+    texts = [
+        *PAGES,
+        PROJECT / "constructs" / "hyperpod_cdk" / "cli.py",
+        *sources,
+        *sorted((PROJECT / "examples").rglob("*.yaml")),
+    ]
+    found = [each for each in texts if whole.search(each.read_text(encoding="utf-8"))]
+    assert sorted(each.relative_to(PROJECT).as_posix() for each in found) == sorted(DEPLOYED_BY_THE_CDK)
+
+
 @row_by_row("verb", EXAMPLES)
 def test_examples_of_the_help_are_commands(verb: str) -> None:
     assert [problem for words in EXAMPLES[verb] for problem in problems(f"hyperpod-cdk {words}")] == []

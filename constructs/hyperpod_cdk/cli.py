@@ -469,7 +469,7 @@ def init(
         f"hyperpod-cdk bootstrap-policy {name} --out policy.json",
         f"hyperpod-cdk preflight {name}",
         f"hyperpod-cdk review {name} --deployed",
-        f"hyperpod-cdk cdk deploy '{name}/*' -c env={name} --concurrency 3 --require-approval never",
+        f"hyperpod-cdk deploy {name}",
     ]
     if output is Format.JSON:
         from hyperpod_cdk._cli.answers import WrittenEnvironment, print_answer  # noqa: PLC0415 - text needs no models
@@ -484,8 +484,7 @@ def init(
     print(f"next: read it, then '{steps[0]}' and '{steps[1]}';")
     print(f"      for a real deployment '{steps[2]}', and once for each account and region")
     print(f"      '{steps[3]}', which tells how to bootstrap;")
-    print(f"      then '{steps[4]}', '{steps[5]}', and")
-    print(f"      {steps[6]}")
+    print(f"      then '{steps[4]}', '{steps[5]}' and '{steps[6]}'")
 
 
 def _administrators() -> list[str]:

@@ -32,8 +32,7 @@ def test_smallest(run: Run, run_process: Run, workspace: Path) -> None:
         "next: read it, then 'hyperpod-cdk validate lab' and 'hyperpod-cdk rehearse lab';",
         "      for a real deployment 'hyperpod-cdk charts pull', and once for each account and region",
         "      'hyperpod-cdk bootstrap-policy lab --out policy.json', which tells how to bootstrap;",
-        "      then 'hyperpod-cdk preflight lab', 'hyperpod-cdk review lab --deployed', and",
-        "      hyperpod-cdk cdk deploy 'lab/*' -c env=lab --concurrency 3 --require-approval never",
+        "      then 'hyperpod-cdk preflight lab', 'hyperpod-cdk review lab --deployed' and 'hyperpod-cdk deploy lab'",
     ]
     assert run("validate", "lab").returncode == 0
     # what the file's first line names is there
@@ -69,7 +68,7 @@ def test_full(run: Run, workspace: Path) -> None:
         "hyperpod-cdk bootstrap-policy lab --out policy.json",
         "hyperpod-cdk preflight lab",
         "hyperpod-cdk review lab --deployed",
-        "hyperpod-cdk cdk deploy 'lab/*' -c env=lab --concurrency 3 --require-approval never",
+        "hyperpod-cdk deploy lab",
     ]
     environment = load_environment(workspace / "environments" / "lab.yaml").environment
     system, workers = environment.hyperpod.instance_groups

@@ -131,7 +131,7 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "destroy": ("destroy prod --plan", "destroy prod"),
     "cdk": (
         "cdk synth 'prod/*' --quiet -c env=prod",
-        "cdk deploy 'prod/*' -c env=prod --concurrency 3 --require-approval never",
+        "cdk diff 'prod/*' -c env=prod",
     ),
     "image render": ("image render prod --group h100 --out image", "image render --accelerator nvidia --out image"),
     "job render": (
