@@ -205,7 +205,6 @@ def test_commands_within_sentences_have_their_verbs_and_options(page: Path) -> N
 
 
 DEPLOYED_BY_THE_CDK: Mapping[str, str] = {
-    "docs/lifecycle-of-an-environment.md": "says when which of the two commands is right",
     "docs/decisions/0019-plans.md": "says what the CDK CLI does with a whole environment",
 }
 """Pages that give a whole environment to the CDK CLI itself -> why."""

@@ -189,7 +189,7 @@ def validate(
     if not environments:
         files = environment_files(root)
         if not files:
-            usage(f"no environment in {root / 'environments'}; make one with 'hyperpod-cdk init'")
+            usage(f"no environment in {root / 'environments'}; make one with 'hyperpod-cdk init NAME'")
     checked, _ = fleet.checked(files, root)
     if checked or not nowhere:
         print_checked(checked, output=output)
@@ -625,7 +625,7 @@ def no_app(arguments: Sequence[str], root: Path) -> str:
         return f"'cdk {verb}' reads cdk.json of the current folder, and the project's is in {root}: run it there"
     return (
         f"'cdk {verb}' needs an app, and {Path.cwd()} has no cdk.json: run it in the folder of a project, or make one"
-        " with 'hyperpod-cdk new'"
+        " with 'hyperpod-cdk new DIR'"
     )
 
 

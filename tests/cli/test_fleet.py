@@ -599,4 +599,4 @@ def test_a_project_without_environments(run: Run, fleet: Path) -> None:
         file.unlink()
     done = run("validate")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "make one with 'hyperpod-cdk init'" in done.stderr
+    assert "make one with 'hyperpod-cdk init NAME'" in done.stderr

@@ -20,6 +20,7 @@ from hyperpod_cdk import cli
 from hyperpod_cdk._cli import words
 from hyperpod_cdk.checks.model import REGISTER
 from hyperpod_cdk.cli import app
+from tests.support.command_lines import PROJECT, problems
 from tests.support.tables import row_by_row
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -35,6 +36,8 @@ def verbs(command: Any = COMMANDS, path: tuple[str, ...] = ()) -> Iterator[tuple
 
 
 VERBS = dict(verbs())
+GROUPS = frozenset(path.split()[0] for path in VERBS if " " in path)
+ROOMS = ("constructs", "stacks", "rehearsal/hyperpod_cdk_rehearsal")
 
 
 def test_version(run: Run) -> None:
@@ -185,50 +188,56 @@ def test_without_an_app_nothing_runs(run_process: Run, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr == (
         f"'cdk synth' needs an app, and {tmp_path} has no cdk.json: run it in the folder of a project, or make one with"
-        " 'hyperpod-cdk new'\n"
+        " 'hyperpod-cdk new DIR'\n"
     )
 
 
-def _told_to_run() -> Iterator[tuple[str, list[str]]]:
-    """Give each command of a message that is to be run, or that shows something, by the file that says it."""
-    told = re.compile(r"run 'hyperpod-cdk ([^']+)'|'hyperpod-cdk ([^']+)' (?:shows|writes|lists|tells|prints) ")
-    sources = Path(cli.__file__).parent
-    for file in sorted(sources.rglob("*.py")):
+def _said() -> Iterator[tuple[str, str]]:
+    """Give each text of the sources that names this command, with its file; what is put in stands for one word."""
+    for file in sorted(path for room in ROOMS for path in (PROJECT / room).rglob("*.py")):
         text = file.read_text(encoding="utf-8")
-        if "hyperpod-cdk" not in text:
+        if "hyperpod-cdk " not in text:
             continue
-        tree = ast.parse(text)
-        docstrings = {
+        nodes = list(ast.walk(ast.parse(text)))
+        # docstrings are read by whoever reads the code; parts of a text are read with the whole
+        parts = {
             id(node.body[0].value)
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
             and node.body
             and isinstance(node.body[0], ast.Expr)
-        }
-        for node in ast.walk(tree):
-            if id(node) in docstrings:
+        } | {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+        for node in nodes:
+            if id(node) in parts:
                 continue
-            parts = node.values if isinstance(node, ast.JoinedStr) else [node] if isinstance(node, ast.Constant) else []
-            # a value that is put in stands for one word
-            said = "".join(str(part.value) if isinstance(part, ast.Constant) else "VALUE" for part in parts)
-            for first, second in told.findall(said):
-                yield file.name, (first or second).split()
+            if isinstance(node, ast.JoinedStr):
+                values = [str(each.value) if isinstance(each, ast.Constant) else "VALUE" for each in node.values]
+                yield file.relative_to(PROJECT).as_posix(), "".join(values)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield file.relative_to(PROJECT).as_posix(), node.value
 
 
-def test_a_command_in_a_message_has_every_argument_that_it_needs() -> None:
+def _told() -> Iterator[tuple[str, str, bool]]:
+    """Give each command that a text tells, and whether it is only named: a verb, of which the text says something."""
+    for file, said in _said():
+        for found in re.finditer(r"([\w ]*)(['`])hyperpod-cdk ([^'`]+)\2", said):
+            does = re.search(r"\b(run|use|with|type|give) $", found[1])
+            yield file, found[3].replace("{environment}", "VALUE"), not does and found[3] in {*VERBS, *GROUPS}
+        if said.startswith("hyperpod-cdk ") and said.split()[1] in COMMANDS.commands:
+            yield file, said.removeprefix("hyperpod-cdk "), said.removeprefix("hyperpod-cdk ") in GROUPS
+
+
+def test_a_command_in_a_message_is_one_that_runs() -> None:
     """`'hyperpod-cdk node list' shows them` would be answered with "Missing argument 'ENV'"."""
-    told = list(_told_to_run())
-    assert len(told) > 10
-    lacking = []
-    for file, given in told:
-        verb = next((" ".join(given[:length]) for length in (2, 1) if " ".join(given[:length]) in VERBS), None)
-        if verb is None:
-            continue
-        arguments = [word for word in given[len(verb.split()) :] if not word.startswith("-")]
-        needed = [each for each in VERBS[verb].params if each.param_type_name == "argument" and each.required]
-        if len(arguments) < len(needed):
-            lacking.append(f"{file}: hyperpod-cdk {' '.join(given)}")
-    assert lacking == []
+    told = sorted({(file, command, is_named) for file, command, is_named in _told() if "..." not in command})
+    assert len(told) > 70
+    wrong = [
+        f"{file}: {said}"
+        for file, command, is_named in told
+        for said in problems(f"hyperpod-cdk {command}")
+        if not (is_named and re.search(r": (Missing|lacks) ", said))
+    ]
+    assert wrong == []
 
 
 EXPLAINED = [
@@ -302,6 +311,6 @@ def test_a_project_without_environments_says_how_to_make_one(run: Run, tmp_path:
         2,
         (
             "Missing argument 'ENV'. Name or file of the environment; environments/ holds no environment yet; make one"
-            " with 'hyperpod-cdk init'"
+            " with 'hyperpod-cdk init NAME'"
         ),
     )

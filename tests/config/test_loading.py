@@ -54,7 +54,7 @@ def test_a_file_elsewhere_is_shown_in_full(folder: Path, tmp_path_factory: pytes
 @pytest.mark.usefixtures("folder")
 def test_missing_file() -> None:
     assert lines(Path("environments/dev.yaml")) == [
-        "environments/dev.yaml: is not there; make it with 'hyperpod-cdk init'"
+        "environments/dev.yaml: is not there; make it with 'hyperpod-cdk init NAME'"
     ]
 
 
@@ -105,7 +105,7 @@ def test_ten_megabytes_of_text(load: Load) -> None:
             b"",
             (
                 "prod.yaml:1: is empty; write at least name, account, region, network and hyperpod, or make a new"
-                " file with 'hyperpod-cdk init'"
+                " file with 'hyperpod-cdk init NAME'"
             ),
         ),
     ],
@@ -182,13 +182,22 @@ class TestResolve:
             resolve_environment_file(text, folder)
         assert str(caught.value) == message
 
+    def test_a_name_that_a_file_states(self, folder: Path, base: str) -> None:
+        """Messages name an environment as its stacks are named; its file may be called otherwise."""
+        moved = (folder / "environments" / "prod.yaml").rename(folder / "environments" / "eu.yaml")
+        (folder / "environments" / "broken.yaml").write_text("name: [", encoding="utf-8")
+        assert resolve_environment_file("prod", folder) == moved
+        (folder / "environments" / "us.yaml").write_text(base, encoding="utf-8")
+        with pytest.raises(UsageError, match="there are broken, eu, us"):
+            resolve_environment_file("prod", folder)
+
     def test_no_environment_yet(self, folder: Path) -> None:
         (folder / "environments" / "prod.yaml").unlink()
         with pytest.raises(UsageError) as caught:
             resolve_environment_file("prod", folder)
         assert str(caught.value) == (
             'no environment "prod" in environments; environments/ holds no environment yet;'
-            " make one with 'hyperpod-cdk init'"
+            " make one with 'hyperpod-cdk init NAME'"
         )
 
     def test_names_are_sorted_files(self, folder: Path, base: str) -> None:

@@ -146,13 +146,13 @@ def test_lines() -> None:
         pytest.param(
             "",
             "prod.yaml:1: is empty; write at least name, account, region, network and hyperpod, or make a new file"
-            " with 'hyperpod-cdk init'",
+            " with 'hyperpod-cdk init NAME'",
             id="empty",
         ),
         pytest.param(
             "# only a comment\n---\n",
             "prod.yaml:1: is empty; write at least name, account, region, network and hyperpod, or make a new file"
-            " with 'hyperpod-cdk init'",
+            " with 'hyperpod-cdk init NAME'",
             id="comment only",
         ),
         pytest.param(

@@ -733,7 +733,7 @@ class _Fleet:
             order = fleet.environments if fleet else tuple(by_name)
             found += [by_name[name] for name in order]
             if not found:
-                usage(f"no environment in {root / 'environments'}; make one with 'hyperpod-cdk init'")
+                usage(f"no environment in {root / 'environments'}; make one with 'hyperpod-cdk init NAME'")
         # by whatever path it is asked for, each is looked at once and counted once
         once: dict[Path | _Member, Path | _Member] = {}
         for each in found:

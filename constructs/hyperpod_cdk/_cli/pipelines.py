@@ -35,7 +35,7 @@ def written(text: str, file: Path, fleet: Fleet | None, names: Sequence[str], *,
     if any(len(each) != 1 for each in places) or places[0][0] > places[1][0]:
         raise PipelineError(
             f"{file.as_posix()}: wants the lines {BEGIN!r} and {END!r}, once each and in this order, around what is"
-            " written; take them from a pipeline that 'hyperpod-cdk new' writes"
+            " written; take them from a pipeline that 'hyperpod-cdk new DIR' writes"
         )
     (begin,), (end,) = places
     made = "\n".join(_github(fleet) if file == GITHUB else _gitlab(fleet, names))

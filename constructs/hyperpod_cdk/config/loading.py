@@ -119,6 +119,7 @@ def load_environment(
 def resolve_environment_file(name_or_path: str, root: Path) -> Path:
     """Give the file of an environment: a name in ``root``/environments, or the path of a file.
 
+    A name is that of the file, else the one that a single file states: what is printed of an environment has that one.
     Raises UsageError, with the near miss, where there is no such file.
     """
     if "\0" in name_or_path or not name_or_path:
@@ -130,6 +131,9 @@ def resolve_environment_file(name_or_path: str, root: Path) -> Path:
     for candidate in candidates:
         if os.path.exists(candidate):  # noqa: PTH110 - Path.exists raises for a name longer than the system allows
             return candidate
+    called = [] if is_path else [each for each in environment_files(root) if _is_called(each, name_or_path)]
+    if len(called) == 1:
+        return called[0]
     names = environment_names(root)
     near = closest(Path(name_or_path).stem, names)
     if near:
@@ -137,7 +141,7 @@ def resolve_environment_file(name_or_path: str, root: Path) -> Path:
     elif names:
         fix = f"there are {', '.join(names)}"
     else:
-        fix = f"{FOLDER}/ holds no environment yet; make one with 'hyperpod-cdk init'"
+        fix = f"{FOLDER}/ holds no environment yet; make one with 'hyperpod-cdk init NAME'"
     asked = documents.tidy(name_or_path)
     what = f"no file {asked}" if is_path else f'no environment "{asked}" in {shown(root / FOLDER)}'
     raise UsageError(f"{what}; {fix}")
@@ -275,6 +279,13 @@ def _name_of_another(path: Path, source: Source) -> Iterator[Finding]:
     whose = "whose stacks every command of this file would change"
     said = _shared(("name",), name, f"{FOLDER}/", f"{FOLDER}/{other.name}, {whose}; set name: {path.stem}")
     yield said.found_in(source)
+
+
+def _is_called(path: Path, name: str) -> bool:
+    try:
+        return _stated_name(documents.open_source(path, ENVIRONMENT)) == name
+    except DocumentError:
+        return False
 
 
 def _stated_name(source: Source) -> str:

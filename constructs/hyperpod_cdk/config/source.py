@@ -72,8 +72,8 @@ ENVIRONMENT = Wording(
     a_file="an environment file",
     example="name: prod",
     when_empty="write at least name, account, region, network and hyperpod, or make a new file with"
-    " 'hyperpod-cdk init'",
-    when_missing="make it with 'hyperpod-cdk init'",
+    " 'hyperpod-cdk init NAME'",
+    when_missing="make it with 'hyperpod-cdk init NAME'",
 )
 
 

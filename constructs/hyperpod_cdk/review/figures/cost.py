@@ -937,7 +937,7 @@ def _fees(plans: Iterable[PlanFee], sides: tuple[_Side, _Side]) -> Iterator[Unpr
 
 
 def _plan_note(plan: RecordedPlan | None, environment: str) -> str:
-    record = f"run 'hyperpod-cdk plans record{f' {environment}' if environment else ''}'"
+    record = f"run 'hyperpod-cdk plans record {environment or 'ENV'}'"
     if plan is None:
         return f"no record of the plan tells its fee and its window; {record}"
     if not plan.upfront_fee:
