@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hyperpod_cdk.file_reading import NoFileError, TooLargeError, open_log, read_bytes, read_text, reason_of
+from hyperpod_cdk.file_reading import NoFileError, TooLargeError, open_log, read_bytes, read_text, reason_of, resolved
 from hyperpod_cdk.yaml_reading import MAX_FLOW_DEPTH, MAX_MERGED, ShallowLoader, read_inner
 
 SOURCES = Path(__file__).parents[1] / "constructs" / "hyperpod_cdk"
@@ -92,6 +92,25 @@ def test_a_pipe_that_a_shell_hands_over_is_read() -> None:
             assert stream.read() == b"a log\n"
     finally:
         os.close(read)
+
+
+def test_links_in_a_circle_lead_nowhere_and_raise_nothing(tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to("other")
+    (tmp_path / "other").symlink_to("one")
+    assert resolved(tmp_path / "one") in (tmp_path / "one", tmp_path / "other")
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        read_bytes(resolved(tmp_path / "one"), most=10)
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("file")
+    assert resolved(tmp_path / "link") == tmp_path / "file"
+
+
+def test_nobody_resolves_by_what_raises_for_links_in_a_circle() -> None:
+    """Before Python 3.13 ``Path.resolve()`` raises RuntimeError, which nobody expects of a file that somebody names."""
+    folders = (SOURCES, SOURCES.parents[1] / "rehearsal" / "hyperpod_cdk_rehearsal")
+    files = [file for folder in folders for file in folder.rglob("*.py")]
+    assert len(files) > 500
+    assert [file for file in files if re.search(r"\.resolve\((strict=\w+)?\)", file.read_text("utf-8"))] == []
 
 
 @pytest.mark.parametrize(

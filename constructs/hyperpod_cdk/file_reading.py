@@ -54,6 +54,14 @@ def read_text(path: Path, *, most: int) -> str:
     return read_bytes(path, most=most).decode("utf-8")
 
 
+def resolved(path: Path) -> Path:
+    """Give a path without links, as far as there are any that lead somewhere.
+
+    ``Path.resolve`` raises RuntimeError for links in a circle, which whoever reads the file afterwards is told anyway.
+    """
+    return Path(os.path.realpath(path))
+
+
 def reason_of(error: Exception) -> str:
     """Give what a parser says in words of no version: each has its own for a text that nests too deeply for Python."""
     return "nested too deeply" if type(error) is RecursionError else str(error)

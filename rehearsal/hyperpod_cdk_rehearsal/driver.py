@@ -21,6 +21,7 @@ from rich.console import Console
 from hyperpod_cdk.bootstrap_policy import BootstrapPolicyError, statements
 from hyperpod_cdk.catalog.prices import Prices, of_project, shipped
 from hyperpod_cdk.config import Environment, LoadedEnvironment, load_environment
+from hyperpod_cdk.file_reading import resolved
 from hyperpod_cdk.packaged_node import cdk_command
 from hyperpod_cdk.templates.assembly import read_assembly
 from hyperpod_cdk.transitions import cdk
@@ -124,7 +125,7 @@ class _Rehearsal:
         return self.loaded.environment
 
     def all_steps(self, *, keep: bool, wait: Callable[[str], object]) -> None:
-        file = Path(self.loaded.file).resolve()
+        file = resolved(Path(self.loaded.file))
         assembly = self.scratch / "assembly"
         with self._step("synthesize") as step:
             self.cdk.synth(file, assembly)

@@ -32,6 +32,7 @@ from hyperpod_cdk._cli.plans import write_atomically
 from hyperpod_cdk._cli.review import check_file, compared, day_of, limits_of, with_deployed
 from hyperpod_cdk._cli.transitions import access_of, head_of, opened
 from hyperpod_cdk._cli.words import checks, environments
+from hyperpod_cdk.file_reading import resolved
 
 if TYPE_CHECKING:
     from hyperpod_cdk.checks.aws import LiveAws
@@ -737,7 +738,7 @@ class _Fleet:
         # by whatever path it is asked for, each is looked at once and counted once
         once: dict[Path | _Member, Path | _Member] = {}
         for each in found:
-            once.setdefault(each.resolve() if isinstance(each, Path) else each, each)
+            once.setdefault(resolved(each) if isinstance(each, Path) else each, each)
         found = list(once.values())
         files = [each for each in found if isinstance(each, Path)]
         judged, loaded = checked(files, root)

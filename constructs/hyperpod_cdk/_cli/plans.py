@@ -33,6 +33,7 @@ from hyperpod_cdk._cli.common import (
 )
 from hyperpod_cdk._cli.output import Format, finding_line
 from hyperpod_cdk._cli.words import environments
+from hyperpod_cdk.file_reading import resolved
 
 if TYPE_CHECKING:
     from hyperpod_cdk.checks.answers import Aws
@@ -229,7 +230,7 @@ def write_atomically(path: Path, text: str | bytes) -> None:
     A link stays a link. Raises OSError about ``path``, after which the old file stands as it was.
     """
     try:
-        _replace(path.resolve(), text)
+        _replace(resolved(path), text)
     except OSError as error:
         # it names a scratch file, which is gone
         raise OSError(error.errno, error.strerror, str(path)) from error

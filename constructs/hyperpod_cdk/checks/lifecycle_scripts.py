@@ -19,6 +19,7 @@ from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config.documents import shown
 from hyperpod_cdk.config.extensions import lifecycle_steps
 from hyperpod_cdk.config.loading import SCRIPTS
+from hyperpod_cdk.file_reading import resolved
 from hyperpod_cdk.findings import Finding, Severity
 from hyperpod_cdk.script_files import (
     MAX_TOTAL_MIB,
@@ -343,9 +344,9 @@ def _calls(folder: _Folder, file: Path, text: str) -> Iterator[Found]:
         target = _resolved(called, place, folder.path, folders, is_anywhere=moves)
         if target is None or _is_named_elsewhere(PurePosixPath(called).name, command, found):
             continue
-        if not target.is_relative_to(folder.path.resolve()):
+        if not target.is_relative_to(resolved(folder.path)):
             continue
-        name = target.relative_to(folder.path.resolve())
+        name = target.relative_to(resolved(folder.path))
         if not target.exists():
             yield _finding(
                 folder.name(file),
@@ -387,14 +388,14 @@ def _resolved(called: str, file: Path, folder: Path, folders: Mapping[str, Path]
     if match := _VARIABLE.match(called):
         rest = called[match.end() + 1 :]
         base = folders.get(match[1])
-        return (base / rest).resolve() if base is not None and _PLAIN_PATH.match(rest) else None
+        return resolved(base / rest) if base is not None and _PLAIN_PATH.match(rest) else None
     if match := _OWN_FOLDER.match(called.removeprefix("$(")):
         rest = match[1].lstrip("/")
-        return (file.parent / rest).resolve() if rest else None
+        return resolved(file.parent / rest) if rest else None
     is_relative = _PLAIN_PATH.match(called) and not called.startswith("/")
     if not is_relative or is_anywhere or PurePosixPath(called).suffix not in _SCRIPT_SUFFIXES:
         return None
-    beside, at_top = (file.parent / called).resolve(), (folder / called).resolve()
+    beside, at_top = resolved(file.parent / called), resolved(folder / called)
     return at_top if at_top.exists() else beside
 
 

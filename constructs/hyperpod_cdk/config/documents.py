@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from hyperpod_cdk.config import problems as value_problems
 from hyperpod_cdk.config.draft import draft
 from hyperpod_cdk.config.source import MAX_BYTES, DataPath, Source, Wording, read_source, render_path
-from hyperpod_cdk.file_reading import NoFileError, TooLargeError, read_bytes
+from hyperpod_cdk.file_reading import NoFileError, TooLargeError, read_bytes, resolved
 from hyperpod_cdk.findings import Finding, Severity, by_place
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -97,7 +97,7 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
 def shown(path: Path) -> str:
     """Give the path as users know it: from the folder they are in."""
     try:
-        near = path.resolve().relative_to(Path.cwd().resolve())
+        near = resolved(path).relative_to(resolved(Path.cwd()))
     except (OSError, RuntimeError, ValueError):
         # RuntimeError: links that lead to one another
         near = path

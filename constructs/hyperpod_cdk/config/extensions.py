@@ -29,7 +29,7 @@ from pydantic import Field, create_model
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.section import Section
 from hyperpod_cdk.config.source import MAX_BYTES
-from hyperpod_cdk.file_reading import read_text, reason_of
+from hyperpod_cdk.file_reading import read_text, reason_of, resolved
 
 FILE = "pyproject.toml"
 """Where a project names its extensions."""
@@ -160,7 +160,7 @@ def _loaded(project: Path, name: str, target: str) -> Extension:
     place = f"{FILE}: [{_TABLE}] {name}: {target}"
     with _blamed(name):
         try:
-            own = _module(project.resolve(), module)
+            own = _module(resolved(project), module)
         except ModuleNotFoundError as error:
             # what a module of theirs imports in vain is their own mistake, with its traceback
             if not f"{module}.".startswith(f"{error.name}."):

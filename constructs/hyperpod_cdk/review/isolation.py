@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hyperpod_cdk.file_reading import resolved
 from hyperpod_cdk.packaged_node import COMPILE_CACHE, compile_cache
 
 TIME_LIMIT_SECONDS: Final = 600
@@ -218,7 +219,7 @@ def _interpreter() -> list[Path]:
     listed = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.executable, *sys.path)
     found = [Path(each) for each in (*listed, *os.environ.get("PATH", "").split(os.pathsep)) if os.path.isabs(each)]  # noqa: PTH117 - text, no file yet
     # the environment's python is a link, and so may be the one that it leads to
-    found += [each.resolve() for each in found]
+    found += [resolved(each) for each in found]
     return [each for each in dict.fromkeys(found) if each.exists() and each != home and each not in home.parents]
 
 

@@ -37,7 +37,7 @@ from hyperpod_cdk.config.loading import (
     resolve_environment_file,
 )
 from hyperpod_cdk.config.source import ENVIRONMENT
-from hyperpod_cdk.file_reading import read_text, reason_of
+from hyperpod_cdk.file_reading import read_text, reason_of, resolved
 from hyperpod_cdk.packaged_node import node_variables
 from hyperpod_cdk.review.changes.assets import Stored
 from hyperpod_cdk.review.isolation import Limits, run_isolated, scratch_folder
@@ -259,7 +259,7 @@ class _Tree:
         if not found:
             return node_variables()
         # a revision that carries the library is synthesized with it, any other with the one that is installed
-        paths = [*(str(each.resolve()) for each in found), *filter(None, [os.environ.get("PYTHONPATH")])]
+        paths = [*(str(resolved(each)) for each in found), *filter(None, [os.environ.get("PYTHONPATH")])]
         return {**node_variables(), "PYTHONPATH": os.pathsep.join(paths)}
 
     def check_out(self) -> None:
@@ -405,15 +405,15 @@ class _Revision(_Tree):
             )
 
     def _link(self, here: Path, there: Path) -> None:
-        here.symlink_to(there.resolve())
-        self.linked.append(there.resolve())
+        here.symlink_to(resolved(there))
+        self.linked.append(resolved(there))
 
     def _remove_links(self, tree: Path, entries: Sequence[str]) -> None:
         """Remove the links that lead out of the revision: they would lead this process to files of the user."""
-        top = tree.resolve()
+        top = resolved(tree)
         for line in entries:
             entry, _, path = line.partition("\t")
-            if entry.startswith(_SYMLINK) and not (tree / path).resolve().is_relative_to(top):
+            if entry.startswith(_SYMLINK) and not resolved(tree / path).is_relative_to(top):
                 (tree / path).unlink(missing_ok=True)
                 self.notes.append(f"{self.label}: the link {path} leads out of the repository and was left out.")
 
@@ -449,7 +449,7 @@ class _ByLibrary(_Tree):
 
     def readable(self) -> list[Path]:
         """Give what the app may read: the checkout, the virtual environment, and what that is made from."""
-        python = (self.library / "bin" / "python").resolve()
+        python = resolved(self.library / "bin" / "python")
         linked = [
             Path(line)
             for file in self.library.glob("lib/python3*/site-packages/*.pth")
@@ -620,14 +620,14 @@ def _refuse_two_environments(assemblies: Sequence[Assembly]) -> None:
 def _checkout(root: Path) -> Path:
     """Give the repository's top, the project itself where it is in none."""
     try:
-        return Path(_git(root, "rev-parse", "--show-toplevel").rstrip("\n")).resolve()
+        return resolved(Path(_git(root, "rev-parse", "--show-toplevel").rstrip("\n")))
     except AssemblyError:
-        return root.resolve()
+        return resolved(root)
 
 
 def _refuse_links(folder: Path, label: str) -> None:
     """Refuse an assembly with a link that leads out of it: what made it could have this process read any file."""
-    top = folder.resolve()
+    top = resolved(folder)
     for where, folders, files in os.walk(folder):
         for name in (*folders, *files):
             file = Path(where, name)
@@ -639,7 +639,7 @@ def _refuse_links(folder: Path, label: str) -> None:
 
 def _is_within(link: Path, top: Path) -> bool:
     try:
-        return link.resolve().is_relative_to(top)
+        return resolved(link).is_relative_to(top)
     except RuntimeError:
         # links that lead to one another
         return False

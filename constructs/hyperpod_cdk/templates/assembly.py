@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from hyperpod_cdk.file_reading import NoFileError, TooLargeError, read_bytes
+from hyperpod_cdk.file_reading import NoFileError, TooLargeError, read_bytes, resolved
 from hyperpod_cdk.templates import deployment
 from hyperpod_cdk.templates.loops import LOOP, TooManyError, expanded
 from hyperpod_cdk.templates.values import alone, export_name, holds, imported
@@ -414,7 +414,7 @@ def with_loops(template: Mapping[str, Any], where: str) -> dict[str, Any]:
 def _inside(folder: Path, name: object) -> Path:
     """Give a file that a manifest names; one outside of its folder would be a file of the reader's."""
     file = folder / str(name)
-    if not file.resolve().is_relative_to(folder.resolve()):
+    if not resolved(file).is_relative_to(resolved(folder)):
         raise AssemblyError(f"{folder / 'manifest.json'}: names a file outside of its folder: {name}")
     return file
 
@@ -479,13 +479,13 @@ def _refuse_unread(top: Path, environment: str, read: Path) -> None:
     pending, seen = [top], set[Path]()
     while pending:
         folder = pending.pop()
-        if folder.resolve() in seen:
+        if resolved(folder) in seen:
             continue
-        seen.add(folder.resolve())
+        seen.add(resolved(folder))
         for key, artifact in _artifacts(folder).items():
             if artifact.get("type") == NESTED:
                 pending.append(_inside(folder, artifact["properties"]["directoryName"]))
-            if artifact.get("type") != STACK or folder.resolve() == read.resolve():
+            if artifact.get("type") != STACK or resolved(folder) == resolved(read):
                 continue
             shown = _shown(key, artifact)
             elsewhere |= {shown, key}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from hyperpod_cdk.file_reading import read_bytes
+from hyperpod_cdk.file_reading import read_bytes, resolved
 
 _MOST_BYTES: Final = 16 * 2**20
 _MOST_MEMBERS: Final = 20_000
@@ -51,7 +51,7 @@ def uploads(top: Path) -> dict[str, Upload]:
                 source = _mapped(_mapped(asset).get("source"))
                 path = file.parent / str(source.get(path_of, ""))
                 dockerfile = str(source.get("dockerFile") or "Dockerfile") if kind == "dockerImages" else None
-                if not path.resolve().is_relative_to(top.resolve()):
+                if not resolved(path).is_relative_to(resolved(top)):
                     continue
                 for place in map(place_of, _mapped(_mapped(asset).get("destinations")).values()):
                     found[place] = Upload(place=place, path=path, dockerfile=dockerfile)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from hyperpod_cdk.file_reading import read_bytes
+from hyperpod_cdk.file_reading import read_bytes, resolved
 from hyperpod_cdk.templates.assets import place_of
 
 ASSETS: Final = "cdk:asset-manifest"
@@ -145,7 +145,7 @@ def _manifest(folder: Path, name: str, artifact: Mapping[str, Any]) -> dict[str,
         # the CDK CLI refuses it, and would have nothing to upload
         return {}
     file = folder / str(given)
-    if not file.resolve().is_relative_to(folder.resolve()) or not file.is_file():
+    if not resolved(file).is_relative_to(resolved(folder)) or not file.is_file():
         raise DeploymentError(f"{folder / 'manifest.json'}: the asset manifest of {name} is not a file of its folder")
     try:
         return _mapped(json.loads(read_bytes(file, most=_MOST_BYTES)))
@@ -164,7 +164,7 @@ def _refuse_foreign_sources(folder: Path, top: Path, manifest: Mapping[str, Any]
                 )
             path = str(source.get("path" if kind == "files" else "directory", ""))
             paths = [folder / path, folder / path / str(source.get("dockerFile", ""))]
-            if any(not each.resolve().is_relative_to(top.resolve()) for each in paths):
+            if any(not resolved(each).is_relative_to(resolved(top)) for each in paths):
                 raise DeploymentError(f"{folder}: the asset {name} is made of what is outside of the assembly: {path}")
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import governance, hyperpod
+from hyperpod_cdk.file_reading import resolved
 from hyperpod_cdk.review.model import BlastRadius, Effect
 from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.review.rights.kubernetes import called
@@ -434,7 +435,7 @@ def write(head: Assembly, between: Sequence[Between], folder: Path) -> Path:
     for each in between:
         if each.stack.file is None:
             raise AssemblyError(f"{each.stack.name}: its template is in no file")
-        _put(target / each.stack.file.resolve().relative_to(head.folder.resolve()), each.stack)
+        _put(target / resolved(each.stack.file).relative_to(resolved(head.folder)), each.stack)
     return target
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from hyperpod_cdk.file_reading import resolved
+
 NAME = "fsdp_training"
 """Its folder, below /workspace in an image."""
 
@@ -13,7 +15,7 @@ _MAX_BYTES = 1_000_000
 
 def library_program() -> Path:
     """Give the folder of the library's own program, in an installed package or in a clone."""
-    here = Path(__file__).resolve().parents[1]
+    here = resolved(Path(__file__)).parents[1]
     installed, cloned = here / "_training_program" / NAME, here.parents[1] / "workloads" / NAME
     return installed if installed.is_dir() else cloned
 
@@ -36,7 +38,7 @@ def program_files(folder: Path) -> Mapping[str, str]:
                 f"program: must hold a program's text, got {path} of more than {_MAX_BYTES} bytes; mount data instead"
             )
         try:
-            found[(Path(folder.resolve().name) / inner).as_posix()] = path.read_text(encoding="utf-8")
+            found[(Path(resolved(folder).name) / inner).as_posix()] = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             raise ValueError(
                 f"program: must hold a program's text, got {path}, which is no UTF-8; mount data instead"

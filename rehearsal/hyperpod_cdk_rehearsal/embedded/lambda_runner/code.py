@@ -14,6 +14,7 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from hyperpod_cdk.file_reading import resolved
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.moto_state import moto_state
 
@@ -115,8 +116,8 @@ def unpack(archive: bytes, target: Path) -> None:
     """Unpack a zip archive, keeping permissions and symbolic links as Lambda does; nothing may leave `target`."""
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         for member in opened.infolist():
-            path = (target / member.filename).resolve()
-            if not path.is_relative_to(target.resolve()):
+            path = resolved(target / member.filename)
+            if not path.is_relative_to(resolved(target)):
                 raise NotExecutableError(f"the archive holds a path outside of itself: {member.filename}")
             mode = member.external_attr >> 16
             if stat.S_ISLNK(mode) and member.file_size <= SYMLINK_MAX_BYTES:
