@@ -61,16 +61,20 @@ def test_what_was_cancelled_is_no_cause_and_an_older_operation_is_none() -> None
         # what failed to change was taken back: the update has not ended well
         ("UPDATE_COMPLETE", [("A", "UPDATE_FAILED")], []),
         ("CREATE_COMPLETE", [("A", "DELETE_FAILED")], []),
+        ("UPDATE_ROLLBACK_COMPLETE", [("A", "UPDATE_FAILED"), ("B", "DELETE_FAILED")], ["B"]),
+        ("UPDATE_ROLLBACK_COMPLETE", [("B", "DELETE_FAILED"), ("B", "DELETE_COMPLETE")], []),
     ],
 )
 def test_what_an_update_has_left_behind(status: str, events: list[tuple[str, str]], names: list[str]) -> None:
+    is_undone = status == "UPDATE_ROLLBACK_COMPLETE"
     happened = [
         of_stack("UPDATE_IN_PROGRESS"),
         of("Old", "DELETE_FAILED", "long ago"),
         of_stack("UPDATE_COMPLETE"),
         of_stack("UPDATE_IN_PROGRESS"),
+        *([of_stack("UPDATE_ROLLBACK_IN_PROGRESS")] if is_undone else []),
         *(of(*each) for each in events),
-        of_stack("UPDATE_COMPLETE"),
+        of_stack(status if is_undone else "UPDATE_COMPLETE"),
     ]
     assert [each.logical_id for each in held_back(happened[::-1], status)] == names
 

@@ -556,6 +556,99 @@ def stuck_rollback(place: Place, times: int = 1) -> None:
     assert place.deploy("storage", changed) == "UPDATE_ROLLBACK_FAILED"
 
 
+LEFT = (
+    "A (AWS::SSM::Parameter A-1) could not be deleted: this resource was told to fail. CloudFormation has given up and "
+    "left it behind; it belongs to no stack."
+)
+
+
+def test_what_the_clean_up_of_a_rollback_leaves_behind_is_told(place: Place) -> None:
+    """What the update had made and the rollback cannot delete is in no stack any more, and costs what it costs."""
+    place.deploy("storage", template(B=parameter("b")))
+    place.faults([("storage", "B", "before_update", 1), ("storage", "A", "delete", 3)])
+    changed = template(A=parameter("a"), B=parameter("b2", DependsOn="A"))
+    assert place.deploy("storage", changed) == "UPDATE_ROLLBACK_COMPLETE"
+    found = place.read()
+    assert [each.replace("A-2", "A-1") for each in only(found).held] == [LEFT]
+    assert [line.split("(")[0] for line in recovery_text(found).splitlines() if "left:" in line] == ["  left: A "]
+    # a later update that ends well says nothing of it any more
+    assert place.deploy("storage", template(B=parameter("b3"))) == "UPDATE_COMPLETE"
+    assert (place.read().stacks, place.read().notes) == ((), ())
+
+
+def test_what_a_rollback_that_goes_on_leaves_behind_is_told(place: Place) -> None:
+    place.deploy("storage", template(B=parameter("b"), C=parameter("c")))
+    place.faults([("storage", "C", "before_update", 1), ("storage", "B", "rollback", 1), ("storage", "A", "delete", 3)])
+    changed = template(A=parameter("a"), B=parameter("b2", DependsOn="A"), C=parameter("c2", DependsOn=["A", "B"]))
+    assert place.deploy("storage", changed) == "UPDATE_ROLLBACK_FAILED"
+    done, person = place.recover("yes", "dev")
+    assert (done, place.statuses()) == (True, {"dev-storage": "UPDATE_ROLLBACK_COMPLETE"})
+    assert [each.replace("A-2", "A-1") for each in person.told][-2:] == [
+        "dev-storage: UPDATE_ROLLBACK_COMPLETE",
+        f"dev-storage: {LEFT}",
+    ]
+
+
+def test_what_an_update_that_ended_well_leaves_behind_is_a_note(place: Place) -> None:
+    place.deploy("storage", template(A=parameter("a"), B=parameter("b")))
+    place.faults([("storage", "A", "delete", 3)])
+    assert place.deploy("storage", template(B=parameter("b"))) == "UPDATE_COMPLETE"
+    found = place.read()
+    assert (found.stacks, found.notes) == ((), (f"dev-storage: {LEFT}",))
+
+
+@dataclass
+class HelmApi(Api):
+    """Tells that B is a Helm chart, which failed for a reason that Helm gives."""
+
+    said: str = ""
+
+    def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
+        items = super().pages(service, operation, key, **params)
+        if operation != "describe_stack_events":
+            return items
+        of_chart = {"ResourceType": "Custom::AWSCDK-EKS-HelmChart", "ResourceStatusReason": self.said}
+        return [
+            {**each, **of_chart}
+            if (each["LogicalResourceId"], each["ResourceStatus"]) == ("B", "UPDATE_FAILED")
+            else each
+            for each in items
+        ]
+
+
+@pytest.mark.parametrize(
+    ("properties", "of"),
+    [
+        (
+            {"Release": "dependencies", "Namespace": "kube-system"},
+            "dependencies --namespace kube-system",
+        ),
+        # Helm's default namespace, and a name that only the deployment knows
+        ({"Release": {"Fn::GetAtt": ["A", "Value"]}}, "RELEASE --namespace default"),
+    ],
+)
+def test_a_release_that_helm_was_ended_with_is_named_with_what_frees_it(
+    place: Place, properties: dict[str, Any], of: str
+) -> None:
+    """A function that takes longer than its 15 minutes ends Helm, which then refuses the release (helm issue 8987)."""
+    place.deploy("storage", template(B=parameter("b")))
+    place.faults([("storage", "B", "before_update", 1)])
+    changed = template(B=parameter("b2"))
+    assert place.deploy("storage", changed) == "UPDATE_ROLLBACK_COMPLETE"
+    chart = template(B={"Type": "Custom::AWSCDK-EKS-HelmChart", "Properties": properties})
+    place.templates["storage"] = chart
+    pending = "Error: UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress"
+    said = f"Received response status [FAILED] from custom resource. Message returned: b'{pending}\\n' Logs: /x"
+    found = only(read_recovery(HelmApi(place.cloud, template=chart, said=said), place.head()))
+    assert found.in_the_way == (
+        "Helm takes the release for one that another operation works on, since Helm was ended in the midst of one: "
+        f"'helm history {of}' shows its revisions. Where one was deployed, 'helm rollback {of}' makes it so again; "
+        f"where none ever was, 'helm uninstall {of}' lets the next deployment install it anew."
+    )
+    other = only(read_recovery(HelmApi(place.cloud, template=chart, said="Error: b'no such chart'"), place.head()))
+    assert other.in_the_way is None
+
+
 def test_a_rollback_that_failed_goes_on(place: Place) -> None:
     stuck_rollback(place)
     done, person = place.recover("yes")

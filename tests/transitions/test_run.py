@@ -146,6 +146,9 @@ class FakeCdk:
             if not any(matches(each.shown, pattern) for pattern in patterns):
                 continue
             if each.name == self.cloud.fails_at:
+                if each.name in self.cloud.leaves:
+                    rolled_back = [_of_stack(each.name, "UPDATE_ROLLBACK_IN_PROGRESS"), *self.cloud.leaves[each.name]]
+                    self.cloud.cleaned[each.name] = _ended(each.name, rolled_back)
                 raise CdkFailedError("deploy", 1, "it failed")
             old = self.cloud.stacks.get(each.name)
             if old is not None:
@@ -155,14 +158,15 @@ class FakeCdk:
                 self.cloud.cleaned[each.name] = _ended(each.name, self.cloud.leaves.pop(each.name))
 
 
+def _of_stack(name: str, status: str) -> dict[str, Any]:
+    """Give an event of a stack itself."""
+    of = {"StackId": name, "PhysicalResourceId": name, "ResourceType": "AWS::CloudFormation::Stack"}
+    return {**of, "LogicalResourceId": name, "ResourceStatus": status}
+
+
 def _ended(name: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Give the events of an update that has ended well, the newest first."""
-    of = {"StackId": name, "PhysicalResourceId": name, "ResourceType": "AWS::CloudFormation::Stack"}
-    rows = [
-        {**of, "LogicalResourceId": name, "ResourceStatus": "UPDATE_IN_PROGRESS"},
-        *events,
-        {**of, "LogicalResourceId": name, "ResourceStatus": "UPDATE_COMPLETE"},
-    ]
+    rows = [_of_stack(name, "UPDATE_IN_PROGRESS"), *events, _of_stack(name, "UPDATE_COMPLETE")]
     return [{"StackId": name, **each, "EventId": f"new-{number}"} for number, each in enumerate(rows)][::-1]
 
 
@@ -246,8 +250,8 @@ def test_what_an_update_leaves_behind_stops_the_next_step(tmp_path: Path) -> Non
     assert cloud.ran == [("dev/platform", "exclusively")]
     assert person.told[-2:] == [
         (
-            "dev-platform: Claim (Custom::AWSCDK-EKS-KubernetesResource) could not be deleted: a pod mounts it. "
-            "CloudFormation has given up and left it behind; it belongs to no stack."
+            "dev-platform: Claim (Custom::AWSCDK-EKS-KubernetesResource claim-1) could not be deleted: a pod mounts it."
+            " CloudFormation has given up and left it behind; it belongs to no stack."
         ),
         "Delete by hand what was left behind, then deploy again, which continues from here.",
     ]
@@ -255,6 +259,20 @@ def test_what_an_update_leaves_behind_stops_the_next_step(tmp_path: Path) -> Non
     again = FakePerson([True])
     assert deployment(cloud, RELEASED, again, tmp_path).run()
     assert cloud.ran[1:] == [("dev/*",)]
+
+
+def test_what_a_rollback_leaves_behind_is_said_where_a_step_fails(tmp_path: Path) -> None:
+    cloud, person = standing(leaves={"dev-platform": [_FAILS] * 3}), FakePerson([True])
+    cloud.fails_at = "dev-platform"
+    assert not deployment(cloud, RELEASED, person, tmp_path).run()
+    assert person.told[-3:] == [
+        (
+            "dev-platform: Claim (Custom::AWSCDK-EKS-KubernetesResource claim-1) could not be deleted: a pod mounts it."
+            " CloudFormation has given up and left it behind; it belongs to no stack."
+        ),
+        "Delete by hand what was left behind, then deploy again, which continues from here.",
+        "Completed steps remain. Correct the cause and deploy again, which continues from the current state.",
+    ]
 
 
 def test_what_is_deleted_by_another_try_is_gone(tmp_path: Path) -> None:

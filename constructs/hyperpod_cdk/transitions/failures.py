@@ -31,6 +31,9 @@ _UNDOES: Final = {
     # "CloudFormation tries to delete a resource three times before CloudFormation skips the resource and continues the
     # cleanup process" (repost.aws/knowledge-center/cloudformation-stack-cleanup-stuck, read 2026-11-28)
     "UPDATE_COMPLETE": ("UPDATE_IN_PROGRESS", "DELETE_FAILED"),
+    # so does the clean-up of a rollback with what the update has made (user guide, "Stack status codes",
+    # UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS)
+    "UPDATE_ROLLBACK_COMPLETE": ("UPDATE_ROLLBACK_IN_PROGRESS", "DELETE_FAILED"),
 }
 """With which status what failed last began, and the status of the resources at which it failed, by the stack's."""
 
@@ -114,6 +117,20 @@ def first_failure(events: Sequence[Event], status: str) -> Failure | None:
     return None
 
 
+LEAVES_BEHIND: Final = ("UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE")
+"""Statuses in which a stack can have left something in the account: CloudFormation ends well and gives up on it."""
+
+
+def left_behind(failure: Failure) -> str:
+    """Say that CloudFormation gave up on a deletion, so that a resource is left in the account."""
+    what = " ".join(each for each in (failure.type, failure.physical_id) if each)
+    why = failure.reason or "CloudFormation gives no reason"
+    return (
+        f"{failure.place} ({what}) could not be deleted: {why}. CloudFormation has given up and left it behind; it "
+        "belongs to no stack."
+    )
+
+
 EventsOf = Callable[[str], Sequence[Event]]
 """Gives the events of a stack by its ID, the newest first. Raises NotAnswered."""
 
@@ -153,7 +170,9 @@ def _name(stack_id: str) -> str:
 
 
 def held_back(events: Sequence[Event], status: str) -> list[Failure]:
-    """Give what the last rollback or deletion failed at, or an update left behind; nothing for other statuses.
+    """Give what the last rollback or deletion failed at, or what an update or its rollback left behind.
+
+    Nothing for other statuses.
 
     Each resource once, without those at which another try has succeeded.
     """

@@ -106,7 +106,7 @@ class Stuck(Model):
     in_the_way: str | None
     """What stays of an earlier life and takes the place of what was to be made, with what to do; None where nothing."""
     held: tuple[str, ...]
-    """What could not be rolled back or deleted, and why."""
+    """What could not be rolled back or deleted, and why; where the rollback is done, what it has left behind."""
     way: Way
     does: str
     """What the way does, one sentence."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from hyperpod_cdk.review.pages.markdown import code, prose
 from hyperpod_cdk.review.pages.wording import span, visible
+from hyperpod_cdk.transitions.failures import LEAVES_BEHIND
 from hyperpod_cdk.transitions.model import Plan, Recovery, Step, Stuck, Upgrade
 
 _TAKES: Final = "removes nodes that no deployment created"
@@ -105,7 +106,8 @@ def _told(stuck: Stuck) -> Iterator[tuple[str, str]]:
         yield "file", f"{stuck.blame.file}{line} ({stuck.blame.path})"
     if stuck.in_the_way:
         yield "in the way", stuck.in_the_way
-    yield from (("held", each) for each in stuck.held if each != stuck.cause)
+    word = "left" if stuck.status in LEAVES_BEHIND else "held"
+    yield from ((word, each) for each in stuck.held if each != stuck.cause)
     yield "does", stuck.does
     yield from (("loses", each) for each in stuck.loses)
 

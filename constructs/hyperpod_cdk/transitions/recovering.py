@@ -17,12 +17,14 @@ from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.templates.assembly import AssemblyError
 from hyperpod_cdk.transitions.failures import (
+    LEAVES_BEHIND,
     Event,
     Failure,
     all_inside,
     deletes_a_cluster,
     held_back,
     is_inside_a_cluster,
+    left_behind,
 )
 from hyperpod_cdk.transitions.model import OpenChangeSet, Recovery, Stuck, Way
 from hyperpod_cdk.transitions.recovery import read_recovery
@@ -158,6 +160,8 @@ class Recovering:
                 return False
             call, skipped = "continue_update_rollback", names
         self.person.say(f"{name}: {'deleted' if status == 'DELETE_COMPLETE' else status}")
+        for each in held_back(events, status) if status in LEAVES_BEHIND else ():
+            self.person.say(f"{name}: {left_behind(each)}")
         return True
 
     def _delete(self, name: str, stack_id: str) -> bool:

@@ -20,6 +20,7 @@ from hyperpod_cdk.review.nouns import count, joined, noun
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.templates.assembly import AssemblyError, Resource
 from hyperpod_cdk.transitions.failures import (
+    LEAVES_BEHIND,
     Event,
     Failure,
     all_inside,
@@ -30,6 +31,7 @@ from hyperpod_cdk.transitions.failures import (
     inside,
     is_inside_a_cluster,
     last_of_resource,
+    left_behind,
     made_in_update,
 )
 from hyperpod_cdk.transitions.model import Kept, OpenChangeSet, Recovery, Refusal, Stuck, Way
@@ -55,6 +57,10 @@ _AT_REST: Final = ("CREATE_COMPLETE", "FAILED", "DELETE_FAILED")
 _EXECUTED: Final = "EXECUTE_"
 _GONE: Final = ("DELETE_COMPLETE", "DELETE_SKIPPED")
 _EXISTS: Final = re.compile(r"already (exists|exist|in use)|AlreadyExists", re.IGNORECASE)
+_CHART: Final = "Custom::AWSCDK-EKS-HelmChart"
+_PENDING: Final = "another operation (install/upgrade/rollback) is in progress"
+"""How Helm refuses a release that is pending-install, pending-upgrade or pending-rollback (helm issues 8987, 4558)."""
+
 _CANCELS: Final = "UPDATE_IN_PROGRESS"
 """The one status in which CancelUpdateStack is taken (API reference)."""
 
@@ -128,6 +134,8 @@ class _Reading:
             if isinstance(stuck, str):
                 notes.append(stuck)
                 continue
+            if stuck is None:
+                notes += self._left_behind(described)
             stacks += [stuck] if stuck is not None else []
             if stuck is None or stuck.way not in (Way.DELETE, Way.DELETE_NEVER_MADE):
                 change_sets += sets
@@ -189,15 +197,36 @@ class _Reading:
             status=status,
             cause=self._sentence(name, cause) if cause else None,
             blame=self._blame(name, cause) if cause else None,
-            in_the_way=_in_the_way(failure, [*kept, *_let_go(name, events)]) if failure else None,
+            in_the_way=self._in_the_way(name, failure, [*kept, *_let_go(name, events)]) if failure else None,
             held=tuple(
-                self._sentence(name, each) for each in all_inside(held_back(events, status), status, self._events)
+                left_behind(each) if status in LEAVES_BEHIND else self._sentence(name, each)
+                for each in all_inside(held_back(events, status), status, self._events)
             ),
             way=way,
             does=self._does(described, way, events),
             commands=tuple(self._commands(described, way)),
             loses=tuple(loses),
         )
+
+    def _in_the_way(self, stack: str, failure: Failure, kept: Sequence[Kept]) -> str | None:
+        if not (failure.type == _CHART and _PENDING in failure.reason):
+            return _in_the_way(failure, kept)
+        stated = self._resource(stack, failure.logical_id, failure.type).properties
+        release, namespace = (stated.get(name) for name in ("Release", "Namespace"))
+        words = [shlex.quote(release) if isinstance(release, str) else "RELEASE", "--namespace"]
+        of = " ".join([*words, shlex.quote(namespace) if isinstance(namespace, str) else "default"])
+        return (
+            "Helm takes the release for one that another operation works on, since Helm was ended in the midst of one: "
+            f"'helm history {of}' shows its revisions. Where one was deployed, 'helm rollback {of}' makes it so again; "
+            f"where none ever was, 'helm uninstall {of}' lets the next deployment install it anew."
+        )
+
+    def _left_behind(self, described: Mapping[str, Any]) -> Iterator[str]:
+        """Say what the last update of a stack, which ended well, has left in the account."""
+        status = str(described["StackStatus"])
+        if status in LEAVES_BEHIND:
+            for each in held_back(self._events(str(described["StackId"])), status):
+                yield f"{described['StackName']}: {left_behind(each)}"
 
     def _events(self, stack_id: str) -> list[Event]:
         found: list[Event] = self.aws.pages(

@@ -22,7 +22,7 @@ from hyperpod_cdk.review.standing import digest_of, fingerprints
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError
 from hyperpod_cdk.transitions.between import write
 from hyperpod_cdk.transitions.cdk import Cdk, CdkFailedError, deployment
-from hyperpod_cdk.transitions.failures import held_back, plain_reason
+from hyperpod_cdk.transitions.failures import held_back, left_behind, plain_reason
 from hyperpod_cdk.transitions.model import Plan, Step, Way
 from hyperpod_cdk.transitions.plan import SIDE_BY_SIDE, betweens, plan
 from hyperpod_cdk.transitions.standing import (
@@ -208,6 +208,8 @@ class Deployment:
                 )
         except CdkFailedError as failed:
             self.person.say(f"{failed}; the lines above and the events of the stack show the cause.")
+            # a rollback ends well, too, where CloudFormation gives up on what the update had made
+            self._is_cleaned_up(before)
             self.person.say(
                 "Completed steps remain. Correct the cause and deploy again, which continues from the current state."
             )
@@ -239,11 +241,7 @@ class Deployment:
                 continue
             for each in failed:
                 left += 1
-                why = each.reason or "CloudFormation gives no reason"
-                self.person.say(
-                    f"{name}: {each.logical_id} ({each.type}) could not be deleted: {why}. CloudFormation has given up "
-                    "and left it behind; it belongs to no stack."
-                )
+                self.person.say(f"{name}: {left_behind(each)}")
         if left:
             self.person.say("Delete by hand what was left behind, then deploy again, which continues from here.")
         return not left

@@ -17,7 +17,7 @@ Table = Literal["answers", "states", "defaults", "durations", "updates", "messag
 Form = Literal["structure", "map", "list", "string", "boolean", "integer", "float", "timestamp", "blob", "unknown"]
 """What a value is, in the words of botocore's models."""
 
-LONGEST_S: Final = 10_000_000.0
+LONGEST_S: Final = 10_000_000
 """Longer than CloudFormation keeps the events of a stack."""
 
 Seconds = Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False)]
