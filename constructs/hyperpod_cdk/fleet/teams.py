@@ -182,8 +182,8 @@ def _cost(
         seats = booked if plan is None else max(plan.seats, booked)
         why = ""
         if fee is None:
-            record = f"run 'hyperpod-cdk plans record {loaded.environment.name}'"
-            why = f"no record tells the fee of {name} in US dollars; {record}"
+            fix = f"run 'hyperpod-cdk plans record {loaded.environment.name}'"
+            why = f"no record tells the fee of {name} in US dollars; {fix}"
         return fee, f"the plan {name}, all of its window", seats, why
     if group.capacity == "spot":
         return None, month, booked, f"the price of {types} on Spot changes all the time"
