@@ -115,6 +115,14 @@ def test_a_month_has_730_hours_for_what_is_paid_by_the_hour_only() -> None:
     assert price("kms.key", "1.00").monthly == Decimal("1.00")
 
 
+def test_a_price_says_its_own_day_where_its_table_has_another() -> None:
+    table = date(2026, 11, 21)
+    assert price(as_of=table).remark(table) == ""
+    assert price().remark(table) == "price of 2026-09-24"
+    assert price(as_of=None).remark(table) == "price of an unknown day"
+    assert price(unsure="seen once").remark(table) == "price of 2026-09-24, not confirmed"
+
+
 def test_a_doubt_names_the_day() -> None:
     assert price().doubt == ""
     assert price(unsure="seen once").doubt == "price of 2026-09-24, not confirmed"

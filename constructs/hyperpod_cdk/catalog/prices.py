@@ -96,6 +96,12 @@ class Price:
         """What a reader must know before relying on it, empty where nothing is in doubt."""
         return f"price of {self.as_of or 'an unknown day'}, not confirmed" if self.unsure else ""
 
+    def remark(self, table: date) -> str:
+        """What a reader must know beside the day of the ``table`` that has it: another day of its own, and doubt."""
+        if self.unsure or self.as_of == table:
+            return self.doubt
+        return f"price of {self.as_of or 'an unknown day'}"
+
     def as_data(self) -> dict[str, str | None]:
         """Give the row as it stands in a file."""
         row: dict[str, str | None] = {

@@ -45,6 +45,14 @@ _KEEPS: Final[dict[str, str]] = {
 }
 """Properties, of whatever type, that say how long something is kept; less is kept shorter."""
 
+_UNITS: Final[dict[str, str]] = {
+    **dict.fromkeys(("DataRetentionInHours", "MemoryStoreRetentionPeriodInHours", "RetentionPeriodHours"), "hour"),
+    **dict.fromkeys(("RetainInterval", "RetentionPeriodValue"), ""),
+    "MessageRetentionPeriod": "second",
+    "Years": "year",
+}
+"""The units of those that are not in days; empty where another property has the unit (the properties' pages)."""
+
 _KEEPS_BELOW: Final[dict[tuple[str, str], str]] = {
     ("RetainRule", "Count"): "of snapshots or images so many are kept:",
     ("RetainRule", "Interval"): "snapshots or images are kept for",
@@ -53,6 +61,12 @@ _KEEPS_BELOW: Final[dict[tuple[str, str], str]] = {
 }
 """Those that are so called elsewhere, too, by the key above them."""
 
+_UNITS_BELOW: Final = {
+    # SNS counts in days what SQS counts in seconds
+    ("ArchivePolicy", "MessageRetentionPeriod"): "day",
+    **dict.fromkeys(_KEEPS_BELOW, ""),
+}
+
 _FOREVER_WITHOUT: Final = frozenset(
     {
         *("DeleteAfterDays", "ExpirationInDays", "ManualSnapshotRetentionPeriod", "NoncurrentDays", "RetentionInDays"),
@@ -60,6 +74,9 @@ _FOREVER_WITHOUT: Final = frozenset(
     }
 )
 """Those of which none, or -1, means for ever, so that to state a number is less."""
+
+_NONE_WITHOUT: Final = frozenset({"Days", "MinRetentionDays", "RetentionLockTimeInDays", "Years"})
+"""Those without which nothing is kept or locked."""
 
 _SWITCHES: Final[dict[str, tuple[str, ...]]] = {
     "BgpLogEnabled": ("true",),
@@ -561,8 +578,16 @@ def _kept_shorter(above: str, name: str, before: Any, after: Any) -> str:
         return f"{keeps} an unknown time" if before != after else ""
     if new >= old:
         return ""
-    until_now = "for ever" if old == _FOREVER else plain(before)
-    return f"{keeps} {plain(after) if after is not MISSING else 'the default'}, until now {until_now}"
+    until_now = "for ever" if old == _FOREVER else _timed(above, name, before)
+    without = "no time" if name in _NONE_WITHOUT else "the default"
+    return f"{keeps} {_timed(above, name, after) if after is not MISSING else without}, until now {until_now}"
+
+
+def _timed(above: str, name: str, value: Any) -> str:
+    """Give a length with its unit."""
+    unit = _UNITS_BELOW.get((above, name), _UNITS.get(name, "day"))
+    written = plain(value)
+    return f"{written} {unit}{'' if written == '1' else 's'}" if unit else written
 
 
 _FOREVER: Final = float("inf")

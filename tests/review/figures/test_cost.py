@@ -62,7 +62,7 @@ def price(sku: str, usd: str, **changes: Any) -> Price:
         "sku": sku,
         "usd": Decimal(usd),
         "unit": unit_of(sku),
-        "as_of": date(2026, 11, 1),
+        "as_of": date(2026, 11, 21),
         "source": "api",
     }
     return Price(**{**given_, **changes})
@@ -607,6 +607,13 @@ def test_a_price_that_is_not_confirmed_is_marked() -> None:
         "a rotation keeps the old key material, which may cost as much again; price of an unknown day, not confirmed"
     )
     assert found.notes[1] == (f"1 line with a price that is not confirmed: {SEE}")
+
+
+def test_a_price_of_another_day_than_the_file_s_says_so() -> None:
+    old = date(2026, 3, 14)
+    prices = price_file(price("kms.key", "1", as_of=old), price("node.ml.p4d.24xlarge", "25", as_of=old))
+    assert one("AWS::KMS::Key", prices).lines[0].note == "price of 2026-03-14"
+    assert cost(EMPTY, cluster(group()), prices=prices).lines[0].note == "price of 2026-03-14"
 
 
 CONDITIONS = {

@@ -293,7 +293,7 @@ class _Side:
         if price is None:
             missing = self._no_price(sku, region)
         unit = catalog.unit_of(sku) or ""
-        notes = [note, price.doubt if price and monthly else ""]
+        notes = [note, price.remark(self.prices.as_of) if price and monthly else ""]
         return _Item(
             key=(resource.stack, resource.logical_id, part, sku, region),
             resource=shown,
@@ -439,7 +439,7 @@ class _Side:
             yield replace(unpriced, unknown=why, missing=why)
         else:
             dearest = max(known, key=lambda price: price.usd)
-            notes = [item.price.doubt]
+            notes = [item.price.remark(self.prices.as_of)]
             unknown = ""
             if dearest.usd != item.price.usd:
                 most = _cents(dearest.monthly * group.count)
