@@ -38,6 +38,7 @@ WHEN = {
     "grows by little": (100, 109),
     "to the default": ("dedicated", None),
     "was there": ("a", "b"),
+    "reserved name": ("a", "system:a"),
     "evicting": (None, {"Effect": "NoExecute"}),
     "workloads": ('[{"kind":"Pod"}]', '[{"kind":"Pod","spec":1}]'),
     "node pools": ('[{"kind":"NodePool"}]', "[]"),

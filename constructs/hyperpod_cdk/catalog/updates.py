@@ -41,6 +41,8 @@ _PLACE_OF_MINOR: Final = 3
 """Where the second number of a version stands among its words and numbers."""
 _OF_THE_WHOLE: Final = frozenset({"added", "gains", "removed"})
 """Circumstances of the property that a row names, not of what stands below it."""
+_RESERVED: Final = ("system:", "eks:", "aws:", "amazon:", "iam:")
+"""What names of Kubernetes users begin with that EKS keeps for itself (EKS user guide, access entries)."""
 _SWITCHED: Final = (True, False, "Suspended")
 """What a switch may turn out to be."""
 SMALLEST_GROWTH: Final = 1.1
@@ -169,17 +171,19 @@ def first(  # noqa: PLR0917 - as update() has them
     """Give the first of these rows that says something of a change, None where none does.
 
     A silent row does not speak for a value that is known at deployment only, where with one that it may get another row
-    holds.
+    holds; nor does one that refuses where with one that it may get a row before it lets it be.
     """
     at = len(path) if at is None else at
-    possible: Update | None = None
+    possible: list[Update] = []
     for row in rows:
         if path[: len(row.path)] != row.path:
             continue
         if row.holds(before, after, also, at):
-            return _perhaps(possible) if possible is not None and row.is_silent else row
-        if possible is None and not row.is_silent and row.may_hold(before, after, also, at):
-            possible = row
+            if row.is_silent:
+                return next((_perhaps(each) for each in possible if not each.is_silent), row)
+            return _perhaps(row) if possible and row.effect == "refused by the service" else row
+        if row.may_hold(before, after, also, at):
+            possible.append(row)
     return None
 
 
@@ -265,6 +269,8 @@ def _circumstances(before: Any, after: Any) -> Iterator[str]:
     if isinstance(before, list) and isinstance(after, list) and all(item in after for item in before):
         yield "gains"
     yield from _switches(before, after)
+    if isinstance(after, str) and after.startswith(_RESERVED):
+        yield "reserved name"
     if after is not None and (_EVICTS.search(repr(after)) or not _LETS_STAY.search(repr(after))):
         yield "evicting"
     old_objects, new_objects = _objects(before), _objects(after)
