@@ -415,11 +415,8 @@ def grant(**given: Any) -> Grant:
     [
         (grant(), False),
         (grant(is_wildcard=True), True),
-        (grant(is_wildcard=True, change="removed"), False),
-        (grant(is_wildcard=True, effect="Deny"), False),
         (grant(effect="Deny", change="removed"), True),
         (grant(kind="trust"), True),
-        (grant(kind="trust", change="removed"), True),
         (grant(kind="trust", who="service account a/b"), True),
         (grant(kind="trust", who="service lambda.amazonaws.com"), False),
         (grant(kind="cluster access"), False),
@@ -429,6 +426,42 @@ def grant(**given: Any) -> Grant:
 def test_access(given: Grant, is_told: bool) -> None:  # noqa: FBT001 - a table
     expected = [("access", None, f"dev-x / {given.who}", "A can do B.")] if is_told else []
     assert seen(judged(access=Access(grants=(given,)))) == expected
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        grant(change="removed"),
+        grant(change="removed", is_wildcard=True),
+        grant(change="removed", kind="trust"),
+        grant(change="removed", kind="cluster access"),
+        grant(effect="Deny"),
+    ],
+)
+@pytest.mark.parametrize("is_relied_on", [False, True])
+def test_a_right_that_is_lost_is_told_and_asked_where_something_runs_by_it(given: Grant, *, is_relied_on: bool) -> None:
+    found = judged(access=Access(grants=(given.model_copy(update={"is_relied_on": is_relied_on}),)))
+    assert seen(found) == [("access", None, "dev-x / A", "A can do B: what relies on it is refused.")]
+    assert [each.kind.value for each in found.needs_approval] == ["interruption"] * is_relied_on
+
+
+def test_a_sentence_that_begins_with_an_arn_leaves_it_as_it_is() -> None:
+    given = grant(is_grave=True, sentence="arn:aws:lambda:f is open")
+    assert [each.message for each in judged(access=Access(grants=(given,))).attention] == ["arn:aws:lambda:f is open."]
+
+
+def test_a_right_that_a_wider_statement_still_gives_is_not_lost() -> None:
+    given = grant(
+        change="removed", sentence="a can no longer do B; a wider statement still allows that", is_relied_on=True
+    )
+    assert seen(judged(access=Access(grants=(given,)))) == []
+
+
+@pytest.mark.parametrize("effect", [Effect.DELETED, Effect.REPLACED, Effect.LEFT_BEHIND])
+def test_what_goes_loses_no_right(effect: Effect) -> None:
+    given = grant(change="removed", is_relied_on=True)
+    found = judged(resource(effect, logical_id="Id"), access=Access(grants=(given,)))
+    assert "refused" not in " ".join(each.message for each in found.attention)
 
 
 @pytest.mark.parametrize(

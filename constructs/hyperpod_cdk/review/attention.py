@@ -148,6 +148,11 @@ def findings(
     return tuple(sorted(found, key=_weight))
 
 
+_GOES: Final = frozenset({Effect.REPLACED, Effect.DELETED, Effect.LEFT_BEHIND, Effect.ADDED})
+_STILL: Final = "; a wider statement "
+"""How the sentence goes on where a statement comes or goes beside one that allows, or denies, the same and more."""
+
+
 class _Causes:
     """The lines that caused what a resource's change permits or costs: of its properties those that are about it.
 
@@ -159,6 +164,11 @@ class _Causes:
 
     def of_access(self, given: Grant | Reach) -> tuple[Cause, ...]:
         return self._some(given, _PERMITS)
+
+    def stays(self, given: Grant) -> bool:
+        """Whether the resource that gives or gave something stays, so that no deletion tells of it."""
+        effect = self._of.get((given.stack, given.logical_id))
+        return effect is None or effect.effect not in _GOES
 
     def of_cost(self, paid: Iterable[Paid]) -> tuple[Cause, ...]:
         found = [cause for each in paid for cause in self._some(each, _COSTS, each.item)]
@@ -640,7 +650,8 @@ def grows(change: Change) -> bool:
 
 
 def _of_access(access: Access, causes: _Causes, *, is_first: bool) -> Iterator[Found]:
-    grants = [each for each in access.grants if _is_worth_a_look(each)]
+    lost = [each for each in access.grants if _is_loss(each) and causes.stays(each)]
+    grants = [each for each in access.grants if _is_worth_a_look(each) and each not in lost]
     ways = [each for each in access.reach if each.is_grave or (each.change == "added" and each.is_world)]
     if is_first:
         # nothing of it gains anything over what was there; the report's own part lists it
@@ -673,6 +684,27 @@ def _of_access(access: Access, causes: _Causes, *, is_first: bool) -> Iterator[F
         )
         yield Found(item=item, kind=ReasonKind.ACCESS if grant.is_grave else None)
     yield from (_of_reach(each, causes) for each in ways)
+    yield from (_of_loss(each, causes) for each in lost)
+
+
+def _is_loss(grant: Grant) -> bool:
+    """Whether somebody may do less, and what runs as that one is perhaps refused."""
+    if grant.is_grave or _STILL in grant.sentence:
+        return False
+    return (grant.change == "removed") is (grant.effect == "Allow")
+
+
+def _of_loss(grant: Grant, causes: _Causes) -> Found:
+    item = Attention(
+        effect=None,
+        about="access",
+        resource=f"{grant.stack} / {grant.who}",
+        before=grant.effect if grant.change == "removed" else None,
+        after=None if grant.change == "removed" else grant.effect,
+        message=_begun(f"{grant.sentence}: what relies on it is refused"),
+        causes=causes.of_access(grant),
+    )
+    return Found(item=item, kind=ReasonKind.INTERRUPTION if grant.is_relied_on else None)
 
 
 def _is_worth_a_look(grant: Grant) -> bool:
@@ -779,7 +811,8 @@ def _ended(text: str) -> str:
 
 
 def _begun(text: str) -> str:
-    return _ended(text[:1].upper() + text[1:])
+    # an identifier is written as AWS writes it
+    return _ended(text if text.startswith(("arn:", "${")) else text[:1].upper() + text[1:])
 
 
 def _number(value: float | None) -> str:

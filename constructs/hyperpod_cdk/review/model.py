@@ -376,6 +376,8 @@ class Grant(Model):
     is_grave: bool = False
     """Whether it is a gain that a person must approve: an administrator of a cluster or of the account, trust of
     strangers, public data, an action by which a role can give itself more, a limit that no longer holds."""
+    is_relied_on: bool = False
+    """Whether it is a loss of an identity under which something runs, or by which people or endpoints come in."""
     stack: str
     logical_id: str
     properties: tuple[str, ...] = ()

@@ -125,12 +125,16 @@ class _Sentences:
         self.before = before
         self.after = after
         self._decided: Mapping[str, frozenset[str]] = {}
+        self._working: frozenset[Principal] = frozenset()
         self._tagging: tuple[list[tuple[Heading, Block]], ...] = ()
         self._old = {before.token(each) for each in before.resources}
         self._new = {after.token(each) for each in after.resources}
 
     def permissions(self, old: Permissions, new: Permissions) -> Iterator[_Found]:
         spelling = old.spelling | new.spelling
+        self._working = frozenset(
+            role for who, roles in acting(self.before, old).items() if self._is_on_both(who) for role in roles
+        )
         self._decided = grave.decided_by_tags(old, new)
         attached = old.attached | new.attached
         told_by_name = {("holders", each) for each in attached}
@@ -483,6 +487,18 @@ class _Sentences:
     def _sides(self, before: Resource, after: Resource) -> tuple[tuple[View, Resource], tuple[View, Resource]]:
         return (self.before, before), (self.after, after)
 
+    def _is_relied_on(self, change: _Change, heading: Heading, block: Block) -> bool:
+        """Whether something that runs on both sides, or comes through an endpoint, may do less by it."""
+        if (change == "removed") is not (heading.effect == "Allow"):
+            return False
+        trusting = (("resource", name) for _, names in block.resources for name in names)
+        is_of_trust = heading.kind == "trust" and heading.who[0] == "Service"
+        return (
+            bool(heading.through)
+            or heading.who in self._working
+            or (is_of_trust and any(each in self._working for each in trusting))
+        )
+
     def _grant(
         self,
         *,
@@ -499,6 +515,7 @@ class _Sentences:
         effect: Literal["Allow", "Deny"] = "Allow",
         is_wide: bool = False,
         is_grave: bool = False,
+        is_relied_on: bool = False,
     ) -> _Found:
         grant = Grant(
             change=change,
@@ -511,6 +528,7 @@ class _Sentences:
             effect=effect,
             is_wildcard=is_wide,
             is_grave=is_grave,
+            is_relied_on=is_relied_on,
             stack=place[0],
             logical_id=place[1],
             properties=properties,
@@ -593,6 +611,7 @@ class _Sentences:
             width=-1 if is_covered else self._width(heading, block),
             is_wide=is_wildcard(block),
             is_grave=is_grave or bool(by_tags),
+            is_relied_on=not is_covered and self._is_relied_on(change, heading, block),
         )
 
     def _by_tags(self, change: _Change, heading: Heading, block: Block) -> str:
@@ -736,6 +755,7 @@ class _Sentences:
             which=(cluster,),
             place=min(rights.items(), key=lambda item: item[0])[1],
             is_grave=change == "added" and grave.entry_is_grave(rights, whole=WHOLE_CLUSTER),
+            is_relied_on=change == "removed",
             width=(5 if is_admin or "system:masters" in groups else 2) + (WHOLE_CLUSTER in scopes),
         )
 
