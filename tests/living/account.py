@@ -537,6 +537,7 @@ def _answers() -> dict[str, Any]:
                 "IgnorePublicAcls": True,
             }
         },
+        "s3:GetBucketLifecycleConfiguration": Fails("NoSuchLifecycleConfiguration", "There is none", 404),
         "s3:GetBucketTagging": Fails("NoSuchTagSet", "The TagSet does not exist", 404),
         "s3:GetBucketPolicy": {"Policy": json.dumps({"Version": "2012-10-17", "Statement": [statement]})},
         "kms:DescribeKey": {"KeyMetadata": {"KeyId": "0a1b-2c3d", "KeyState": "Enabled"}},

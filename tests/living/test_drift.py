@@ -426,6 +426,19 @@ def test_a_tag_of_a_bucket_may_go_with_the_others() -> None:
     assert said["Tags[owner]"] == "unknown"
 
 
+def test_a_rule_by_which_a_bucket_deletes_is_found() -> None:
+    """S3 deletes by it the scripts that the next node runs; a template that states rules of its own is not compared."""
+    rule = {"ID": "old", "Status": "Enabled", "Filter": {"Prefix": ""}, "Expiration": {"Days": 1}}
+    account = Account(more={"s3:GetBucketLifecycleConfiguration": {"Rules": [rule]}})
+    found = only(account.drift())
+    assert (found.path, found.deployed, found.file, found.next.effect) == ("LifecycleRules[old]", None, None, "nothing")
+    assert '"Days": "1"' in str(found.actual)
+    for templates in (account.deployed, account.head):
+        bucket = templates["dev-foundation"]["Resources"]["Bucket"]["Properties"]
+        bucket["LifecycleConfiguration"] = {"Rules": [{"Status": "Enabled", "ExpirationInDays": 1}]}
+    assert account.drift().differences == ()
+
+
 def test_what_karpenter_scales_is_no_drift() -> None:
     account = Account()
     for template in (account.deployed, account.head):
@@ -556,6 +569,7 @@ def test_only_what_the_policy_of_the_verb_allows_is_asked() -> None:
     (verb,) = (each for each in VERBS if each.name == "drift")
     actions = {
         "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
+        "s3:GetBucketLifecycleConfiguration": "s3:GetLifecycleConfiguration",
         "s3:GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
     }
     assert {actions.get(name, name) for name, _ in account.asked} <= set(verb.actions)

@@ -92,6 +92,7 @@ def test_every_call_is_in_its_policy() -> None:
     assert found.skipped == ()
     (verb,) = (each for each in VERBS if each.name == "observe")
     called = {"s3:GetBucketEncryption": "s3:GetEncryptionConfiguration"}
+    called["s3:GetBucketLifecycleConfiguration"] = "s3:GetLifecycleConfiguration"
     called["s3:GetPublicAccessBlock"] = "s3:GetBucketPublicAccessBlock"
     actions = {called.get(name, name) for name, _ in of.asked}
     assert actions <= set(verb.actions)

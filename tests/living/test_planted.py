@@ -226,6 +226,14 @@ def _of_network(account: Account) -> None:
         RouteTableId=tables[0], DestinationCidrBlock="172.16.0.0/12", GatewayId=account.id("AWS::EC2::InternetGateway")
     )
     ec2.delete_route(RouteTableId=tables[1], DestinationCidrBlock="0.0.0.0/0")
+    associations = (
+        each
+        for table in ec2.describe_route_tables(RouteTableIds=tables)["RouteTables"]
+        for each in table["Associations"]
+    )
+    one = next(each for each in associations if each.get("SubnetId"))
+    other = next(each for each in tables if each != one["RouteTableId"])
+    ec2.replace_route_table_association(AssociationId=one["RouteTableAssociationId"], RouteTableId=other)
     subnets = [each for kind, _, each in account.ids if kind == "AWS::EC2::Subnet"]
     ec2.modify_subnet_attribute(SubnetId=subnets[-1], MapPublicIpOnLaunch={"Value": True})
     ec2.modify_vpc_attribute(VpcId=account.id("AWS::EC2::VPC"), EnableDnsHostnames={"Value": False})
@@ -258,6 +266,8 @@ def _of_storage(account: Account) -> None:
     row = {"Sid": "Everybody", "Effect": "Allow", "Principal": "*", "Action": "s3:GetObject"}
     policy["Statement"].append({**row, "Resource": f"arn:aws:s3:::{bucket[0]}/*"})
     s3.put_bucket_policy(Bucket=bucket[0], Policy=json.dumps(policy))
+    expires = {"ID": "old", "Status": "Enabled", "Filter": {"Prefix": "old/"}, "Expiration": {"Days": 1}}
+    s3.put_bucket_lifecycle_configuration(Bucket=bucket[0], LifecycleConfiguration={"Rules": [expires]})
     first, second = (row["Key"] for row in s3.list_objects_v2(Bucket=bucket[0], Prefix=bucket[2])["Contents"][:2])
     s3.put_object(Bucket=bucket[0], Key=first, Body=b"#!/bin/bash\n")
     s3.delete_object(Bucket=bucket[0], Key=second)
@@ -281,6 +291,7 @@ def _of_roles(account: Account) -> None:
     iam = account.of("iam")
     role = account.cluster["InstanceGroups"][0]["ExecutionRole"].rpartition("/")[2]
     iam.attach_role_policy(RoleName=role, PolicyArn="arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess")
+    iam.put_role_permissions_boundary(RoleName=role, PermissionsBoundary="arn:aws:iam::aws:policy/ReadOnlyAccess")
     attached = iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]
     gone = next(
         each["PolicyArn"] for each in attached if each["PolicyName"] == "AmazonSageMakerClusterInstanceRolePolicy"
@@ -315,6 +326,9 @@ def _of_watch(account: Account) -> None:
     groups = [each for kind, _, each in account.ids if kind == "AWS::Logs::LogGroup"]
     logs.put_retention_policy(logGroupName=groups[0], retentionInDays=1)
     logs.delete_retention_policy(logGroupName=groups[1])
+    rule = account.id("AWS::Events::Rule").rpartition("|")[2]
+    (target, *_) = account.of("events").list_targets_by_rule(Rule=rule)["Targets"]
+    account.of("events").remove_targets(Rule=rule, Ids=[target["Id"]])
     name = account.id("AWS::Logs::MetricFilter", "Errors")
     (found,) = logs.describe_metric_filters(filterNamePrefix=name)["metricFilters"]
     kept = {each: found[each] for each in ("filterName", "logGroupName", "metricTransformations")}
@@ -364,6 +378,7 @@ AWS::EC2::SecurityGroup Ingress[all traffic from sg-]: nothing, unknown
 AWS::EC2::SecurityGroup Ingress[tcp 22 from 203.0.113.0/24]: nothing, nothing
 AWS::EC2::SecurityGroup Ingress[tcp 988 from sg-].Description: nothing, unknown
 AWS::EC2::Subnet MapPublicIpOnLaunch: nothing, unknown
+AWS::EC2::Subnet RouteTableId: nothing, nothing
 AWS::EC2::VPC EnableDnsHostnames: nothing, unknown
 AWS::EC2::VPC Tags[owner]: nothing, nothing
 AWS::EC2::VPCEndpoint PolicyDocument: nothing, unknown
@@ -375,9 +390,11 @@ AWS::EKS::Cluster Addons[metrics-server]: nothing, nothing
 AWS::EKS::Cluster Logging.ClusterLogging.EnabledTypes: unknown, unknown
 AWS::EKS::Cluster ResourcesVpcConfig.PublicAccessCidrs: sets, sets
 AWS::Events::Rule State: nothing, sets
+AWS::Events::Rule Targets[LogGroup]: nothing, unknown
 AWS::FSx::FileSystem LustreConfiguration.DataCompressionType: agrees, agrees
 AWS::FSx::FileSystem StorageCapacity: sets, sets
 AWS::IAM::Role AssumeRolePolicyDocument[Dana]: nothing, unknown
+AWS::IAM::Role PermissionsBoundary: nothing, unknown
 AWS::IAM::Role Attached[arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess]: nothing, unknown
 AWS::IAM::Role Attached[arn:aws:iam::aws:policy/AmazonSageMakerClusterInstanceRolePolicy]: nothing, unknown
 AWS::IAM::Role Inline[WriteFlowLogs].Statements[More]: nothing, unknown
@@ -387,6 +404,7 @@ AWS::KMS::Key KeyPolicy[Dana]: nothing, unknown
 AWS::Logs::LogGroup RetentionInDays: nothing, unknown
 AWS::Logs::LogGroup RetentionInDays: nothing, unknown
 AWS::Logs::MetricFilter FilterPattern: nothing, nothing
+AWS::S3::Bucket LifecycleRules[old]: nothing, nothing
 AWS::S3::Bucket PublicAccessBlockConfiguration.BlockPublicPolicy: nothing, unknown
 AWS::S3::Bucket VersioningConfiguration.Status: nothing, unknown
 AWS::S3::BucketPolicy PolicyDocument[Everybody]: nothing, nothing

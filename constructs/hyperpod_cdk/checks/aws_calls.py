@@ -80,6 +80,7 @@ _ACTIONS = {
     "s3:ListBuckets": "s3:ListAllMyBuckets",
     "s3:ListObjectsV2": "s3:ListBucket",
     "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
+    "s3:GetBucketLifecycleConfiguration": "s3:GetLifecycleConfiguration",
     "s3:GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
 }
 

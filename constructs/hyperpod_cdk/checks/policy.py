@@ -140,6 +140,7 @@ _DRIFT = (
     "s3:GetBucketTagging",
     "s3:GetBucketVersioning",
     "s3:GetEncryptionConfiguration",
+    "s3:GetLifecycleConfiguration",
     "s3:GetObject",
     "s3:ListBucket",
     "sagemaker:DescribeCluster",

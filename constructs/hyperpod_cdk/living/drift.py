@@ -69,7 +69,7 @@ class _Place:
         if self.deployed is None and self.file is None and self.kind.unsure.fullmatch(self.where) is not None:
             return True
         # of items of lists, such as groups, more is known than the table of properties tells
-        is_part = bool(self.absent) and not self.absent.endswith("]")
+        is_part = bool(self.absent) and not self.absent.endswith("]") and _top(self.where) in self.kind.properties
         return is_part and self.actual is not None and self._without.effect is Effect.UNKNOWN
 
     @cached_property

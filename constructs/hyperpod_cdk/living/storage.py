@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from hyperpod_cdk.living.facts import canonical
 from hyperpod_cdk.living.look import (
     ANY_TAG,
     TAGS,
@@ -47,6 +48,7 @@ def _bucket(look: Look) -> Properties | None:
     encryption = look.found("s3", "get_bucket_encryption", "ServerSideEncryptionConfigurationNotFoundError", **name)
     access = look.found("s3", "get_public_access_block", "NoSuchPublicAccessBlockConfiguration", **name)
     tags = look.found("s3", "get_bucket_tagging", "NoSuchTagSet", **name)
+    expiring = _expiring(look)
     with reading("s3:GetBucketEncryption"):
         rules = ((encryption or {}).get("ServerSideEncryptionConfiguration") or {}).get("Rules", [])
         return {
@@ -65,8 +67,20 @@ def _bucket(look: Look) -> Properties | None:
                     if "ApplyServerSideEncryptionByDefault" in rule
                 ]
             },
+            "LifecycleRules": expiring,
             "Tags": (tags or {}).get("TagSet", []),
         }
+
+
+def _expiring(look: Look) -> list[dict[str, str]]:
+    """Give the lifecycle rules of a bucket whose template states none: S3 deletes by them what the stacks uploaded."""
+    if "LifecycleConfiguration" in look.properties:
+        return []
+    missing = "NoSuchLifecycleConfiguration"
+    found = look.found("s3", "get_bucket_lifecycle_configuration", missing, Bucket=look.id) or {}
+    with reading("s3:GetBucketLifecycleConfiguration"):
+        # S3 gives each rule an ID of its own where a request has none
+        return [{"Key": each["ID"], "Value": canonical(each)} for each in found.get("Rules", [])]
 
 
 def _bucket_policy(look: Look) -> Properties | None:
@@ -163,6 +177,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "AWS::S3::Bucket": Kind(
         properties=("VersioningConfiguration", "PublicAccessBlockConfiguration", "BucketEncryption", "Tags"),
         read=_bucket,
+        made_by_hand=re.compile(rf"{TAGS}|LifecycleRules\[.+\]"),
         # PutBucketTagging puts all tags of a bucket anew, unlike the TagResource of other services (S3 API reference)
         unsure=re.compile(TAGS),
     ),

@@ -37,6 +37,7 @@ IAM_ACTIONS = {
     ("s3", "DeleteBucketTagging"): "s3:PutBucketTagging",
     ("s3", "DeletePublicAccessBlock"): "s3:PutBucketPublicAccessBlock",
     ("s3", "GetBucketEncryption"): "s3:GetEncryptionConfiguration",
+    ("s3", "GetBucketLifecycleConfiguration"): "s3:GetLifecycleConfiguration",
     ("s3", "HeadBucket"): "s3:ListBucket",
     ("s3", "HeadObject"): "s3:GetObject",
     ("s3", "ListObjectVersions"): "s3:ListBucketVersions",
