@@ -37,6 +37,8 @@ _LANGUAGES = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".py": "python",
 _MOST_LINES = 2_000
 _THEIR_WORKER = "https://unpkg.com/iframe-worker/shim"
 _OUR_WORKER = "assets/worker.js"
+_WEIGHTS = {"Start": 4, "How to": 3, "Reference": 0.5}
+_SHOWN_WEIGHT = 0.3
 _PICTURES = frozenset({".png", ".svg"})
 
 
@@ -52,10 +54,11 @@ def main() -> int:
         target = PAGES / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, target)
+    weights = search_weights(TEMPLATE.read_text(encoding="utf-8"))
     for name, text in texts.items():
         target = PAGES / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+        target.write_text(weighed(text, weights.get(name, _SHOWN_WEIGHT)), encoding="utf-8")
     SETTINGS.write_text(settings(TEMPLATE.read_text(encoding="utf-8"), list(texts)), encoding="utf-8")
     # nothing but the pages' own content: no counting of visitors, no question of newer versions
     done = subprocess.run(
@@ -69,6 +72,27 @@ def main() -> int:
     finish(site)
     print(f"wrote {site.relative_to(ROOT)}: {len(texts)} pages; begin with index.html")
     return 0
+
+
+def search_weights(template: str) -> dict[str, float]:
+    """Give how much a page counts in the search, by its name: who searches for a word wants to do something with it.
+
+    The pages of a section of the navigation count alike, and what the sections do not name counts least.
+    """
+    nav = yaml.safe_load(template[template.index("\nnav:") :].replace("DECISIONS", "[]").replace("FILES", "[]"))["nav"]
+    weights: dict[str, float] = {}
+    for section in nav:
+        ((title, listed),) = section.items()
+        for each in listed:
+            page = each if isinstance(each, str) else next(iter(each.values()))
+            if page:
+                weights[page] = _WEIGHTS.get(title, 1)
+    return weights
+
+
+def weighed(text: str, weight: float) -> str:
+    """Give a page with what Material reads of its weight in the search."""
+    return f"---\nsearch:\n  boost: {weight}\n---\n{text}"
 
 
 def finish(site: Path) -> None:

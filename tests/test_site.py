@@ -23,9 +23,11 @@ from scripts.build_site import (
     linked,
     pages,
     pictures,
+    search_weights,
     settings,
     shown,
     uses,
+    weighed,
 )
 from tests.support.assembly import PROJECT
 from tests.support.tables import row_by_row
@@ -121,6 +123,14 @@ def test_every_page_of_this_project_is_made() -> None:
     assert {path.relative_to(PROJECT).as_posix() for path in DOCUMENTS} <= set(made)
     assert not PAGES.is_relative_to(PROJECT / "docs")
     settings(TEMPLATE.read_text(encoding="utf-8"), list(made))
+
+
+def test_the_search_shows_what_to_do_before_what_is_generated() -> None:
+    template = TEMPLATE.read_text(encoding="utf-8")
+    weights = search_weights(template)
+    assert weights["docs/day-two.md"] > weights["docs/faults.md"] > weights["docs/checks.md"] == weights["api.md"]
+    assert set(weights) == {name for name in re.findall(r"[\w/-]+\.md", template.partition("\nnav:")[2])}
+    assert weighed("# Day two\n", 4) == "---\nsearch:\n  boost: 4\n---\n# Day two\n"
 
 
 def test_pages_of_files_are_searched_with_a_script_of_ours() -> None:
