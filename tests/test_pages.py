@@ -224,6 +224,16 @@ def test_one_command_deploys_an_environment() -> None:
     assert sorted(each.relative_to(PROJECT).as_posix() for each in found) == sorted(DEPLOYED_BY_THE_CDK)
 
 
+def test_the_threat_model_names_every_verb() -> None:
+    verbs = re.findall(
+        r"^##+ `hyperpod-cdk ([a-z -]+)`$", (PROJECT / "docs" / "cli.md").read_text("utf-8"), re.MULTILINE
+    )
+    leaves = [verb for verb in verbs if not any(other.startswith(f"{verb} ") for other in verbs)]
+    assert len(leaves) > 50
+    text = (PROJECT / "SECURITY.md").read_text("utf-8")
+    assert [verb for verb in leaves if not re.search(rf"`{verb}[` ]", text)] == []
+
+
 @row_by_row("verb", EXAMPLES)
 def test_examples_of_the_help_are_commands(verb: str) -> None:
     assert [problem for words in EXAMPLES[verb] for problem in problems(f"hyperpod-cdk {words}")] == []

@@ -37,7 +37,7 @@ class CircleError(Exception):
 
     def __init__(self, orders: Sequence[Order]) -> None:
         super().__init__("; ".join(order.why for order in orders))
-        self.orders = tuple(orders)
+        self.orders: tuple[Order, ...] = tuple(orders)
 
 
 def batches(
