@@ -129,7 +129,7 @@ def test_the_search_shows_what_to_do_before_what_is_generated() -> None:
     template = TEMPLATE.read_text(encoding="utf-8")
     weights = search_weights(template)
     assert weights["docs/day-two.md"] > weights["docs/faults.md"] > weights["docs/checks.md"] == weights["api.md"]
-    assert set(weights) == {name for name in re.findall(r"[\w/-]+\.md", template.partition("\nnav:")[2])}
+    assert set(weights) == set(re.findall(r"[\w/-]+\.md", template.partition("\nnav:")[2]))
     assert weighed("# Day two\n", 4) == "---\nsearch:\n  boost: 4\n---\n# Day two\n"
 
 
