@@ -324,3 +324,75 @@ def test_what_could_not_be_looked_at_is_said(denied: str) -> None:
     assert found == InTheWay(
         unseen=("Whether what dev-one retained is in the way of It could not be looked at: no permission; allow x:Y",)
     )
+
+
+@dataclass
+class Storage:
+    """A file system of the stack, as FSx has it by now."""
+
+    capacity_gib: int
+    denied: str = ""
+    asked: list[str] = field(default_factory=list)
+
+    def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:  # noqa: ARG002 - as LiveAws
+        self.asked.append(operation)
+        if operation == self.denied:
+            raise NotAnswered("no permission", action="x:Y")
+        if operation == "list_stack_resources":
+            return [{"LogicalResourceId": "Near", "PhysicalResourceId": "fs-1"}]
+        assert (operation, params) == ("describe_file_systems", {"FileSystemIds": ["fs-1"]})
+        return [{"FileSystemId": "fs-1", "StorageCapacity": self.capacity_gib}]
+
+    def call(self, service: str, operation: str, **params: Any) -> Any:
+        raise AssertionError((service, operation, params))
+
+    send = call
+
+
+def _grown(storage: Storage, wanted: int, *, base: int = 1200) -> InTheWay:
+    sides = (
+        stack("storage", resources={"Near": {"Type": "AWS::FSx::FileSystem", "Properties": {"StorageCapacity": each}}})
+        for each in (base, wanted)
+    )
+    return in_the_way(storage, *(assembly(each) for each in sides))
+
+
+@pytest.mark.parametrize(
+    ("capacity", "wanted", "is_refused"),
+    [
+        # UpdateFileSystem takes a greater capacity only (FSx API reference)
+        (2400, 2400, True),
+        (4800, 2400, True),
+        (2400, 4800, False),
+        # as it was deployed
+        (1200, 2400, False),
+    ],
+)
+def test_a_file_system_that_has_grown_already(capacity: int, wanted: int, *, is_refused: bool) -> None:
+    """By hand, or by an update whose rollback could not take it back and was told to skip it."""
+    why = (
+        f"dev-storage / Near: fs-1 has {capacity} GiB already, of which CloudFormation does not know. FSx takes only a"
+        f" greater capacity, so that an update to {wanted} GiB fails."
+    )
+    works = (
+        f"Write the 1200 GiB that are deployed into the file: the file system keeps its {capacity} GiB, and nothing of"
+        f" it changes. Or write more than {capacity} GiB."
+    )
+    found = _grown(Storage(capacity), wanted)
+    assert [(each.why, each.what_works) for each in found.refusals] == is_refused * [(why, works)]
+    assert found.unseen == ()
+
+
+@pytest.mark.parametrize("denied", ["list_stack_resources", "describe_file_systems"])
+def test_whether_a_file_system_has_grown_may_not_be_readable(denied: str) -> None:
+    found = _grown(Storage(2400, denied=denied), 2400)
+    assert found.refusals == ()
+    (said,) = found.unseen
+    assert said.startswith("Whether a file system of dev-storage has grown already could not be looked at: ")
+
+
+def test_without_a_greater_capacity_no_file_system_is_asked_for() -> None:
+    storage = Storage(4800)
+    assert _grown(storage, 1200) == InTheWay()
+    assert _grown(storage, 1200, base=2400) == InTheWay()
+    assert storage.asked == []

@@ -45,10 +45,11 @@ _BEFORE = (
     "cloudformation:ListStackResources",
     "ec2:DescribeVpcs",
     "fsx:DescribeDataRepositoryAssociations",
+    "fsx:DescribeFileSystems",
     "logs:DescribeLogGroups",
     "s3:ListAllMyBuckets",
 )
-"""What tells whether something that was retained stands in the way of what is to be made again."""
+"""What tells whether something that was retained, or has grown, stands in the way of what is to be made or changed."""
 _ROOM = ("sagemaker:DescribeCluster", "sagemaker:DescribeTrainingPlan", "sagemaker:ListClusters")
 """What tells, with quotas, whether groups have room beside those whose place they take."""
 _DELETES = (
@@ -299,8 +300,9 @@ VERBS = (
         further=(*_STANDING, *_BEFORE, *_ROOM),
         when_unseen="there is no plan, exit code 2 always; a note without DescribeCluster, and without what tells of"
         " buckets, log groups, address blocks, linked folders and Kubernetes objects, asked where a stack makes again"
-        " what stays of an earlier deployment; quotas, other clusters and a training plan that are not told, asked"
-        " where a group comes in the place of another, are said in the step",
+        " what stays of an earlier deployment, and of file systems, asked where one is to grow; quotas, other"
+        " clusters and a training plan that are not told, asked where a group comes in the place of another, are said"
+        " in the step",
     ),
     Verb(
         name="deploy",

@@ -5,12 +5,12 @@ A name that has part of the stack's id, or that somebody has given, is the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from typing import Any, Final
 
-from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.checks.answers import NotAnswered, reading
 from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.templates.values import references
@@ -20,6 +20,7 @@ from hyperpod_cdk.transitions.model import Refusal
 _KEPT: Final = "DELETE_SKIPPED"
 _GIVEN_UP: Final = "DELETE_FAILED"
 _OBJECTS: Final = "Custom::AWSCDK-EKS-KubernetesResource"
+_FILE_SYSTEM: Final = "AWS::FSx::FileSystem"
 _BLOCK: Final = "AWS::EC2::VPCCidrBlock"
 _LINK: Final = "AWS::FSx::DataRepositoryAssociation"
 _ONCE: Final = (_BLOCK, _LINK)
@@ -70,6 +71,12 @@ def in_the_way(aws: Api, base: Assembly, head: Assembly) -> InTheWay:
                     f"Whether {what} is in the way of one that {stack.name} adds could not be looked at: "
                     f"{missing.sentence}"
                 )
+        try:
+            refusals += _grown(aws, old, stack)
+        except NotAnswered as missing:
+            unseen.append(
+                f"Whether a file system of {stack.name} has grown already could not be looked at: {missing.sentence}"
+            )
         objects = [key for key, each in stack.resources.items() if key not in old.resources and each.type == _OBJECTS]
         try:
             left |= {
@@ -94,6 +101,47 @@ def in_the_way(aws: Api, base: Assembly, head: Assembly) -> InTheWay:
                 f"could not be looked at: {missing.sentence}"
             )
     return InTheWay(refusals=tuple(refusals), unseen=tuple(unseen), left=left)
+
+
+def _grown(aws: Api, old: Stack, new: Stack) -> Iterator[Refusal]:
+    """Refuse a capacity that a file system has already, or has passed: FSx takes only a greater one.
+
+    The stack does not know of it where somebody has let it grow by hand, and where a rollback could not take it back
+    and was told to skip it (FSx API reference, UpdateFileSystem, StorageCapacity).
+    """
+    changed = {
+        key: (before, wanted)
+        for key, each in new.resources.items()
+        if each.type == _FILE_SYSTEM
+        and (was := old.resources.get(key)) is not None
+        and isinstance(before := was.properties.get("StorageCapacity"), int)
+        and isinstance(wanted := each.properties.get("StorageCapacity"), int)
+        and wanted > before
+    }
+    if not changed:
+        return
+    ids = _ids(aws, new.name)
+    for key, (before, wanted) in changed.items():
+        if not (physical := ids.get(key)):
+            continue
+        found = aws.pages("fsx", "describe_file_systems", "FileSystems", FileSystemIds=[physical])
+        with reading("fsx:DescribeFileSystems"):
+            capacity = int(found[0]["StorageCapacity"])
+        if capacity > before and wanted <= capacity:
+            yield _grown_refusal(f"{new.name} / {new.resources[key].name}: {physical}", before, capacity, wanted)
+
+
+def _grown_refusal(which: str, before: int, capacity: int, wanted: int) -> Refusal:
+    return Refusal(
+        why=(
+            f"{which} has {capacity} GiB already, of which CloudFormation does not know. FSx takes only a greater"
+            f" capacity, so that an update to {wanted} GiB fails."
+        ),
+        what_works=(
+            f"Write the {before} GiB that are deployed into the file: the file system keeps its {capacity} GiB, and"
+            f" nothing of it changes. Or write more than {capacity} GiB."
+        ),
+    )
 
 
 def _left(aws: Api, stack: str, wanted: Collection[str]) -> dict[str, str]:
