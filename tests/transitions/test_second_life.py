@@ -349,12 +349,11 @@ class Storage:
     send = call
 
 
-def _grown(storage: Storage, wanted: int, *, base: int = 1200) -> InTheWay:
-    sides = (
-        stack("storage", resources={"Near": {"Type": "AWS::FSx::FileSystem", "Properties": {"StorageCapacity": each}}})
-        for each in (base, wanted)
-    )
-    return in_the_way(storage, *(assembly(each) for each in sides))
+def _grown(storage: Storage, wanted: int, *, base: int = 1200, kind: str = "LUSTRE") -> InTheWay:
+    sides = ({"FileSystemType": kind, "StorageCapacity": each} for each in (base, wanted))
+    resources = ({"Near": {"Type": "AWS::FSx::FileSystem", "Properties": each}} for each in sides)
+    before, after = (assembly(stack("storage", resources=each)) for each in resources)
+    return in_the_way(storage, before, after)
 
 
 @pytest.mark.parametrize(
@@ -395,4 +394,5 @@ def test_without_a_greater_capacity_no_file_system_is_asked_for() -> None:
     storage = Storage(4800)
     assert _grown(storage, 1200) == InTheWay()
     assert _grown(storage, 1200, base=2400) == InTheWay()
+    assert _grown(storage, 2400, kind="ONTAP") == InTheWay()
     assert storage.asked == []

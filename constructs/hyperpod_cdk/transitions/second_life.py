@@ -113,6 +113,8 @@ def _grown(aws: Api, old: Stack, new: Stack) -> Iterator[Refusal]:
         key: (before, wanted)
         for key, each in new.resources.items()
         if each.type == _FILE_SYSTEM
+        # of ONTAP FSx takes a smaller one, too
+        and each.properties.get("FileSystemType") == "LUSTRE"
         and (was := old.resources.get(key)) is not None
         and isinstance(before := was.properties.get("StorageCapacity"), int)
         and isinstance(wanted := each.properties.get("StorageCapacity"), int)
