@@ -598,6 +598,31 @@ def test_what_an_update_that_ended_well_leaves_behind_is_a_note(place: Place) ->
 
 
 @dataclass
+class FileSystemApi(Api):
+    """Tells that A is a file system."""
+
+    def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
+        items = super().pages(service, operation, key, **params)
+        kind = {"ResourceType": "AWS::FSx::FileSystem"}
+        return [{**each, **kind} if each.get("LogicalResourceId") == "A" else each for each in items]
+
+
+def test_of_a_file_system_that_is_skipped_it_is_said_what_the_file_is_to_have(place: Place) -> None:
+    """FSx takes no smaller capacity (API reference, UpdateFileSystem), so that nobody can correct a growth."""
+    stuck_rollback(place, times=9)
+    person, api = Person(answers=["yes", "dev"]), FileSystemApi(place.cloud)
+    run = Recovering(aws=lambda: api, head=place.head(), person=person, show=person.shown.append, pause=lambda _: None)
+    assert run.run()
+    assert [line.replace("A-2", "A-1") for line in person.told if "FSx" in line] == [
+        "dev-storage: A (AWS::FSx::FileSystem) could not be changed: this resource was told to fail.",
+        (
+            "  A-1: if its capacity has grown, that stays, since FSx takes no smaller one. Leave in the file the capacity "
+            "that was deployed before, or write more than it has."
+        ),
+    ]
+
+
+@dataclass
 class HelmApi(Api):
     """Tells that B is a Helm chart, which failed for a reason that Helm gives."""
 

@@ -49,6 +49,7 @@ _VERBS: Final = {"CREATE": "made", "UPDATE": "changed", "DELETE": "deleted", "IM
 
 
 _CLUSTER: Final = "AWS::EKS::Cluster"
+_FILE_SYSTEM: Final = "AWS::FSx::FileSystem"
 _INSIDE: Final = re.compile(
     r"Custom::AWSCDK-EKS-(HelmChart|KubernetesResource)|AWS::EKS::(AccessEntry|Addon|PodIdentityAssociation)"
 )
@@ -82,6 +83,11 @@ class Failure:
     def is_of_a_control_plane(self) -> bool:
         """Whether it is an EKS cluster."""
         return self.type == _CLUSTER
+
+    @property
+    def is_of_a_file_system(self) -> bool:
+        """Whether it is a file system of FSx."""
+        return self.type == _FILE_SYSTEM
 
     @property
     def is_of_stack(self) -> bool:

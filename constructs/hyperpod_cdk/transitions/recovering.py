@@ -156,6 +156,11 @@ class Recovering:
             for each in failed:
                 if each.is_of_a_control_plane and (version := _OLDER.search(each.reason)):
                     self.person.say(_of_a_control_plane(each.physical_id, version["stands"], version["before"]))
+                if each.is_of_a_file_system:
+                    self.person.say(
+                        f"  {each.physical_id}: if its capacity has grown, that stays, since FSx takes no smaller one. "
+                        "Leave in the file the capacity that was deployed before, or write more than it has."
+                    )
             if not self._types("Correct what the reasons say and recover again, or skip.", f"skip {joined(names)}"):
                 return False
             call, skipped = "continue_update_rollback", names
