@@ -616,8 +616,8 @@ def test_of_a_file_system_that_is_skipped_it_is_said_what_the_file_is_to_have(pl
     assert [line.replace("A-2", "A-1") for line in person.told if "FSx" in line] == [
         "dev-storage: A (AWS::FSx::FileSystem) could not be changed: this resource was told to fail.",
         (
-            "  A-1: if its capacity has grown, that stays, since FSx takes no smaller one. Leave in the file the capacity "
-            "that was deployed before, or write more than it has."
+            "  A-1: if its capacity has grown, that stays, since FSx takes no smaller one. Leave in the file the "
+            "capacity that was deployed before, or write more than it has."
         ),
     ]
 
