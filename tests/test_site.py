@@ -140,6 +140,12 @@ def test_pages_of_files_are_searched_with_a_script_of_ours() -> None:
     assert (OWN / "assets" / "worker.js").is_file()
 
 
+def test_a_command_is_copied_without_its_prompt() -> None:
+    """Material takes the text that a block shows while it has this attribute."""
+    styles = (OWN / "assets" / "narrow.css").read_text(encoding="utf-8")
+    assert re.search(r"\[data-md-copying\] \.gp,\s*\[data-md-copying\] \.go \{\s*display: none;", styles)
+
+
 def test_no_page_looks_for_the_root_of_a_server(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "404.html").write_text('<link rel="stylesheet" href="/assets/main.css">', encoding="utf-8")
