@@ -212,7 +212,7 @@ def test_a_parameter_of_parameter_store_is_read_with_each_update_of_its_stack() 
     ((resource, property_, sentence),) = asked(reviewed(of("a"), of("b")))
     assert (resource, property_) == ("prod / It", "ImageId")
     assert sentence.startswith(
-        "This deployment reads /aws/service/ami anew, where another value may stand by now: CloudFormation cannot "
+        "This deployment reads /aws/service/ami again, and its value may have changed: CloudFormation cannot "
         "change it in place"
     )
     assert asked(reviewed(of("a"), of("a"))) == []

@@ -562,7 +562,7 @@ def test_what_could_not_be_read_is_not_known(said: dict[str, str], told: str) ->
         (None, "AWS knows no such plan"),
         ({"Status": "Expired", "AvailableInstanceCount": 9}, "its status is Expired"),
         ({"Status": "Suspended", "AvailableInstanceCount": 9}, "its status is Suspended"),
-        ({"AvailableInstanceCount": 9}, "its status is not told"),
+        ({"AvailableInstanceCount": 9}, "its status is unknown"),
         ({"Status": "Active"}, "AWS does not tell it"),
     ],
 )

@@ -301,7 +301,7 @@ VERBS = (
         when_unseen="there is no plan, exit code 2 always; a note without DescribeCluster, and without what tells of"
         " buckets, log groups, address blocks, linked folders and Kubernetes objects, asked where a stack makes again"
         " what stays of an earlier deployment, and of file systems, asked where one is to grow; quotas, other"
-        " clusters and a training plan that are not told, asked where a group comes in the place of another, are said"
+        " clusters and a training plan that are unknown, asked where a group comes in the place of another, are said"
         " in the step",
     ),
     Verb(

@@ -149,7 +149,7 @@ def room_for(aws: Api, base: Assembly, head: Assembly) -> Room:
             continue
         status, free = told.get("Status"), told.get("AvailableInstanceCount")
         if status not in PLAN_WORKS:
-            missing[plan] = f"its status is {status or 'not told'}"
+            missing[plan] = f"its status is {status or 'unknown'}"
         elif isinstance(free, int):
             available[plan] = free
     return Room(limits=limits, others=others, available=available, missing=missing, why="AWS does not tell it")

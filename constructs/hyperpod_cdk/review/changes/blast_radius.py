@@ -516,7 +516,7 @@ class _Review:
                 if name in changed:
                     what = f"it reads the parameter {name}, whose value changes, if not in this deployment"
                 else:
-                    what = f"this deployment reads {name} anew, where another value may stand by now"
+                    what = f"this deployment reads {name} again, and its value may have changed"
                 said = replace(judged, effect=Effect.UNKNOWN, reason=f"{what}: {judged.reason}")
                 entry.findings.append(_Finding(steps, name, f"{name} (another value)", said, is_indirect=True))
 
