@@ -10,7 +10,7 @@ import pytest
 from hyperpod_cdk.hyperpod.checkpoint_access import CheckpointAccess
 from tests.support.templates import of_type, stack, template_of
 
-KEY = "arn:aws:kms:us-east-1:111122223333:key/1234"
+KEY = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 
 
 def made(**given: Any) -> dict[str, Any]:

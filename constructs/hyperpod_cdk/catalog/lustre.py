@@ -10,7 +10,7 @@ from typing import Any
 
 from hyperpod_cdk.catalog import _data
 from hyperpod_cdk.catalog.instance_types import InstanceType
-from hyperpod_cdk.catalog.rules import Bound, repeated
+from hyperpod_cdk.catalog.rules import Bound, listing, repeated
 
 _DATA = _data.load("lustre")
 
@@ -122,7 +122,7 @@ def throughput_problem(throughput_mbps_per_tib: int, *, key: str = "throughput_m
         return None
     tiers = THROUGHPUTS_MBPS_PER_TIB
     fix = next((tier for tier in tiers if tier > throughput_mbps_per_tib), tiers[-1])
-    return f"must be {_or(tiers)} MB/s per TiB, got {throughput_mbps_per_tib}; set {key}: {fix}"
+    return f"must be {listing(tiers)} MB/s per TiB, got {throughput_mbps_per_tib}; set {key}: {fix}"
 
 
 def capacity_problem(
@@ -291,7 +291,7 @@ def tiering_metadata_iops_problem(iops: int, *, key: str = "metadata_iops") -> s
     if iops in TIERING_METADATA_IOPS:
         return None
     fix = next((value for value in TIERING_METADATA_IOPS if value > iops), TIERING_METADATA_IOPS[-1])
-    return f"must be {_or(TIERING_METADATA_IOPS)} with {INTELLIGENT_TIERING}, got {iops}; set {key}: {fix}"
+    return f"must be {listing(TIERING_METADATA_IOPS)} with {INTELLIGENT_TIERING}, got {iops}; set {key}: {fix}"
 
 
 def metadata_iops_problem(iops: int, *, key: str = "metadata_iops") -> str | None:
@@ -350,8 +350,3 @@ def ip_addresses(
     of_capacity = ceil((capacity_gib or 0) / per_server["capacity_gib"])
     of_throughput = ceil((throughput_capacity_mbps or 0) / per_server["throughput_capacity_mbps"])
     return metadata_servers + of_capacity + of_throughput
-
-
-def _or(values: tuple[int, ...]) -> str:
-    *most, last = (str(value) for value in values)
-    return f"{', '.join(most)} or {last}"

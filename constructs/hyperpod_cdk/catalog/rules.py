@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -146,6 +146,12 @@ def same_names_problem(names: Sequence[str], *, listed: str) -> str | None:
     if twice is None:
         return None
     return f"{listed}[{twice[0]}].name: {same_name_problem(names[twice[0]], f'{listed}[{twice[1]}]')}"
+
+
+def listing(values: Iterable[object], *, last: str = "or") -> str:
+    """Write values as a choice: ``a, b or c``; ``none`` where a file that is wrong leaves nothing to choose from."""
+    *most, end = [str(value) for value in values] or ["none"]
+    return f"{', '.join(most)} {last} {end}" if most else end
 
 
 _TEMPLATE_MARKS = ("${", "{{resolve:")

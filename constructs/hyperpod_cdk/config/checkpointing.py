@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
 from hyperpod_cdk.catalog.rules import Pattern, brackets_problem
 from hyperpod_cdk.config.section import Check, Section, filled, like, within
 from hyperpod_cdk.config.storage import DNS_LABEL
@@ -28,14 +29,6 @@ SERVICE_ACCOUNT_NAME = Pattern(
     describes="the name of a service account: lower-case letters, digits, hyphens and dots",
     example="trainer",
     source="Kubernetes, DNS subdomain names",
-)
-KEY_ARN = Pattern(
-    regex=r"arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]{1,128}",
-    maximum=2048,
-    describes="the ARN of a KMS key, not of an alias",
-    refers=True,
-    example="arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
-    source="IAM service authorization reference, AWS KMS",
 )
 
 
@@ -80,13 +73,13 @@ class CheckpointAccount(Section):
         ),
         examples=[["s3://my-checkpoints/llama-70b"]],
     )
-    kms_key_arns: Annotated[tuple[Annotated[str, like(KEY_ARN)], ...], Strict(strict=False)] = Field(
+    kms_key_arns: Annotated[tuple[Annotated[str, like(KMS_KEY_ARN)], ...], Strict(strict=False)] = Field(
         default=(),
         description=(
             "KMS keys of the buckets. Default: none, for buckets that use S3's key or the AWS managed key of"
             " the account."
         ),
-        examples=[[KEY_ARN.example]],
+        examples=[[KMS_KEY_ARN.example]],
     )
 
 

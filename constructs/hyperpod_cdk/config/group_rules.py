@@ -12,7 +12,7 @@ from typing import Literal, Protocol, get_args
 
 from hyperpod_cdk.catalog import arns, hyperpod, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
-from hyperpod_cdk.catalog.rules import again_problem
+from hyperpod_cdk.catalog.rules import again_problem, listing
 from hyperpod_cdk.config.draft import duplicates
 
 _MIG_PROFILE = re.compile(r"\d+g\.\d+gb")
@@ -79,8 +79,8 @@ def capacity_problem(capacity: str | None, rows: Sequence[InstanceType], *, choi
     able = [choice for choice in choices if choice != "training_plan" or row.training_plan_supported]
     fix = "training_plan with its training_plan_arn" if row.training_plan_supported else "on_demand"
     return (
-        f"must say where {row.name} comes from ({_or(able)}), since on-demand capacity of accelerated types is scarce;"
-        f" set capacity: {fix}"
+        f"must say where {row.name} comes from ({listing(able)}), since on-demand capacity of accelerated types is"
+        f" scarce; set capacity: {fix}"
     )
 
 
@@ -235,8 +235,8 @@ def autoscaling_problems(capacity: str | None, checks: Sequence[str], rows: Iter
                 ("count",),
                 (
                     f"must be above 0 for {row.name}: HyperPod's Karpenter knows"
-                    f" {_or(hyperpod.KARPENTER_ARCHITECTURES)} only, got {row.architecture}; set count: 1 or more, or"
-                    " name another instance type"
+                    f" {listing(hyperpod.KARPENTER_ARCHITECTURES)} only, got {row.architecture}; set count: 1 or more,"
+                    " or name another instance type"
                 ),
             )
 
@@ -282,7 +282,7 @@ def plan_problem(row: InstanceType, *, choices: Sequence[str]) -> str | None:
     others = [choice for choice in choices if choice != "training_plan"]
     return (
         f"must not be training_plan for {row.name}, for which no plans are sold (as of {instance_types.as_of()}); set"
-        f" capacity: {_or(others)}"
+        f" capacity: {listing(others)}"
     )
 
 
@@ -350,7 +350,7 @@ def mig_problems(configuration: str, rows: Sequence[InstanceType]) -> Iterator[t
         for profile in profiles:
             if profile in known:
                 continue
-            fix = f"set it to a configuration of {_or(known)}, such as all-{known[0]}"
+            fix = f"set it to a configuration of {listing(known)}, such as all-{known[0]}"
             if row.mig_documented:
                 yield True, f"must divide {row.name} into slices that it has, got {profile}; {fix}"
             else:
@@ -375,7 +375,7 @@ def mig_configuration_problem(configuration: str, rows: Sequence[InstanceType]) 
         for name in hyperpod.MIG_CONFIGS
         if name.startswith("all-") and _MIG_PROFILE.search(name) and sizes.issuperset(_MIG_PROFILE.findall(name))
     ]
-    fix = f"set it to {_or(choice)}, or to a mixture of the chart's default-mig-config" if choice else "remove it"
+    fix = f"set it to {listing(choice)}, or to a mixture of the chart's default-mig-config" if choice else "remove it"
     return (
         "must be a configuration that the dependency chart gives the GPU operator, which otherwise does not "
         "partition GPUs, got"
@@ -421,8 +421,3 @@ def scripts_problem(on_create: str | None, on_init_complete: str | None) -> str 
 def slices_problem() -> str:
     """Say that the groups of several types have no GPU slices."""
     return "must be left out of a flexible group, which has no GPU slices; name one instance_type instead"
-
-
-def _or(words: Sequence[str]) -> str:
-    *most, end = words
-    return f"{', '.join(most)} or {end}" if most else end

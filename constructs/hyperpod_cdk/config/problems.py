@@ -12,6 +12,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from hyperpod_cdk.catalog import aws_words
+from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.config.draft import Faults
 from hyperpod_cdk.config.shape import bare, field_at, item_type, model_of, places_of, type_at
 from hyperpod_cdk.config.source import Ambiguous, DataPath, Refused, Source, describe
@@ -190,7 +191,7 @@ def _in_places(places: Sequence[str], path: DataPath) -> str:
     near = sorted(places, key=distance)
     listed = [f"in {place}" if place else "at the top level" for place in near[:_MOST_PLACES]]
     more = f" (and in {len(near) - _MOST_PLACES} other sections)" if len(near) > _MOST_PLACES else ""
-    return f"{_listing(listed)}{more}"
+    return f"{listing(listed)}{more}"
 
 
 def _is_beside(word: aws_words.Word, path: DataPath) -> bool:
@@ -209,7 +210,7 @@ def _letters(step: object) -> str:
 
 def _choice(annotation: Any, value: object, key: str) -> str:
     choices = list(get_args(bare(annotation)))
-    allowed = _listing([_as_yaml(choice) for choice in choices])
+    allowed = listing([_as_yaml(choice) for choice in choices])
     got = describe(value)
     near = closest(value, [str(choice) for choice in choices]) if isinstance(value, str) else None
     fix = f"did you mean {near}?" if near else f"set {key} to one of these"
@@ -395,8 +396,3 @@ def _as_yaml(value: object) -> str:
 
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
-
-
-def _listing(words: Sequence[str]) -> str:
-    *most, last = words
-    return f"{', '.join(most)} or {last}" if most else last

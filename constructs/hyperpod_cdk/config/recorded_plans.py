@@ -13,11 +13,12 @@ from pydantic import Field, PlainSerializer, PrivateAttr, Strict, WithJsonSchema
 from pydantic.functional_validators import BeforeValidator
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.config.draft import duplicates
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.record_file import parse, read_text, refuse
 from hyperpod_cdk.config.restricted_group import AnyGroup
-from hyperpod_cdk.config.rules.book import Problem, all_groups, certain, listing, warning
+from hyperpod_cdk.config.rules.book import Problem, all_groups, certain, warning
 from hyperpod_cdk.config.section import Section
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.findings import Finding, Severity

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import hyperpod, lustre
+from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
 from hyperpod_cdk.catalog.rules import Pattern
-from hyperpod_cdk.config.checkpointing import KEY_ARN
 from hyperpod_cdk.config.group_rules import RestrictedCapacity
 from hyperpod_cdk.config.instance_group import (
     DEFAULT_VOLUME_GIB,
@@ -107,13 +107,13 @@ class RestrictedGroup(Section):
         description="Buckets that jobs read and write: checkpoint manifests, metrics, results.",
         examples=[["my-nova-results"]],
     )
-    kms_key_arns: Annotated[tuple[Annotated[str, like(KEY_ARN)], ...], Strict(strict=False)] = Field(
+    kms_key_arns: Annotated[tuple[Annotated[str, like(KMS_KEY_ARN)], ...], Strict(strict=False)] = Field(
         default=(),
         description=(
             "KMS keys of these buckets. Default: none, for buckets that use S3's key or the AWS managed key"
             " of the account."
         ),
-        examples=[[KEY_ARN.example]],
+        examples=[[KMS_KEY_ARN.example]],
     )
     reward_functions: bool = Field(
         default=False,

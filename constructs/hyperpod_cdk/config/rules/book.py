@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TypeVar
@@ -169,12 +169,6 @@ def teams(environment: Environment) -> Iterator[tuple[DataPath, Team]]:
     """Go through the teams; there are none without task governance."""
     if environment.task_governance is not None:
         yield from _listed(("task_governance", "teams"), environment.task_governance.teams)
-
-
-def listing(values: Iterable[object], *, last: str = "or") -> str:
-    """Write values as a choice: ``a, b or c``; ``none`` where a file that is wrong leaves nothing to choose from."""
-    *most, end = [str(value) for value in values] or ["none"]
-    return f"{', '.join(most)} {last} {end}" if most else end
 
 
 def _listed(path: DataPath, items: Sequence[Item]) -> Iterator[tuple[DataPath, Item]]:

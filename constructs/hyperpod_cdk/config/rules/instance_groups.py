@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import arns, hyperpod, images, instance_types, kubernetes, regions
 from hyperpod_cdk.catalog.instance_types import InstanceType
-from hyperpod_cdk.catalog.rules import same_name_problem
+from hyperpod_cdk.catalog.rules import listing, same_name_problem
 from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config.draft import duplicates
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.instance_group import InstanceGroup
 from hyperpod_cdk.config.restricted_group import AnyGroup, RestrictedGroup
-from hyperpod_cdk.config.rules.book import Book, Problem, all_groups, groups, listing, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, all_groups, groups, warning
 from hyperpod_cdk.config.rules.network import zone_problem
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.suggest import closest

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import addons, arns, instance_types
 from hyperpod_cdk.catalog import operators as catalog
+from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.config.draft import duplicates, known
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.operators import CREATE
-from hyperpod_cdk.config.rules.book import Book, Problem, listing, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, warning
 
 BOOK = Book()
 

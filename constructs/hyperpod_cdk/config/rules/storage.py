@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import addons, arns, governance
 from hyperpod_cdk.catalog import lustre as catalog
-from hyperpod_cdk.catalog.rules import again_problem, same_name_problem
+from hyperpod_cdk.catalog.rules import again_problem, listing, same_name_problem
 from hyperpod_cdk.config.draft import duplicates
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.lustre_clients import far_users, nearer, placed
-from hyperpod_cdk.config.rules.book import Book, Problem, claims, file_systems, listing, s3_volumes, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, claims, file_systems, s3_volumes, warning
 from hyperpod_cdk.config.rules.instance_groups import unlisted_zone
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.storage import Claim, DataRepository, Lustre, S3Volume

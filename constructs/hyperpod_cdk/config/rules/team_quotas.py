@@ -10,9 +10,10 @@ from math import floor
 
 from hyperpod_cdk.catalog import governance
 from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.config.draft import duplicates
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.rules.book import Book, Problem, listing, teams, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, teams, warning
 from hyperpod_cdk.config.rules.instance_groups import unknown_type
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.suggest import closest

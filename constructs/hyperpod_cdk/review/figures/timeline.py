@@ -15,7 +15,7 @@ from typing import Final, Literal
 from hyperpod_cdk.catalog import durations
 from hyperpod_cdk.catalog.durations import Duration
 from hyperpod_cdk.review.model import BlastRadius, Effect, Minutes, Step, Timeline
-from hyperpod_cdk.review.nouns import count, noun
+from hyperpod_cdk.review.nouns import count, joined, noun
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.templates.difference import PropertyChange, ResourceChange
 from hyperpod_cdk.templates.groups import InstanceGroup, instance_groups
@@ -380,7 +380,7 @@ class _Costs:
                 "nobody deletes it then."
             )
         earlier = self._earlier[stack]
-        stays = f"; {_listed(earlier)} {'stays' if len(earlier) == 1 else 'stay'} as deployed" if earlier else ""
+        stays = f"; {joined(earlier)} {'stays' if len(earlier) == 1 else 'stay'} as deployed" if earlier else ""
         if stack in self._old_stacks:
             return f"CloudFormation puts {stack} back to what it was{stays}."
         kept = [
@@ -388,7 +388,7 @@ class _Costs:
             for resource, _ in (self._costing[number] for number in there)
             if resource.stack == stack and resource.body.get("DeletionPolicy") == "Retain"
         ]
-        but = f" but keeps {_listed(kept)}" if kept else ""
+        but = f" but keeps {joined(kept)}" if kept else ""
         return f"CloudFormation deletes what it made of {stack}{but}{stays}."
 
 
@@ -414,12 +414,8 @@ def _what_costs(resources: Sequence[Resource]) -> str:
         if len(names) == 1:
             parts.append(one.format(names[0]))
         elif names:
-            parts.append(several.format(len(names)) + (f" ({_listed(names)})" if len(names) <= _NAMED else ""))
-    return f"There by then, and costing money by the hour: {_listed(parts)}." if parts else _NOTHING
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+            parts.append(several.format(len(names)) + (f" ({joined(names)})" if len(names) <= _NAMED else ""))
+    return f"There by then, and costing money by the hour: {joined(parts)}." if parts else _NOTHING
 
 
 def _notes(base: Assembly, head: Assembly, stacks: Sequence[_StackWork]) -> Iterator[str]:
@@ -448,7 +444,7 @@ def _untold(schedule: Sequence[_Work]) -> Iterator[str]:
         if item.resource.type in durations.WAITS and item.duration.source == durations.OTHERS.source
     ]
     if slow:
-        kinds = _listed([count(number, kind) for kind, number in Counter(noun(each.type) for each, _ in slow).items()])
+        kinds = joined([count(number, kind) for kind, number in Counter(noun(each.type) for each, _ in slow).items()])
         it = "It counts" if len(slow) == 1 else "They count"
         yield (
             f"How long {kinds} will take nobody publishes. {it} as seconds here, and can take hours: CloudFormation "
@@ -470,7 +466,7 @@ def _checked_later(head: Assembly, schedule: Sequence[_Work]) -> Iterator[str]:
             names.append(group.name)
     if names:
         checks = durations.DEEP_HEALTH_CHECKS
-        shown = _listed(names) if len(names) <= _NAMED else f"{len(names)} groups"
+        shown = joined(names) if len(names) <= _NAMED else f"{len(names)} groups"
         yield (
             f"New nodes of {shown} run deep health checks for another {checks.low:g} to {checks.high:g} minutes before "
             "pods may use them; with continuous provisioning CloudFormation does not wait for that."

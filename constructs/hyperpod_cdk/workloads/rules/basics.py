@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hyperpod_cdk.config.rules.book import Problem, listing, warning
+from hyperpod_cdk.catalog.rules import listing
+from hyperpod_cdk.config.rules.book import Problem, warning
 from hyperpod_cdk.workloads.job import KINDS, TRAINING, Kind, own_kinds, runs_a_program
 from hyperpod_cdk.workloads.nodes import node_shape
 from hyperpod_cdk.workloads.rules.book import Book, Context, Found, fix_for, is_unknown

@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import TypeVar
 
 from hyperpod_cdk.catalog import governance
+from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.config import Environment, InstanceGroup, Team
 from hyperpod_cdk.config.draft import Unknown, UnknownValueError
-from hyperpod_cdk.config.rules.book import Problem, certain, listing
+from hyperpod_cdk.config.rules.book import Problem, certain
 from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.workloads.job import Job
 from hyperpod_cdk.workloads.nodes import NodeShape, node_shape

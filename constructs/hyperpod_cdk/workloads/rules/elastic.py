@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hyperpod_cdk.config.rules.book import Problem, listing, warning
+from hyperpod_cdk.catalog.rules import listing
+from hyperpod_cdk.config.rules.book import Problem, warning
 from hyperpod_cdk.workloads.job import Elastic
 from hyperpod_cdk.workloads.rules.book import Book, Context, Found, or_less
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from hyperpod_cdk.catalog import governance, scheduling
+from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.config import TaskGovernance, Team
-from hyperpod_cdk.config.rules.book import Problem, listing, warning
+from hyperpod_cdk.config.rules.book import Problem, warning
 from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.findings import Severity
 from hyperpod_cdk.workloads.admission.cohort import GIB, ZERO, ClusterModel

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from hyperpod_cdk.catalog.rules import same_name_problem
+from hyperpod_cdk.catalog.rules import listing, same_name_problem
 from hyperpod_cdk.config.draft import duplicates
-from hyperpod_cdk.config.rules.book import Problem, listing, warning
+from hyperpod_cdk.config.rules.book import Problem, warning
 from hyperpod_cdk.workloads.job import TRAINING, Collective
 from hyperpod_cdk.workloads.rules.book import Book, Context, Found
 

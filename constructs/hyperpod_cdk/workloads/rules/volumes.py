@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.config import Lustre, S3Volume
 from hyperpod_cdk.config.checkpointing import CheckpointAccount
 from hyperpod_cdk.config.draft import duplicates
-from hyperpod_cdk.config.rules.book import Problem, listing, warning
+from hyperpod_cdk.config.rules.book import Problem, warning
 from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.workloads.job import Checkpoints, Volume, runs_a_program
 from hyperpod_cdk.workloads.plan import SHARED_MEMORY_PATH
