@@ -202,6 +202,12 @@ def with_option() -> str:
         return os.environ["NODE_OPTIONS"]
 
 
+@pytest.mark.parametrize("place", ["/proc/none", "/dev/null", "/dev/null/below"])
+def test_a_place_where_nothing_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    monkeypatch.setenv(tools.COMPILE_CACHE, place)
+    assert started_like_jsii(tmp_path) == ("2", "")
+
+
 def test_a_cache_by_the_names_of_modules_stays_out(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,8 +26,6 @@ fs.mkdtempSync = (prefix, ...options) => {
 };
 
 function keep(link) {
-  // what lies there is run: it is nobody else's to write
-  fs.mkdirSync(cache, { recursive: true, mode: 0o700 });
   fs.symlinkSync(cache, link, "dir");
   enableCompileCache({ directory: link, portable: true });
   // jsii removes the folder at the end, and Node.js would write after that

@@ -69,6 +69,12 @@ def compiled_modules_kept() -> Iterator[None]:
     those of this start only: whatever else is started later has its own.
     """
     cache = compile_cache()
+    try:
+        # what lies there is run: it is nobody else's to write. Node.js's own mkdir never ends where none can be made
+        if cache is not None:
+            cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        cache = None
     if cache is None:
         yield
         return
