@@ -55,7 +55,7 @@ _WAYS_IN: Final[dict[str, str]] = {
     "AWS::EC2::InstanceConnectEndpoint": "lets anyone whom IAM permits connect to private addresses from the internet",
     "AWS::EC2::TrafficMirrorSession": "copies a network interface's traffic to its target",
     "AWS::EC2::TransitGatewayPeeringAttachment": "connects a transit gateway with another one",
-    "AWS::EC2::TransitGatewayRoute": "opens a way between networks of a transit gateway",
+    "AWS::EC2::TransitGatewayRoute": "opens a way between networks of a transit gateway, or drops what goes there",
     "AWS::EC2::TransitGatewayRouteTableAssociation": "opens ways between networks of a transit gateway",
     "AWS::EC2::TransitGatewayRouteTablePropagation": "opens ways between networks of a transit gateway",
     "AWS::EC2::VPCBlockPublicAccessExclusion": "takes a network out of the account's block of public access",
