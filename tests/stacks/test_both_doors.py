@@ -117,11 +117,8 @@ _TWICE_THE_TEXT = "the file shows an invisible character by its number"
 _MORE_IS_KNOWN = "the file names what else it holds, of which the construct does not know"
 
 IN_OTHER_WORDS: Mapping[str, str] = {
-    "identity-name_too_long": _FIRST,
-    "identity-name_in_capitals": _FIRST,
     "identity-account_too_short": _FIRST,
     "identity-unknown_region": _FIRST,
-    "identity-too_many_tags": "the construct adds a tag of its own, and counts it",
     "identity-quota_check_is_no": _OTHER_ARGUMENT,
     "identity-unknown_quota_check": _OTHER_ARGUMENT,
     "network-one_zone": _OTHER_ARGUMENT,

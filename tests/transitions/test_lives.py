@@ -330,7 +330,9 @@ def test_a_claim_that_pods_hold_stops_the_way_before_its_file_system_is_replaced
         assert cdk.ran == [("small/platform", "--exclusively")]
         assert life.stacks()["small-platform"] == "UPDATE_COMPLETE"
         assert len(life.there.client("fsx").describe_file_systems()["FileSystems"]) == 2
-        assert person.told[-2].startswith(f"small-platform: {claim} (Custom::AWSCDK-EKS-KubernetesResource) could not ")
+        # with the ID that says which of them it is
+        left = rf"small-platform: {claim} \(Custom::AWSCDK-EKS-KubernetesResource [0-9a-f-]{{36}}\) could not be deleted: "
+        assert re.match(left, person.told[-2])
         # the next one asks for it before it goes on, and a pipeline does not
         person = Person(is_there=False)
         assert not life.deployment(assembly, person, cdk).run()

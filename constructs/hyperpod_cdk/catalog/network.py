@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import date
 from ipaddress import IPv4Network, collapse_addresses
@@ -223,25 +223,25 @@ def smallest_prefix_for(addresses: int) -> int:
     )
 
 
-def block_problem(cidr: str, *, key: str = "cidr") -> str | None:
-    """Say why ``cidr`` is no IPv4 block of any size, as a rule of a security group takes it, or give None."""
+def block_problem(cidr: str, *, key: str = "cidr", fitted: Callable[[IPv4Network], str] = str) -> str | None:
+    """Say why ``cidr`` is no IPv4 block of any size, as a rule of a security group takes it, or give None.
+
+    ``fitted`` gives the block to write in place of one that is not in its canonical form.
+    """
     try:
         network = IPv4Network(cidr, strict=False)
     except ValueError:
         return f'must be an IPv4 CIDR block such as 10.0.0.0/16, got "{cidr}"; correct {key}'
     if str(network) != cidr:
-        return f'must be a CIDR block in its canonical form, got "{cidr}"; set {key}: {network}'
+        return f'must be a CIDR block in its canonical form, got "{cidr}"; set {key}: {fitted(network)}'
     return None
 
 
 def cidr_problem(cidr: str, *, key: str = "cidr") -> str | None:
     """Say why ``cidr`` can be neither a VPC block nor a subnet (form, size, range), or give None."""
-    try:
-        network = IPv4Network(cidr, strict=False)
-    except ValueError:
-        return f'must be an IPv4 CIDR block such as 10.0.0.0/16, got "{cidr}"; correct {key}'
-    if "/" not in cidr or str(network) != cidr:
-        return f'must be a CIDR block in its canonical form, got "{cidr}"; set {key}: {_fitted(network)}'
+    if problem := block_problem(cidr, key=key, fitted=_fitted):
+        return problem
+    network = IPv4Network(cidr)
     if not SHORTEST_PREFIX <= network.prefixlen <= LONGEST_PREFIX:
         return (
             f"must be between /{SHORTEST_PREFIX} and /{LONGEST_PREFIX}, got /{network.prefixlen}; "
