@@ -70,7 +70,7 @@ def test_every_call_of_the_command_is_one_it_understands(file: Path) -> None:
 
 
 def test_everybody_deploys_side_by_side_by_the_same_arguments() -> None:
-    files = [PROJECT / "README.md", PROJECT / ".github" / "workflows" / "deploy-environment.yaml", GITLAB]
+    files = [PROJECT / ".github" / "workflows" / "deploy-environment.yaml", GITLAB]
     said = {
         file.name: re.findall(r"cdk deploy .*/\*['\"](?: -c env=\w+)? (--.*)", file.read_text(encoding="utf-8"))
         for file in files
@@ -78,7 +78,9 @@ def test_everybody_deploys_side_by_side_by_the_same_arguments() -> None:
     wanted = " ".join((*SIDE_BY_SIDE, "--require-approval", "never"))
     # a pipeline deploys what was reviewed and nothing that a dependency names beside it
     alone = f"--exclusively {wanted}"
-    assert said == {"README.md": [wanted], "deploy-environment.yaml": [alone], ".gitlab-ci.yml": [alone] * 2}
+    assert said == {"deploy-environment.yaml": [alone], ".gitlab-ci.yml": [alone] * 2}
+    page = (PROJECT / "docs" / "lifecycle-of-an-environment.md").read_text(encoding="utf-8")
+    assert f"`'prod/*' -c env=prod {wanted}`" in page
     # where it would be read by nobody
     assert "concurrency" not in (PROJECT / "cdk.json").read_text(encoding="utf-8")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -331,7 +332,9 @@ def test_a_claim_that_pods_hold_stops_the_way_before_its_file_system_is_replaced
         assert life.stacks()["small-platform"] == "UPDATE_COMPLETE"
         assert len(life.there.client("fsx").describe_file_systems()["FileSystems"]) == 2
         # with the ID that says which of them it is
-        left = rf"small-platform: {claim} \(Custom::AWSCDK-EKS-KubernetesResource [0-9a-f-]{{36}}\) could not be deleted: "
+        left = (
+            rf"small-platform: {claim} \(Custom::AWSCDK-EKS-KubernetesResource [0-9a-f-]{{36}}\) could not be deleted: "
+        )
         assert re.match(left, person.told[-2])
         # the next one asks for it before it goes on, and a pipeline does not
         person = Person(is_there=False)
