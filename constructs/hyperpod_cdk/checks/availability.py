@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
 from hyperpod_cdk.catalog import regions
+from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.checks.answers import Aws, NotAnswered, SubnetAnswer, Zone
 from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
@@ -179,8 +180,9 @@ def scarce_types_do_not_rely_on_demand(case: Case, aws: Aws) -> Iterator[Found]:
             outcome = "one node that cannot be had rolls the whole cluster back (provisioning: all_or_nothing)"
         yield warning(
             render_path((*place, "capacity")),
-            f"On-Demand capacity is not guaranteed for {_listing(scarce)}, of which {nodes} wanted: {outcome}; find a"
-            f" training plan with 'hyperpod-cdk plans search {environment.name}' and set capacity: training_plan",
+            f"On-Demand capacity is not guaranteed for {listing(scarce, last='and')}, of which {nodes} wanted:"
+            f" {outcome}; find a training plan with 'hyperpod-cdk plans search {environment.name}' and set capacity:"
+            " training_plan",
         )
 
 
@@ -214,7 +216,7 @@ def _offered(
         one = len(missing) == 1
         yield warning(
             f"{path}.{key}",
-            f"EC2 does not offer {_listing(missing)} in {az_id}, so that no node will have"
+            f"EC2 does not offer {listing(missing, last='and')} in {az_id}, so that no node will have"
             f" {'that type' if one else 'these types'}; remove {'it' if one else 'them'}, or move the group",
         )
         return
@@ -222,24 +224,25 @@ def _offered(
     if not elsewhere:
         yield warning(
             f"{path}.{key}",
-            f"EC2 lists {_listing(missing)} nowhere in {environment.region}; HyperPod may have types that EC2 does not"
-            f" list: look for a training plan with 'hyperpod-cdk plans search {environment.name}', or use another type"
+            f"EC2 lists {listing(missing, last='and')} nowhere in {environment.region}; HyperPod may have types that"
+            " EC2 does not list: look for a training plan with"
+            f" 'hyperpod-cdk plans search {environment.name}', or use another type"
             " or region",
         )
         return
     say, must = (error, "must") if group.count else (warning, "should")
     yield say(
         f"{path}.availability_zone_id",
-        f"{must} be a zone where EC2 offers {_listing(missing, 'or')}, got {az_id}; {_move(environment, elsewhere)}",
+        f"{must} be a zone where EC2 offers {listing(missing)}, got {az_id}; {_move(environment, elsewhere)}",
     )
 
 
 def _move(environment: Environment, zones: frozenset[str]) -> str:
     listed = [az_id for az_id in environment.network.zone_ids() if az_id in zones]
     if listed:
-        return f"set availability_zone_id: {_listing(listed, 'or')}"
+        return f"set availability_zone_id: {listing(listed)}"
     place = "network.existing.node_subnet_ids" if environment.network.is_existing else "network.availability_zones"
-    return f"add {_listing(sorted(zones), 'or')} to {place} and set availability_zone_id to it"
+    return f"add {listing(sorted(zones))} to {place} and set availability_zone_id to it"
 
 
 def _zone_path(environment: Environment, az_id: str) -> str:
@@ -255,8 +258,3 @@ def _ec2_name(environment: Environment, name: str) -> str:
 def _is_planned(environment: Environment, name: str) -> bool:
     row = environment.instance_type(name)
     return row is not None and row.training_plan_supported
-
-
-def _listing(values: list[str], last: str = "and") -> str:
-    *most, end = values
-    return f"{', '.join(most)} {last} {end}" if most else end

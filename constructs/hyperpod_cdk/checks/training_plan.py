@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.checks.answers import (
     Aws,
     HyperPodClusterAnswer,
@@ -252,7 +253,7 @@ def _status(case: Case, use: _Use, plan: TrainingPlan) -> Iterator[Found]:
     said = f' ("{plan.status_message}")' if plan.status_message else ""
     yield error(
         use.path("training_plan_arn"),
-        f"must be a plan that is {_listing(hyperpod.TRAINING_PLAN_USABLE_STATUSES, 'or')}, but {use.name} is"
+        f"must be a plan that is {listing(hyperpod.TRAINING_PLAN_USABLE_STATUSES)}, but {use.name} is"
         f" {plan.status}{said}; {fixes.get(plan.status, 'look at it in the console')}",
     )
 
@@ -266,8 +267,8 @@ def _target(case: Case, use: _Use, plan: TrainingPlan) -> Iterator[Found]:
         return
     yield error(
         use.path("training_plan_arn"),
-        f"must be a plan for {hyperpod.TRAINING_PLAN_TARGET}, but {use.name} is for {_listing(plan.target_resources)},"
-        f" and a plan cannot be changed; {_buy(case)}",
+        f"must be a plan for {hyperpod.TRAINING_PLAN_TARGET}, but {use.name} is for"
+        f" {listing(plan.target_resources, last='and')}, and a plan cannot be changed; {_buy(case)}",
     )
 
 
@@ -283,13 +284,13 @@ def _type(use: _Use, plan: TrainingPlan) -> Iterator[Found]:
         if others and len(others) < len(wanted):
             yield warning(
                 path,
-                f"plan {use.name} reserves {_listing(types)} only, so {_listing(others)} never comes from it; name"
-                f" instance_type: {types[0]} alone",
+                f"plan {use.name} reserves {listing(types, last='and')} only, so {listing(others, last='and')} never"
+                f" comes from it; name instance_type: {types[0]} alone",
             )
         elif others:
             yield error(
                 path,
-                f"must be {_listing(types, 'or')}, which plan {use.name} reserves, got {_listing(wanted)}; set"
+                f"must be {listing(types)}, which plan {use.name} reserves, got {listing(wanted, last='and')}; set"
                 f" instance_type: {types[0]} or name another plan",
             )
 
@@ -307,7 +308,7 @@ def _zone(case: Case, aws: Aws, use: _Use, plan: TrainingPlan) -> Iterator[Found
         if group.availability_zone_id not in zone_ids:
             yield error(
                 use.path("availability_zone_id", of=place),
-                f"must be {_listing(zone_ids, 'or')}, where plan {use.name} is, got {group.availability_zone_id}; set"
+                f"must be {listing(zone_ids)}, where plan {use.name} is, got {group.availability_zone_id}; set"
                 f" availability_zone_id: {zone_ids[0]}{zone_to_add(case.environment, zone_ids[0])} (a group that is"
                 " deployed already needs a new name too)",
             )
@@ -318,7 +319,7 @@ def _count(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> Ite
         return
     total, path = _seats(plan, case.now), use.path("count", of=use.groups[-1][0])
     if use.needed > total:
-        names = _listing([group.name for _, group in use.groups])
+        names = listing([group.name for _, group in use.groups], last="and")
         yield error(
             path,
             f"needs {use.needed} instances of plan {use.name} for {names}, which has {total}; lower count by"
@@ -372,8 +373,8 @@ def _zone_ids(plan: TrainingPlan, aws: Aws) -> list[str]:
         unknown = sorted(name for name in named if name not in ids)
         if unknown:
             raise NotAnswered(
-                f"AWS gives no ID for {_listing(unknown) or 'a zone'} of plan {plan.name}, and this account has no"
-                " such zone"
+                f"AWS gives no ID for {listing(unknown, last='and') if unknown else 'a zone'} of plan {plan.name}, and"
+                " this account has no such zone"
             )
         found |= {ids[name] for name in named}
     return sorted(found)
@@ -419,11 +420,11 @@ def _room(case: Case, use: _Use, plan: TrainingPlan, shares: _Shares) -> Iterato
     healthy = healthy if counted else total - shares.others
     free = max(healthy, 0)
     if use.needed > free:
-        users = f" by {_listing(shares.names)}" if shares.names else " by others"
+        users = f" by {listing(shares.names, last='and')}" if shares.names else " by others"
         parts = [f"{shares.others} used{users}"] if shares.others else []
         parts += [f"{plan.unhealthy} unhealthy"] if plan.unhealthy else []
         reasons = f" ({', '.join(parts)})" if parts else ""
-        names = _listing([group.name for _, group in use.groups])
+        names = listing([group.name for _, group in use.groups], last="and")
         yield error(
             path,
             f"needs {use.needed} instances of plan {use.name} for {names}, which has {free} free of {total}{reasons};"
@@ -520,8 +521,3 @@ def _span(time: timedelta) -> str:
 
 def _buy(case: Case) -> str:
     return f"find another to buy with 'hyperpod-cdk plans search {case.environment.name}'"
-
-
-def _listing(values: Sequence[str], last: str = "and") -> str:
-    *most, end = values or ("",)
-    return f"{', '.join(most)} {last} {end}" if most else end
