@@ -189,7 +189,7 @@ def key_problems(key: str) -> Iterator[str]:
 
 
 def patching_problems(patching: _Patching) -> Iterator[Placed]:
-    """Give why patching is by no kind or by both, and which batches are measured twice or not at all."""
+    """Give why patching is by no kind or by both, and a batch for the way back without one for the way there."""
     if patching.schedule is None and patching.strategy is None:
         fix = f"set schedule: {hyperpod.CRON.example} or strategy: when_idle"
         yield (), f"must have schedule or strategy, got neither; {fix}"
