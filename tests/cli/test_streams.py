@@ -26,6 +26,13 @@ ANSWERS = [
 ]
 """What somebody types -> its exit code with a reader; some answers are longer than a pipe holds (64 KiB)."""
 
+FEW = ("--version", "validate dev", "validate no-zones", "validate none", "schema --of review-report")
+"""One of each kind: short, long, an error, no answer at all; `make examples` types the others."""
+
+TYPED = [
+    pytest.param(typed, code, marks=() if typed in FEW else pytest.mark.examples, id=typed) for typed, code in ANSWERS
+]
+
 
 @contextmanager
 def _unread() -> Iterator[int]:
@@ -47,7 +54,7 @@ def _run(
     return done.returncode, done.stderr or ""
 
 
-@pytest.mark.parametrize(("typed", "code"), ANSWERS, ids=[typed for typed, _ in ANSWERS])
+@pytest.mark.parametrize(("typed", "code"), TYPED)
 def test_the_exit_code_is_the_verbs_whoever_reads(workspace: Path, typed: str, code: int) -> None:
     """``| head -1`` leaves before or after the last line by chance, which nothing may depend on."""
     read = _run(typed, workspace, stdout=subprocess.DEVNULL)
@@ -73,7 +80,7 @@ def test_nobody_reads_what_is_written_at_once(workspace: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's device that is always full")
-@pytest.mark.parametrize(("typed", "code"), ANSWERS, ids=[typed for typed, _ in ANSWERS])
+@pytest.mark.parametrize(("typed", "code"), TYPED)
 def test_an_answer_that_cannot_be_written_is_one_line(workspace: Path, typed: str, code: int) -> None:
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         found, said = _run(typed, workspace, stdout=full.fileno())

@@ -19,7 +19,7 @@ import pytest
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*.bats"))
-LONG = ("lustre", "lustre_over_efa")
+LONG = ("data_disk", "lustre", "lustre_over_efa")
 """What takes longest beside on_create.bats, which runs these steps too; `make examples` runs them one by one."""
 NAMESPACES = ["unshare", "--user", "--map-root-user", "--mount"]
 
