@@ -418,7 +418,9 @@ def grant(**given: Any) -> Grant:
         (grant(effect="Deny", change="removed"), True),
         (grant(kind="trust"), True),
         (grant(kind="trust", who="service account a/b"), True),
-        (grant(kind="trust", who="service lambda.amazonaws.com"), False),
+        # somebody's ECS service, which is none of AWS
+        (grant(kind="trust", who="service web"), True),
+        (grant(kind="trust", who="service lambda.amazonaws.com", is_of_service=True), False),
         (grant(kind="cluster access"), False),
         (grant(kind="cluster access", is_grave=True), True),
     ],
@@ -451,10 +453,12 @@ def test_a_sentence_that_begins_with_an_arn_leaves_it_as_it_is() -> None:
 
 
 def test_a_right_that_a_wider_statement_still_gives_is_not_lost() -> None:
-    given = grant(
-        change="removed", sentence="a can no longer do B; a wider statement still allows that", is_relied_on=True
-    )
-    assert seen(judged(access=Access(grants=(given,)))) == []
+    given = grant(change="removed", is_relied_on=True)
+    covered = given.model_copy(update={"is_covered": True})
+    assert seen(judged(access=Access(grants=(covered,)))) == []
+    # the words of the sentence decide nothing
+    said = given.model_copy(update={"sentence": "a may no longer do B on queue x; a wider statement y"})
+    assert [each.kind.value for each in judged(access=Access(grants=(said,))).needs_approval] == ["interruption"]
 
 
 @pytest.mark.parametrize("effect", [Effect.DELETED, Effect.REPLACED, Effect.LEFT_BEHIND])

@@ -89,7 +89,6 @@ _COSTS: Final = re.compile(
 
 _ITEM: Final = re.compile(r"\[[^\]]*\]")
 
-_SERVICE: Final = re.compile(r"service (?!account )")
 _UNPROTECTED_BY: Final = (
     "DeletionProtection",
     "DeletionProtectionEnabled",
@@ -149,8 +148,6 @@ def findings(
 
 
 _GOES: Final = frozenset({Effect.REPLACED, Effect.DELETED, Effect.LEFT_BEHIND, Effect.ADDED})
-_STILL: Final = "; a wider statement "
-"""How the sentence goes on where a statement comes or goes beside one that allows, or denies, the same and more."""
 
 
 class _Causes:
@@ -689,7 +686,7 @@ def _of_access(access: Access, causes: _Causes, *, is_first: bool) -> Iterator[F
 
 def _is_loss(grant: Grant) -> bool:
     """Whether somebody may do less, and what runs as that one is perhaps refused."""
-    if grant.is_grave or _STILL in grant.sentence:
+    if grant.is_grave or grant.is_covered:
         return False
     return (grant.change == "removed") is (grant.effect == "Allow")
 
@@ -710,7 +707,7 @@ def _of_loss(grant: Grant, causes: _Causes) -> Found:
 def _is_worth_a_look(grant: Grant) -> bool:
     is_new_wildcard = grant.change == "added" and grant.is_wildcard and grant.effect == "Allow"
     # a role that a service of AWS takes on gives nobody else access
-    is_trust = grant.kind == "trust" and not _SERVICE.match(grant.who)
+    is_trust = grant.kind == "trust" and not grant.is_of_service
     is_entry = grant.change == "added" and any(each.startswith("AmazonEKS") for each in grant.what)
     return (
         is_new_wildcard

@@ -309,6 +309,8 @@ class CostLine(Model):
     """How many units (of ``unit`` without its time: instances, GB) are paid; None where that is not known."""
     missing: str = ""
     """Which price is not known, and the command that brings it; empty where nothing is missing."""
+    is_confirmed: bool = True
+    """Whether no doubt is left about the price that it is counted at."""
     note: str = ""
 
 
@@ -378,6 +380,10 @@ class Grant(Model):
     strangers, public data, an action by which a role can give itself more, a limit that no longer holds."""
     is_relied_on: bool = False
     """Whether it is a loss of an identity under which something runs, or by which people or endpoints come in."""
+    is_covered: bool = False
+    """Whether a wider statement allows, or denies, the same and more: of what comes until now, of what goes still."""
+    is_of_service: bool = False
+    """Whether ``who`` is a service of AWS."""
     stack: str
     logical_id: str
     properties: tuple[str, ...] = ()
@@ -448,6 +454,8 @@ class AssetChange(Model):
     """``stack / name`` of the resources that get it."""
     files: tuple[str, ...] | None = None
     """What differs from what they had (``handler.py changes``), None where there is nothing to compare with."""
+    is_read: bool = True
+    """Whether what is deployed was read, where there is anything: else what differs is not known."""
     note: str = ""
     """Why nothing is compared, or why nothing differs."""
 

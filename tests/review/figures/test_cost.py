@@ -606,6 +606,7 @@ def test_a_price_that_is_not_confirmed_is_marked() -> None:
     assert found.lines[0].note == (
         "a rotation keeps the old key material, which may cost as much again; price of an unknown day, not confirmed"
     )
+    assert [each.is_confirmed for each in found.lines] == [False]
     assert found.notes[1] == (f"1 line with a price that is not confirmed: {SEE}")
 
 

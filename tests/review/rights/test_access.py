@@ -163,7 +163,9 @@ def test_wider_statement_is_named_beside_the_narrower() -> None:
         f"{ROLE} may use every s3 action (s3:*) on any resource (*)",
         f"{ROLE} may no longer s3:GetObject on any resource (*); a wider statement still allows that",
     ]
+    assert [each.is_covered for each in judged(*sides(before, after)).grants] == [False, True]
     more = {"Role": role(Policies=inline(allow("s3:*"), allow("s3:Get*")))}
+    assert [each.is_covered for each in judged(*sides(after, more)).grants] == [True]
     assert grants(after, more) == [f"{ROLE} may s3:Get* on any resource (*); a wider statement allowed that already"]
 
 
@@ -209,6 +211,7 @@ def test_trust_names_who_may_assume(principal: Any, who: str) -> None:
     found = judged(*sides({**other, "Role": role()}, after))
     assert [grant.sentence for grant in found.grants] == [f"{who} may assume {ROLE}"]
     assert found.grants[0].kind == "trust"
+    assert found.grants[0].is_of_service is (isinstance(principal, dict) and "Service" in principal)
     assert found.grants[0].which == (ROLE,)
 
 

@@ -14,7 +14,6 @@ from hyperpod_cdk.templates.assembly import Assembly
 from hyperpod_cdk.templates.assets import Files, Upload, differing_files, number_of_files, other_contents, uploads
 from hyperpod_cdk.templates.difference import ResourceChange
 
-_DEPLOYED: Final = "what is deployed lies in the account, and was not read"
 _SAME: Final = "the same files, under another name or made with other options"
 
 
@@ -61,7 +60,7 @@ def changed_assets(
 
 def not_compared(assets: Sequence[AssetChange]) -> list[str]:
     """Say of which assets the files that are deployed were not read, nothing where there are none."""
-    names = [each.name for each in assets if _DEPLOYED in each.note]
+    names = [each.name for each in assets if not each.is_read]
     if not names:
         return []
     said = (
@@ -96,11 +95,18 @@ def _told(old: Path | Files | None, new: Upload, users: Sequence[str], *, is_rea
     note = ""
     if files is None:
         held = count(number_of_files(new.path), "file")
-        note = f"{held}, and none until now" if is_read else f"{held}, not compared: {_DEPLOYED}"
+        unread = "not compared: what is deployed lies in the account, and was not read"
+        note = f"{held}, and none until now" if is_read else f"{held}, {unread}"
     elif not files:
         note = _SAME
-    kind = "files" if new.dockerfile is None else "image"
-    return AssetChange(name=new.name, kind=kind, used_by=tuple(users), files=files, note=note)
+    return AssetChange(
+        name=new.name,
+        kind="files" if new.dockerfile is None else "image",
+        used_by=tuple(users),
+        files=files,
+        is_read=is_read or files is not None,
+        note=note,
+    )
 
 
 def _pairs(

@@ -84,7 +84,10 @@ class _Item:
     what: str
     unit: str
     monthly: Decimal | None
+    group: str = ""
+    """The instance group of the resource that it is, or is for; empty where it is for the resource."""
     price: Price | None = None
+    is_confirmed: bool = True
     note: str = ""
     unknown: str = ""
     count: Decimal | int | None = None
@@ -270,7 +273,7 @@ class _Side:
         what: str,
         *,
         part: str = "",
-        name: str = "",
+        group: str = "",
         note: str = "",
         why: str = "",
         properties: tuple[str, ...] = (),
@@ -278,7 +281,7 @@ class _Side:
         """Give the line of ``count`` units of a sku; a count of None is not known, and ``why`` says why."""
         region = self._region(resource.stack)
         price = self.prices.find(region, sku)
-        shown = name or _name(resource)
+        shown = _name(resource, group)
         missing = ""
         if count is not None and count < 0:
             count, why = None, f"it is stated as {count}"
@@ -301,7 +304,9 @@ class _Side:
             what=what,
             unit=unit,
             monthly=monthly,
+            group=group,
             price=price,
+            is_confirmed=not (price and monthly and price.unsure),
             note="; ".join(filter(None, notes)),
             unknown=unknown,
             count=count,
@@ -402,6 +407,7 @@ class _Side:
         item = _Item(
             key=(resource.stack, resource.logical_id, group.name, group.capacity_kind, shown, region),
             resource=name,
+            group=group.name,
             kind="nodes",
             what=what,
             unit="instance-hour",
@@ -446,7 +452,8 @@ class _Side:
                 notes.insert(0, f"counted at the cheapest type; {most} a month if all were {dearest.sku[5:]}")
                 unknown = f"{name}: HyperPod takes whichever of {shown} is to be had"
             monthly = item.price.monthly * group.count
-            yield replace(item, monthly=monthly, note="; ".join(filter(None, notes)), unknown=unknown)
+            note, is_confirmed = "; ".join(filter(None, notes)), not item.price.unsure
+            yield replace(item, monthly=monthly, is_confirmed=is_confirmed, note=note, unknown=unknown)
 
     def _volumes(self, group: InstanceGroup) -> Iterator[_Item]:
         if group.storage_gib == 0:
@@ -465,7 +472,7 @@ class _Side:
             count,
             f"{nodes} x {size} GB of additional EBS volume",
             part=f"{group.name} volumes",
-            name=_name(group.cluster, group.name),
+            group=group.name,
             why=why,
             properties=("InstanceCount", "InstanceStorageConfigs"),
         )
@@ -484,6 +491,7 @@ class _Side:
         yield _Item(
             key=(group.cluster.stack, group.cluster.logical_id, group.name, "own storage"),
             resource=name,
+            group=group.name,
             kind="storage",
             what=f"{size} GiB of Lustre at {tier} MB/s per TiB that HyperPod makes",
             unit="",
@@ -773,6 +781,7 @@ def _line(before: _Item | None, after: _Item | None) -> CostLine:
         monthly=_change(_side(before), _side(after)),
         quantity=_quantity([before], [after]),
         missing=item.missing,
+        is_confirmed=item.is_confirmed,
         note=item.note,
     )
 
@@ -799,10 +808,7 @@ def _paid(item: _Item) -> Paid | None:
     if item.key[0] in ("by use", "in doubt"):
         return None
     stack, logical_id, *_ = item.key
-    # as _name() says of which group it is
-    _, _, group = item.resource.rpartition("[")
-    name = group.removesuffix("]") if item.resource.endswith("]") else ""
-    return Paid(stack=stack, logical_id=logical_id, item=name, properties=item.properties)
+    return Paid(stack=stack, logical_id=logical_id, item=item.group, properties=item.properties)
 
 
 def _changed(before: Sequence[_Item], after: Sequence[_Item]) -> Iterator[Paid]:
@@ -866,7 +872,7 @@ def _notes(prices: Prices, lines: Iterable[CostLine], sides: tuple[_Side, _Side]
         f"list prices of {prices.where or 'the price file'}, as of {prices.as_of}: on demand, before taxes, discounts, "
         f"savings plans and free tiers; a month has {HOURS_PER_MONTH} hours"
     )
-    doubts = sum("not confirmed" in line.note for line in lines)
+    doubts = sum(not line.is_confirmed for line in lines)
     if doubts:
         yield (
             f"{doubts} line{'' if doubts == 1 else 's'} with a price that is not confirmed: 'hyperpod-cdk prices show' "

@@ -516,6 +516,8 @@ class _Sentences:
         is_wide: bool = False,
         is_grave: bool = False,
         is_relied_on: bool = False,
+        is_covered: bool = False,
+        is_of_service: bool = False,
     ) -> _Found:
         grant = Grant(
             change=change,
@@ -529,6 +531,8 @@ class _Sentences:
             is_wildcard=is_wide,
             is_grave=is_grave,
             is_relied_on=is_relied_on,
+            is_covered=is_covered,
+            is_of_service=is_of_service,
             stack=place[0],
             logical_id=place[1],
             properties=properties,
@@ -612,6 +616,8 @@ class _Sentences:
             is_wide=is_wildcard(block),
             is_grave=is_grave or bool(by_tags),
             is_relied_on=not is_covered and self._is_relied_on(change, heading, block),
+            is_covered=is_covered,
+            is_of_service=heading.who[0] == "Service",
         )
 
     def _by_tags(self, change: _Change, heading: Heading, block: Block) -> str:
