@@ -139,15 +139,21 @@ INDIRECT: dict[str, Any] = {"is_indirect": True}
             ],
         ),
         (
-            [changed("Export x:A", Effect.REFUSED, reason="Y imports it.", **INDIRECT)],
+            [changed("Export x:A", Effect.REFUSED, of="export", reason="Y imports it.", **INDIRECT)],
             [("refused by the service", "Export x:A", "Y imports it.")],
         ),
         (
-            [changed(f"Export x:{each}", Effect.REFUSED, reason="Y imports it.", **INDIRECT) for each in "AB"],
+            [
+                changed(f"Export x:{each}", Effect.REFUSED, of="export", reason="Y imports it.", **INDIRECT)
+                for each in "AB"
+            ],
             [("refused by the service", "Export x:A", "Y imports it. The export x:B is imported as well.")],
         ),
         (
-            [changed(f"Export x:{each}", Effect.REFUSED, reason="Y imports it.", **INDIRECT) for each in "ABC"],
+            [
+                changed(f"Export x:{each}", Effect.REFUSED, of="export", reason="Y imports it.", **INDIRECT)
+                for each in "ABC"
+            ],
             [
                 (
                     "refused by the service",
@@ -167,12 +173,14 @@ def test_what_is_one_thing_is_one_line(changes: list[PropertyEffect], said: list
 @pytest.mark.parametrize(
     "each",
     [
-        resource(Effect.LEFT_BEHIND, LUSTRE, stateful=True, properties=(changed("Export x:A", Effect.REFUSED),)),
-        resource(Effect.IN_PLACE, properties=(changed("Export x:A", Effect.REFUSED),)),
+        resource(
+            Effect.LEFT_BEHIND, LUSTRE, stateful=True, properties=(changed("Export x:A", Effect.REFUSED, of="export"),)
+        ),
+        resource(Effect.IN_PLACE, properties=(changed("Export x:A", Effect.REFUSED, of="export"),)),
         resource(
             Effect.REPLACED,
             LAYER,
-            properties=(changed("Content", Effect.REPLACED), changed("Export x:A", Effect.REFUSED)),
+            properties=(changed("Content", Effect.REPLACED), changed("Export x:A", Effect.REFUSED, of="export")),
         ),
     ],
     ids=lambda each: each.effect,
@@ -229,10 +237,25 @@ def test_what_is_not_mere_consequence_is_never_folded() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("path", "of", "is_asked"),
+    [
+        # a property of somebody's custom resource, whatever it is called
+        ("MetadataFormat", "property", False),
+        ("Export file", "property", False),
+        ("Metadata.AWS::CloudFormation::Init", "metadata", True),
+        ("Export x:A", "export", True),
+    ],
+)
+def test_what_more_than_a_custom_resource_depends_on_is_asked(path: str, of: Any, *, is_asked: bool) -> None:
+    it = resource(Effect.UNKNOWN, "Custom::A", properties=(changed(path, Effect.UNKNOWN, of=of),))
+    assert [each.kind.value for each in judged(it).needs_approval] == ["unknown"] * is_asked
+
+
 def test_what_is_refused_is_not_folded_away() -> None:
     follows = (
         changed("GroupId", Effect.REPLACED, **INDIRECT),
-        changed("Export x:A", Effect.REFUSED, **INDIRECT),
+        changed("Export x:A", Effect.REFUSED, of="export", **INDIRECT),
     )
     some = [
         resource(Effect.REPLACED, logical_id=str(index), name=f"It{index}", properties=follows[: 1 + (index < 3)])

@@ -11,6 +11,7 @@ from typing import Any, Final
 from hyperpod_cdk.catalog import create_only, updates
 from hyperpod_cdk.review.changes.effects import rank
 from hyperpod_cdk.review.model import (
+    EXPORT_PREFIX,
     Access,
     Attention,
     BlastRadius,
@@ -23,6 +24,7 @@ from hyperpod_cdk.review.model import (
     Grant,
     LeftBehind,
     Paid,
+    Part,
     PlanFee,
     PlanSeats,
     Policy,
@@ -36,7 +38,7 @@ from hyperpod_cdk.review.model import (
 from hyperpod_cdk.review.nouns import count, joined, noun, place
 from hyperpod_cdk.review.retention import lifted
 from hyperpod_cdk.templates.assembly import Assembly, Resource
-from hyperpod_cdk.templates.difference import METADATA, MISSING, ResourceChange
+from hyperpod_cdk.templates.difference import MISSING, ResourceChange
 from hyperpod_cdk.templates.values import plain
 
 JUMP_SHARE: Final = 0.1
@@ -99,7 +101,6 @@ _INSTEAD: Final = {"SqsManagedSseEnabled": "KmsMasterKeyId"}
 """Switches that go off where another property protects better (SQS API, SetQueueAttributes: only one per queue)."""
 _KEPT: Final = ("Retain", "RetainExceptOnCreate", "Snapshot")
 _ONCE: Final = {"DeletionPolicy": "leaves the stack", "UpdateReplacePolicy": "is replaced"}
-_EXPORT: Final = "Export "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -391,7 +392,7 @@ def _place(each: ResourceEffect) -> tuple[int, bool, bool]:
 def _of_resources(resources: Sequence[ResourceEffect]) -> Iterator[Found]:
     folded: dict[Effect | None, list[tuple[ResourceEffect, Found]]] = {}
     for each in sorted(resources, key=_place):
-        lines = [Found(item=line, kind=_kind(each, line)) for line in _of_resource(each)]
+        lines = list(_of_resource(each))
         yield from _interrupted_in_place(each)
         if not _merely_follows(each):
             yield from lines
@@ -401,7 +402,7 @@ def _of_resources(resources: Sequence[ResourceEffect]) -> Iterator[Found]:
     for effect, together in folded.items():
         alike = {(each.stack, each.logical_id): each for each, _ in together}
         if len(alike) > _FEW:
-            names = tuple(f"{each.stack} / {each.name}" for each in alike.values())
+            names = tuple(_label(each) for each in alike.values())
             yield Found(item=_of_many(effect, list(alike.values())), kind=together[0][1].kind, resources=names)
         else:
             yield from (line for _, line in together)
@@ -415,7 +416,7 @@ def _interrupted_in_place(each: ResourceEffect) -> Iterator[Found]:
         if change.interrupts and change.effect is Effect.IN_PLACE and each.effect in _GOES_ON and not follows:
             item = Attention(
                 effect=Effect.IN_PLACE,
-                resource=f"{each.stack} / {each.name}",
+                resource=_label(each),
                 property=change.path,
                 before=change.before,
                 after=change.after,
@@ -425,11 +426,11 @@ def _interrupted_in_place(each: ResourceEffect) -> Iterator[Found]:
             yield Found(item=item, kind=ReasonKind.INTERRUPTION)
 
 
-def _kind(each: ResourceEffect, line: Attention) -> ReasonKind | None:
-    if line.effect is Effect.UNKNOWN:
-        is_at_large = (line.property or "").startswith((_EXPORT, METADATA))
-        return ReasonKind.UNKNOWN if each.stateful or is_at_large or each.type.startswith("AWS::") else None
-    return _ASKS.get(line.effect) if line.effect else None
+def _kind(each: ResourceEffect, effect: Effect, of: Part = "property") -> ReasonKind | None:
+    if effect is Effect.UNKNOWN:
+        is_asked = each.stateful or of != "property" or each.type.startswith("AWS::")
+        return ReasonKind.UNKNOWN if is_asked else None
+    return _ASKS.get(effect)
 
 
 def _merely_follows(each: ResourceEffect) -> bool:
@@ -445,34 +446,44 @@ def _told(each: ResourceEffect) -> list[PropertyEffect]:
     return [change for change in each.properties if change.effect in grave]
 
 
-def _of_resource(each: ResourceEffect) -> Iterator[Attention]:
-    resource = f"{each.stack} / {each.name}"
+def _of_resource(each: ResourceEffect) -> Iterator[Found]:
     told = _told(each)
     if each.type in _OPAQUE and each.effect in (Effect.IN_PLACE, Effect.ADDED):
-        said = "What it deploys is in another template, which was not read."
-        yield Attention(effect=Effect.UNKNOWN, resource=resource, message=said, causes=each.causes)
+        yield _unknown(each, "What it deploys is in another template, which was not read.")
     if updates.is_foreign(each.type) and each.effect in (Effect.ADDED, Effect.IN_PLACE):
-        said = "Foreign code creates it: no template shows what it does in the account."
-        yield Attention(effect=Effect.UNKNOWN, resource=resource, message=said, causes=each.causes)
+        yield _unknown(each, "Foreign code creates it: no template shows what it does in the account.")
     elif each.effect is Effect.ADDED and each.type.startswith("AWS::") and create_only.update_rule(each.type) is None:
-        said = f"No schema of {create_only.SCHEMAS_AS_OF.isoformat()} has such a type: what it makes is not known."
-        yield Attention(effect=Effect.UNKNOWN, resource=resource, message=said, causes=each.causes)
+        schemas = f"No schema of {create_only.SCHEMAS_AS_OF.isoformat()}"
+        yield _unknown(each, f"{schemas} has such a type: what it makes is not known.")
     if counted_as(each) in _GRAVE and all(rank(change.effect) > rank(each.effect) for change in told):
-        yield Attention(effect=each.effect, resource=resource, message=each.summary, causes=lines_of(each))
+        yield Found(
+            item=Attention(effect=each.effect, resource=_label(each), message=each.summary, causes=lines_of(each)),
+            kind=_kind(each, each.effect),
+        )
     alike: dict[Effect, list[PropertyEffect]] = {}
     for change in told:
         alike.setdefault(change.effect, []).append(change)
     for effect, changes in alike.items():
         for first, also in _lines(changes):
-            yield Attention(
+            item = Attention(
                 effect=effect,
-                resource=resource,
+                resource=_label(each),
                 property=first.path,
                 before=first.before,
                 after=first.after,
                 message=first.reason + also,
                 causes=first.causes,
             )
+            yield Found(item=item, kind=_kind(each, effect, first.of))
+
+
+def _unknown(each: ResourceEffect, said: str) -> Found:
+    item = Attention(effect=Effect.UNKNOWN, resource=_label(each), message=said, causes=each.causes)
+    return Found(item=item, kind=_kind(each, Effect.UNKNOWN))
+
+
+def _label(each: ResourceEffect) -> str:
+    return f"{each.stack} / {each.name}"
 
 
 def _lines(changes: Sequence[PropertyEffect]) -> Iterator[tuple[PropertyEffect, str]]:
@@ -480,8 +491,8 @@ def _lines(changes: Sequence[PropertyEffect]) -> Iterator[tuple[PropertyEffect, 
 
     What the change itself says is told singly; what follows from other resources is one thing, and so are exports.
     """
-    exports = [change for change in changes if change.path.startswith(_EXPORT)]
-    properties = [change for change in changes if not change.path.startswith(_EXPORT)]
+    exports = [change for change in changes if change.of == "export"]
+    properties = [change for change in changes if change.of != "export"]
     indirect = [change for change in properties if change.is_indirect]
     direct = [change for change in properties if not change.is_indirect]
     if direct and direct[0].effect is Effect.REPLACED:
@@ -495,7 +506,7 @@ def _lines(changes: Sequence[PropertyEffect]) -> Iterator[tuple[PropertyEffect, 
         so = f" So {'does' if len(same) == 1 else 'do'} {_some(same)}." if same else ""
         yield first, so + _besides([change for change in more if change.reason != first.reason])
     if exports:
-        names = [change.path.removeprefix(_EXPORT) for change in exports[1:]]
+        names = [change.path.removeprefix(EXPORT_PREFIX) for change in exports[1:]]
         is_one = len(names) == 1
         said = f" The export{'' if is_one else 's'} {_some(names)} {'is' if is_one else 'are'} imported as well."
         yield exports[0], said if names else ""

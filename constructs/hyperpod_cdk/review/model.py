@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -62,10 +62,18 @@ class Cause(Model):
     after: str | None = None
 
 
+Part = Literal["property", "metadata", "export"]
+"""What of a template changes: a property or policy of a resource, its metadata that cfn-init reads, an export."""
+
+EXPORT_PREFIX: Final = "Export "
+"""What stands before the name of an export where the path of a property does."""
+
+
 class PropertyEffect(Model):
     """One property that changes."""
 
     path: str
+    of: Part = "property"
     before: str | None = None
     """None where there was none."""
     after: str | None = None

@@ -1122,7 +1122,7 @@ def test_an_export_that_is_in_use(base: Assembly, head: Assembly, refused: str |
         each.reason
         for one_resource in radius(base, head).resources
         for each in one_resource.properties
-        if each.path == "Export net:O"
+        if each.of == "export"
     ]
     expected = f"The export {refused}; CloudFormation neither changes nor removes an export that another stack imports."
     assert reasons == ([expected] if refused else [])

@@ -25,7 +25,15 @@ from hyperpod_cdk.review.changes.effects import (
 )
 from hyperpod_cdk.review.changes.excerpts import IN_SENTENCE, Excerpts, differing
 from hyperpod_cdk.review.changes.uses import Key, Uses
-from hyperpod_cdk.review.model import BlastRadius, Effect, LeftBehind, PropertyEffect, ResourceEffect
+from hyperpod_cdk.review.model import (
+    EXPORT_PREFIX,
+    BlastRadius,
+    Effect,
+    LeftBehind,
+    Part,
+    PropertyEffect,
+    ResourceEffect,
+)
 from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.templates.difference import METADATA, MISSING, PropertyChange, ResourceChange
@@ -160,6 +168,7 @@ class _Finding:
     subject: str = ""
     is_indirect: bool = False
     """Whether the property reads as before, and only what it stands for is another."""
+    of: Part = "property"
 
     @property
     def path(self) -> str:
@@ -387,9 +396,8 @@ class _Review:
         name = change.steps[0]
         if name == METADATA:
             shape = updates.SHAPES["init"]
-            return _Finding(
-                change.steps, *self.excerpts.of(change), Judged(Effect.UNKNOWN, shape.sentence, shape.source)
-            )
+            judged = Judged(Effect.UNKNOWN, shape.sentence, shape.source)
+            return _Finding(change.steps, *self.excerpts.of(change), judged, of="metadata")
         when = "leaves its stack" if name == "DeletionPolicy" else "is replaced"
         is_kept = resource.is_kept_on_delete if name == "DeletionPolicy" else resource.is_kept_on_replacement
         reason = f"from now on it is {'kept' if is_kept else 'not kept'} when it {when}"
@@ -809,7 +817,8 @@ class _Review:
         shape = updates.SHAPES["export"]
         effect = Effect.REFUSED if is_used else Effect.UNKNOWN
         judged = Judged(effect, f"the export {what}; {shape.sentence}", shape.source)
-        finding = _Finding((f"Export {name}",), self.excerpts.text(reference), None, judged, is_indirect=True)
+        was = self.excerpts.text(reference)
+        finding = _Finding((f"{EXPORT_PREFIX}{name}",), was, None, judged, is_indirect=True, of="export")
         key = (reference.stack, reference.logical_id) if isinstance(reference, Reference) else (stack, name)
         entry = self.entries.get(key)
         if entry is None:
@@ -858,6 +867,7 @@ class _Review:
             properties=tuple(
                 PropertyEffect(
                     path=each.path,
+                    of=each.of,
                     before=each.before,
                     after=each.after,
                     effect=each.judged.effect,
