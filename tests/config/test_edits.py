@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_cdk.config.edits import EditError, with_text
-from hyperpod_cdk.config.source import DataPath
+from hyperpod_cdk.config.edits import EditError, with_value
+from hyperpod_cdk.config.source import DataPath, read_source
 
 VERSION: DataPath = ("eks", "kubernetes_version")
 PIN: DataPath = ("eks", "addon_versions", "coredns")
@@ -50,7 +50,14 @@ RELEASE: DataPath = ("hyperpod", "instance_groups", 1, "image", "release_version
         ),
         ("eks: {a: 1}\n", PIN, "v1.2.3", "eks: {a: 1, addon_versions: {coredns: v1.2.3}}\n"),
         ("eks: {}\n", PIN, "v1.2.3", "eks: {addon_versions: {coredns: v1.2.3}}\n"),
-        ("eks: {a: 1, }\n", VERSION, "1.34", 'eks: {a: 1, kubernetes_version: "1.34"}\n'),
+        ("eks: {a: 1, }\n", VERSION, "1.34", 'eks: {a: 1, kubernetes_version: "1.34", }\n'),
+        (
+            "eks: {\n  a: 1, # one\n  b: 2 # two\n}\n",
+            VERSION,
+            "1.34",
+            'eks: {\n  a: 1, # one\n  b: 2, kubernetes_version: "1.34" # two\n}\n',
+        ),
+        ("a: &x 1\neks: {b: &x 2}\n", VERSION, "1.34", 'a: &x 1\neks: {b: &x 2, kubernetes_version: "1.34"}\n'),
         ("name: prod", VERSION, "1.34", 'name: prod\neks:\n  kubernetes_version: "1.34"\n'),
         (
             "name: prod\r\neks:\r\n  a: b\r\n",
@@ -80,9 +87,9 @@ RELEASE: DataPath = ("hyperpod", "instance_groups", 1, "image", "release_version
     ],
 )
 def test_one_value_is_set(before: str, path: DataPath, value: str, after: str) -> None:
-    assert with_text(before, path, value) == after
+    assert with_value(before, path, value) == after
     # what is set already is not written otherwise
-    assert with_text(after, path, value) == after
+    assert with_value(after, path, value) == after
 
 
 @pytest.mark.parametrize(
@@ -104,5 +111,27 @@ def test_one_value_is_set(before: str, path: DataPath, value: str, after: str) -
 )
 def test_what_cannot_be_set_is_said(text: str, path: DataPath, said: str) -> None:
     with pytest.raises(EditError) as caught:
-        with_text(text, path, "1.34")
+        with_value(text, path, "1.34")
     assert str(caught.value) == said
+
+
+VALUES = (
+    *("on", "No", "null", "~", "", " ", "0042", "1e3", "1_000", "0x1F", "1.34", "12:30", "2026-11-28", "=", "<<"),
+    *("a: b", "a #b", "- a", "? a", "[a]", "{a}", "a, b", "*a", "&a", "!a", "|", ">", "%a", "@a", "`a", "'", '"', "\\"),
+    *("it's", 'say "so"', "two\nlines", "\t", "\x7f", "\x85", "\u2028", "\ufeff", "Gr\u00fc\u00dfe", "\U0001f600"),
+    *("arn:aws:iam::111122223333:role/admin", "v1.20.4-eksbuild.2", "2.1.0", "none", "a.", "a:", "a-"),
+)
+
+
+@pytest.mark.parametrize("text", ["a: {}\n", "a: {b: old}\n", "a: {b: 'old'}\n", 'a:\n  b: "old"\n', "a:\n  c: d\n"])
+def test_a_text_is_read_as_it_was_written(text: str) -> None:
+    for value in VALUES:
+        data = read_source(with_value(text, ("a", "b"), value), "").data
+        assert isinstance(data, dict)
+        assert isinstance(data["a"], dict)
+        assert (value, data["a"]["b"]) == (value, value)
+
+
+@pytest.mark.parametrize("value", [0, 7, -1, 12345])
+def test_a_number_is_a_number(value: int) -> None:
+    assert with_value("a: {b: '1'}\n", ("a", "b"), value) == f"a: {{b: {value}}}\n"

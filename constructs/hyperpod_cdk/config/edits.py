@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
 from hyperpod_cdk.config.source import DataPath, read_source, render_path
 
-_PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]*|\d+\.\d+\.\d+")
-"""Text that every version of YAML reads as text without quotes."""
+_PLAIN: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9_./:-]*[A-Za-z0-9])?|\d+\.\d+\.\d+")
+"""Text that needs no quotes where no version of YAML reads it as something else: names, ARNs, versions."""
+
+_KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+_UNSEEN: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
+"""What JSON writes as it is, and YAML takes for a new line or refuses."""
+
+Value = str | int
 
 
 class EditError(Exception):
     """A value cannot be set without writing the file anew; the text says where and why."""
 
 
-def with_text(text: str, path: DataPath, value: str) -> str:
-    """Give the text of a file with ``value``, a text, at ``path``; mappings on the way that are missing are made.
+def with_value(text: str, path: DataPath, value: Value) -> str:
+    """Give the text of a file with ``value`` at ``path``; mappings on the way that are missing are made.
 
     Raises EditError where the place is in no mapping, or the file does not say afterwards what it should.
     """
@@ -28,13 +36,35 @@ def with_text(text: str, path: DataPath, value: str) -> str:
     expected, got = read_source(body, "").data, read_source(edited, "").data
     if got != _set(expected, path, value):
         raise EditError(
-            f"{render_path(path)} cannot be set by itself; write {render_path(path)}: {_scalar(value)} by hand"
+            f"{render_path(path)} cannot be set by itself; write {render_path(path)}: {scalar(value)} by hand"
         )
     return mark + edited
 
 
-def _edited(text: str, path: DataPath, value: str) -> str:
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
+def newline_of(text: str) -> str:
+    """Give what ends the lines of a text."""
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+class _Loader(yaml.SafeLoader):
+    """Composes nodes of a text without aliases, in which an anchor may come twice: nothing asks for it."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        self.anchors.clear()
+        return super().compose_node(parent, index)
+
+
+def composed(text: str) -> yaml.Node | None:
+    """Give the nodes of a text, which know where they stand. Raises EditError where PyYAML reads it otherwise."""
+    try:
+        node: yaml.Node | None = yaml.compose(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise EditError(f"the file cannot be edited: {' '.join(str(error).split())}; write it by hand") from None
+    return node
+
+
+def _edited(text: str, path: DataPath, value: Value) -> str:
+    node = composed(text)
     for depth, step in enumerate(path):
         found = _child(node, step)
         if found is None:
@@ -43,31 +73,29 @@ def _edited(text: str, path: DataPath, value: str) -> str:
     if not isinstance(node, yaml.ScalarNode):
         raise EditError(f"{render_path(path)} is no single value; write it by hand")
     start, end = _span(node)
-    written = f"{node.style}{value}{node.style}" if node.style in {"'", '"'} else _scalar(value)
+    written = scalar(value, style=str(node.style or ""))
     # a key without any value ends right after its colon
     return f"{text[:start]}{' ' * (start == end)}{written}{text[end:]}"
 
 
-def _added(text: str, node: yaml.Node | None, path: DataPath, depth: int, value: str) -> str:
-    steps = [str(step) for step in path[depth:]]
+def _added(text: str, node: yaml.Node | None, path: DataPath, depth: int, value: Value) -> str:
+    steps = [_key(str(step)) for step in path[depth:]]
     if not isinstance(node, yaml.MappingNode) or any(isinstance(step, int) for step in path[depth:]):
         raise EditError(
-            f"{render_path(path[:depth])} is no mapping; write {render_path(path)}: {_scalar(value)} by hand"
+            f"{render_path(path[:depth])} is no mapping; write {render_path(path)}: {scalar(value)} by hand"
         )
     if node.flow_style:
-        _, end = _span(node)
-        inner = f"{steps[-1]}: {_scalar(value)}"
+        inner = f"{steps[-1]}: {scalar(value)}"
         for step in reversed(steps[:-1]):
             inner = f"{step}: {{{inner}}}"
-        before = text[: end - 1].rstrip()
-        comma = "" if before.endswith(("{", ",")) else ","
-        space = "" if before.endswith("{") else " "
-        return f"{before}{comma}{space}{inner}{text[end - 1 :]}"
-    newline = "\r\n" if "\r\n" in text else "\n"
+        # behind the last value, whatever comes before the bracket that closes: a comma, a comment, a new line
+        end = _span(node.value[-1][1])[1] if node.value else _span(node)[1] - 1
+        return f"{text[:end]}{', ' * bool(node.value)}{inner}{text[end:]}"
+    newline = newline_of(text)
     key, last = node.value[-1]
     column = key.start_mark.column
     lines = [
-        f"{' ' * (column + 2 * number)}{step}:{'' if number < len(steps) - 1 else f' {_scalar(value)}'}"
+        f"{' ' * (column + 2 * number)}{step}:{'' if number < len(steps) - 1 else f' {scalar(value)}'}"
         for number, step in enumerate(steps)
     ]
     # behind the line on which the last value ends, so that a comment beside it stays there
@@ -103,11 +131,23 @@ def _span(node: yaml.Node) -> tuple[int, int]:
     return node.start_mark.index, node.end_mark.index
 
 
-def _scalar(value: str) -> str:
-    return value if _PLAIN.fullmatch(value) else f'"{value}"'
+def scalar(value: Value, *, style: str = "") -> str:
+    """Give a value as YAML has it, a text in quotes where it needs them or where ``style`` has some."""
+    if isinstance(value, int):
+        return str(value)
+    quoted = json.dumps(value, ensure_ascii=False)
+    if style == "'" and quoted == f'"{value}"' and not _UNSEEN.search(value):
+        return "'" + value.replace("'", "''") + "'"
+    if style != '"' and _PLAIN.fullmatch(value) and read_source(f"key: {value}", "").data == {"key": value}:
+        return value
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
 
 
-def _set(data: object, path: DataPath, value: str) -> object:
+def _key(name: str) -> str:
+    return name if _KEY.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
+def _set(data: object, path: DataPath, value: Value) -> object:
     step, *rest = path
     if isinstance(step, int):
         items = list(data) if isinstance(data, list) else []
@@ -116,5 +156,5 @@ def _set(data: object, path: DataPath, value: str) -> object:
     return {**mapping, step: _next(mapping.get(step), rest, value)}
 
 
-def _next(data: object, rest: list[str | int], value: str) -> object:
+def _next(data: object, rest: list[str | int], value: Value) -> object:
     return _set(data, tuple(rest), value) if rest else value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,8 @@ from typing import Any, Final
 import yaml
 
 from hyperpod_cdk.catalog.hyperpod import NODE_RECOVERY
+from hyperpod_cdk.config.edits import EditError, Value, composed, newline_of, with_value
+from hyperpod_cdk.config.source import read_source
 from hyperpod_cdk.living.facts import canonical
 from hyperpod_cdk.living.groups import CLUSTER
 from hyperpod_cdk.living.kinds import KINDS
@@ -39,6 +40,7 @@ _OF_GROUP: Final = {
     "MinInstanceCount": "min_count",
     "TrainingPlanArn": "training_plan_arn",
 }
+_TEXTS: Final = ("TrainingPlanArn",)
 _LABEL: Final = "KubernetesConfig.Labels."
 _QUOTA: Final = re.compile(r"ComputeQuotaConfig\.ComputeQuotaResources\[([^\]]+)\]\.Count")
 _FILE_SYSTEM: Final = "AWS::FSx::FileSystem"
@@ -48,8 +50,7 @@ _GROWN: Final = (
     " leave the file until you need more, and write that then"
 )
 _TAG: Final = re.compile(r"Tags\[(.+)\]")
-_PLAIN: Final = re.compile(r"0|[1-9][0-9]*|[a-z][A-Za-z0-9_./:-]*[0-9A-Za-z]")
-"""Values that AWS has and that no YAML reads as something else: numbers, ARNs, versions."""
+_MARK: Final = "\ufeff"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +90,8 @@ def adopted(
     everything, so it is written only where all that ``tagged`` counts has the same other one.
     """
     left: list[Left] = []
+    mark = _MARK if text.startswith(_MARK) else ""
+    text = text.removeprefix(mark)
     for each in differences:
         if each.actual == each.file:
             continue
@@ -102,14 +105,14 @@ def adopted(
                 continue
             steps, value = _place(each, properties, environment)
             text = _written(text, steps, value)
-        except _NoPlaceError as error:
+        except (_NoPlaceError, EditError) as error:
             left.append(Left(difference=each, why=str(error)))
-    return Adopted(text=text, left=tuple(left))
+    return Adopted(text=mark + text, left=tuple(left))
 
 
 def _with_tag(text: str, key: str, difference: Difference, differences: Sequence[Difference], tagged: Tagged) -> str:
     """Give the text with another value of a tag. Raises _NoPlaceError where not all have it, or the file has none."""
-    if difference.deployed is None or _child(_child(yaml.compose(text, Loader=yaml.SafeLoader), "tags"), key) is None:
+    if difference.deployed is None or _child(_child(composed(text), "tags"), key) is None:
         raise _NoPlaceError(f"the file gives no tag {key}; write it below tags, and everything gets it")
     if difference.actual is None:
         raise _NoPlaceError("AWS has nothing there; take it out of the file by hand, or let it be made again")
@@ -121,10 +124,10 @@ def _with_tag(text: str, key: str, difference: Difference, differences: Sequence
             f"the file has one value of tag {key} for everything, and AWS has another one on"
             f" {count(others, 'other resource')}"
         )
-    return _written(text, ["tags", key], json.dumps(difference.actual))
+    return _written(text, ["tags", key], difference.actual)
 
 
-def _place(difference: Difference, properties: Properties, environment: str) -> tuple[Sequence[Step], str]:
+def _place(difference: Difference, properties: Properties, environment: str) -> tuple[Sequence[Step], Value]:
     """Give where the file says what a difference is about, and how it writes what AWS has."""
     if difference.actual is None:
         raise _NoPlaceError("AWS has nothing there; take it out of the file by hand, or let it be made again")
@@ -132,12 +135,12 @@ def _place(difference: Difference, properties: Properties, environment: str) -> 
     if difference.type == CLUSTER:
         return _of_cluster(path, value)
     if difference.type == "AWS::EKS::Addon" and path == "AddonVersion":
-        return ("eks", "addon_versions", difference.id.rpartition("|")[2]), _scalar(value)
+        return ("eks", "addon_versions", difference.id.rpartition("|")[2]), value
     if difference.type == "AWS::SageMaker::ComputeQuota" and (found := _QUOTA.fullmatch(path)):
         team = (properties(difference).get("ComputeQuotaTarget") or {}).get("TeamName")
         if isinstance(team, str):
             quota = ("task_governance", "teams", ("name", team), "quota", ("instance_type", found[1]), "count")
-            return quota, _scalar(value)
+            return quota, _number(value)
     if difference.type == _FILE_SYSTEM and path == "StorageCapacity":
         raise _NoPlaceError(_GROWN)
     if difference.type == _FILE_SYSTEM and path in _OF_FILE_SYSTEM:
@@ -145,11 +148,11 @@ def _place(difference: Difference, properties: Properties, environment: str) -> 
         name = next((str(tag["Value"]) for tag in tags if tag["Key"] == "Name"), "")
         if name.startswith(f"{environment}-"):
             one = ("name", name.removeprefix(f"{environment}-"))
-            return ("storage", "lustre", one, _OF_FILE_SYSTEM[path]), _scalar(value)
+            return ("storage", "lustre", one, _OF_FILE_SYSTEM[path]), _number(value)
     raise _NoPlaceError(_BY_HAND)
 
 
-def _of_cluster(path: str, value: str) -> tuple[Sequence[Step], str]:
+def _of_cluster(path: str, value: str) -> tuple[Sequence[Step], Value]:
     if path == "NodeRecovery":
         words = {theirs: ours for ours, theirs in NODE_RECOVERY.items()}
         if value in words:
@@ -164,37 +167,56 @@ def _of_cluster(path: str, value: str) -> tuple[Sequence[Step], str]:
         ("name", name),
     )
     if member in _OF_GROUP:
-        return (*group, _OF_GROUP[member]), _scalar(value)
+        return (*group, _OF_GROUP[member]), value if member in _TEXTS else _number(value)
     if member is not None and member.startswith(_LABEL):
-        return (*group, "labels", member.removeprefix(_LABEL)), json.dumps(value)
+        return (*group, "labels", member.removeprefix(_LABEL)), value
     raise _NoPlaceError(_BY_HAND)
+
+
+def _number(value: str) -> int:
+    if not value.isdecimal():
+        raise _NoPlaceError(_BY_HAND)
+    return int(value)
 
 
 def _with_group(text: str, name: str, rows: Sequence[Mapping[str, Any]], *, is_restricted: bool) -> str:
     """Give the text with one more group: a copy of the one that it equals. Raises _NoPlaceError where there is none."""
     by_name = {str(row.get("InstanceGroupName")): row for row in rows}
     key = "restricted_instance_groups" if is_restricted else "instance_groups"
-    groups = _child(_child(yaml.compose(text, Loader=yaml.SafeLoader), "hyperpod"), key)
+    groups = _child(_child(composed(text), "hyperpod"), key)
     items: Sequence[Any] = groups.value if isinstance(groups, yaml.SequenceNode) else []
     mine = by_name.get(name)
-    for item in items:
-        other = getattr(_child(item, "name"), "value", "")
+    for number, item in enumerate(items):
+        other = _value(item, "name")
         if mine is None or other == name or other not in by_name or _kept(by_name[other]) != _kept(mine):
             continue
-        copy = _item_of(text, item, in_flow=bool(groups.flow_style))
-        copied: tuple[str, str] = ("name", other)
-        copy = _written(copy, [copied, "name"], _scalar(name))
-        copied = ("name", name)
-        copy = _written(copy, [copied, "count"], str(mine["TargetCount"]))
-        if groups.flow_style:
-            end = items[-1].end_mark.index
-            return f"{text[:end]}, {copy[1:-1]}{text[end:]}"
-        lines = text.split("\n")
-        last = max(each.end_mark.line for each in _leaves(items[-1])) + 1
-        return "\n".join([*lines[:last], *copy.split("\n"), *lines[last:]])
+        longer = _with_copy(text, groups, item)
+        data = read_source(text, "").data
+        if not isinstance(data, dict) or not isinstance(data["hyperpod"], dict):
+            break
+        copied = [*data["hyperpod"][key], data["hyperpod"][key][number]]
+        if read_source(longer, "").data != {**data, "hyperpod": {**data["hyperpod"], key: copied}}:
+            raise _NoPlaceError(
+                f"group {other}, which it equals but for name and count, cannot be copied; write it by hand"
+            )
+        place = ("hyperpod", key, len(items))
+        return with_value(with_value(longer, (*place, "name"), name), (*place, "count"), int(mine["TargetCount"]))
     raise _NoPlaceError(
         f"no deployment made group {name}, and none of the file equals it but for name and count; write it by hand"
     )
+
+
+def _with_copy(text: str, groups: Any, item: Any) -> str:
+    """Give the text with a group once more at the end of the list, in the way in which it is written."""
+    last = groups.value[-1]
+    if groups.flow_style:
+        end = last.end_mark.index
+        return f"{text[:end]}, {text[item.start_mark.index : item.end_mark.index]}{text[end:]}"
+    newline = newline_of(text)
+    lines = text.split("\n")
+    end = max(each.end_mark.line for each in _leaves(last)) + 1
+    before = lines[:end] if end < len(lines) else [*lines[:-1], f"{lines[-1]}{newline[:-1]}"]
+    return "\n".join([*before, *(f"{line}{newline[:-1]}" for line in _lines_of(lines, item)), *lines[end:]])
 
 
 def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -223,78 +245,54 @@ def _leaves(node: Any) -> Iterator[Any]:
             yield from _leaves(each)
 
 
-def _item_of(text: str, item: Any, *, in_flow: bool) -> str:
-    """Give the item of a list as a list of its own, without comments."""
-    if in_flow:
-        return f"[{text[item.start_mark.index : item.end_mark.index]}]"
+def _lines_of(lines: Sequence[str], item: Any) -> Iterator[str]:
+    """Give the lines of the item of a list without comments."""
     ends: dict[int, int] = {}
     for each in _leaves(item):
         ends[each.end_mark.line] = max(ends.get(each.end_mark.line, 0), each.end_mark.column)
-    lines = text.split("\n")
-    first, last = item.start_mark.line, max(ends)
-    found = []
-    for number in range(first, last + 1):
-        line = lines[number]
-        rest = line[ends[number] :] if number in ends else ""
-        found.append(line[: ends[number]] + rest.partition("#")[0].rstrip() if number in ends else line)
-    return "\n".join(line for line in found if line.strip() and not line.lstrip().startswith("#"))
+    first = item.start_mark.line
+    if not lines[first][: item.start_mark.column].strip():
+        dash = max(number for number in range(first) if lines[number].lstrip().startswith("-"))
+        yield lines[dash].partition("#")[0].rstrip()
+    for number in range(first, max(ends) + 1):
+        line = lines[number].removesuffix("\r")
+        if number in ends:
+            line = line[: ends[number]] + line[ends[number] :].partition("#")[0].rstrip()
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield line
 
 
-def _scalar(value: str) -> str:
-    """Give a number, an ARN or a version as YAML has it; anything else in quotes."""
-    return value if _PLAIN.fullmatch(value) else json.dumps(value)
+def _written(text: str, steps: Sequence[Step], value: Value) -> str:
+    """Give the text with a value at a place. Raises _NoPlaceError and EditError where nothing can hold it there."""
+    path: list[str | int] = []
+    node: Any = composed(text)
+    for step in steps:
+        if isinstance(step, tuple):
+            found = _item(node, step)
+            if found is None:
+                raise _NoPlaceError("the file does not have what it belongs to; write it by hand")
+            number, node = found
+            path.append(number)
+        else:
+            node = _child(node, step)
+            path.append(step)
+    return with_value(text, tuple(path), value)
 
 
-def _written(text: str, steps: Sequence[Step], value: str) -> str:
-    """Give the text with a value at a place. Raises _NoPlaceError where what would hold it is not there."""
-    node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
-    for number, step in enumerate(steps):
-        following = _child(node, step)
-        if following is None:
-            return _added(text, node, steps[number:], value)
-        node = following
-    if not isinstance(node, yaml.ScalarNode):
-        raise _NoPlaceError(_BY_HAND)
-    return f"{text[: node.start_mark.index]}{value}{text[node.end_mark.index :]}"
+def _child(node: Any, key: str) -> Any:
+    rows = node.value if isinstance(node, yaml.MappingNode) else ()
+    return next((each for name, each in rows if name.value == key), None)
 
 
-def _child(node: Any, step: Step) -> Any:
-    if isinstance(step, str):
-        rows = node.value if isinstance(node, yaml.MappingNode) else ()
-        return next((each for key, each in rows if key.value == step), None)
+def _item(node: Any, step: tuple[str, str]) -> tuple[int, Any] | None:
     key, wanted = step
     items = node.value if isinstance(node, yaml.SequenceNode) else ()
-    return next((item for item in items if getattr(_child(item, key), "value", None) == wanted), None)
+    found = ((number, item) for number, item in enumerate(items) if _value(item, key) == wanted)
+    return next(found, None)
 
 
-def _added(text: str, node: Any, steps: Sequence[Step], value: str) -> str:
-    """Add a key to a mapping; what it holds stands in braces."""
-    named = [step for step in steps if isinstance(step, str)]
-    if len(named) < len(steps) or not isinstance(node, yaml.MappingNode) or not node.value:
-        raise _NoPlaceError("the file does not have what it belongs to; write it by hand")
-    first, *rest = (_key(each) for each in named)
-    inner = value
-    for each in reversed(rest):
-        inner = f"{{{each}: {inner}}}"
-    if node.flow_style:
-        end = node.value[-1][1].end_mark.index
-        return f"{text[:end]}, {first}: {inner}{text[end:]}"
-    column = node.value[0][0].start_mark.column
-    line = f"{' ' * column}{first}: {inner}"
-    plain = next((each for _, each in node.value if isinstance(each, yaml.ScalarNode)), None)
-    rows = text.split("\n")
-    if plain is not None:
-        # below a value of one line, so that no comment loses what stands below it
-        place = plain.end_mark.line + 1
-    else:
-        place = node.value[0][0].start_mark.line
-        while place and rows[place - 1].lstrip().startswith("#"):
-            place -= 1
-    return "\n".join([*rows[:place], line, *rows[place:]])
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name) else json.dumps(name)
+def _value(item: Any, key: str) -> Any:
+    return getattr(_child(item, key), "value", None)
 
 
 def tagged_in(living: Living) -> Tagged:

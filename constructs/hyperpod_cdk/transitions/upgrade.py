@@ -13,7 +13,7 @@ from hyperpod_cdk.catalog import addons as addon_rows
 from hyperpod_cdk.catalog import governance, images, kubernetes, scheduling
 from hyperpod_cdk.checks.eks import wanted_addons
 from hyperpod_cdk.config import Environment, InstanceGroup
-from hyperpod_cdk.config.edits import EditError, with_text
+from hyperpod_cdk.config.edits import EditError, with_value
 from hyperpod_cdk.config.source import DataPath, read_source, render_path
 from hyperpod_cdk.review.nouns import count, joined
 from hyperpod_cdk.transitions.ages import Ages, Software
@@ -444,7 +444,7 @@ class _Upgrade:
             if before == value:
                 continue
             try:
-                text = with_text(text, path, value)
+                text = with_value(text, path, value)
             except EditError as error:
                 raise _StopError(f"{error}.", "Write it so, and upgrade then.") from None
             edits.append(
