@@ -258,6 +258,14 @@ def test_anybody_comes_first() -> None:
     ]
 
 
+def test_a_name_that_reads_like_a_sentence_changes_none() -> None:
+    role = {"kind": "ClusterRole", "metadata": {"name": "r"}, "rules": RULES[1:2]}
+    user = {"kind": "User", "name": "those who use every day"}
+    found = grants({}, {"Bound": manifest(role, binding("ClusterRoleBinding", ("ClusterRole", "r"), user))})
+    who, where = "Kubernetes user those who use every day", "in the whole cluster of EKS cluster eks"
+    assert found == [f"{who} may update configmaps named mine {where}"]
+
+
 def test_aggregated_role() -> None:
     metadata = {"name": "jobs", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}}
     role = {"kind": "ClusterRole", "metadata": metadata, "rules": [RULES[2]]}

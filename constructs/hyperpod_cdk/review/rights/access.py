@@ -13,12 +13,12 @@ from hyperpod_cdk.review.rights import addons, grave, kubernetes, words
 from hyperpod_cdk.review.rights import reach as reaching
 from hyperpod_cdk.review.rights.cluster_access import (
     ACTS_AS,
-    WHOLE_CLUSTER,
     ClusterAccess,
     Fact,
     Right,
     cluster_access,
     is_anybody,
+    scope_name,
 )
 from hyperpod_cdk.review.rights.code import other_code
 from hyperpod_cdk.review.rights.exposure import exposures
@@ -580,12 +580,7 @@ class _Sentences:
             sentence = self._trust(change, heading, who, actions, resources)
             which = [self._who(("resource", each)) for each in resources]
         else:
-            verb = _verb(change, heading, what)
-            sentence = self._permission(
-                f"{subject} {verb} {words.listed(_everything_but(block.actions, what), 'actions')}",
-                heading,
-                words.listed(_everything_but(block.resources, which), "resources"),
-            )
+            sentence = self._permission(change, heading, block, subject, what=what, which=which)
         if condition:
             sentence = f"{sentence}, if {condition}"
         if until_now:
@@ -701,10 +696,22 @@ class _Sentences:
         same = [(each._replace(who=heading.who), blocks) for each, blocks in old.blocks.items() if each.who in who]
         return grave.dropped_condition(heading, block, same)
 
-    def _permission(self, clause: str, heading: Heading, resources: str) -> str:
+    def _permission(
+        self,
+        change: _Change,
+        heading: Heading,
+        block: Block,
+        subject: str,
+        *,
+        what: Sequence[str],
+        which: Sequence[str],
+    ) -> str:
+        told = _everything_but(block.actions, what)
+        clause = f"{subject} {_verb(change, heading, block)} {words.listed(told, 'actions')}"
+        resources = words.listed(_everything_but(block.resources, which), "resources")
         if heading.kind == "cluster access":
             # "may get pods", but "may use every verb on pods"
-            on = "on " if " use every " in clause or clause.endswith(" more actions") else ""
+            on = "on " if _is_of_every(block) or len(told) > words.LISTED else ""
             return f"{clause} {on}{resources} in {heading.through}"
         through = f"through {words.resource(self.before, heading.through)}, " if heading.through else ""
         return f"{through}{clause} on {resources}"
@@ -716,7 +723,7 @@ class _Sentences:
         names = {each.lower() for each in actions}
         assumes = names & {*_ASSUMES} or names & {"*", "sts:*"}
         others = [words.action(each) for each in actions if each.lower() not in _ASSUMES]
-        if heading.who[0] == "resource" and "instance profile" in who:
+        if heading.who[0] == "resource" and self._is_instance_profile(heading.who[1]):
             return f"instances with {who} {_said(change, 'act', 'no longer act')} as {role}"
         if heading.effect == "Deny":
             verb = _said(change, "is denied", "is no longer denied")
@@ -726,6 +733,10 @@ class _Sentences:
         also = f", with {words.listed(others, 'actions')}" if others else ""
         return f"{who} {_said(change, 'may', 'may no longer')} assume {role}{also}"
 
+    def _is_instance_profile(self, token: str) -> bool:
+        found = self.after.find(token) or self.before.find(token)
+        return found is not None and found.type == "AWS::IAM::InstanceProfile"
+
     def _entry(
         self, change: _Change, key: tuple[Principal, str], rights: Mapping[Right, Place], *, is_whole: bool
     ) -> _Found:
@@ -733,10 +744,10 @@ class _Sentences:
         cluster = reaching.token_name(self.before, key[1], with_stack=False) if found else f"EKS cluster {key[1]}"
         who = self._who(key[0])
         policies: dict[str, list[str]] = {}
-        for kind, name, scope in sorted(rights):
+        for kind, name, namespace in sorted(rights):
             if kind == "policy":
-                policies.setdefault(name, []).append(scope)
-        having = [f"{name} in {words.listed(scopes, 'namespaces')}" for name, scopes in policies.items()]
+                policies.setdefault(name, []).append(scope_name(namespace))
+        having = [f"{name} in {words.listed(sorted(scopes), 'namespaces')}" for name, scopes in policies.items()]
         groups = sorted(name for kind, name, _ in rights if kind == "group")
         users = sorted(name for kind, name, _ in rights if kind == "user")
         types = sorted(name for kind, name, _ in rights if kind == "type")
@@ -750,7 +761,7 @@ class _Sentences:
         enters = "may enter" if is_whole else "enters"
         no_longer = "may no longer enter" if is_whole else "no longer enters"
         rest = f" {', '.join(parts)}" if parts else ", without any right of its own"
-        scopes = [scope for kind, _, scope in rights if kind == "policy"]
+        is_whole_cluster = any(kind == "policy" and not namespace for kind, _, namespace in rights)
         is_admin = any(kind == "policy" and "ClusterAdmin" in name for kind, name, _ in rights)
         return self._grant(
             change=change,
@@ -760,9 +771,9 @@ class _Sentences:
             what=(*having, *(f"Kubernetes group {group}" for group in groups), *types),
             which=(cluster,),
             place=min(rights.items(), key=lambda item: item[0])[1],
-            is_grave=change == "added" and grave.entry_is_grave(rights, whole=WHOLE_CLUSTER),
+            is_grave=change == "added" and grave.entry_is_grave(rights),
             is_relied_on=change == "removed",
-            width=(5 if is_admin or "system:masters" in groups else 2) + (WHOLE_CLUSTER in scopes),
+            width=(5 if is_admin or "system:masters" in groups else 2) + is_whole_cluster,
         )
 
     def _fact(self, change: _Change, fact: Fact, *, is_grave: bool) -> _Found:
@@ -787,7 +798,7 @@ class _Sentences:
         verb = _said(change, "lets", "no longer lets")
         sentence = f"{group} {verb} {rule.direction} {what} {'from' if rule.direction == 'in' else 'to'} {peer}"
         is_world = reaching.is_internet(rule.peer) or reaching.is_wide(rule.peer)
-        is_told = is_world or reaching.is_told(rule.peer)
+        is_told = is_world or rule.kind == "security group" or reaching.is_told(rule.peer)
         is_grave = change == "added" and rule.direction == "in" and (is_world or not is_told)
         return _reach(change, sentence, min(found)[1], is_world=is_world, is_grave=is_grave)
 
@@ -936,12 +947,16 @@ def _both(added: _T, removed: _T) -> tuple[tuple[_Change, _T], tuple[_Change, _T
     return ("added", added), ("removed", removed)
 
 
-def _verb(change: _Change, heading: Heading, what: Sequence[str]) -> str:
+def _verb(change: _Change, heading: Heading, block: Block) -> str:
     if heading.effect == "Deny":
         return _said(change, "is denied", "is no longer denied")
     # "every s3 action" is nothing that one may do but something that one may use
-    use = " use" if any(each.startswith("every ") for each in what) else ""
+    use = " use" if _is_of_every(block) else ""
     return f"{_said(change, 'may', 'may no longer')}{use}"
+
+
+def _is_of_every(block: Block) -> bool:
+    return any(map(words.is_every, _names(block.actions)))
 
 
 def _said(change: _Change, added: str, removed: str) -> str:

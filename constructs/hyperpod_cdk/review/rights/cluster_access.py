@@ -22,10 +22,12 @@ from hyperpod_cdk.templates.assembly import Resource
 from hyperpod_cdk.yaml_reading import read_inner
 
 MANIFEST: Final = "Custom::AWSCDK-EKS-KubernetesResource"
-WHOLE_CLUSTER: Final = "the whole cluster"
 
 Right = tuple[str, str, str]
-"""What an entry holds: ``("policy", name, scope)``, ``("group", name, "")``, ``("type", name, "")``."""
+"""What an entry holds: ``("policy", name, namespace)``, ``("group", name, "")``, ``("type", name, "")``.
+
+A policy without a namespace holds for the whole cluster.
+"""
 
 _PATCH: Final = "Custom::AWSCDK-EKS-KubernetesPatch"
 _CHART: Final = "Custom::AWSCDK-EKS-HelmChart"
@@ -91,6 +93,11 @@ def cluster_access(view: View, permissions: Permissions, until_now: View | None 
     the cluster, with all that they give.
     """
     return _Reader(view, permissions, until_now).read()
+
+
+def scope_name(namespace: str) -> str:
+    """Give in words where a right holds that is limited to a namespace, or by none."""
+    return f"namespace {namespace}" if namespace else "the whole cluster"
 
 
 def is_anybody(who: Principal) -> bool:
@@ -254,8 +261,8 @@ class _Reader:
             name = text(policy.get("PolicyArn")).rpartition("/")[2]
             stated = policy.get("AccessScope")
             scope = stated if isinstance(stated, dict) else {}
-            within = [f"namespace {text(each)}" for each in items(scope.get("Namespaces"))]
-            for each in within if scope.get("Type") == "namespace" else [WHOLE_CLUSTER]:
+            within = [text(each) for each in items(scope.get("Namespaces"))]
+            for each in within if scope.get("Type") == "namespace" else [""]:
                 rights.setdefault(("policy", name, each), place)
 
     def _pod_identity(self, resource: Resource, properties: Mapping[str, Any], who: str, cluster: str) -> None:
@@ -416,19 +423,20 @@ class _Reader:
         namespace = _namespace(binding) if binding["kind"] == "RoleBinding" else ""
         role = rules.get((kind, cluster, namespace if kind == "Role" else "", name))
         granted = list(_rules(role)) if role is not None else [_by_name(kind, name)]
-        where = f"{f'namespace {namespace}' if namespace else WHOLE_CLUSTER} of {self._cluster_name(cluster)}"
+        where = f"{scope_name(namespace)} of {self._cluster_name(cluster)}"
         for subject in items(binding.get("subjects")):
             if isinstance(subject, dict):
-                self._grant(resource, _subject(subject, namespace), where, granted)
+                self._grant(resource, _subject(subject, namespace), where, granted, namespace)
 
     def _aggregated(self, resource: Resource, cluster: str, role: dict[str, Any]) -> None:
         for name in _aggregates(role):
             where = f"what the binding covers of {self._cluster_name(cluster)}"
             self._grant(resource, ("anyone who is bound to ClusterRole", name), where, list(_rules(role)))
 
-    def _grant(self, resource: Resource, who: Principal, scope: str, granted: list[Block]) -> None:
+    def _grant(self, resource: Resource, who: Principal, scope: str, granted: list[Block], namespace: str = "") -> None:
+        heading = Heading("cluster access", who, "Allow", "", scope, namespace)
         for block in granted:
-            self.permissions.add(Heading("cluster access", who, "Allow", "", scope), block, place_of(resource))
+            self.permissions.add(heading, block, place_of(resource))
 
     def _aws_auth(self, resource: Resource, cluster: str, config_map: dict[str, Any]) -> None:
         data = config_map.get("data")
@@ -485,9 +493,9 @@ def _rules(role: Mapping[str, Any]) -> Iterator[Block]:
         if not isinstance(rule, dict):
             continue
         verbs = frozenset(("", (text(verb),)) for verb in items(rule.get("verbs")))
-        named = [f" named {text(each)}" for each in items(rule.get("resourceNames"))] or [""]
+        named = [text(each) for each in items(rule.get("resourceNames"))] or [""]
         found: set[Term] = {
-            ("", (f"{_kind(text(group), text(kind))}{name}",))
+            ("", (kubernetes.named(_kind(text(group), text(kind)), name),))
             for group in items(rule.get("apiGroups"))
             for kind in items(rule.get("resources"))
             for name in named

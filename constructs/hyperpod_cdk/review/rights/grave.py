@@ -12,7 +12,7 @@ from hyperpod_cdk.catalog import managed_policies
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.grave_actions import TAGGING, Where, grave_actions
 from hyperpod_cdk.catalog.iam_matching import matches_action
-from hyperpod_cdk.review.rights import conditions, words
+from hyperpod_cdk.review.rights import conditions, kubernetes, words
 from hyperpod_cdk.review.rights.statements import (
     Block,
     Heading,
@@ -389,15 +389,14 @@ def _named(term: Term) -> tuple[str, ...]:
     return ("*",) if term[0] == "but" else term[1]
 
 
-def entry_is_grave(rights: Iterable[tuple[str, str, str]], *, whole: str) -> bool:
+def entry_is_grave(rights: Iterable[tuple[str, str, str]]) -> bool:
     """Whether an entry into an EKS cluster gives more than to read, or to edit namespaces that hold no system."""
-    for kind, name, scope in rights:
+    for kind, name, namespace in rights:
         if kind == "user" or (kind == "group" and name not in _NODE_GROUPS):
             return True
         if kind != "policy" or name in _HARMLESS_ENTRIES:
             continue
-        namespace = scope.removeprefix("namespace ")
-        if name not in _ENTRIES_IN_NAMESPACE or scope == whole or _is_system(namespace):
+        if name not in _ENTRIES_IN_NAMESPACE or not namespace or _is_system(namespace):
             return True
     return False
 
@@ -406,25 +405,24 @@ def _is_grave_in_cluster(heading: Heading, block: Block) -> bool:
     kind, name = heading.who
     if kind.startswith("Kubernetes") and (name in ("system:anonymous", "system:masters") or _is_crowd(name)):
         return not _is_for_all(block)
-    is_whole = not heading.through.startswith("namespace ")
-    namespace = heading.through.removeprefix("namespace ").partition(" ")[0]
+    namespace = heading.namespace
     roles = [each for kind, names in block.actions if kind == "role" for each in names]
     if roles:
-        harmless = _HARMLESS_ROLES if is_whole or _is_system(namespace) else _HARMLESS_ROLES | _IN_NAMESPACE
+        harmless = _HARMLESS_ROLES if not namespace or _is_system(namespace) else _HARMLESS_ROLES | _IN_NAMESPACE
         return not harmless.issuperset(roles)
     verbs = {each for _, names in block.actions for each in names}
-    kinds = {each.partition(" named ")[0] for _, names in block.resources for each in names}
+    resources = [kubernetes.kind_and_name(each) for _, names in block.resources for each in names]
+    kinds = {kind for kind, _ in resources}
     if not verbs.isdisjoint(_KUBERNETES_VERBS):
         return True
     if "*" in kinds and "*" in verbs:
         return True
-    if not is_whole and not _is_system(namespace):
+    if namespace and not _is_system(namespace):
         return False
     # a secret of a known name may be read all the same, in whichever namespace has one of it
-    named = {each for _, names in block.resources for each in names if " named " in each and "secrets" not in each}
+    named = {kind for kind, name in resources if name and "secrets" not in kind}
     return any(
-        ("*" in kinds or what in kinds - {each.partition(" named ")[0] for each in named})
-        and ("*" in verbs or not verbs.isdisjoint(few))
+        ("*" in kinds or what in kinds - named) and ("*" in verbs or not verbs.isdisjoint(few))
         for what, few in _KUBERNETES
     )
 

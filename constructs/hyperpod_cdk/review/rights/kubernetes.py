@@ -63,6 +63,9 @@ _GUARDS: Final = frozenset(
 )
 """Kinds that hold something back: another content, or none, may let it through."""
 
+_NAMED: Final = " named "
+"""No kind of Kubernetes holds a space."""
+
 
 class Power(NamedTuple):
     """What an object gives, in words; ``roles`` are those of IAM that it takes on, by ARN or token."""
@@ -103,6 +106,17 @@ def called(each: Mapping[str, Any]) -> tuple[str, str, str]:
     metadata = each.get("metadata")
     found = metadata if isinstance(metadata, dict) else {}
     return text(each.get("kind")), text(found.get("namespace") or ""), text(found.get("name") or "")
+
+
+def named(kind: str, name: str) -> str:
+    """Give a resource of a rule of RBAC: all of a kind, or the one of a name where it states one."""
+    return f"{kind}{_NAMED}{name}" if name else kind
+
+
+def kind_and_name(resource: str) -> tuple[str, str]:
+    """Give the two of which ``named`` made a resource."""
+    kind, _, name = resource.partition(_NAMED)
+    return kind, name
 
 
 def guard(each: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from hyperpod_cdk.review.changes.effects import is_within
 from hyperpod_cdk.review.rights import words
@@ -50,6 +50,9 @@ _PUBLIC_ACLS: Final = {"PublicRead": "read", "PublicReadWrite": "read and write"
 Ports = tuple[int, int]
 
 
+_PeerKind = Literal["", "security group", "prefix list"]
+
+
 class Rule(NamedTuple):
     """A security group's rules of one protocol with one peer; ``detail`` holds what is not a range of ports."""
 
@@ -58,6 +61,8 @@ class Rule(NamedTuple):
     protocol: str
     detail: str
     peer: str
+    kind: _PeerKind = ""
+    """What the peer is, empty for a block of addresses."""
 
 
 class Path(NamedTuple):
@@ -159,8 +164,8 @@ def is_wide(block: str) -> bool:
 
 
 def is_told(peer: str) -> bool:
-    """Whether the templates tell who a rule's peer is: an address block, a security group, a list of their own."""
-    if TOKEN.fullmatch(peer) or peer.startswith("security group "):
+    """Whether the templates tell what addresses these are: a block, or those of a resource of their own."""
+    if TOKEN.fullmatch(peer):
         return True
     try:
         ipaddress.ip_network(peer, strict=False)
@@ -206,8 +211,7 @@ def peer_name(view: View, rule: Rule) -> str:
         return "itself"
     if rule.peer in ANYWHERE:
         return f"any address ({rule.peer})"
-    kind, _, value = rule.peer.rpartition(" ")
-    return f"{kind} {value}" if kind and not TOKEN.search(value) else token_name(view, value)
+    return f"{rule.kind} {rule.peer}" if rule.kind and not TOKEN.search(rule.peer) else token_name(view, rule.peer)
 
 
 def group_properties(properties: Mapping[str, Any]) -> tuple[str, ...]:
@@ -348,22 +352,20 @@ class _Reader:
         elif protocol in ("icmp", "icmpv6"):
             kind = "" if low in ("", "-1") else f"type {low}"
             detail = f"{kind} code {high}" if kind and high not in ("", "-1") else kind
-        for peer in self._peers(rule, _DIRECTIONS[direction][2], group):
-            found = self.found.rules.setdefault(Rule(group, direction, protocol, detail, peer), [])
+        for peer in self._peers(rule, _DIRECTIONS[direction][2]):
+            found = self.found.rules.setdefault(Rule(group, direction, protocol, detail, *peer), [])
             found.append((ports, place_of(resource)))
 
-    def _peers(self, rule: Mapping[str, Any], other: str, group: str) -> Iterator[str]:
+    def _peers(self, rule: Mapping[str, Any], other: str) -> Iterator[tuple[str, _PeerKind]]:
         for name in ("CidrIp", "CidrIpv6"):
             if name in rule:
-                yield cidr(text(rule[name]))
+                yield cidr(text(rule[name])), ""
         for name in (f"{other}SecurityGroupId", f"{other}SecurityGroupName"):
             if name in rule:
-                peer = _id(rule[name])
-                yield peer if peer == group or TOKEN.fullmatch(peer) else f"security group {peer}"
+                yield _id(rule[name]), "security group"
         for name in ("SourcePrefixListId", "DestinationPrefixListId"):
             if name in rule:
-                peer = _id(rule[name])
-                yield peer if TOKEN.fullmatch(peer) else f"prefix list {peer}"
+                yield _id(rule[name]), "prefix list"
 
     def _routes(self) -> None:
         subnets: dict[str, list[tuple[str, Resource]]] = {}

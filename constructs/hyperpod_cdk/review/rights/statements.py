@@ -74,6 +74,8 @@ class Heading(NamedTuple):
     """The conditions as canonical JSON, empty without."""
     through: str = ""
     """The token of the VPC endpoint that the statement filters; in Kubernetes the namespace or cluster, in words."""
+    namespace: str = ""
+    """The namespace that a statement of Kubernetes is limited to, empty where none limits it."""
 
 
 class Block(NamedTuple):

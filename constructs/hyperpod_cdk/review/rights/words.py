@@ -62,10 +62,14 @@ def count_of_stars(text: str) -> tuple[int, str]:
 
 def action(text: str) -> str:
     """Give an action as a noun: ``every s3 action (s3:*)``, ``s3:Get*``."""
-    if text == "*":
-        return "every action (*)"
-    service, _, name = text.partition(":")
-    return f"every {service} action ({text})" if name == "*" else text
+    if not is_every(text):
+        return text
+    return "every action (*)" if text == "*" else f"every {text.partition(':')[0]} action ({text})"
+
+
+def is_every(action_: str) -> bool:
+    """Whether an action, or a verb of Kubernetes, is every one that there is, or every one of a service."""
+    return action_.partition(":")[2] == "*" or action_ == "*"
 
 
 def resource(view: View, text: str) -> str:
