@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import hyperpod
-from hyperpod_cdk.checks.answers import NotAnswered, Offering, ReservedCapacity, Zone
+from hyperpod_cdk.checks.answers import NotAnswered, Offering, Refused, ReservedCapacity, Zone
 from hyperpod_cdk.checks.model import Case
 from hyperpod_cdk.checks.plan_search import (
     USUAL_DAYS,
@@ -200,10 +200,13 @@ def test_too_few_instances_fit_nothing(case_of: CaseOf, fake_aws: FakeAws) -> No
 
 def test_what_is_refused_is_grouped(fake_aws: FakeAws) -> None:
     fake_aws.answers.zones = NotAnswered("offline")
-    fake_aws.answers.training_plan_offerings = NotAnswered("refused with ResourceLimitExceeded: 1")
+    fake_aws.answers.training_plan_offerings = Refused("1 is the most", code="ResourceLimitExceeded")
     found = search(fake_aws, wish(days=(1, 2, 7)), now=NOW)
     assert [(each.days, each.is_quota) for each in found.refusals] == [((1, 2, 7), True)]
     assert (found.offers, found.zones_missing) == ((), "offline")
+    # whatever the sentence names
+    fake_aws.answers.training_plan_offerings = NotAnswered("no answer about ResourceLimitExceeded")
+    assert [each.is_quota for each in search(fake_aws, wish(days=(1,)), now=NOW).refusals] == [False]
 
 
 @pytest.mark.parametrize(("needed", "sold"), [(1, 1), (2, 2), (3, 4), (5, 8), (63, 64), (64, 64), (65, 65)])

@@ -22,6 +22,7 @@ from hyperpod_cdk.checks.answers import (
     NotAnswered,
     Offering,
     QuotaValue,
+    Refused,
     ReservedCapacity,
     TrainingPlan,
     Zone,
@@ -229,7 +230,7 @@ QUOTA = "Number of ml.p5.48xlarge instances in reserved capacity across training
 def test_a_quota_refusal_is_never_nothing(
     run: Plans, aws: Account, value: int | None, which: str, desired: int
 ) -> None:
-    aws.answers.training_plan_offerings = NotAnswered(REFUSED)
+    aws.answers.training_plan_offerings = Refused(REFUSED, code="ResourceLimitExceeded")
     if value is not None:
         aws.answers.quota = {QUOTA: QuotaValue(name=QUOTA, code="L-9EF527CA", value=value)}
     done = run("search", *P5, "--days", "1,7")

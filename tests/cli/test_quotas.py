@@ -263,7 +263,9 @@ def test_one_refusal_does_not_stop_the_next(invoke: Invoke, aws: WritableAws) ->
     done = invoke("request", "prod", "--yes")
     assert done.exit_code == 1
     assert [code for _, code, _ in aws.requested] == [P5_CODE, "L-F678F1CE"]
-    assert done.stderr == (f'"{P5}" could not be requested: not allowed (servicequotas:RequestServiceQuotaIncrease)\n')
+    assert done.stderr == (
+        f'"{P5}" could not be requested: not allowed; allow servicequotas:RequestServiceQuotaIncrease\n'
+    )
 
 
 def test_unread_quotas_and_histories_are_problems(invoke: Invoke, aws: WritableAws) -> None:
@@ -275,8 +277,8 @@ def test_unread_quotas_and_histories_are_problems(invoke: Invoke, aws: WritableA
     assert (done.exit_code, aws.requested) == (1, [])
     assert done.stderr.splitlines() == [
         (
-            f'whether a request for "{P5}" is open could not be read: not allowed '
-            "(servicequotas:ListRequestedServiceQuotaChangeHistoryByQuota)"
+            f'whether a request for "{P5}" is open could not be read: not allowed; '
+            "allow servicequotas:ListRequestedServiceQuotaChangeHistoryByQuota"
         ),
         'the quota "VPCs per Region" could not be read in us-east-1: throttled',
     ]

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.review.change_sets import MOST_BODY_BYTES, Witness, ask
 from hyperpod_cdk.review.model import Effect, Report, Side
 from hyperpod_cdk.review.run import review
@@ -285,6 +285,15 @@ def test_nothing_stays_where_the_review_is_terminated() -> None:
         ask(aws, side(), side(days=60), pause=lambda _: os.kill(os.getpid(), signal.SIGTERM))
     assert aws.kept == set()
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [("ValidationError", "Stack [dev-x] does not exist"), ("ChangeSetNotFound", "ChangeSet [x] does not exist")],
+)
+def test_nothing_is_left_of_a_change_set_or_a_stack_that_is_gone(code: str, message: str) -> None:
+    aws = CloudFormation([made()], deletes=[Refused(f"refused with {code}", code=code, message=message)])
+    assert [each.missing for each in witness(aws)] == [""]
 
 
 def test_what_cannot_be_deleted_is_named() -> None:

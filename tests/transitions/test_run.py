@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.checks.policy import VERBS, question
 from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.sources import Source
@@ -61,7 +61,8 @@ class Cloud:
         if operation == "list_imports":
             found = [name for name, each in self.stacks.items() if params["ExportName"] in imports(each)]
             if not found:
-                raise NotAnswered(f"Export '{params['ExportName']}' is not imported by any stack.")
+                said = f"Export '{params['ExportName']}' is not imported by any stack."
+                raise Refused(said, code="ValidationError", message=said)
             return found
         assert (operation, key) == ("describe_stack_events", "StackEvents")
         self._answers(operation)
@@ -282,22 +283,30 @@ def test_what_is_deleted_by_another_try_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("looks", "why", "said"),
+    ("looks", "code", "why", "said"),
     [
         # a look before the step and one after it
-        ([True, False], "Rate exceeded", "is deleted will not be looked at: Rate exceeded"),
-        ([False, True], "Rate exceeded", "was deleted cannot be read: Rate exceeded"),
-        ([True, False], "Stack [dev-platform] does not exist", None),
+        ([True, False], "Throttling", "Rate exceeded", "is deleted will not be looked at: Rate exceeded"),
+        ([False, True], "Throttling", "Rate exceeded", "was deleted cannot be read: Rate exceeded"),
+        ([True, False], "ValidationError", "Stack [dev-platform] does not exist", None),
+        (
+            [True, False],
+            "Weird",
+            "The region does not exist",
+            "is deleted will not be looked at: The region does not exist",
+        ),
     ],
 )
-def test_events_that_cannot_be_read_are_said(looks: list[bool], why: str, said: str | None, tmp_path: Path) -> None:
+def test_events_that_cannot_be_read_are_said(
+    looks: list[bool], code: str, why: str, said: str | None, tmp_path: Path
+) -> None:
     cloud, person = standing(), FakePerson([True])
     silent = iter(looks)
     answers = cloud.pages
 
     def pages(service: str, operation: str, key: str, **params: Any) -> list[Any]:
         if operation == "describe_stack_events" and next(silent, False):
-            raise NotAnswered(why)
+            raise Refused(why, code=code, message=why)
         return answers(service, operation, key, **params)
 
     cloud.pages = pages  # type: ignore[method-assign]  # a fake that stops answering once

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hyperpod_cdk.checks.answers import allowing
 from hyperpod_cdk.handlers.quota_gate.reading import quoted
 
 _TIMES = re.compile(r", \d+ times(?=$|;)")
@@ -44,8 +45,7 @@ class Cause:
         return next((gap.said for gap in self.gaps if gap.said), "")
 
     def __str__(self) -> str:
-        allow = f"; allow {self.action}" if self.action and self.action not in self.reason else ""
-        return f"{self.reason}{allow}{quoted(self.said)}"
+        return f"{self.reason}{allowing(self.action, self.reason)}{quoted(self.said)}"
 
 
 def causes(gaps: Sequence[Gap]) -> list[Cause]:

@@ -516,11 +516,12 @@ def _fits(offer: Offer) -> str:
 
 
 def _refusal_lines(refusal: Refusal, found: Search, region: str) -> Iterator[str]:
+    from hyperpod_cdk.checks.answers import allowing  # noqa: PLC0415 - as above
     from hyperpod_cdk.checks.plan_search import quota_of  # noqa: PLC0415 - as above
     from hyperpod_cdk.handlers.quota_gate.reading import quoted  # noqa: PLC0415 - as above
 
     if not refusal.is_quota:
-        allow = f"; allow {refusal.action}" if refusal.action else ""
+        allow = allowing(refusal.action, refusal.reason)
         yield f"not answered for {_days(refusal.days)}: {refusal.reason}{allow}{quoted(refusal.said)}"
         return
     wish = found.wish
@@ -540,10 +541,11 @@ def _refusal_lines(refusal: Refusal, found: Search, region: str) -> Iterator[str
 
 
 def _not_recorded(loaded: LoadedEnvironment, missing: Sequence[Missing]) -> NoReturn:
+    from hyperpod_cdk.checks.answers import allowing  # noqa: PLC0415 - as above
     from hyperpod_cdk.handlers.quota_gate.reading import quoted  # noqa: PLC0415 - as above
 
     for each in missing:
-        allow = f"; allow {each.action}" if each.action else ""
+        allow = allowing(each.action, each.reason)
         place = f"{loaded.file}:{loaded.line_of(each.path)} {each.path}"
         print(f"{place}: {each.reason}{allow}; nothing was written{quoted(each.said)}", file=sys.stderr)
     raise typer.Exit(FINDINGS)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hyperpod_cdk._cli.causes import Cause, Gap, causes
 from hyperpod_cdk._cli.common import extra
 from hyperpod_cdk._cli.output import Format, finding_line, painted_word, table
+from hyperpod_cdk.checks.answers import allowing
 from hyperpod_cdk.checks.model import Report, Result, Skipped, Status
 from hyperpod_cdk.checks.run import OFFLINE_REASON, asks_aws, offline, preflight, select
 from hyperpod_cdk.config import LoadedEnvironment
@@ -131,8 +132,7 @@ def _placed(each: Skipped) -> str:
 
 def _reason(each: Skipped) -> str:
     text = _placed(each)
-    allow = f"; allow {each.action}" if each.action and each.action not in text else ""
-    return f"{text}{allow}{quoted(each.said)}"
+    return f"{text}{allowing(each.action, text)}{quoted(each.said)}"
 
 
 def _summary(report: Report, asked: dict[str, Any], *, is_offline: bool) -> str:

@@ -14,6 +14,7 @@ import typer
 from hyperpod_cdk._cli.common import FINDINGS, old_record, usage
 from hyperpod_cdk._cli.plans import write_atomically
 from hyperpod_cdk.catalog.quotas import normalized
+from hyperpod_cdk.checks.answers import allowing
 from hyperpod_cdk.checks.quotas import Compared
 from hyperpod_cdk.config import LoadedEnvironment
 from hyperpod_cdk.config.loading import quotas_file
@@ -115,6 +116,6 @@ def _value(quota: RecordedQuota) -> str:
 def _not_recorded(missing: Sequence[Compared]) -> NoReturn:
     for each in missing:
         problem = each.reading.problem or "AWS gave no answer"
-        allow = f"; allow {each.reading.action}" if each.reading.action else ""
+        allow = allowing(each.reading.action, problem)
         print(f"{each.requirement.name}: {problem}{allow}; nothing was written", file=sys.stderr)
     raise typer.Exit(FINDINGS)

@@ -12,7 +12,7 @@ import typer
 
 from hyperpod_cdk._cli.causes import Gap, causes
 from hyperpod_cdk._cli.preflight import open_aws
-from hyperpod_cdk.checks.answers import Aws, NotAnswered, QuotaRequest
+from hyperpod_cdk.checks.answers import Aws, NotAnswered, QuotaRequest, allowing
 from hyperpod_cdk.checks.quotas import Compared, compare
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment, LoadedEnvironment
@@ -171,5 +171,4 @@ def _by_quota(compared: Sequence[Compared]) -> dict[tuple[str, str], Compared]:
 
 
 def _why(missing: NotAnswered) -> str:
-    action = f" ({missing.action})" if missing.action and missing.action not in missing.reason else ""
-    return f"{missing.reason}{action}{quoted(missing.said)}"
+    return f"{missing.reason}{allowing(missing.action, missing.reason)}{quoted(missing.said)}"

@@ -32,6 +32,21 @@ class Refused(NotAnswered):
         self.code = code
         self.message = message
 
+    @property
+    def is_of_no_stack(self) -> bool:
+        """Whether CloudFormation says that there is no such stack; it has no code of its own for that."""
+        return self.code == "ValidationError" and "does not exist" in self.message
+
+    @property
+    def is_of_no_import(self) -> bool:
+        """Whether CloudFormation says that no stack imports an export; it has no code of its own for that."""
+        return self.code == "ValidationError" and "is not imported by any stack" in self.message
+
+
+def allowing(action: str, reason: str) -> str:
+    """Say which IAM action to allow, as the end of ``reason``; empty where there is none, or where that names it."""
+    return f"; allow {action}" if action and action not in reason else ""
+
 
 UNREADABLE: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """What Python raises over an answer of which a member is missing, or of another kind."""

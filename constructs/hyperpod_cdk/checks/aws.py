@@ -541,7 +541,7 @@ class LiveAws(AwsCalls):
             "cloudformation",
             "describe_stacks",
             {"StackName": name},
-            lambda refused: refused.code == "ValidationError" and "does not exist" in refused.message,
+            lambda refused: refused.is_of_no_stack,
         )
         with reading("cloudformation:DescribeStacks"):
             return None if answer is None else aws_shapes.stack(answer["Stacks"][0])

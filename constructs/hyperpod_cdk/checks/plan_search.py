@@ -11,7 +11,7 @@ from typing import Any
 
 from hyperpod_cdk.catalog import hyperpod, instance_types, quotas
 from hyperpod_cdk.catalog.instance_types import InstanceType
-from hyperpod_cdk.checks.answers import Aws, NotAnswered, Offering, ReservedCapacity, Zone
+from hyperpod_cdk.checks.answers import Aws, NotAnswered, Offering, Refused, ReservedCapacity, Zone
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import AnyGroup, Environment
 from hyperpod_cdk.config.recorded_plans import RECLAIM
@@ -353,14 +353,13 @@ def _length(block: ReservedCapacity) -> timedelta | None:
 
 
 def _refusals(answers: Iterable[tuple[int, object]]) -> Iterable[Refusal]:
-    by_reason: dict[tuple[str, str, str], list[int]] = {}
+    by_reason: dict[tuple[str, str, str, bool], list[int]] = {}
     for days, answer in answers:
         if isinstance(answer, NotAnswered):
-            by_reason.setdefault((answer.reason, answer.action, answer.said), []).append(days)
-    for (reason, action, said), days_refused in by_reason.items():
-        yield Refusal(
-            days=tuple(days_refused), reason=reason, action=action, is_quota=_QUOTA_REFUSAL in reason, said=said
-        )
+            is_quota = isinstance(answer, Refused) and answer.code == _QUOTA_REFUSAL
+            by_reason.setdefault((answer.reason, answer.action, answer.said, is_quota), []).append(days)
+    for (reason, action, said, is_quota), days_refused in by_reason.items():
+        yield Refusal(days=tuple(days_refused), reason=reason, action=action, is_quota=is_quota, said=said)
 
 
 def _quota_value(aws: Aws, instance_type: str) -> float | None:

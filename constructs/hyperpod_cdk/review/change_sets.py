@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hyperpod_cdk.handlers.quota_gate.reading import NotAnswered
+from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.review.changes.blast_radius import is_stateful
 from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST, rank
 from hyperpod_cdk.review.model import BlastRadius, Effect, PropertyEffect, Reason, ReasonKind, ResourceEffect
@@ -137,7 +137,7 @@ def _delete(aws: Api, stack: str, name: str, pause: Callable[[float], None]) -> 
         except NotAnswered as missing:
             said = missing.sentence
             # the stack itself may be gone, or may never have been there
-            if "ChangeSetNotFound" in said or "does not exist" in said:
+            if isinstance(missing, Refused) and (missing.code == "ChangeSetNotFound" or missing.is_of_no_stack):
                 return
             if missing.action:
                 break

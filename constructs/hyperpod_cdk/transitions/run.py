@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 
 from hyperpod_cdk.catalog.arns import arn_parts
-from hyperpod_cdk.checks.answers import NotAnswered, reading
+from hyperpod_cdk.checks.answers import NotAnswered, Refused, reading
 from hyperpod_cdk.review.deployed import Api, stack_of
 from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.nouns import joined
@@ -36,8 +36,6 @@ from hyperpod_cdk.transitions.standing import (
 )
 
 _EVENTS: Final = "cloudformation:DescribeStackEvents"
-_NO_STACK: Final = "does not exist"
-"""How CloudFormation answers DescribeStackEvents where there is no such stack."""
 _GONE: Final = "DELETE_COMPLETE"
 _KEPT: Final = "DELETE_FAILED"
 _LISTS: Final = "The following resource(s) failed to delete"
@@ -224,7 +222,7 @@ class Deployment:
                 with reading(_EVENTS):
                     found[name] = {str(each["EventId"]) for each in self._events(name)}
             except NotAnswered as missing:
-                if _NO_STACK not in missing.sentence:
+                if not (isinstance(missing, Refused) and missing.is_of_no_stack):
                     self.person.say(f"{name}: whether everything is deleted will not be looked at: {missing.sentence}")
         return found
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.living.stacks import with_triggers
 from hyperpod_cdk.living.taken import Taken, taken
 from hyperpod_cdk.quotas.needs import STACKS
@@ -26,7 +26,6 @@ from hyperpod_cdk.transitions.second_life import InTheWay, in_the_way
 POLL_SECONDS: Final = 10.0
 """How long to wait before CloudFormation is asked again how far it is."""
 
-_NOT_IMPORTED: Final = "is not imported by any stack"
 """How CloudFormation answers ListImports where nobody imports an export."""
 
 WAYS: Final[Mapping[str, Way]] = {
@@ -251,8 +250,8 @@ def _not_known(statuses: Mapping[str, str], environment: str) -> Iterator[Refusa
 def _importers(aws: Api, export: str) -> list[str]:
     try:
         return [str(each) for each in aws.pages("cloudformation", "list_imports", "Imports", ExportName=export)]
-    except NotAnswered as missing:
-        if _NOT_IMPORTED in missing.sentence:
+    except Refused as refused:
+        if refused.is_of_no_import:
             return []
         raise
 

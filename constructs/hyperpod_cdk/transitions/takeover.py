@@ -156,7 +156,7 @@ def _unready(aws: Api, environment: str, taken: Sequence[Taken]) -> Iterator[str
         try:
             (stack,) = aws.send("cloudformation", "describe_stacks", StackName=name)["Stacks"]
         except Refused as refused:
-            if _is_no_stack(refused):
+            if refused.is_of_no_stack:
                 continue
             raise
         status = str(stack["StackStatus"])
@@ -171,10 +171,6 @@ def _unready(aws: Api, environment: str, taken: Sequence[Taken]) -> Iterator[str
             )
         else:
             yield f"{name} is {status}, which takes no import: '{recovers(environment)}' names the cause and what works"
-
-
-def _is_no_stack(refused: Refused) -> bool:
-    return refused.code == "ValidationError" and "does not exist" in refused.message
 
 
 def _unfit(answer: Mapping[str, Any], head: Assembly, cluster: str) -> Iterator[str]:
@@ -409,7 +405,7 @@ def _rows(aws: Api, stack: str) -> Sequence[Mapping[str, Any]]:
     try:
         rows = aws.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack)
     except Refused as refused:
-        if _is_no_stack(refused):
+        if refused.is_of_no_stack:
             return ()
         raise
     return [row for row in rows if row["ResourceStatus"] not in ("DELETE_COMPLETE", "DELETE_SKIPPED")]
@@ -420,7 +416,7 @@ def _owner(aws: Api, each: Taken) -> str | None:
     try:
         rows = aws.call("cloudformation", "describe_stack_resources", PhysicalResourceId=each.id)["StackResources"]
     except Refused as refused:
-        if _is_no_stack(refused):
+        if refused.is_of_no_stack:
             return None
         raise
     return next((str(row["StackName"]) for row in rows if row["ResourceStatus"] != "DELETE_SKIPPED"), None)
