@@ -152,6 +152,9 @@ def test_a_gpu_that_no_public_image_knows() -> None:
         "must be an image whose nccl-tests are compiled for nvidia-t4, and no public one is, got none for"
         " ml.g4dn.12xlarge; set image to one that hyperpod-cdk image render makes"
     )
+    # of several the first is named
+    several = fabric.test_image_problem(rows("ml.g4dn.12xlarge", "ml.g4dn.8xlarge"))
+    assert several == fabric.test_image_problem(rows("ml.g4dn.12xlarge"))
     assert fabric.test_image(rows("ml.g4dn.12xlarge")) == fabric.test_image(rows("ml.g5.8xlarge"))
 
 

@@ -379,6 +379,24 @@ def test_descriptions_are_texts_where_no_model_and_no_stack_set_reads_them(resou
     assert (found.effect, found.interrupts) == (effect, resource_type == "AWS::CloudFormation::StackSet")
 
 
+@pytest.mark.parametrize(
+    ("engine", "before", "after", "is_major"),
+    [
+        # RDS user guide: of MySQL and MariaDB the major version is the first two numbers, of PostgreSQL the first
+        ("mysql", "8.0.35", "8.0.36", False),
+        ("mysql", "8.0.35", "8.4.3", True),
+        ("mariadb", "10.6.14", "10.6.16", False),
+        ("mariadb", "10.6.14", "10.11.6", True),
+        ("postgres", "16.1", "16.4", False),
+        ("postgres", "16.4", "17.2", True),
+    ],
+)
+def test_which_upgrade_of_a_database_is_to_another_major(
+    engine: str, before: str, after: str, *, is_major: bool
+) -> None:
+    assert updates.is_another_major(engine, before, after) is is_major
+
+
 def test_only_what_nobody_misses_is_made_anew_without_harm() -> None:
     assert updates.is_made_anew_without_harm("AWS::Lambda::LayerVersion")
     assert set(updates.MADE_ANEW) & (set(updates.STATEFUL) | {"AWS::IAM::Role", "AWS::EC2::SecurityGroup"}) == set()

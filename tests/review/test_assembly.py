@@ -98,6 +98,17 @@ def test_resource(body: dict[str, Any], name: str, kept: bool, kept_on_replaceme
     )
 
 
+def test_the_path_of_a_construct_is_what_cdk_says_of_its_logical_id_alone(tmp_path: Path) -> None:
+    metadata = {
+        "/app/one/Queue/Resource": [{"type": "aws:cdk:logicalId", "data": "Queue"}],
+        # an annotation whose text is the ID of a resource
+        "/app/one/Other": [{"type": "aws:cdk:warning", "data": "Queue"}],
+    }
+    one = {**stack_artifact(stackName="one", templateFile="one.json"), "metadata": metadata}
+    found = read_assembly(written(tmp_path, {"one": one}, one={"Resources": {"Queue": {"Type": "AWS::SQS::Queue"}}}))
+    assert found.stacks[0].paths == {"Queue": "app/one/Queue/Resource"}
+
+
 def test_an_app_without_stages(tmp_path: Path) -> None:
     folder = written(
         tmp_path,

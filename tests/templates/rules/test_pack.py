@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hyperpod_cdk.config import extensions
 from hyperpod_cdk.findings import Severity
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.rules import RULES, TABLE
 from hyperpod_cdk.templates.rules.pack import problems
-from hyperpod_cdk.templates.rules.rule import Context
+from hyperpod_cdk.templates.rules.rule import Context, Spot
 
 Resources = dict[str, Any]
 Change = Callable[[Resources], Any]
@@ -146,6 +148,17 @@ def spots(resources: Resources) -> list[tuple[str, Severity, str, str, str]]:
         for rule in TABLE
         for spot in rule.check(context)
     ]
+
+
+def test_the_rules_of_an_extension_are_judged_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(context: Context) -> Iterator[Spot]:
+        for each in context.assembly.of_type("AWS::SageMaker::Cluster"):
+            yield Spot(resource=each, place="", message="is there")
+
+    rule = replace(TABLE[0], id="ours", check=check)
+    monkeypatch.setattr(extensions, "active", lambda: (extensions.Extension(name="of-us", rules=(rule,)),))
+    found = problems(assembly(changed()), engine=lambda _: ())
+    assert [(each.rule, each.logical_id, each.message) for each in found] == [("ours", "Pod", "is there")]
 
 
 def test_house_rules_warn_on_the_templates_of_others() -> None:
