@@ -122,7 +122,7 @@ def _contributed(block: Block, _folder: Path) -> None:
         loaded = load_environment(PROJECT / "environments" / "prod.yaml")
         eks = loaded.environment.eks.model_copy(update={"public_access_cidrs": ("0.0.0.0/0",)})
         environment = loaded.environment.model_copy(update={"eks": eks})
-        case = Case(environment=environment, now=datetime(2026, 11, 23, tzinfo=UTC), project=PROJECT)
+        case = Case(environment=environment, now=datetime(2026, 11, 23, tzinfo=UTC), project=PROJECT, called="prod")
         (found,) = made["endpoint_names_its_callers"](case, None)
         assert found.path == "eks.public_access_cidrs"
     else:

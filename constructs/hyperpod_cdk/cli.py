@@ -176,6 +176,7 @@ def validate(
     Exit code 0 if all files are accepted, 1 if a file is refused.
     """
     from hyperpod_cdk.config import UsageError, environment_files  # noqa: PLC0415 - 'schema --help' need not build the models
+    from hyperpod_cdk.config.loading import made_in  # noqa: PLC0415 - as above
 
     root = root_of(project)
     nowhere: list[str] = []
@@ -189,7 +190,7 @@ def validate(
     if not environments:
         files = environment_files(root)
         if not files:
-            usage(f"no environment in {root / 'environments'}; make one with 'hyperpod-cdk init NAME'")
+            usage(f"no environment in {root / 'environments'}; {made_in(root)}")
     checked, _ = fleet.checked(files, root)
     if checked or not nowhere:
         print_checked(checked, output=output)
@@ -442,6 +443,7 @@ def init(
     """
     from hyperpod_cdk._cli.scaffold import Answers, ScaffoldError, write_environment  # noqa: PLC0415 - as in validate
     from hyperpod_cdk.config.documents import shown  # noqa: PLC0415 - as in validate
+    from hyperpod_cdk.config.loading import called, in_project  # noqa: PLC0415 - as in validate
 
     root = root_of(project)
     answers = Answers(
@@ -462,14 +464,15 @@ def init(
             path = write_environment(answers, root)
     except ScaffoldError as error:
         usage(str(error))
+    word = called(path)
     steps = [
-        f"hyperpod-cdk validate {name}",
-        f"hyperpod-cdk rehearse {name}",
-        "hyperpod-cdk charts pull",
-        f"hyperpod-cdk bootstrap-policy {name} --out policy.json",
-        f"hyperpod-cdk preflight {name}",
-        f"hyperpod-cdk review {name} --deployed",
-        f"hyperpod-cdk deploy {name}",
+        f"hyperpod-cdk validate {word}",
+        f"hyperpod-cdk rehearse {word}",
+        f"hyperpod-cdk charts pull{in_project(root)}",
+        f"hyperpod-cdk bootstrap-policy {word} --out policy.json",
+        f"hyperpod-cdk preflight {word}",
+        f"hyperpod-cdk review {word} --deployed",
+        f"hyperpod-cdk deploy {word}",
     ]
     if output is Format.JSON:
         from hyperpod_cdk._cli.answers import WrittenEnvironment, print_answer  # noqa: PLC0415 - text needs no models

@@ -45,7 +45,7 @@ def case_of(project: Path) -> CaseOf:
     def make(text_or_changes: str | Mapping[str, Any] = "", *, now: datetime = NOW, project: Path = project) -> Case:
         text = text_or_changes if isinstance(text_or_changes, str) else _changed(prod, text_or_changes)
         loaded = load_environment(FILE, text=text or prod, today=now.date())
-        return Case(environment=loaded.environment, now=now, project=project)
+        return Case(environment=loaded.environment, now=now, project=project, called=loaded.called)
 
     return make
 

@@ -162,7 +162,7 @@ def test_the_fee_is_recorded_where_aws_gives_one(case_of: CaseOf, fake_aws: Fake
     found = describe_plans(case_of().environment, fake_aws, today=TODAY)
     assert isinstance(found, RecordedPlans)
     assert (found.plans[0].upfront_fee, found.plans[0].currency) == ("10984.20", "USD")
-    read = parse_record(found.text(), file="prod.plans.json", name="prod")
+    read = parse_record(found.text(), file="prod.plans.json", called="prod")
     assert read.plans == found.plans
 
 
@@ -170,4 +170,4 @@ def test_a_record_without_a_fee_is_what_it_was() -> None:
     text = record(plan()).text()
     assert "upfront_fee" not in text
     assert "currency" not in text
-    assert parse_record(text, file="prod.plans.json", name="prod").plans == (plan(),)
+    assert parse_record(text, file="prod.plans.json", called="prod").plans == (plan(),)

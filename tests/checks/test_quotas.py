@@ -615,10 +615,10 @@ def test_every_quota_is_a_detail(case_of: CaseOf, fake_aws: FakeAws, run_check: 
 def test_comparisons_keep_what_could_not_be_read(case_of: CaseOf, fake_aws: FakeAws) -> None:
     case = case_of()
     first = required_quotas(case.environment)[0]
-    (compared,) = compare(case.environment, fake_aws, [first])
+    (compared,) = compare(case.environment, fake_aws, [first], called=case.called)
     assert (compared.code, compared.request, compared.reading.value) == ("", None, None)
     assert not compared.reading.used.is_whole
     data = as_dict(compared)
     assert (data["code"], data["value"], data["used_by_others"], data["verdict"]) == (first.code, None, None, "skipped")
-    (compared,) = compare(case.environment, fake_aws, [replace(first, usage="")])
+    (compared,) = compare(case.environment, fake_aws, [replace(first, usage="")], called=case.called)
     assert as_dict(compared)["used_by_others"] is None

@@ -57,7 +57,9 @@ def loaded(project: Path) -> LoadedEnvironment:
 
 @pytest.fixture
 def case(loaded: LoadedEnvironment, project: Path) -> Case:
-    return Case(environment=loaded.environment, now=datetime(2026, 11, 21, tzinfo=UTC), project=project)
+    return Case(
+        environment=loaded.environment, now=datetime(2026, 11, 21, tzinfo=UTC), project=project, called=loaded.called
+    )
 
 
 def nothing(_case: Case, _aws: Aws) -> Iterator[Found]:

@@ -532,7 +532,7 @@ def test_record_again(run: Plans, aws: Account) -> None:
         "h100-april: block 1 end 2026-12-31 11:30 UTC -> 2027-01-07 11:30 UTC",
     ]
     assert (told["file"], told["findings"]) == (str(RECORD), [])
-    assert told["record"] == read_record(RECORD, file=str(RECORD), name="prod").model_dump(mode="json")
+    assert told["record"] == read_record(RECORD, file=str(RECORD), called="prod").model_dump(mode="json")
     assert told["record"]["recorded"] == "2026-11-24"
 
 

@@ -108,7 +108,10 @@ def test_show(invoke: Invoke, aws: WritableAws) -> None:
     assert shown[-1] == "all groups together fit 2 times over, bound by ml.p5.48xlarge for cluster usage"
 
 
-def test_show_what_does_not_suffice(invoke: Invoke, aws: WritableAws) -> None:
+def test_show_what_does_not_suffice(
+    invoke: Invoke, aws: WritableAws, own_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(own_project)
     let(aws, 0, is_default=True)
     done = invoke("show", "prod")
     shown = lines(done.stdout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import os
 import re
 import shlex
@@ -211,10 +212,49 @@ def _said() -> Iterator[tuple[str, str]]:
             if id(node) in parts:
                 continue
             if isinstance(node, ast.JoinedStr):
-                values = [str(each.value) if isinstance(each, ast.Constant) else "VALUE" for each in node.values]
+                values = [str(each.value) if isinstance(each, ast.Constant) else _put_in(each) for each in node.values]
                 yield file.relative_to(PROJECT).as_posix(), "".join(values)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield file.relative_to(PROJECT).as_posix(), node.value
+
+
+FOUND = re.compile(r"(\w+\.)*_?(called|word|argument|word_of)(\(.*\))?")
+"""How a text names an environment that its command is to find: by ``config.loading.called``, in whatever hands."""
+
+TOLD_ELSEWHERE = {
+    "handlers/quota_gate/comparison.py: environment_name": "CloudFormation runs it: no folder is known",
+    "hyperpod/notifications.py: self._environment": "notifications, which are read far from any folder",
+    "handlers/notifications/index.py: settings.environment": "notifications likewise",
+    "cli.py: name": "'new', whose commands follow 'cd DIR'",
+}
+"""What else stands in place of an environment -> why no file is known there; its name is found in environments/."""
+
+
+def _put_in(value: ast.expr) -> str:
+    """Give a word for what is put into a text: nothing for an option that is there or not."""
+    said = ast.unparse(value).strip("f'\"{}")
+    return "" if said in {"in_project(root)", "project", "placed"} else "VALUE"
+
+
+def _environments_told() -> Iterator[str]:
+    """Give what is put into each command of a text in place of ENV, behind its file."""
+    takes = [path for path, command in VERBS.items() if any(each.name == "environment" for each in command.params)]
+    places = re.compile(rf"hyperpod-cdk (?:{'|'.join(sorted(takes, key=len, reverse=True))}) $")
+    for file in sorted(path for room in ROOMS for path in (PROJECT / room).rglob("*.py")):
+        text = file.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if "hyperpod-cdk " in text else ():
+            if isinstance(node, ast.JoinedStr):
+                for before, after in itertools.pairwise(node.values):
+                    is_command = isinstance(before, ast.Constant) and places.search(str(before.value))
+                    if is_command and isinstance(after, ast.FormattedValue):
+                        yield f"{file.relative_to(PROJECT / 'constructs' / 'hyperpod_cdk')}: {ast.unparse(after.value)}"
+
+
+def test_a_command_in_a_message_names_the_environment_as_its_folder_finds_it() -> None:
+    """`hyperpod-cdk plans record NAME` would not find a file that is not in environments/ of the current folder."""
+    told = set(_environments_told())
+    assert len(told) > 20
+    assert {each for each in told if not FOUND.fullmatch(each.partition(": ")[2])} == set(TOLD_ELSEWHERE)
 
 
 def _told() -> Iterator[tuple[str, str, bool]]:

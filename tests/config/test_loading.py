@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
+from hyperpod_cdk._cli.common import environment_file, root_of
 from hyperpod_cdk.config import (
     EnvironmentFileError,
     LoadedEnvironment,
@@ -19,6 +21,7 @@ from hyperpod_cdk.config import (
     resolve_environment_file,
     shared_names,
 )
+from hyperpod_cdk.config.loading import called
 
 Changed = Callable[[Mapping[str, str]], str]
 Load = Callable[[str], LoadedEnvironment]
@@ -294,3 +297,36 @@ def test_lifecycle_scripts_that_are_not_uploaded(folder: Path, base: str, exclud
     assert [finding.path for finding in missing_scripts([load_environment(prod)], scripts)] == [
         "hyperpod.instance_groups[1].on_create"
     ]
+
+
+CALLED = [
+    # the folder that a command runs in, the file, what a command there takes for it
+    ("ours", "ours/environments/prod.yaml", "prod"),
+    ("ours/scripts", "ours/environments/prod.yaml", "prod"),
+    ("ours/environments", "ours/environments/prod.yaml", "prod"),
+    ("ours", "ours/team/prod.yaml", "team/prod.yaml"),
+    ("ours", "ours/team/of all.yaml", "'team/of all.yaml'"),
+    ("ours", "ours/environments/of all.yaml", "'of all'"),
+    ("ours", "ours/environments/prod.yml", "environments/prod.yml"),
+    ("ours", "theirs/environments/prod.yaml", "prod --project {up}/theirs"),
+    ("ours", "theirs/team/prod.yaml", "{up}/theirs/team/prod.yaml --project {up}/theirs"),
+    ("ours", "prod.yaml", "{up}/prod.yaml"),
+    (".", "ours/environments/prod.yaml", "prod --project ours"),
+    (".", "prod.yaml", "prod.yaml"),
+]
+
+
+@pytest.mark.parametrize(("here", "file", "words"), CALLED)
+def test_a_command_finds_an_environment_by_what_messages_call_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: str, file: str, words: str
+) -> None:
+    for name in ("ours/environments", "ours/team", "ours/scripts", "theirs/environments", "theirs/team"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / file).touch()
+    monkeypatch.chdir(tmp_path / here)
+    said = called(tmp_path / file)
+    assert said == words.format(up=tmp_path)
+    name, *option = shlex.split(said)
+    assert option[:1] in ([], ["--project"])
+    root = root_of(Path(option[1]) if option else None)
+    assert environment_file(name, root).samefile(tmp_path / file)

@@ -424,7 +424,7 @@ RECORDS = st.builds(
 @given(RECORDS)
 def test_what_is_written_is_read(recorded: RecordedPlans) -> None:
     text = recorded.text()
-    again = parse_record(text, file=RECORD, name="prod")
+    again = parse_record(text, file=RECORD, called="prod")
     assert again.text() == text
     assert {plan.arn for plan in again.plans} == {plan.arn for plan in recorded.plans}
     for plan in recorded.plans:
@@ -444,4 +444,4 @@ def test_the_order_of_an_answer_does_not_show(recorded: RecordedPlans, random: A
 @given(st.text(alphabet='{}[]:,"\\ \n\t01.-eEnulltrfasx\x00é', max_size=40) | st.text(max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
     with suppress(RecordError):
-        parse_record(text, file=RECORD, name="prod")
+        parse_record(text, file=RECORD, called="prod")

@@ -52,12 +52,12 @@ def record(*quotas: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def parsed(data: Any) -> RecordedQuotas:
-    return parse_record(json.dumps(data, indent=1), file=FILE, name="prod")
+    return parse_record(json.dumps(data, indent=1), file=FILE, called="prod")
 
 
 def refused(text: str) -> str:
     with pytest.raises(RecordError) as caught:
-        parse_record(text, file=FILE, name="prod")
+        parse_record(text, file=FILE, called="prod")
     return caught.value.finding.render()
 
 
@@ -86,7 +86,7 @@ def test_a_quota_is_found_by_its_name_as_aws_writes_it() -> None:
 )
 def test_what_is_written_is_read(quotas: list[RecordedQuota]) -> None:
     made = RecordedQuotas.model_validate({**record(), "quotas": tuple(quotas)})
-    again = parse_record(made.text(), file=FILE, name="prod")
+    again = parse_record(made.text(), file=FILE, called="prod")
     assert again.text() == made.text()
     assert all(again.find(each.service, each.name) == each for each in made.quotas)
     assert len(again.quotas) == len(made.quotas)
@@ -124,7 +124,7 @@ def test_half_a_record_is_refused() -> None:
 
 def test_a_folder_is_no_record(tmp_path: Path) -> None:
     with pytest.raises(RecordError) as caught:
-        read_record(tmp_path, file=FILE, name="prod")
+        read_record(tmp_path, file=FILE, called="prod")
     assert caught.value.finding.render() == f"{FILE}: is no file; {ANEW}"
 
 
@@ -159,7 +159,10 @@ def test_an_environment_comes_with_its_record(environment: Path) -> None:
         ),
     ],
 )
-def test_a_record_of_another_account_is_refused(environment: Path, change: dict[str, str], theirs: str) -> None:
+def test_a_record_of_another_account_is_refused(
+    environment: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, str], theirs: str
+) -> None:
+    monkeypatch.chdir(environment.parent)
     quotas_file(environment).write_text(json.dumps(record(entry(), **change), indent=1), encoding="utf-8")
     with pytest.raises(EnvironmentFileError) as caught:
         load_environment(environment)

@@ -73,7 +73,7 @@ def test_a_plan_of_two_environments_without_a_record(make: Make) -> None:
         (
             "two.yaml:35 hyperpod.instance_groups[1].training_plan_arn: is booked by 2 environments for 4 instances"
             " together (2 of one.yaml, 2 of two.yaml), and how many h100-april has is not recorded; run 'hyperpod-cdk"
-            " plans record two'"
+            " plans record two.yaml'"
         )
     ]
 

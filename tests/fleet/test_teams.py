@@ -157,7 +157,10 @@ def test_seats_that_no_group_takes_are_nobodys(folder: Path) -> None:
         ({"a10g": "spot"}, "ml.g5.8xlarge", "the price of ml.g5.8xlarge on Spot changes all the time"),
     ],
 )
-def test_an_unknown_price_is_no_zero(folder: Path, more: dict[str, str], instance_type: str, why: str) -> None:
+def test_an_unknown_price_is_no_zero(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, str], instance_type: str, why: str
+) -> None:
+    monkeypatch.chdir(folder)
     found = teams_cost(written(folder, **more), PRICES)  # type: ignore[arg-type]  # texts only
     unknown = pool(found, instance_type)
     assert (unknown.cost, unknown.why, found.passed) == (None, why, None)

@@ -71,7 +71,8 @@ def script(plan: dict[str, Any] | None = None, *, standing: int = 4, **more: Any
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments" / "dev.yaml").write_text(FILE, encoding="utf-8")
 

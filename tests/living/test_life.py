@@ -165,7 +165,7 @@ def test_a_node_is_replaced_and_rebooted(tmp_path: Path, monkeypatch: pytest.Mon
 
         def do(action: Action, name: str) -> NodeWork:
             aws = LiveAws.open(region=life.data["region"], account=ACCOUNT, own=own)
-            work = prepare(aws, action, environment="small", cluster="small", names=[name])
+            work = prepare(aws, action, environment="small", called="small", cluster="small", names=[name])
             assert [each.name for each in work.nodes] == [name]
             return perform(aws, work)
 

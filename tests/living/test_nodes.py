@@ -97,6 +97,7 @@ class Runs:
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     # what is confirmed is typed at a terminal, which no test has
     monkeypatch.setattr("hyperpod_cdk._cli.transitions.is_terminal", lambda: True)
+    monkeypatch.chdir(tmp_path)
     return Runs(folder=tmp_path)
 
 

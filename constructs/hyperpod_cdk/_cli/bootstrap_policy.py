@@ -101,7 +101,7 @@ def bootstrap_policy(
 
         print_answer(BootstrapPolicies, _as_dict(made, loaded, files, without))
     else:
-        _say(made, loaded, files, without, verbose=verbose)
+        _say(made, loaded, assembly.word, files, without, verbose=verbose)
 
 
 def _write(made: Sequence[Policy], out: Path) -> list[Path]:
@@ -133,6 +133,7 @@ def _as_dict(
 def _say(
     made: Sequence[Policy],
     environment: Environment,
+    word: str,
     files: Sequence[Path],
     without: Sequence[LeftOut],
     *,
@@ -155,7 +156,7 @@ def _say(
         print(f"  {', '.join(each.types)}{asking}: {each.why}")
     print()
     if not files:
-        command = f"hyperpod-cdk bootstrap-policy {environment.name} --out policy.json"
+        command = f"hyperpod-cdk bootstrap-policy {word} --out policy.json"
         print(f"nothing was written; write it with '{command}'")
         return
     for file, policy in zip(files, made, strict=True):

@@ -116,11 +116,10 @@ def _root(project: Path | None) -> Path:
         if not project.is_dir():
             usage(f"--project: no folder {project}")
         return project
+    from hyperpod_cdk.config.loading import project_of  # noqa: PLC0415 - completion need not load it
+
     here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / "environments").is_dir() or (folder / "cdk.json").is_file():
-            return folder
-    return here
+    return project_of(here) or here
 
 
 NO_APP = "{} has neither cdk.json nor app.py, so the CDK has nothing to run; 'hyperpod-cdk new DIR' creates a project"

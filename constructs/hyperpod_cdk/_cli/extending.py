@@ -76,7 +76,7 @@ def extend(
 
     _judge_words(plan=plan, buy=buy, confirm=confirm, output=output)
     wanted = extending.USUAL_DAYS if days is None else _days(days)
-    stated = stated_of(environment, project, output)
+    stated = stated_of(environment, project, output).environment
     try:
         extending.arns_of(stated, plan or "")
     except ValueError as error:
@@ -135,7 +135,8 @@ def attach(
     from hyperpod_cdk.config.group_rules import plan_home_problems  # noqa: PLC0415 - as above
     from hyperpod_cdk.living import attaching, pages  # noqa: PLC0415 - as above
 
-    stated = stated_of(environment, project, output)
+    loaded = stated_of(environment, project, output)
+    stated = loaded.environment
     try:
         attaching.placed(stated, group)
     except ValueError as error:
@@ -148,7 +149,7 @@ def attach(
     with aws_errors():
         aws = access_of(context).open(stated.region, stated.account)
     try:
-        found = attaching.attach(aws, stated, group=group, plan=plan, now=datetime.now(UTC))
+        found = attaching.attach(aws, stated, group=group, plan=plan, now=datetime.now(UTC), called=loaded.called)
     except NotAnswered as missing:
         usage(f"what plan {plan} is cannot be read: {missing.sentence}")
     if output is Format.JSON:

@@ -585,6 +585,7 @@ def pipelines(
     from hyperpod_cdk.config import environment_names  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.documents import DocumentError, text_of  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.fleet import WORDING, fleet_of  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.loading import in_project  # noqa: PLC0415 - as above
 
     root = root_of(project)
     names = environment_names(root)
@@ -603,7 +604,10 @@ def pipelines(
     changed = {file: new for file, (old, new) in texts.items() if new != old}
     for file, text in changed.items():
         if check:
-            print(f"{file} has other waves than fleet.yaml; run 'hyperpod-cdk fleet pipelines'", file=sys.stderr)
+            print(
+                f"{file} has other waves than fleet.yaml; run 'hyperpod-cdk fleet pipelines{in_project(root)}'",
+                file=sys.stderr,
+            )
             continue
         with os_errors(root / file):
             write_atomically(root / file, text)
@@ -714,6 +718,7 @@ class _Fleet:
         from hyperpod_cdk.config import UsageError, environment_files, environment_names  # noqa: PLC0415 - as above
         from hyperpod_cdk.config.documents import DocumentError  # noqa: PLC0415 - as above
         from hyperpod_cdk.config.fleet import fleet_of  # noqa: PLC0415 - as above
+        from hyperpod_cdk.config.loading import made_in  # noqa: PLC0415 - as above
 
         root = root_of(project)
         there = environment_names(root)
@@ -734,7 +739,7 @@ class _Fleet:
             order = fleet.environments if fleet else tuple(by_name)
             found += [by_name[name] for name in order]
             if not found:
-                usage(f"no environment in {root / 'environments'}; make one with 'hyperpod-cdk init NAME'")
+                usage(f"no environment in {root / 'environments'}; {made_in(root)}")
         # by whatever path it is asked for, each is looked at once and counted once
         once: dict[Path | _Member, Path | _Member] = {}
         for each in found:

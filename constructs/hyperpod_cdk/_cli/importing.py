@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import time
 from collections.abc import Sequence
 from enum import StrEnum
@@ -194,6 +195,8 @@ def import_(
         is_takeover=takeover,
     )
     said_kind: Family | None = None if kind is None else kind.value
+    from hyperpod_cdk.config.documents import shown  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.loading import in_project  # noqa: PLC0415 - as above
     from hyperpod_cdk.importing.page import report_json, report_lines  # noqa: PLC0415 - as above
 
     found = _imported(context, known, source or cluster or "", target=target, root=root, kind=said_kind, output=output)
@@ -202,7 +205,8 @@ def import_(
     else:
         for word, line in report_lines(found):
             print(f"{painted_word(word)} {line}" if word else line)
-        again = f"hyperpod-cdk import --cluster {cluster} --name {name} --takeover --plan"
+        placed = in_project(root) if out is None else f" --out {shlex.quote(shown(out))}{in_project(root)}"
+        again = f"hyperpod-cdk import --cluster {cluster} --name {name}{placed} --takeover --plan"
         commands = (found.next[0], again) if takeover else found.next
         is_project = has_app(root)
         print(f"next: {_next(commands if is_project else commands[:1], passed=found.passed is not False)}")
@@ -278,8 +282,8 @@ def _take_over(
             person.say(f"{missing.sentence}; the same command goes on from what CloudFormation has")
             raise typer.Exit(FINDINGS) from None
     finish(passed=done, strict=False)
-    name = new.assembly.environment
-    person.say(f"next: 'hyperpod-cdk plan {name}' tells what a deployment changes, then 'hyperpod-cdk deploy {name}'")
+    word = new.assembly.word
+    person.say(f"next: 'hyperpod-cdk plan {word}' tells what a deployment changes, then 'hyperpod-cdk deploy {word}'")
 
 
 def _opened(context: typer.Context, region: str | None, account: str | None) -> Api:

@@ -33,7 +33,7 @@ from hyperpod_cdk._cli.transitions import Terminal, access_of, head_of, opened
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hyperpod_cdk.config import Environment
+    from hyperpod_cdk.config import Environment, LoadedEnvironment
     from hyperpod_cdk.living.adopting import Adopted
     from hyperpod_cdk.living.model import Status, Unread
     from hyperpod_cdk.living.status import Wanted
@@ -194,7 +194,7 @@ def status(
         return
     if every is not None and not watch:
         usage("--every is for --watch")
-    stated = stated_of(environment, project, output)
+    stated = stated_of(environment, project, output).environment
     wanted = wanted_of(stated)
 
     def look() -> Status:
@@ -284,9 +284,9 @@ _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 sequences)."""
 
 
-def stated_of(environment: str, project: Path | None, output: Format) -> Environment:
+def stated_of(environment: str, project: Path | None, output: Format) -> LoadedEnvironment:
     """Read what the file says of an environment."""
-    return loaded_environment(environment_file(environment, root_of(project)), output=output).environment
+    return loaded_environment(environment_file(environment, root_of(project)), output=output)
 
 
 def print_skipped(skipped: Sequence[Unread]) -> None:

@@ -28,7 +28,7 @@ from hyperpod_cdk._cli.words import groups
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hyperpod_cdk.config import Environment
+    from hyperpod_cdk.config import LoadedEnvironment
     from hyperpod_cdk.living.model import Action, NodeLogs, Nodes, NodesDescribed, NodeWork
     from hyperpod_cdk.review.deployed import Api
 
@@ -89,7 +89,11 @@ def list_nodes(
     _judge(of_groups=() if group is None else (group,))
     with _cluster(context, environment, project, output) as (aws, stated):
         found = nodes.list_nodes(
-            aws, environment=stated.name, cluster=stated.hyperpod_cluster_name, group=group or "", only_failing=failing
+            aws,
+            environment=stated.environment.name,
+            cluster=stated.environment.hyperpod_cluster_name,
+            group=group or "",
+            only_failing=failing,
         )
     _print(found, pages.nodes_text(found), output)
     finish(passed=found.passed, strict=strict)
@@ -119,8 +123,9 @@ def describe(
     with _cluster(context, environment, project, output) as (aws, stated):
         found = living.describe_nodes(
             aws,
-            environment=stated.name,
-            cluster=stated.hyperpod_cluster_name,
+            environment=stated.environment.name,
+            called=stated.called,
+            cluster=stated.environment.hyperpod_cluster_name,
             names=nodes,
             now=datetime.now(UTC),
         )
@@ -156,8 +161,9 @@ def logs(
     with _cluster(context, environment, project, output) as (aws, stated):
         found = node_logs.node_logs(
             aws,
-            environment=stated.name,
-            cluster=stated.hyperpod_cluster_name,
+            environment=stated.environment.name,
+            called=stated.called,
+            cluster=stated.environment.hyperpod_cluster_name,
             name=node,
             log=of.value,
             most=lines,
@@ -308,8 +314,9 @@ def _do(
         work = node_work.prepare(
             aws,
             action,
-            environment=stated.name,
-            cluster=stated.hyperpod_cluster_name,
+            environment=stated.environment.name,
+            called=stated.called,
+            cluster=stated.environment.hyperpod_cluster_name,
             names=nodes,
             groups=of_groups or [],
         )
@@ -356,7 +363,7 @@ def _agreed(work: NodeWork, flags: str) -> bool:
 @contextmanager
 def _cluster(
     context: typer.Context, environment: str, project: Path | None, output: Format
-) -> Iterator[tuple[Api, Environment]]:
+) -> Iterator[tuple[Api, LoadedEnvironment]]:
     """Open AWS for an environment; what keeps the verb from its work ends it with a sentence."""
     from hyperpod_cdk.checks.answers import NotAnswered  # noqa: PLC0415 - as above
     from hyperpod_cdk.living.nodes import NodeError  # noqa: PLC0415 - as above
@@ -364,7 +371,7 @@ def _cluster(
     stated = stated_of(environment, project, output)
     try:
         with aws_errors():
-            yield access_of(context).open(stated.region, stated.account), stated
+            yield access_of(context).open(stated.environment.region, stated.environment.account), stated
     except NodeError as error:
         usage(str(error))
     except NotAnswered as missing:

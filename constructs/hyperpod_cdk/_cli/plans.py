@@ -181,8 +181,8 @@ def record(
     old = old_record(
         path,
         str(shown),
-        read=lambda: read_record(path, file=str(shown), name=file.stem),
-        fix=written_anew(file.stem),
+        read=lambda: read_record(path, file=str(shown), called=loaded.called),
+        fix=written_anew(loaded.called),
     )
     changes = plan_record.changes(old, found)
     try:

@@ -152,5 +152,5 @@ def _summary(report: Report, asked: dict[str, Any], *, is_offline: bool) -> str:
     if is_offline and skipped:
         parts = [f"{part} ({OFFLINE_REASON})" if part.endswith(Status.SKIPPED) else part for part in parts]
     elif any(each.action for result in report.results for each in result.skipped):
-        end += f"; 'hyperpod-cdk preflight {report.loaded.environment.name} --iam-policy' prints the policy for all"
+        end += f"; 'hyperpod-cdk preflight {report.loaded.called} --iam-policy' prints the policy for all"
     return f"{report.loaded.file}: {', '.join([verdict, *parts])}{end}"

@@ -55,7 +55,7 @@ def record(file: Path, loaded: LoadedEnvironment, compared: Sequence[Compared], 
         _not_recorded(missing)
     path, shown = quotas_file(file), str(quotas_file(Path(loaded.file)))
     old = old_record(
-        path, shown, read=lambda: read_record(path, file=shown, name=file.stem), fix=written_anew(file.stem)
+        path, shown, read=lambda: read_record(path, file=shown, called=loaded.called), fix=written_anew(loaded.called)
     )
     new = recorded_quotas(loaded, compared, today=today)
     try:

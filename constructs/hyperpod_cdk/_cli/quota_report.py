@@ -44,7 +44,7 @@ class Shown:
 def show(loaded: LoadedEnvironment, aws: Aws) -> Shown:
     """Ask AWS for every quota that the environment takes of."""
     environment = loaded.environment
-    compared = compare(environment, aws, required_quotas(environment))
+    compared = compare(environment, aws, required_quotas(environment), called=loaded.called)
     return Shown(
         loaded=loaded,
         compared=compared,

@@ -93,9 +93,9 @@ class Sent:
     problem: str = ""
 
 
-def plan(environment: Environment, aws: Aws) -> Plan:
+def plan(environment: Environment, aws: Aws, *, called: str) -> Plan:
     """Compare every quota with what the environment takes and find the requests that are open."""
-    compared = compare(environment, aws, required_quotas(environment))
+    compared = compare(environment, aws, required_quotas(environment), called=called)
     by_quota = _by_quota(compared)
     histories = together(lambda quota: aws.quota_requests(*quota), by_quota)
     wanted, pending, problems, not_read = [], [], [], []

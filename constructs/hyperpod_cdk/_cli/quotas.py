@@ -82,7 +82,7 @@ def request(
     tools = _tools(context)
     with aws_errors():
         aws = tools.open_aws(loaded)
-        plan = quota_requests.plan(loaded.environment, aws)
+        plan = quota_requests.plan(loaded.environment, aws, called=loaded.called)
     count = len(plan.wanted)
     is_shown = output is Format.TEXT and count > 0 and not yes
     if is_shown:

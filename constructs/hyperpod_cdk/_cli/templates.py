@@ -62,6 +62,7 @@ def templates(
     the version of the chart is in charts/charts.lock.yaml.
     """
     from hyperpod_cdk.config import environment_files  # noqa: PLC0415 - '--help' need not build the models
+    from hyperpod_cdk.config.loading import in_project, made_in  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.isolation import Limits  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.pictures.diagram import diagram  # noqa: PLC0415 - as above
     from hyperpod_cdk.templates.template_yaml import differing_files, environment_yaml, write_files  # noqa: PLC0415 - as above
@@ -70,7 +71,7 @@ def templates(
     folder = out or root / FOLDER
     wanted = environments or [path.stem for path in environment_files(root)]
     if not wanted:
-        usage("environments/ holds no *.yaml file; write one with 'hyperpod-cdk init NAME'")
+        usage(f"environments/ holds no *.yaml file; {made_in(root)}")
     changed: list[str] = []
     made: list[str] = []
     limits = Limits(is_trusted=trusted)
@@ -87,7 +88,7 @@ def templates(
         made.append(own.name)
     if environments is None:
         changed += _stale(folder, made)
-    _say(changed, folder, check=check)
+    _say(changed, folder, in_project(root), check=check)
     if check and changed:
         raise typer.Exit(FINDINGS)
 
@@ -98,10 +99,13 @@ def _stale(folder: Path, made: Sequence[str]) -> list[str]:
     return [f"{name}/ (no such environment: delete it)" for name in present if name not in made]
 
 
-def _say(changed: Sequence[str], folder: Path, *, check: bool) -> None:
+def _say(changed: Sequence[str], folder: Path, project: str, *, check: bool) -> None:
     for name in changed:
         print(f"{folder.name}/{name}")
     if not changed:
         print(f"{folder.name}/ is what the environments make")
     elif check:
-        print("not what the environments make; write them with 'hyperpod-cdk templates' and review the difference")
+        print(
+            f"not what the environments make; write them with 'hyperpod-cdk templates{project}' and review the"
+            " difference"
+        )

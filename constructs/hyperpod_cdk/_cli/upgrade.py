@@ -102,7 +102,7 @@ def upgrade(
         stated,
         text,
         file=shown(path),
-        argument=environment,
+        argument=loaded.called,
         asked=asked,
         ages=ages,
         locks=locks,

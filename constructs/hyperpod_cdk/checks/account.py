@@ -73,7 +73,7 @@ def stacks_are_ready_to_deploy(case: Case, aws: Aws) -> Iterator[Found]:
         if isinstance(stack, NotAnswered):
             yield unanswered(stack, "name", about=name)
         elif stack is not None:
-            yield from _stuck(stack, case.environment)
+            yield from _stuck(stack, case.called)
 
 
 @check(
@@ -171,11 +171,11 @@ def _not_ready(path: str, what: str, status: str, ready: str, see: str) -> Findi
     )
 
 
-def _stuck(stack: StackAnswer, environment: Environment) -> Iterator[Found]:
+def _stuck(stack: StackAnswer, called: str) -> Iterator[Found]:
     """Say what keeps ``cdk deploy`` from deploying over a stack, and what it cannot be told of it."""
     name, status = stack.name, stack.status
     why = f"'aws cloudformation describe-stack-events --stack-name {name}'"
-    recover = f"run 'hyperpod-cdk recover {environment.name}'"
+    recover = f"run 'hyperpod-cdk recover {called}'"
     state = fix = ""
     if status in _FIRST_FAILED:
         # the CDK CLI deletes such a stack first; with termination protection CloudFormation refuses

@@ -150,7 +150,7 @@ def instance_types_are_offered_in_their_zones(case: Case, aws: Aws) -> Iterator[
     for path, group in groups:
         if there is None or group.availability_zone_id in there:
             try:
-                yield from _offered(environment, path, group, offered)
+                yield from _offered(case, path, group, offered)
             except NotAnswered as missing:
                 yield unanswered(missing, path)
 
@@ -181,7 +181,7 @@ def scarce_types_do_not_rely_on_demand(case: Case, aws: Aws) -> Iterator[Found]:
         yield warning(
             render_path((*place, "capacity")),
             f"On-Demand capacity is not guaranteed for {listing(scarce, last='and')}, of which {nodes} wanted:"
-            f" {outcome}; find a training plan with 'hyperpod-cdk plans search {environment.name}' and set capacity:"
+            f" {outcome}; find a training plan with 'hyperpod-cdk plans search {case.called}' and set capacity:"
             " training_plan",
         )
 
@@ -203,9 +203,8 @@ def _state(environment: Environment, path: str, zone: Zone) -> Iterator[Found]:
         )
 
 
-def _offered(
-    environment: Environment, path: str, group: AnyGroup, offered: Mapping[str, frozenset[str]]
-) -> Iterator[Found]:
+def _offered(case: Case, path: str, group: AnyGroup, offered: Mapping[str, frozenset[str]]) -> Iterator[Found]:
+    environment = case.environment
     az_id = group.availability_zone_id
     where = {name: offered.get(_ec2_name(environment, name), frozenset()) for name in group.all_instance_types}
     missing = [name for name, zones in where.items() if az_id not in zones]
@@ -226,7 +225,7 @@ def _offered(
             f"{path}.{key}",
             f"EC2 lists {listing(missing, last='and')} nowhere in {environment.region}; HyperPod may have types that"
             " EC2 does not list: look for a training plan with"
-            f" 'hyperpod-cdk plans search {environment.name}', or use another type"
+            f" 'hyperpod-cdk plans search {case.called}', or use another type"
             " or region",
         )
         return

@@ -146,9 +146,7 @@ def cdk_bootstrap_is_new_enough(case: Case, aws: Aws) -> Iterator[Found]:
     environment = case.environment
     version = aws.bootstrap_version(qualifier(case.project))
     # 'cdk bootstrap' alone makes an administrator of the role as which CloudFormation works
-    command = (
-        f"run 'hyperpod-cdk bootstrap-policy {environment.name} --out policy.json', then the commands that it prints"
-    )
+    command = f"run 'hyperpod-cdk bootstrap-policy {case.called} --out policy.json', then the commands that it prints"
     if version is None:
         bucket = _asset_bucket(case)
         first = ""

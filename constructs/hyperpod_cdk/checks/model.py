@@ -35,12 +35,14 @@ class Status(StrEnum):
 class Case:
     """What is about to be deployed, and by which moment and which files it is judged.
 
-    ``now`` is aware and in UTC; ``project`` is the folder that holds ``environments/`` and ``lifecycle_scripts/``.
+    ``now`` is aware and in UTC; ``project`` is the folder that holds ``environments/`` and ``lifecycle_scripts/``;
+    ``called`` is what a command that a message tells takes for the environment (``config.loading.called``).
     """
 
     environment: Environment
     now: datetime
     project: Path
+    called: str
 
 
 @dataclass(frozen=True, kw_only=True)

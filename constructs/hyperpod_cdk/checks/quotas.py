@@ -72,7 +72,9 @@ class Compared:
         return asked_for(self.requirement, self.reading)
 
 
-def compare(environment: Environment, aws: Aws, requirements: Iterable[Requirement]) -> tuple[Compared, ...]:
+def compare(
+    environment: Environment, aws: Aws, requirements: Iterable[Requirement], *, called: str
+) -> tuple[Compared, ...]:
     """Read every quota, and what others use, side by side and judge each; nothing is raised for what AWS refuses."""
     needs = tuple(requirements)
     questions: list[Callable[[], QuotaValue | Usage | None]] = [
@@ -83,7 +85,7 @@ def compare(environment: Environment, aws: Aws, requirements: Iterable[Requireme
     compared = []
     for need, quota, used in zip(needs, answers[: len(needs)], answers[len(needs) :], strict=True):
         reading = _reading(need, cast("_Quota", quota), cast("Usage", used))
-        verdict = judge(need, reading, region=environment.region, environment_name=environment.name)
+        verdict = judge(need, reading, region=environment.region, environment_name=called)
         code = quota.code if isinstance(quota, QuotaValue) else ""
         compared.append(Compared(requirement=need, reading=reading, verdict=verdict, code=code))
     return tuple(compared)
@@ -215,7 +217,7 @@ def restricted_lustre_quota_covers_the_file_systems(case: Case, aws: Aws) -> Ite
 
 def _found(case: Case, aws: Aws, kind: str) -> Iterator[Found]:
     requirements = [each for each in required_quotas(case.environment) if kind_of(each) == kind]
-    for each in compare(case.environment, aws, requirements):
+    for each in compare(case.environment, aws, requirements, called=case.called):
         verdict = each.verdict
         match verdict.severity:
             case "error":

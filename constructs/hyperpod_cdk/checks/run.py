@@ -99,7 +99,7 @@ def preflight(
     ``now`` is the moment by which dates are judged. Default: the present one. Raises UsageError for a word that is
     neither an area nor a check.
     """
-    case = Case(environment=loaded.environment, now=now or datetime.now(UTC), project=project)
+    case = Case(environment=loaded.environment, now=now or datetime.now(UTC), project=project, called=loaded.called)
     chosen = select(only, skip)
     # a thread is worth its start only where AWS is waited for
     asking = [check for check in chosen if _asks(check, case.environment) and not isinstance(aws, Offline)]

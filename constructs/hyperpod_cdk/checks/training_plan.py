@@ -520,4 +520,4 @@ def _span(time: timedelta) -> str:
 
 
 def _buy(case: Case) -> str:
-    return f"find another to buy with 'hyperpod-cdk plans search {case.environment.name}'"
+    return f"find another to buy with 'hyperpod-cdk plans search {case.called}'"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -14,6 +15,7 @@ from hyperpod_cdk.config import documents
 from hyperpod_cdk.config.documents import DocumentError, Said, shown
 from hyperpod_cdk.config.source import ENVIRONMENT, DataPath, Source, parse_path
 from hyperpod_cdk.config.suggest import closest
+from hyperpod_cdk.file_reading import resolved
 from hyperpod_cdk.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -47,12 +49,14 @@ class LoadedEnvironment:
     """An environment with its file: ``file`` as findings show it, ``warnings`` that did not refuse it.
 
     ``recorded_plans`` are the training plans that 'hyperpod-cdk plans record' wrote beside it, None without that file;
-    ``recorded_quotas`` likewise what 'hyperpod-cdk quotas show --record' wrote.
+    ``recorded_quotas`` likewise what 'hyperpod-cdk quotas show --record' wrote. ``called`` is what a command that a
+    message tells takes for the environment, as the function ``called`` gives it.
     """
 
     environment: Environment
     warnings: tuple[Finding, ...]
     file: str
+    called: str
     _source: Source = field(repr=False, compare=False)
     recorded_plans: RecordedPlans | None = None
     recorded_quotas: RecordedQuotas | None = None
@@ -110,6 +114,7 @@ def load_environment(
         environment=environment,
         warnings=tuple(findings),
         file=source.file,
+        called=called(path),
         _source=source,
         recorded_plans=recorded,
         recorded_quotas=quotas,
@@ -141,10 +146,42 @@ def resolve_environment_file(name_or_path: str, root: Path) -> Path:
     elif names:
         fix = f"there are {', '.join(names)}"
     else:
-        fix = f"{FOLDER}/ holds no environment yet; make one with 'hyperpod-cdk init NAME'"
+        fix = f"{FOLDER}/ holds no environment yet; {made_in(root)}"
     asked = documents.tidy(name_or_path)
     what = f"no file {asked}" if is_path else f'no environment "{asked}" in {shown(root / FOLDER)}'
     raise UsageError(f"{what}; {fix}")
+
+
+def project_of(folder: Path) -> Path | None:
+    """Give the nearest folder, from ``folder`` upwards, that holds environments/ or cdk.json; None without one."""
+    return next(
+        (each for each in (folder, *folder.parents) if (each / FOLDER).is_dir() or (each / "cdk.json").is_file()), None
+    )
+
+
+def called(path: Path) -> str:
+    """Give the words by which a command in the current folder finds the environment of a file, quoted for a shell.
+
+    The file's name where it is in environments/, else its path, with the project where that is not the folder's own.
+    """
+    file = resolved(path)
+    is_named = file.parent.name == FOLDER and file.suffix == SUFFIX
+    # the folder of a file that is about to be written need not be there
+    project = file.parent.parent if is_named else project_of(file.parent)
+    words = shlex.quote(file.stem if is_named else shown(path))
+    return words if project is None else f"{words}{in_project(project)}"
+
+
+def in_project(project: Path) -> str:
+    """Give the option by which a command in the current folder finds a project; empty for the folder's own."""
+    here = resolved(Path.cwd())
+    root = resolved(project)
+    return "" if root == (project_of(here) or here) else f" --project {shlex.quote(shown(root))}"
+
+
+def made_in(root: Path) -> str:
+    """Give the fix for a project without environments."""
+    return f"make one with 'hyperpod-cdk init NAME{in_project(root)}'"
 
 
 def environment_files(root: Path) -> list[Path]:
@@ -237,10 +274,10 @@ def _recorded_plans(
 
     file = shown(record)
     try:
-        recorded = recorded_plans.read_record(record, file=file, name=path.stem)
+        recorded = recorded_plans.read_record(record, file=file, called=called(path))
     except record_file.RecordError as error:
         return None, [error.finding]
-    found = recorded_plans.record_findings(environment, recorded, file=file, name=path.stem, today=today)
+    found = recorded_plans.record_findings(environment, recorded, file=file, called=called(path), today=today)
     return recorded, [
         replace(each, rule=rule)
         if isinstance(each, Finding)
@@ -257,8 +294,8 @@ def _recorded_quotas(path: Path, environment: Environment) -> tuple[RecordedQuot
 
     file = shown(record)
     try:
-        recorded = recorded_quotas.read_record(record, file=file, name=path.stem)
-        recorded_quotas.require_own(environment, recorded, file=file, name=path.stem)
+        recorded = recorded_quotas.read_record(record, file=file, called=called(path))
+        recorded_quotas.require_own(environment, recorded, file=file, called=called(path))
     except record_file.RecordError as error:
         return None, [error.finding]
     return recorded, []

@@ -148,23 +148,23 @@ def moment(value: datetime) -> str:
     return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def read_record(path: Path, *, file: str, name: str) -> RecordedPlans:
-    """Read the record at ``path``; ``file`` is how findings show it, ``name`` what its environment is called.
+def read_record(path: Path, *, file: str, called: str) -> RecordedPlans:
+    """Read the record at ``path``; ``file`` is how findings show it, ``called`` as in loading.
 
     Raises RecordError with one finding where it cannot be read, is no JSON or has another form.
     """
-    return parse_record(read_text(path, file=file, fix=written_anew(name)), file=file, name=name)
+    return parse_record(read_text(path, file=file, fix=written_anew(called)), file=file, called=called)
 
 
-def parse_record(text: str, *, file: str, name: str) -> RecordedPlans:
+def parse_record(text: str, *, file: str, called: str) -> RecordedPlans:
     """Read the text of a record. Raises RecordError as `read_record` does."""
     recorded, source = parse(
-        text, RecordedPlans, version=SCHEMA_VERSION, fields_at=_fields_at, file=file, fix=written_anew(name)
+        text, RecordedPlans, version=SCHEMA_VERSION, fields_at=_fields_at, file=file, fix=written_anew(called)
     )
     for index, before, _ in duplicates([plan.arn for plan in recorded.plans]):
         refuse(
             file,
-            f"must be unique, got that of plans[{before}]; {written_anew(name)}",
+            f"must be unique, got that of plans[{before}]; {written_anew(called)}",
             path=f"plans[{index}].arn",
             line=source.line_of(("plans", index, "arn")),
         )
@@ -173,20 +173,20 @@ def parse_record(text: str, *, file: str, name: str) -> RecordedPlans:
 
 
 def record_findings(
-    environment: Environment, recorded: RecordedPlans, *, file: str, name: str, today: date
+    environment: Environment, recorded: RecordedPlans, *, file: str, called: str, today: date
 ) -> Iterator[tuple[str, Problem | Finding]]:
     """Compare an environment with its record; gives (rule, what it found), a Finding where it is about the record.
 
     Nothing is said about values that the environment file states wrongly. ``today`` is the day by which age and ends
     are judged.
     """
-    foreign = list(certain(_record_of_another(environment, recorded, file, name)))
+    foreign = list(certain(_record_of_another(environment, recorded, file, called)))
     if foreign:
         yield from (("record_belongs_to_the_environment", each) for each in foreign)
         return
     seen = f"({file} of {recorded.recorded})"
     for path, group in certain(all_groups(environment)):
-        yield from certain(_group_problems(environment, path, group, recorded, seen=seen, name=name, today=today))
+        yield from certain(_group_problems(environment, path, group, recorded, seen=seen, called=called, today=today))
     yield from (("recorded_plan_has_enough_instances", each) for each in certain(_count(environment, recorded, seen)))
     age = (today - recorded.recorded).days
     if age < -1:
@@ -196,7 +196,7 @@ def record_findings(
             Finding(
                 severity=Severity.WARNING,
                 message=f"must be a day that has come, got {recorded.recorded} on {today}, so its age is not known;"
-                f" run 'hyperpod-cdk plans record {name}'",
+                f" run 'hyperpod-cdk plans record {called}'",
                 path="recorded",
                 file=file,
                 line=recorded.line_of("recorded"),
@@ -208,7 +208,7 @@ def record_findings(
             Finding(
                 severity=Severity.WARNING,
                 message=f"is {age} days old on {today}, and a plan may have been extended since; run"
-                f" 'hyperpod-cdk plans record {name}'",
+                f" 'hyperpod-cdk plans record {called}'",
                 path="recorded",
                 file=file,
                 line=recorded.line_of("recorded"),
@@ -216,14 +216,14 @@ def record_findings(
         )
 
 
-def _record_of_another(environment: Environment, recorded: RecordedPlans, file: str, name: str) -> Iterator[Finding]:
+def _record_of_another(environment: Environment, recorded: RecordedPlans, file: str, called: str) -> Iterator[Finding]:
     mine, theirs = (environment.account, environment.region), (recorded.account, recorded.region)
     if mine != theirs:
         key = "account" if mine[0] != theirs[0] else "region"
         yield Finding(
             severity=Severity.ERROR,
             message=f"must be a record of account {mine[0]} in {mine[1]}, the environment's, got one of account"
-            f" {theirs[0]} in {theirs[1]}; {written_anew(name)}",
+            f" {theirs[0]} in {theirs[1]}; {written_anew(called)}",
             path=key,
             file=file,
             line=recorded.line_of(key),
@@ -237,7 +237,7 @@ def _group_problems(
     recorded: RecordedPlans,
     *,
     seen: str,
-    name: str,
+    called: str,
     today: date,
 ) -> Iterator[tuple[str, Problem]]:
     arn = group.training_plan_arn
@@ -249,23 +249,24 @@ def _group_problems(
         yield (
             "plan_is_recorded",
             warning(
-                at, f"is not in the record {seen}, so nothing verifies its zone; run 'hyperpod-cdk plans record {name}'"
+                at,
+                f"is not in the record {seen}, so nothing verifies its zone; run 'hyperpod-cdk plans record {called}'",
             ),
         )
         return
     rules: Mapping[str, Iterator[Problem]] = {
-        "recorded_plan_is_usable": _status(at, plan, seen, name),
+        "recorded_plan_is_usable": _status(at, plan, seen, called),
         "recorded_plan_is_for_hyperpod_clusters": _target(at, plan, seen),
         "recorded_plan_has_the_group_s_type": _type(path, group, plan, seen),
         "recorded_plan_is_in_the_group_s_zone": _zone(environment, path, group, plan, seen),
-        "recorded_plan_has_time_left": _time_left(at, plan, seen, name, today),
+        "recorded_plan_has_time_left": _time_left(at, plan, seen, called, today),
     }
     for rule, found in rules.items():
         for problem in certain(found):
             yield rule, problem
 
 
-def _status(at: DataPath, plan: RecordedPlan, seen: str, name: str) -> Iterator[Problem]:
+def _status(at: DataPath, plan: RecordedPlan, seen: str, called: str) -> Iterator[Problem]:
     if plan.status in hyperpod.TRAINING_PLAN_USABLE_STATUSES or plan.status == "Expired":
         # an expired plan is one without time left
         return
@@ -278,7 +279,7 @@ def _status(at: DataPath, plan: RecordedPlan, seen: str, name: str) -> Iterator[
     yield warning(
         at,
         f"must be a plan that is {usable}, but {plan.name} was {plan.status} {seen}; run 'hyperpod-cdk plans record"
-        f" {name}' when it is paid",
+        f" {called}' when it is paid",
     )
 
 
@@ -325,13 +326,13 @@ def zone_to_add(environment: Environment, zone_id: str) -> str:
     return f" and add {zone_id} to network.{key}"
 
 
-def _time_left(at: DataPath, plan: RecordedPlan, seen: str, name: str, today: date) -> Iterator[Problem]:
+def _time_left(at: DataPath, plan: RecordedPlan, seen: str, called: str, today: date) -> Iterator[Problem]:
     leave = plan.nodes_leave
     if leave is not None and leave.astimezone(UTC).date() < today:
         yield Problem(
             at,
             f"must be a plan with time left on {today}, but the nodes of {plan.name} leave at {moment(leave)}, one hour"
-            f" before its end {seen}; name the plan that follows it, or run 'hyperpod-cdk plans record {name}' if it"
+            f" before its end {seen}; name the plan that follows it, or run 'hyperpod-cdk plans record {called}' if it"
             " was extended",
         )
     elif plan.status == "Expired":
@@ -366,6 +367,6 @@ def _fields_at(path: Sequence[str | int]) -> Sequence[str]:
     return list((RecordedBlock if "blocks" in path[:-1] else RecordedPlan).model_fields)
 
 
-def written_anew(name: str) -> str:
+def written_anew(called: str) -> str:
     """Give the fix for a record that cannot be used, which ends its message."""
-    return f"restore it from version control, or write it again with 'hyperpod-cdk plans record {name}'"
+    return f"restore it from version control, or write it again with 'hyperpod-cdk plans record {called}'"

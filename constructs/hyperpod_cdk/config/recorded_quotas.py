@@ -74,24 +74,24 @@ class RecordedQuotas(Section):
         return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
-def read_record(path: Path, *, file: str, name: str) -> RecordedQuotas:
-    """Read the record at ``path``; ``file`` is how findings show it, ``name`` what its environment is called.
+def read_record(path: Path, *, file: str, called: str) -> RecordedQuotas:
+    """Read the record at ``path``; ``file`` is how findings show it, ``called`` as in loading.
 
     Raises RecordError with one finding where it cannot be read, is no JSON or has another form.
     """
-    return parse_record(read_text(path, file=file, fix=written_anew(name)), file=file, name=name)
+    return parse_record(read_text(path, file=file, fix=written_anew(called)), file=file, called=called)
 
 
-def parse_record(text: str, *, file: str, name: str) -> RecordedQuotas:
+def parse_record(text: str, *, file: str, called: str) -> RecordedQuotas:
     """Read the text of a record. Raises RecordError as `read_record` does."""
     recorded, source = parse(
-        text, RecordedQuotas, version=SCHEMA_VERSION, fields_at=_fields_at, file=file, fix=written_anew(name)
+        text, RecordedQuotas, version=SCHEMA_VERSION, fields_at=_fields_at, file=file, fix=written_anew(called)
     )
     names = [f"{quota.service} {normalized(quota.name)}" for quota in recorded.quotas]
     for index, before, _ in duplicates(names):
         refuse(
             file,
-            f"must be unique, got that of quotas[{before}]; {written_anew(name)}",
+            f"must be unique, got that of quotas[{before}]; {written_anew(called)}",
             path=f"quotas[{index}].name",
             line=source.line_of(("quotas", index, "name")),
         )
@@ -99,7 +99,7 @@ def parse_record(text: str, *, file: str, name: str) -> RecordedQuotas:
     return recorded
 
 
-def require_own(environment: Environment, recorded: RecordedQuotas, *, file: str, name: str) -> None:
+def require_own(environment: Environment, recorded: RecordedQuotas, *, file: str, called: str) -> None:
     """Raise RecordError where the record is of another account or region than the environment."""
     mine, theirs = (environment.account, environment.region), (recorded.account, recorded.region)
     if mine != theirs:
@@ -107,15 +107,15 @@ def require_own(environment: Environment, recorded: RecordedQuotas, *, file: str
         refuse(
             file,
             f"must be a record of account {mine[0]} in {mine[1]}, the environment's, got one of account"
-            f" {theirs[0]} in {theirs[1]}; {written_anew(name)}",
+            f" {theirs[0]} in {theirs[1]}; {written_anew(called)}",
             path=key,
             line=recorded.line_of(key),
         )
 
 
-def written_anew(name: str) -> str:
+def written_anew(called: str) -> str:
     """Give the fix for a record that cannot be used, which ends its message."""
-    return f"restore it from version control, or write it again with 'hyperpod-cdk quotas show {name} --record'"
+    return f"restore it from version control, or write it again with 'hyperpod-cdk quotas show {called} --record'"
 
 
 def _fields_at(path: Sequence[str | int]) -> Sequence[str]:

@@ -119,7 +119,7 @@ def _plans(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:
         else:
             text = (
                 f"is booked by {len(booked.users)} environments for {booked.total} instances together ({shares}), and"
-                f" how many {booked.name} has is not recorded; run 'hyperpod-cdk plans record {each.environment.name}'"
+                f" how many {booked.name} has is not recorded; run 'hyperpod-cdk plans record {each.called}'"
             )
         severity = Severity.WARNING if booked.seats is None else Severity.ERROR
         yield _finding(each, severity, path, text, "plan_is_booked_within_its_seats")

@@ -182,7 +182,7 @@ def _cost(
         seats = booked if plan is None else max(plan.seats, booked)
         why = ""
         if fee is None:
-            fix = f"run 'hyperpod-cdk plans record {loaded.environment.name}'"
+            fix = f"run 'hyperpod-cdk plans record {loaded.called}'"
             why = f"no record tells the fee of {name} in US dollars; {fix}"
         return fee, f"the plan {name}, all of its window", seats, why
     if group.capacity == "spot":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hyperpod_cdk.config import EnvironmentFileError, LoadedEnvironment, load_environment, missing_scripts
 from hyperpod_cdk.config.documents import DocumentError, shown
-from hyperpod_cdk.config.loading import SCRIPTS
+from hyperpod_cdk.config.loading import SCRIPTS, called
 from hyperpod_cdk.findings import Finding, Severity
 from hyperpod_cdk.importing import create_cluster, document, set_up, terraform, tfstate, tfvars
 from hyperpod_cdk.importing.document import Log, Node
@@ -112,7 +112,7 @@ def _written(draft: Draft, *, source: str, kind: Kind, to: Place) -> tuple[Impor
         passed=False if weights & {"missing", "refused"} else None if "skipped" in weights else True,
         instance_groups=len(draft.groups),
         notes=notes,
-        next=(f"hyperpod-cdk validate {name}", f"hyperpod-cdk rehearse {name}", f"hyperpod-cdk preflight {name}"),
+        next=tuple(f"hyperpod-cdk {verb} {called(to.target)}" for verb in ("validate", "rehearse", "preflight")),
     )
     return report, text
 

@@ -33,11 +33,11 @@ _NONE_STAND: Final = "No node of {group} stands, so that none is lost; new ones 
 _WRITE: Final = "In the file: capacity: training_plan and training_plan_arn: {arn} at {path}."
 
 
-def attach(aws: Api, environment: Environment, *, group: str, plan: str, now: datetime) -> Attachment:
+def attach(aws: Api, environment: Environment, *, called: str, group: str, plan: str, now: datetime) -> Attachment:
     """Tell what putting ``plan``, a name or an ARN, on an instance group takes and does, reading only.
 
-    ``now`` is aware and in UTC. Raises ValueError where the environment has no such group, and NotAnswered where AWS
-    does not tell what the plan is.
+    ``now`` is aware and in UTC; ``called`` is what a command takes for the environment. Raises ValueError where the
+    environment has no such group, and NotAnswered where AWS does not tell what the plan is.
     """
     path, stated = placed(environment, group)
     described, counted = together(lambda ask: ask(), _questions(aws, environment, group, plan))
@@ -52,7 +52,7 @@ def attach(aws: Api, environment: Environment, *, group: str, plan: str, now: da
     else:
         standing = counted
     with reading("sagemaker:DescribeTrainingPlan"):
-        return _attachment(environment, path, stated, described, standing, skipped, now)
+        return _attachment(environment, called, path, stated, described, standing, skipped, now)
 
 
 def placed(environment: Environment, group: str) -> tuple[DataPath, AnyGroup]:
@@ -81,6 +81,7 @@ def _standing(aws: Api, cluster: str, group: str) -> int:
 
 def _attachment(  # noqa: PLR0917 - what was read of each
     environment: Environment,
+    called: str,
     path: DataPath,
     group: AnyGroup,
     plan: Mapping[str, Any],
@@ -102,7 +103,7 @@ def _attachment(  # noqa: PLR0917 - what was read of each
     elif standing == 0:
         told = [_NONE_STAND.format(group=group.name)]
     else:
-        told = [f"{_UNDOCUMENTED.format(nodes=nodes)}.", _SAFE.format(group=group.name, environment=environment.name)]
+        told = [f"{_UNDOCUMENTED.format(nodes=nodes)}.", _SAFE.format(group=group.name, environment=called)]
     told += [] if is_there or problems else [_WRITE.format(arn=arn, path=render_path(path))]
     fits = f"{plan['TrainingPlanName']} fits {group.name}{', as far as AWS tells' * bool(skipped)}"
     verdict = "; ".join(problems) if problems else fits

@@ -27,10 +27,10 @@ _MOST_PAGES: Final = 10
 _NONE: Final = "ResourceNotFoundException"
 
 
-def node_logs(aws: Api, *, environment: str, cluster: str, name: str, log: Log, most: int) -> NodeLogs:
+def node_logs(aws: Api, *, environment: str, called: str, cluster: str, name: str, log: Log, most: int) -> NodeLogs:
     """Give the ``most`` newest lines of a log of a node. Raises NodeError, NotAnswered for the cluster or the node."""
     found = known_cluster(aws, cluster)
-    (row,) = described(aws, cluster, by_name([name]), environment=environment)
+    (row,) = described(aws, cluster, by_name([name]), called=called)
     with reading("sagemaker:DescribeClusterNode"):
         node = node_of(row)
         group = log_group(cluster, str(found["ClusterArn"]))

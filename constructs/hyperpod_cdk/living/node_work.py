@@ -58,7 +58,14 @@ _NO_PLAN: Final = "AWS does not tell beforehand whether there are instances outs
 
 
 def prepare(
-    aws: Api, action: Action, *, environment: str, cluster: str, names: Sequence[str], groups: Sequence[str] = ()
+    aws: Api,
+    action: Action,
+    *,
+    environment: str,
+    called: str,
+    cluster: str,
+    names: Sequence[str],
+    groups: Sequence[str] = (),
 ) -> NodeWork:
     """Tell what it takes to do this to nodes, and whole ``groups``, reading only.
 
@@ -71,7 +78,7 @@ def prepare(
     unknown = [name for name in groups if name not in of_cluster]
     if unknown:
         raise NodeError(f"cluster {cluster} has no group {unknown[0]}; its groups are {', '.join(of_cluster)}")
-    rows = described(aws, cluster, by_name(names), environment=environment)
+    rows = described(aws, cluster, by_name(names), called=called)
     with reading("sagemaker:ListClusterNodes"):
         rows += [row for row in rows_of_nodes(aws, cluster) if row["InstanceGroupName"] in groups] if groups else []
     # a node that is named and in a named group is one

@@ -166,7 +166,7 @@ def by_name(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(told)
 
 
-def described(aws: Api, cluster: str, names: Sequence[str], *, environment: str) -> list[Mapping[str, Any]]:
+def described(aws: Api, cluster: str, names: Sequence[str], *, called: str) -> list[Mapping[str, Any]]:
     """Give nodes by name as DescribeClusterNode does. Raises NodeError for one that is not there, NotAnswered."""
 
     def ask(name: str) -> Mapping[str, Any]:
@@ -174,7 +174,7 @@ def described(aws: Api, cluster: str, names: Sequence[str], *, environment: str)
         try:
             answer = aws.call("sagemaker", "describe_cluster_node", ClusterName=cluster, **{by: name})
         except NotFound:
-            fix = f"'hyperpod-cdk node list {environment}' shows them"
+            fix = f"'hyperpod-cdk node list {called}' shows them"
             raise NodeError(f"cluster {cluster} has no node {name}; {fix}") from None
         with reading("sagemaker:DescribeClusterNode"):
             found: Mapping[str, Any] = answer["NodeDetails"]
@@ -208,11 +208,13 @@ def _node(row: Mapping[str, Any]) -> Node:
     return Node(**node_of(row))
 
 
-def describe_nodes(aws: Api, *, environment: str, cluster: str, names: Sequence[str], now: datetime) -> NodesDescribed:
+def describe_nodes(
+    aws: Api, *, environment: str, called: str, cluster: str, names: Sequence[str], now: datetime
+) -> NodesDescribed:
     """Describe nodes by name; ``now`` is aware and in UTC. Raises NodeError, NotAnswered for the cluster or a node."""
     names = by_name(names)
     found = known_cluster(aws, cluster)
-    rows = described(aws, cluster, names, environment=environment)
+    rows = described(aws, cluster, names, called=called)
     with reading("sagemaker:DescribeCluster"):
         arn = str(found["ClusterArn"])
         plans = {str(each["InstanceGroupName"]): str(each.get("TrainingPlanArn", "")) for each in groups_of(found)}

@@ -251,6 +251,11 @@ def name_of(base: Assembly, head: Assembly) -> str:
     return next((stack.name for assembly in (head, base) for stack in assembly.stacks), "")
 
 
+def word_of(base: Assembly, head: Assembly) -> str:
+    """Give what a command that a message tells takes for the environment; ENV where only templates are known."""
+    return head.word or base.word or "ENV"
+
+
 def untold(base: Assembly, head: Assembly) -> list[str]:
     """Say what templates leave to others: nested stacks, macros, the account and the region."""
     nested = sorted({f"{each.stack} / {each.name}" for side in (base, head) for each in side.of_type(_NESTED_STACK)})

@@ -32,6 +32,7 @@ from hyperpod_cdk.config.loading import (
     EnvironmentFileError,
     LoadedEnvironment,
     UsageError,
+    called,
     environment_names,
     load_environment,
     resolve_environment_file,
@@ -151,7 +152,7 @@ def sources(
                     # from here on other processes work: before, two threads would only wait for each other
                     side.begun.wait()
             for tree in trees:
-                tree.load(tree.file)
+                tree.load(tree.file, project)
             if meanwhile is not None:
                 meanwhile()
             names = [tree.loaded.environment.name for tree in trees if tree.loaded]
@@ -192,6 +193,7 @@ class _Folder:
         """Read the environment of this name, or the only one."""
         assembly = _tagged(read_assembly(self.folder, name), self.project)
         if self.of:
+            assembly = replace(assembly, called=self.of.loaded.called if self.of.loaded else "")
             return Source(
                 assembly=assembly,
                 side=Side(
@@ -265,14 +267,18 @@ class _Tree:
     def check_out(self) -> None:
         """Put the files there; those of the project are."""
 
-    def load(self, file: str) -> None:
-        """Read the environment file with this library's rules, which need not be those of the revision."""
+    def load(self, file: str, project: Path) -> None:
+        """Read the environment file with this library's rules, which need not be those of the revision.
+
+        ``project`` is that of the user, in which the commands that messages tell find the environment.
+        """
         path = self.root / file
         if not file or not path.is_file():
             return
         try:
             # the day of the tables, not of the clock: the same input always gives the same report
-            self.loaded = replace(load_environment(path, today=kubernetes.AS_OF), file=file)
+            loaded = load_environment(path, today=kubernetes.AS_OF)
+            self.loaded = replace(loaded, file=file, called=called(project / file))
         except EnvironmentFileError:
             self.notes.append(f"{self.label}: this version refuses {file}, so no line of it is named as a cause.")
 
@@ -298,7 +304,14 @@ class _Tree:
                 raise
             assembly = read_assembly(target, name)
         return Source(
-            assembly=_tagged(replace(assembly, environment=assembly.environment or name or ""), self.root),
+            assembly=_tagged(
+                replace(
+                    assembly,
+                    environment=assembly.environment or name or "",
+                    called=self.loaded.called if self.loaded else "",
+                ),
+                self.root,
+            ),
             side=Side(label=self.label, commit=self.commit, environment_file=file),
             environment=self.loaded,
             notes=(*self.notes, *exposed),

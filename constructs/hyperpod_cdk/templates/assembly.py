@@ -209,11 +209,20 @@ class Stack:
 
 @dataclass(frozen=True, kw_only=True)
 class Assembly:
-    """The stacks of one environment in the order of their deployment; ``environment`` is empty for a lone template."""
+    """The stacks of one environment in the order of their deployment; ``environment`` is empty for a lone template.
+
+    ``called`` is what a command that a message tells takes for the environment, where its file is known.
+    """
 
     environment: str
     stacks: tuple[Stack, ...]
     folder: Path | None = None
+    called: str = ""
+
+    @property
+    def word(self) -> str:
+        """What a command that a message tells takes for the environment: its file's name or path, else its name."""
+        return self.called or self.environment
 
     @cached_property
     def by_name(self) -> dict[str, Stack]:

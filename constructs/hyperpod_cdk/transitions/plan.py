@@ -17,7 +17,7 @@ from hyperpod_cdk.review.figures.timeline import timeline
 from hyperpod_cdk.review.model import BlastRadius, Effect, Minutes, PropertyEffect, ResourceEffect, Side
 from hyperpod_cdk.review.nouns import count, joined
 from hyperpod_cdk.review.rights.kubernetes import called
-from hyperpod_cdk.review.run import name_of, untold
+from hyperpod_cdk.review.run import name_of, untold, word_of
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.difference import ResourceChange, apart, compare
 from hyperpod_cdk.templates.groups import CLUSTER
@@ -266,7 +266,7 @@ def _steps(
                 commands=tuple(
                     _deletion(state, batch.stacks)
                     if emptied
-                    else [f"hyperpod-cdk deploy {shlex.quote(name_of(base, head))}"]
+                    else [f"hyperpod-cdk deploy {word_of(base, head)}"]
                     if made
                     else [_deployment(head, head_side, selected, is_exclusive=exclusively)]
                 ),

@@ -280,7 +280,7 @@ class _Reading:
 
     def _does(self, described: Mapping[str, Any], way: Way, events: Sequence[Event]) -> str:
         name, status = str(described["StackName"]), str(described["StackStatus"])
-        deploy = f"'hyperpod-cdk deploy {self.head.assembly.environment}'"
+        deploy = f"'hyperpod-cdk deploy {self.head.assembly.word}'"
         if way is Way.WAIT:
             return _under_way(events, status, name)
         if way is Way.DEPLOY:

@@ -297,7 +297,7 @@ class Destruction:
             if not delete_stacks(self.aws(), step.stacks, standing.base, say=self.person.say, pause=self.pause):
                 self.person.say(
                     "Deleted resources remain deleted. Run destroy again, which continues from the current state. "
-                    f"'{recovers(name)}' can leave behind what cannot be deleted."
+                    f"'{recovers(self.head.assembly.word)}' can leave behind what cannot be deleted."
                 )
                 return False
         if shown.steps:

@@ -86,9 +86,9 @@ def way_of(status: str) -> Way:
     return WAYS.get(status, Way.NONE_KNOWN)
 
 
-def recovers(environment: str) -> str:
+def recovers(word: str) -> str:
     """Give the command that leads out of what takes no deployment."""
-    return f"hyperpod-cdk recover {environment}"
+    return f"hyperpod-cdk recover {word}"
 
 
 def settle(
@@ -146,7 +146,7 @@ def read_standing(aws: Api, head: Assembly) -> Standing:
         base=base,
         head=found.head,
         importers={name: names for name, names in importers.items() if names},
-        blockers=(*blockers, *before.refusals, *(_made_again(why, head.environment) for why in beside.gone)),
+        blockers=(*blockers, *before.refusals, *(_made_again(why, head.word) for why in beside.gone)),
         takes=beside.sentences,
         notes=(
             *found.notes,
@@ -172,7 +172,7 @@ def read_to_destroy(aws: Api, head: Assembly) -> Standing:
     bare: dict[str, Any] = {"Resources": {}}
     blockers = [
         *_under_way(found.statuses),
-        *_not_known(found.statuses, head.environment),
+        *_not_known(found.statuses, head),
         *of_others(found.base, found.head),
         *_empty_of_others(aws, found, head),
     ]
@@ -215,12 +215,12 @@ def _others(aws: Api, export: str, ours: Collection[str]) -> tuple[str, ...]:
     return tuple(each for each in _importers(aws, export) if each not in ours)
 
 
-def _made_again(why: str, environment: str) -> Refusal:
+def _made_again(why: str, word: str) -> Refusal:
     """Refuse to update what is not there any more, and say what makes it again."""
     return Refusal(
         why=why,
         what_works=(
-            f"'hyperpod-cdk destroy {environment}' and 'hyperpod-cdk deploy {environment}' make all of it again; what "
+            f"'hyperpod-cdk destroy {word}' and 'hyperpod-cdk deploy {word}' make all of it again; what "
             "is retained stays. Until then leave in the file what changes it as it is deployed."
         ),
     )
@@ -235,13 +235,13 @@ def _under_way(statuses: Mapping[str, str]) -> Iterator[Refusal]:
             )
 
 
-def _not_known(statuses: Mapping[str, str], environment: str) -> Iterator[Refusal]:
+def _not_known(statuses: Mapping[str, str], head: Assembly) -> Iterator[Refusal]:
     for name, status in statuses.items():
         if way_of(status) is Way.NONE_KNOWN:
             yield Refusal(
                 why=f"{name} is {status}: whether CloudFormation deletes it, and what of it, is not known.",
                 what_works=(
-                    f"'{recovers(environment)}' names what failed and what it holds; bring it into a state with "
+                    f"'{recovers(head.word)}' names what failed and what it holds; bring it into a state with "
                     "_COMPLETE, then destroy it."
                 ),
             )
@@ -259,7 +259,7 @@ def _importers(aws: Api, export: str) -> list[str]:
 def _unsettled(found: Deployed, head: Assembly) -> Iterator[Refusal]:
     """Say of each stack that takes no deployment what it waits for."""
     yield from _under_way(found.statuses)
-    recover = f"'{recovers(head.environment)}' names the cause and"
+    recover = f"'{recovers(head.word)}' names the cause and"
     for name, status in found.statuses.items():
         way = way_of(status)
         if way in (Way.ROLL_BACK, Way.CONTINUE_ROLLBACK):
@@ -283,7 +283,7 @@ def _unsettled(found: Deployed, head: Assembly) -> Iterator[Refusal]:
         elif way is Way.NONE_KNOWN:
             yield Refusal(
                 why=f"{name} is {status}: whether CloudFormation takes a deployment of it is not known.",
-                what_works=f"'{recovers(head.environment)}' names what failed; bring it into a state with _COMPLETE.",
+                what_works=f"'{recovers(head.word)}' names what failed; bring it into a state with _COMPLETE.",
             )
         elif status == WITH_REMAINS:
             yield Refusal(

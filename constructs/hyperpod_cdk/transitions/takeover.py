@@ -143,10 +143,10 @@ def _planned(aws: Api, head: Assembly, cluster: str) -> Takeover:
         if not each.is_there and (owner := _owner(aws, each)) is not None
     ]
     found = Takeover(cluster=cluster, taken=standing, later=later, counted=_counted(answer, resource))
-    return replace(found, refusals=(*_unready(aws, head.environment, found.open), *owned, *refused))
+    return replace(found, refusals=(*_unready(aws, head, found.open), *owned, *refused))
 
 
-def _unready(aws: Api, environment: str, taken: Sequence[Taken]) -> Iterator[str]:
+def _unready(aws: Api, head: Assembly, taken: Sequence[Taken]) -> Iterator[str]:
     """Say which stacks take no change set as they are. Raises NotAnswered.
 
     A stack that is not there, or that has only change sets, takes one, and one whose last operation has ended well or
@@ -170,7 +170,7 @@ def _unready(aws: Api, environment: str, taken: Sequence[Taken]) -> Iterator[str
                 f" --stack-name {name}'"
             )
         else:
-            yield f"{name} is {status}, which takes no import: '{recovers(environment)}' names the cause and what works"
+            yield f"{name} is {status}, which takes no import: '{recovers(head.word)}' names the cause and what works"
 
 
 def _unfit(answer: Mapping[str, Any], head: Assembly, cluster: str) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -127,7 +126,7 @@ class _Upgrade:
     ) -> None:
         self._environment = environment
         self._text = text
-        self._argument = shlex.quote(argument)
+        self._argument = argument
         self._asked = asked
         self._ages = ages
         self._locks = locks

@@ -292,13 +292,13 @@ def _about_records(side: _Side) -> Iterator[str]:
     environment = side.environment
     if environment is None:
         return
-    name = environment.environment.name
+    word = environment.called
     if side.by_plan and environment.recorded_plans is None:
-        yield f"No training plan is recorded; 'hyperpod-cdk plans record {name}' writes what AWS says of them."
+        yield f"No training plan is recorded; 'hyperpod-cdk plans record {word}' writes what AWS says of them."
     if environment.recorded_quotas is None:
         yield (
             "No quota is recorded, so needs are compared with AWS's defaults, without what others in the account use;"
-            f" 'hyperpod-cdk quotas show {name} --record' writes what the account has."
+            f" 'hyperpod-cdk quotas show {word} --record' writes what the account has."
         )
 
 

@@ -917,7 +917,7 @@ def _plan_fees(
             starts=_moment(start),
             ends=_moment(end),
             environment_during_window=_change(*during),
-            note=_plan_note(plan, sides[1].assembly.environment or sides[0].assembly.environment),
+            note=_plan_note(plan, sides[1].assembly.word or sides[0].assembly.word or "ENV"),
         )
 
 
@@ -942,8 +942,8 @@ def _fees(plans: Iterable[PlanFee], sides: tuple[_Side, _Side]) -> Iterator[Unpr
             yield Unpriced(what=what, kind="nodes", unit="", quantity=quantity, missing=each.note, of=tuple(of))
 
 
-def _plan_note(plan: RecordedPlan | None, environment: str) -> str:
-    record = f"run 'hyperpod-cdk plans record {environment or 'ENV'}'"
+def _plan_note(plan: RecordedPlan | None, word: str) -> str:
+    record = f"run 'hyperpod-cdk plans record {word}'"
     if plan is None:
         return f"no record of the plan tells its fee and its window; {record}"
     if not plan.upfront_fee:
