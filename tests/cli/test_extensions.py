@@ -7,12 +7,19 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from hyperpod_cdk.config.extensions import activate
+from hyperpod_cdk.config import Extension
+from hyperpod_cdk.config.extensions import ExtensionError, activate, active
+from hyperpod_cdk.findings import Severity
+from hyperpod_cdk.templates.assembly import Assembly
+from hyperpod_cdk.templates.rules import Rule
+from hyperpod_cdk.templates.rules.pack import problems
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 REFUSED = "pyproject.toml: [tool.hyperpod-cdk.extensions]"
@@ -288,6 +295,209 @@ def test_a_table_that_names_none(run: Run, demo: Path, table: str, said: str) ->
     name_in_place(demo, table)
     done = run("validate", "prod", cwd=demo)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{said}\n".replace("DEMO", str(demo)))
+
+
+WRONG_PARTS = [
+    ("constructs=5", "constructs must be a function of the stage and of the section, got 5; write constructs=NAME"),
+    (
+        "checks=print",
+        (
+            "checks must be a list of functions of the case and of AWS, or of checks.model.Check, got <built-in"
+            " function print>; write checks=[NAME]"
+        ),
+    ),
+    (
+        "checks=[5]",
+        (
+            "checks must be a list of functions of the case and of AWS, or of checks.model.Check, got [5]; write"
+            " checks=[NAME]"
+        ),
+    ),
+    ("rules=[5]", "rules must be a list of templates.rules.Rule, got [5]; write rules=[NAME]"),
+    ("review={}", "review must be a function of the finished templates, got {}; write review=NAME"),
+    (
+        "job_kinds=['a']",
+        (
+            "job_kinds must be a map from the kind to a function of the plan, got ['a']; write"
+            ' job_kinds={"evaluation": NAME}'
+        ),
+    ),
+    (
+        "lifecycle_steps='60_ours.sh'",
+        (
+            "lifecycle_steps must be a list of files, got '60_ours.sh'; write"
+            ' lifecycle_steps=[Path(__file__).parent / "60_ours.sh"]'
+        ),
+    ),
+]
+
+
+def own_module(demo: Path, code: str) -> None:
+    """Make ``wrong``, whose module is ``code``, the only extension."""
+    (demo / "wrong.py").write_text(f"from hyperpod_cdk.config import Extension, Section\n{code}\n", encoding="utf-8")
+    file = demo / "pyproject.toml"
+    text = file.read_text(encoding="utf-8").replace(TABLE, "").replace(SECOND, "")
+    file.write_text(f'{text}\n[tool.hyperpod-cdk.extensions]\nwrong = "wrong:WRONG"\n', encoding="utf-8")
+
+
+@pytest.mark.parametrize(("part", "said"), WRONG_PARTS, ids=[part for part, _ in WRONG_PARTS])
+def test_a_part_that_is_none_of_its_kind(run: Run, demo: Path, part: str, said: str) -> None:
+    own_module(demo, f"WRONG = Extension({part})")
+    done = run("validate", "prod", cwd=demo)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"the extension wrong: {said}\n")
+
+
+GIVES = [
+    ("yield 'all is well'", "TypeError: a check must give error(...), warning(...), Skipped(...) or Detail(...)"),
+    ("return None", "TypeError: 'NoneType' object is not iterable"),
+    ("raise SystemExit(0)", "SystemExit: 0"),
+]
+
+
+@pytest.mark.parametrize(("code", "said"), GIVES)
+def test_a_check_that_gives_no_findings_has_not_passed(run: Run, demo: Path, code: str, said: str) -> None:
+    own_module(demo, f"def looks(case, aws):\n    {code}\n\n\nWRONG = Extension(checks=[looks])")
+    done = run("preflight", "prod", "--offline", "--only", "wrong", "--format", "json", cwd=demo)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.endswith("the extension wrong of pyproject.toml raised this, not hyperpod-cdk\n")
+
+
+def test_one_that_ends_the_process_is_named(run: Run, demo: Path) -> None:
+    own_module(demo, "raise SystemExit(0)")
+    done = run("validate", "prod", cwd=demo)
+    assert done.returncode == 2
+    assert done.stderr.endswith("SystemExit: 0\nthe extension wrong of pyproject.toml raised this, not hyperpod-cdk\n")
+
+
+def test_what_it_prints_does_not_stand_in_the_answer(run: Run, demo: Path) -> None:
+    own_module(
+        demo,
+        "print('imported')\n\n\ndef looks(case, aws):\n    print('looked')\n    return []\n\n\n"
+        "WRONG = Extension(checks=[looks])",
+    )
+    done = run("preflight", "prod", "--offline", "--only", "wrong", "--format", "json", cwd=demo)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["counts"]["passed"] == 1
+    assert [line for line in done.stderr.splitlines() if "warning" not in line] == ["imported", "looked"]
+
+
+def test_what_others_print_meanwhile_stays_in_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """Checks run side by side."""
+    both = threading.Barrier(2)
+
+    def theirs() -> None:
+        with Extension(name="wrong").blamed():
+            both.wait()
+            print("theirs")
+            both.wait()
+
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(theirs)
+        both.wait()
+        print("ours")
+        both.wait()
+        running.result()
+    print("ours, after it")
+    assert capsys.readouterr() == ("ours\nours, after it\n", "theirs\n")
+
+
+def test_a_validator_of_its_section(run: Run, demo: Path) -> None:
+    own_module(
+        demo,
+        "from pydantic import field_validator\n\n\nclass Wrong(Section):\n    days: int\n\n"
+        "    @field_validator('days')\n    def whole(cls, days: int) -> int:\n        if days == 1:\n"
+        "            raise LookupError('no such thing')\n        raise ValueError('must be 2')\n\n\n"
+        "WRONG = Extension(section=Wrong)",
+    )
+    state(demo, "wrong: {days: 1}\n")
+    done = run("validate", "prod", cwd=demo)
+    assert done.returncode == 2
+    assert done.stderr.endswith(
+        "LookupError: no such thing\nthe extension wrong of pyproject.toml raised this, not hyperpod-cdk\n"
+    )
+
+
+OWN_FIELDS = """
+from datetime import date
+from pydantic import Field, field_validator
+
+
+class Wrong(Section):
+    name: str = Field(default="a", pattern="^[a-z]+$")
+    days: int = Field(default=1, ge=1)
+    until: date | None = Field(default=None, strict=False)
+    places: list[str] = Field(default=[], max_length=1)
+    odd: int = 1
+
+    @field_validator("odd")
+    @classmethod
+    def is_odd(cls, odd: int) -> int:
+        if odd % 2 == 0:
+            raise ValueError(f"must be odd, got {odd}; write {odd + 1}")
+        return odd
+
+
+WRONG = Extension(section=Wrong)
+"""
+OWN_VALUES = [
+    ("until: '2026-12-01'", ""),
+    (
+        "until: 2026-12-01",
+        'until: must be a valid date, got 2026-12-01, which YAML reads as a date; write until: "2026-12-01"',
+    ),
+    ("name: A", """name: must match pattern '^[a-z]+$', got "A"; change name"""),
+    ("days: 0", "days: must be greater than or equal to 1, got 0; change days"),
+    ("days: a", 'days: must be a whole number, got "a"; write digits after days:'),
+    ("until: soon", 'until: must be a valid date or datetime, input is too short, got "soon"; change until'),
+    ("places: a", 'places: must be a valid list, got "a"; change places'),
+    ("places: [1]", "places[0]: must be a valid string, got 1; change places[0]"),
+    ("places: [a, b]", "places: must have at most 1 item after validation, not 2, got a list; change places"),
+    ("odd: 2", "odd: must be odd, got 2; write 3"),
+]
+
+
+@pytest.mark.parametrize(("stated", "said"), OWN_VALUES, ids=[stated for stated, _ in OWN_VALUES])
+def test_a_value_that_its_section_does_not_take(run: Run, demo: Path, stated: str, said: str) -> None:
+    own_module(demo, OWN_FIELDS)
+    line = state(demo, f"wrong: {{{stated}}}\n")
+    done = run("validate", "prod", cwd=demo)
+    found = [
+        each for each in done.stdout.splitlines() if each.startswith("environments/prod.yaml:") and "wrong" in each
+    ]
+    assert found == [f"environments/prod.yaml:{line} wrong.{said}"] * bool(said)
+    assert done.returncode == bool(said)
+
+
+def test_a_step_that_is_not_there(run: Run, demo: Path) -> None:
+    own_module(demo, "WRONG = Extension(lifecycle_steps=['61_ours.sh'])")
+    done = run("preflight", "prod", "--offline", "--only", "lifecycle-scripts", cwd=demo)
+    assert done.returncode == 1
+    assert "61_ours.sh: is a lifecycle step that is not there; write it, or name another file" in done.stdout
+
+
+def test_a_rule_that_gives_no_place_and_one_of_a_name_that_is_taken(demo: Path) -> None:
+    assembly = Assembly(environment="prod", stacks=())
+    own_module(demo, "RULES = []\nWRONG = Extension(rules=RULES)")
+    activate(demo)
+    rules = active()[0].rules
+    assert isinstance(rules, list)
+    for name, given, said in (
+        ("ours", ["bad"], "a rule must give Spot(...) for each place, got 'bad'"),
+        ("node-recovery", [], "the id node-recovery is that of a rule of hyperpod-cdk; give it another one"),
+    ):
+        rule = Rule(
+            id=name,
+            severity=Severity.ERROR,
+            reason="r",
+            source="s",
+            fix="f",
+            check=lambda _, given=given: iter(given),  # type: ignore[misc]
+        )
+        rules[:] = [rule]
+        with pytest.raises(ExtensionError) as caught:
+            problems(assembly)
+        assert said in str(caught.value)
 
 
 @pytest.mark.examples

@@ -67,7 +67,7 @@ class _Folder:
     """What extensions add to steps/; findings name them by their own paths."""
 
     def files(self) -> list[Path]:
-        return [*_files(self.path), *self.steps]
+        return [*_files(self.path), *(step for step in self.steps if step.is_file())]
 
     def name(self, file: Path) -> str:
         if file in self.steps:
@@ -233,8 +233,7 @@ def lifecycle_scripts_hold_no_secret(case: Case, aws: Aws) -> Iterator[Found]:  
 
 def _folder(case: Case) -> _Folder:
     own = case.project / SCRIPTS
-    steps = tuple(step for step in lifecycle_steps() if step.is_file())
-    return _Folder(path=own if own.is_dir() else library_scripts(), shown=Path(SCRIPTS), steps=steps)
+    return _Folder(path=own if own.is_dir() else library_scripts(), shown=Path(SCRIPTS), steps=lifecycle_steps())
 
 
 def _files(folder: Path) -> list[Path]:

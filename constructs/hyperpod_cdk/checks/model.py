@@ -300,6 +300,10 @@ def _blaming(extension: Extension, function: Callable[[Any, Any], Iterable[Found
     def run(case: Case, aws: Aws) -> Iterator[Found]:
         with extension.blamed():
             found = list(function(case, aws))
+            if wrong := [each for each in found if not isinstance(each, Finding | Skipped | Detail)]:
+                raise TypeError(
+                    f"a check must give error(...), warning(...), Skipped(...) or Detail(...), got {wrong[0]!r}"
+                )
         yield from found
 
     return run

@@ -15,16 +15,18 @@ import importlib
 import inspect
 import re
 import sys
+import threading
 import tomllib
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import Field, create_model
+from pydantic import Field, ValidationError, WrapValidator, create_model
 
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.section import Section
@@ -179,7 +181,59 @@ def _loaded(project: Path, name: str, target: str) -> Extension:
             f"the extension {name}: section must be a class made of hyperpod_cdk.config.Section, which refuses keys"
             f" that it does not know, got {found.section!r}"
         )
-    return replace(found, name=name)
+    for part, (wanted, fix, is_one) in _PARTS.items():
+        if not is_one(given := getattr(found, part)):
+            got = f"{given!r}"[:_LONGEST]
+            raise ExtensionError(f"the extension {name}: {part} must be {wanted}, got {got}; write {part}={fix}")
+    steps = tuple(resolved(project) / step for step in found.lifecycle_steps)
+    return replace(found, name=name, lifecycle_steps=steps)
+
+
+def _is_list(of: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda given: isinstance(given, list | tuple) and all(map(of, given))
+
+
+_LONGEST: Final = 80
+_PARTS: Final[Mapping[str, tuple[str, str, Callable[[Any], bool]]]] = {
+    "constructs": (
+        "a function of the stage and of the section",
+        "NAME",
+        lambda given: given is None or callable(given),
+    ),
+    "checks": (
+        "a list of functions of the case and of AWS, or of checks.model.Check",
+        "[NAME]",
+        _is_list(lambda each: callable(getattr(each, "run", each)) and _is_named(each)),
+    ),
+    "rules": (
+        "a list of templates.rules.Rule",
+        "[NAME]",
+        _is_list(lambda each: isinstance(getattr(each, "id", None), str) and callable(getattr(each, "check", None))),
+    ),
+    "review": (
+        "a function of the finished templates",
+        "NAME",
+        lambda given: given is None or callable(given),
+    ),
+    "job_kinds": (
+        "a map from the kind to a function of the plan",
+        '{"evaluation": NAME}',
+        lambda given: (
+            isinstance(given, Mapping)
+            and all(isinstance(kind, str) and callable(build) for kind, build in given.items())
+        ),
+    ),
+    "lifecycle_steps": (
+        "a list of files",
+        '[Path(__file__).parent / "60_ours.sh"]',
+        _is_list(lambda each: isinstance(each, str | Path)),
+    ),
+}
+"""What each part is, with its fix, and what tells it: who uses a part need not ask whether it is one."""
+
+
+def _is_named(each: Any) -> bool:
+    return isinstance(getattr(each, "name", None) or getattr(each, "__name__", None), str)
 
 
 def _near(module: str | None, project: Path) -> str:
@@ -211,19 +265,72 @@ def _model(found: Mapping[str, Extension | None]) -> type[Environment]:
             fields[name] = (Any, None)
         elif extension.section is not None:
             told = inspect.getdoc(extension.section) or f"The section of the extension {name}."
-            fields[name] = (extension.section | None, Field(default=None, description=told))
+            own: Any = Annotated[extension.section, WrapValidator(_judging(name))]
+            fields[name] = (own | None, Field(default=None, description=told))
     if not fields:
         return Environment
     return create_model("Environment", __base__=Environment, __doc__=Environment.__doc__, **fields)
 
 
+def _judging(name: str) -> Callable[[Any, Callable[[Any], Any]], Any]:
+    """Let what a validator of a section raises be the extension's; what it refuses is a finding as any other."""
+
+    def judged(value: Any, validate: Callable[[Any], Any]) -> Any:
+        refused: ValidationError | None = None
+        with _blamed(name):
+            try:
+                return validate(value)
+            except ValidationError as error:
+                refused = error
+        raise refused
+
+    return judged
+
+
+class _Aside:
+    """Standard output while an extension runs: what that one prints goes to standard error, beside the answer.
+
+    Others may run in other threads meanwhile, whose output stays where it was.
+    """
+
+    runs: Final[ContextVar[bool]] = ContextVar("runs", default=False)
+    _lock: Final = threading.Lock()
+    _count = 0
+    _before: Any = None
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stderr if self.runs.get() else self._stream, name)
+
+    @classmethod
+    @contextmanager
+    def printed(cls) -> Iterator[None]:
+        """Print to standard error within."""
+        with cls._lock:
+            cls._count += 1
+            if cls._count == 1:
+                cls._before, sys.stdout = sys.stdout, cls(sys.stdout)
+        token = cls.runs.set(True)
+        try:
+            yield
+        finally:
+            cls.runs.reset(token)
+            with cls._lock:
+                cls._count -= 1
+                if not cls._count:
+                    sys.stdout = cls._before
+
+
 @contextmanager
 def _blamed(name: str) -> Iterator[None]:
     try:
-        yield
+        with _Aside.printed():
+            yield
     except ExtensionError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is the extension's
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, it is the extension's
         # the frames of this module say nothing about what is wrong in theirs
         own = error.__traceback__
         while own is not None and _is_no_extension(own.tb_frame.f_code.co_filename):

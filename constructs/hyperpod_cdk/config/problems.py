@@ -108,8 +108,37 @@ def _translated(
         return ValueProblem(path, _unknown_key(model, path, misspelt.get(path)), "unknown_key")
     if kind == "literal_error":
         return ValueProblem(path, _choice(type_at(model, path), error["input"], key), "choice")
+    if not _IS_ABOUT_TYPE.search(kind) or not _has_words(type_at(model, path)):
+        return ValueProblem(path, f"{_as_pydantic_says(error)}{_fix_of_own(error, key)}", "type")
     message = _type_message(model, source, path, error["input"])
     return ValueProblem(path, _of_the_file(message, source, error["input"]), "type")
+
+
+_IS_ABOUT_TYPE = re.compile(r"_(type|parsing|from_float)$")
+"""Refusals of this library's own fields: their bounds are checks. Sections of extensions have what pydantic has."""
+
+_OWN_WORDS = frozenset({"value_error", "assertion_error"})
+
+
+def _has_words(annotation: Any) -> bool:
+    """Say whether there are words of our own for a type; any other one is of an extension's section."""
+    kind = bare(annotation)
+    return kind in {str, int, float, bool} or get_origin(kind) in {Literal, tuple, dict} or model_of(kind) is not None
+
+
+def _as_pydantic_says(error: ErrorDetails) -> str:
+    """Give a refusal in pydantic's words, or in those of the validator that refused."""
+    if error["type"] in _OWN_WORDS:
+        return str(_context(error)["error"])
+    says = re.sub(r"^[\w ]+? should ", "must ", error["msg"])
+    return f"{says}, got {describe(error['input'])}"
+
+
+def _fix_of_own(error: ErrorDetails, key: str) -> str:
+    value = error["input"]
+    if isinstance(value, Ambiguous):
+        return f", which YAML reads as {value.reading}; write {key}: {_quoted(value.text)}"
+    return "" if error["type"] in _OWN_WORDS else f"; change {key}"
 
 
 def _of_the_file(message: str, source: Source, value: object) -> str:
@@ -300,7 +329,7 @@ def _refusal(model: type[BaseModel], path: DataPath, value: object) -> str | Non
         key = _key_of((*path, *_path(first["loc"])))
         if first["type"] == "check":
             return str(_context(first)["check"].problem(first["input"], key))
-        return f"must be {first['msg'].removeprefix('Input should be ')}, got {describe(first['input'])}"
+        return _as_pydantic_says(first)
     return None
 
 

@@ -229,13 +229,19 @@ def problems(
     templates are not made by its constructs (``is_own`` is False).
     """
     from hyperpod_cdk.config.extensions import active  # noqa: PLC0415 - the engine's own process needs no configuration
+    from hyperpod_cdk.templates.rules.rule import Spot  # noqa: PLC0415 - as above
 
     found = [problem for stack in assembly.stacks for problem in engine(stack)]
     context = Context(assembly)
     spots = [(rule, spot) for rule in TABLE for spot in rule.check(context)]
     for extension in active():
         with extension.blamed():
-            spots += [(rule, spot) for rule in extension.rules for spot in rule.check(context)]
+            own = [(rule, spot) for rule in extension.rules for spot in rule.check(context)]
+            if wrong := [rule.id for rule in extension.rules if rule.id in RULES]:
+                raise ValueError(f"rules: the id {wrong[0]} is that of a rule of hyperpod-cdk; give it another one")
+            if given := [spot for _, spot in own if not isinstance(spot, Spot)]:
+                raise TypeError(f"a rule must give Spot(...) for each place, got {given[0]!r}")
+            spots += own
     found += [
         Problem(
             stack=assembly.by_name[spot.resource.stack],
