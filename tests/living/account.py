@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import copy
+import hashlib
+import io
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +27,8 @@ EKS_ARN = f"arn:aws:eks:{REGION}:{ACCOUNT}:cluster/dev-eks"
 POLICY_ARN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"
 QUOTA_ARN = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:compute-quota/0a1b2c3d4e5f"
 CONFIG_ARN = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:cluster-scheduler-config/0a1b2c3d4e5f"
+TOPIC_ARN = f"arn:aws:sns:{REGION}:{ACCOUNT}:dev-told"
+CHANNEL_ARN = f"arn:aws:chatbot::{ACCOUNT}:chat-configuration/slack-channel/dev"
 ADMIN_ARN = f"arn:aws:iam::{ACCOUNT}:role/admin"
 
 IDS = {
@@ -48,12 +53,36 @@ IDS = {
     "Alarm": "dev-nodes-fail",
     "Rule": "dev-node-health",
     "Filter": "dev-filter",
+    "Function": "dev-told",
+    "Layer": f"arn:aws:lambda:{REGION}:{ACCOUNT}:layer:dev:1",
+    "Permission": "dev-told-by-rule",
+    "Dashboard": "dev-hyperpod",
+    "Topic": TOPIC_ARN,
+    "TopicPolicy": "dev-topic-policy",
+    "Subscription": f"{TOPIC_ARN}:0a1b",
+    "Channel": CHANNEL_ARN,
+    "Budget": "dev-budget",
+    "Grafana": "g-0a1b",
+    "Prometheus": f"arn:aws:aps:{REGION}:{ACCOUNT}:workspace/ws-0a1b",
+    "Repository": "dra-0123456789abcdef0",
+    "KeyAlias": "alias/dev",
+    "Provider": f"arn:aws:iam::{ACCOUNT}:oidc-provider/oidc.eks",
+    "Address": "192.0.2.1",
+    "Gateway": "igw-0a1b",
 }
 """Physical IDs by logical ID; a resource that is not here has its own."""
 
 
 _READ_ONLY = "AmazonFSxReadOnlyAccess"
 _TRUST = {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}
+_PUBLISHES = {
+    "Sid": "Alarms",
+    "Effect": "Allow",
+    "Principal": {"Service": "cloudwatch.amazonaws.com"},
+    "Action": "sns:Publish",
+    "Resource": TOPIC_ARN,
+}
+CODE = b"an archive"
 _WRITES_LOGS = {"Sid": "Logs", "Effect": "Allow", "Action": ["logs:PutLogEvents"], "Resource": "*"}
 _READS_BUCKET = {"Sid": "Bucket", "Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::mine/*"}
 
@@ -299,6 +328,94 @@ TEMPLATES: Mapping[str, dict[str, Any]] = {
                         "PriorityClasses": [{"Name": "training", "Weight": 80}],
                     },
                 },
+            },
+            "Function": {
+                "Type": "AWS::Lambda::Function",
+                "Properties": {
+                    "Code": {"S3Bucket": "assets", "S3Key": "0a.zip"},
+                    "Environment": {"Variables": {"SETTINGS": "of dev"}},
+                    "Handler": "index.handler",
+                    "Layers": [{"Ref": "Layer"}],
+                    "MemorySize": 256,
+                    "Role": {"Fn::GetAtt": ["Role", "Arn"]},
+                    "Runtime": "python3.14",
+                },
+            },
+            "Layer": {"Type": "AWS::Lambda::LayerVersion", "Properties": {"Content": {"S3Key": "0b.zip"}}},
+            "Permission": {
+                "Type": "AWS::Lambda::Permission",
+                "Properties": {
+                    "FunctionName": {"Fn::GetAtt": ["Function", "Arn"]},
+                    "Action": "lambda:InvokeFunction",
+                    "Principal": "events.amazonaws.com",
+                    "SourceArn": {"Fn::GetAtt": ["Rule", "Arn"]},
+                },
+            },
+            "Dashboard": {
+                "Type": "AWS::CloudWatch::Dashboard",
+                "Properties": {
+                    "DashboardBody": {"Fn::Join": ["", ['{"widgets": [{"region": "', {"Ref": "AWS::Region"}, '"}]}']]}
+                },
+            },
+            "Topic": {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": "on call"}},
+            "TopicPolicy": {
+                "Type": "AWS::SNS::TopicPolicy",
+                "Properties": {"Topics": [{"Ref": "Topic"}], "PolicyDocument": {"Statement": [_PUBLISHES]}},
+            },
+            "Subscription": {
+                "Type": "AWS::SNS::Subscription",
+                "Properties": {"TopicArn": {"Ref": "Topic"}, "Protocol": "email", "Endpoint": "ml@example.com"},
+            },
+            "Channel": {
+                "Type": "AWS::Chatbot::SlackChannelConfiguration",
+                "Properties": {"SlackChannelId": "C0A", "SnsTopicArns": [{"Ref": "Topic"}], "LoggingLevel": "ERROR"},
+            },
+            "Budget": {
+                "Type": "AWS::Budgets::Budget",
+                "Properties": {
+                    "Budget": {
+                        "BudgetType": "COST",
+                        "TimeUnit": "MONTHLY",
+                        "BudgetLimit": {"Amount": 1000, "Unit": "USD"},
+                    },
+                    "NotificationsWithSubscribers": [
+                        {
+                            "Notification": {
+                                "NotificationType": "ACTUAL",
+                                "ComparisonOperator": "GREATER_THAN",
+                                "Threshold": 80,
+                            }
+                        }
+                    ],
+                },
+            },
+            "Grafana": {
+                "Type": "AWS::Grafana::Workspace",
+                "Properties": {
+                    "AuthenticationProviders": ["AWS_SSO"],
+                    "DataSources": ["PROMETHEUS", "CLOUDWATCH"],
+                    "PermissionType": "CUSTOMER_MANAGED",
+                },
+            },
+            "Prometheus": {"Type": "AWS::APS::Workspace", "Properties": {"Alias": "dev"}},
+            "Repository": {
+                "Type": "AWS::FSx::DataRepositoryAssociation",
+                "Properties": {
+                    "FileSystemId": {"Ref": "FileSystem"},
+                    "FileSystemPath": "/data",
+                    "S3": {"AutoImportPolicy": {"Events": ["NEW", "CHANGED"]}},
+                },
+            },
+            "KeyAlias": {
+                "Type": "AWS::KMS::Alias",
+                "Properties": {"AliasName": "alias/dev", "TargetKeyId": {"Fn::GetAtt": ["Key", "Arn"]}},
+            },
+            "Provider": {"Type": "AWS::IAM::OIDCProvider", "Properties": {"ClientIdList": ["sts.amazonaws.com"]}},
+            "Address": {"Type": "AWS::EC2::EIP", "Properties": {"Domain": "vpc"}},
+            "Gateway": {"Type": "AWS::EC2::InternetGateway", "Properties": {}},
+            "Attachment": {
+                "Type": "AWS::EC2::VPCGatewayAttachment",
+                "Properties": {"InternetGatewayId": {"Ref": "Gateway"}, "VpcId": {"Ref": "Vpc"}},
             },
             "Subnet": {"Type": "AWS::EC2::Subnet", "Properties": {"CidrBlock": "10.0.0.0/24"}},
             "Cluster": {
@@ -584,6 +701,109 @@ def _answers() -> dict[str, Any]:
         "eks:ListAssociatedAccessPolicies": {
             "associatedAccessPolicies": [
                 {"policyArn": POLICY_ARN, "accessScope": {"type": "cluster", "namespaces": []}}
+            ]
+        },
+        "lambda:GetFunction": {
+            "Configuration": {
+                "CodeSha256": base64.b64encode(hashlib.sha256(CODE).digest()).decode(),
+                "Environment": {"Variables": {"SETTINGS": "of dev"}},
+                "Handler": "index.handler",
+                "Layers": [{"Arn": f"arn:aws:lambda:{REGION}:{ACCOUNT}:layer:dev:1"}],
+                "MemorySize": 256,
+                "Role": ROLE_ARN,
+                "Runtime": "python3.14",
+                "Timeout": 3,
+                "TracingConfig": {"Mode": "PassThrough"},
+                "VpcConfig": {"SubnetIds": [], "SecurityGroupIds": [], "VpcId": ""},
+            },
+        },
+        "s3:GetObject": lambda _: {"ContentLength": len(CODE), "Body": io.BytesIO(CODE)},
+        "lambda:GetPolicy": {
+            "Policy": json.dumps(
+                {
+                    "Statement": [
+                        {
+                            "Sid": "dev-told-by-rule",
+                            "Effect": "Allow",
+                            "Principal": {"Service": "events.amazonaws.com"},
+                            "Action": "lambda:InvokeFunction",
+                            "Resource": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:dev-told",
+                            "Condition": {
+                                "ArnLike": {"AWS:SourceArn": f"arn:aws:events:{REGION}:{ACCOUNT}:rule/dev-node-health"}
+                            },
+                        }
+                    ]
+                }
+            )
+        },
+        "lambda:GetLayerVersion": {"Version": 1},
+        "cloudwatch:GetDashboard": {"DashboardBody": json.dumps({"widgets": [{"region": REGION}]})},
+        "sns:GetTopicAttributes": {
+            "Attributes": {"DisplayName": "on call", "Policy": json.dumps({"Statement": [_PUBLISHES]})}
+        },
+        "sns:ListSubscriptionsByTopic": {
+            "Subscriptions": [
+                # nobody has confirmed it yet
+                {"SubscriptionArn": "PendingConfirmation", "Protocol": "email", "Endpoint": "ml@example.com"},
+                {"SubscriptionArn": "Deleted", "Protocol": "email", "Endpoint": "gone@example.com"},
+            ]
+        },
+        "sns:ListTagsForResource": {"Tags": []},
+        "chatbot:DescribeSlackChannelConfigurations": {
+            "SlackChannelConfigurations": [
+                {
+                    "ChatConfigurationArn": CHANNEL_ARN,
+                    "SlackChannelId": "C0A",
+                    "SnsTopicArns": [TOPIC_ARN],
+                    "LoggingLevel": "ERROR",
+                }
+            ]
+        },
+        "budgets:DescribeBudget": {
+            "Budget": {
+                "BudgetType": "COST",
+                "TimeUnit": "MONTHLY",
+                "BudgetLimit": {"Amount": "1000.0", "Unit": "USD"},
+                "BudgetName": "dev-budget",
+            }
+        },
+        "budgets:DescribeNotificationsForBudget": {
+            "Notifications": [
+                {
+                    "NotificationType": "ACTUAL",
+                    "ComparisonOperator": "GREATER_THAN",
+                    "Threshold": 80.0,
+                    "ThresholdType": "PERCENTAGE",
+                }
+            ]
+        },
+        "grafana:DescribeWorkspace": {
+            "workspace": {
+                "id": "g-0a1b",
+                "status": "ACTIVE",
+                "authentication": {"providers": ["AWS_SSO"]},
+                "dataSources": ["CLOUDWATCH", "PROMETHEUS"],
+                "permissionType": "CUSTOMER_MANAGED",
+                "grafanaVersion": "10.4",
+            }
+        },
+        "aps:DescribeWorkspace": {"workspace": {"alias": "dev", "status": {"statusCode": "ACTIVE"}}},
+        "fsx:DescribeDataRepositoryAssociations": {
+            "Associations": [
+                {
+                    "AssociationId": "dra-0123456789abcdef0",
+                    "FileSystemId": "fs-0123456789abcdef0",
+                    "FileSystemPath": "/data",
+                    "Lifecycle": "AVAILABLE",
+                    "S3": {"AutoImportPolicy": {"Events": ["CHANGED", "NEW"]}},
+                }
+            ]
+        },
+        "iam:GetOpenIDConnectProvider": {"ClientIDList": ["sts.amazonaws.com"], "Url": "oidc.eks"},
+        "ec2:DescribeAddresses": {"Addresses": [{"PublicIp": "192.0.2.1", "Domain": "vpc"}]},
+        "ec2:DescribeInternetGateways": {
+            "InternetGateways": [
+                {"InternetGatewayId": "igw-0a1b", "Attachments": [{"VpcId": "vpc-0a1b", "State": "available"}]}
             ]
         },
         "sagemaker:ListComputeQuotas": {"ComputeQuotaSummaries": [_quota_row("dev-research")]},

@@ -9,19 +9,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 
 from hyperpod_cdk.catalog import durations
 from hyperpod_cdk.config import Environment
-from hyperpod_cdk.living.observing.model import Bundle
+from hyperpod_cdk.living.observing.model import Bundle, Deviation
 from hyperpod_cdk.living.pages import as_json
 from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.templates.assembly import read_assembly
 from scripts.refresh_answers import bundle_of, bundle_of_head
-from tests.support.assembly import PROJECT
+from tests.support.assembly import ENVIRONMENTS, PROJECT
+from tests.support.callers import with_callers
 from tests.support.embedded import Embedded
 from tests.transitions.test_lives import Life, living
 
@@ -162,6 +163,153 @@ class Slow:
 
     def send(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
         return self.aws.send(service, operation, **params)
+
+
+GONE = object()
+"""Stands for a member that is left out."""
+
+QUOTA, DRA, GRAFANA = "AWS::SageMaker::ComputeQuota", "AWS::FSx::DataRepositoryAssociation", "AWS::Grafana::Workspace"
+ROLE, LOGS, POLICY, ADDON, CHART = (
+    *("AWS::IAM::Role", "AWS::Logs::LogGroup", "AWS::S3::BucketPolicy", "AWS::EKS::Addon"),
+    "Custom::AWSCDK-EKS-HelmChart",
+)
+TIRED = 'Resource handler returned message: "no" (RequestToken: 0a1b, HandlerErrorCode: Tired)'
+
+Plant = tuple[str, str, object]
+"""An operation, a place and a value; a type, an action and its minutes; or a type, its status and the reason."""
+
+PLANTED: dict[str, dict[tuple[str, str], Plant]] = {
+    "two-teams": {
+        ("states", f"sagemaker:ListClusterNodes {STATUS}"): ("sagemaker:ListClusterNodes", STATUS, "Quarantined"),
+        ("states", "sagemaker:DescribeComputeQuota Status"): ("sagemaker:DescribeComputeQuota", "Status", "Dreaming"),
+        ("states", "eks:DescribeCluster cluster.status"): ("eks:DescribeCluster", "cluster.status", "DREAMING"),
+        ("states", "eks:DescribeAddon addon.status"): ("eks:DescribeAddon", "addon.status", "DREAMING"),
+        ("answers", "eks:DescribeAddon addon.createdAt"): ("eks:DescribeAddon", "addon.createdAt", GONE),
+        ("answers", "sagemaker:DescribeCluster CreationTime"): ("sagemaker:DescribeCluster", "CreationTime", GONE),
+        ("answers", f"sagemaker:DescribeCluster {ROOT_VOLUME}"): (
+            "sagemaker:DescribeCluster",
+            ROOT_VOLUME,
+            "no boolean",
+        ),
+        ("answers", "sagemaker:DescribeComputeQuota CreationTime"): (
+            *("sagemaker:DescribeComputeQuota", "CreationTime", GONE),
+        ),
+        ("durations", f"{QUOTA} create"): (QUOTA, "create", 600.0),
+        ("durations", f"{ADDON} create"): (ADDON, "create", 600.0),
+        ("durations", f"{EIP} create (others)"): (EIP, "create", 600.0),
+        ("updates", f"{HYPERPOD} NodeRecovery"): (HYPERPOD, "UPDATE_IN_PROGRESS", REPLACES),
+        ("messages", f"{ROLE} CREATE_FAILED"): (ROLE, "CREATE_FAILED", "The moon is in the wrong house"),
+    },
+    "data": {
+        ("states", "fsx:DescribeFileSystems FileSystems[].Lifecycle"): (
+            *("fsx:DescribeFileSystems", "FileSystems[].Lifecycle", "THROTTLED"),
+        ),
+        ("states", "fsx:DescribeDataRepositoryAssociations Associations[].Lifecycle"): (
+            *("fsx:DescribeDataRepositoryAssociations", "Associations[].Lifecycle", "DREAMING"),
+        ),
+        ("states", "sagemaker:DescribeCluster ClusterStatus"): ("sagemaker:DescribeCluster", "ClusterStatus", "Calm"),
+        ("answers", "fsx:DescribeFileSystems FileSystems[].OwnerId"): (
+            *("fsx:DescribeFileSystems", "FileSystems[].OwnerId", GONE),
+        ),
+        ("answers", "fsx:DescribeFileSystems FileSystems[].LustreConfiguration.EfaEnabled"): (
+            *("fsx:DescribeFileSystems", "FileSystems[].LustreConfiguration.EfaEnabled", "maybe"),
+        ),
+        ("answers", "eks:DescribeCluster cluster.certificateAuthority"): (
+            *("eks:DescribeCluster", "cluster.certificateAuthority", GONE),
+        ),
+        ("answers", "eks:DescribeAccessEntry accessEntry.createdAt"): (
+            *("eks:DescribeAccessEntry", "accessEntry.createdAt", GONE),
+        ),
+        ("defaults", f"{FSX} LustreConfiguration.CopyTagsToBackups"): (
+            *("fsx:DescribeFileSystems", "FileSystems[].LustreConfiguration.CopyTagsToBackups", True),
+        ),
+        ("defaults", f"{FSX} LustreConfiguration.LogConfiguration.Level"): (
+            *("fsx:DescribeFileSystems", "FileSystems[].LustreConfiguration.LogConfiguration.Level", "WARN_ONLY"),
+        ),
+        ("durations", f"{FSX} create"): (FSX, "create", 600.0),
+        ("durations", f"{DRA} create"): (DRA, "create", 60_000.0),
+        ("updates", f"{HYPERPOD} NodeRecovery"): (HYPERPOD, "UPDATE_IN_PROGRESS", REPLACES),
+        ("messages", f"{POLICY} CREATE_FAILED"): (POLICY, "CREATE_FAILED", TIRED),
+    },
+    "serving": {
+        ("states", "grafana:DescribeWorkspace workspace.status"): (
+            *("grafana:DescribeWorkspace", "workspace.status", "DREAMING"),
+        ),
+        ("states", "sagemaker:DescribeCluster InstanceGroups[].Status"): (
+            *("sagemaker:DescribeCluster", "InstanceGroups[].Status", "Calm"),
+        ),
+        ("states", "sagemaker:DescribeClusterNode NodeDetails.InstanceStatus.Status"): (
+            *("sagemaker:DescribeClusterNode", "NodeDetails.InstanceStatus.Status", "Quarantined"),
+        ),
+        ("answers", "grafana:DescribeWorkspace workspace.created"): (
+            *("grafana:DescribeWorkspace", "workspace.created", GONE),
+        ),
+        ("answers", "eks:DescribePodIdentityAssociation association.createdAt"): (
+            *("eks:DescribePodIdentityAssociation", "association.createdAt", GONE),
+        ),
+        ("answers", "eks:DescribeCluster cluster.platformVersion"): (
+            *("eks:DescribeCluster", "cluster.platformVersion", GONE),
+        ),
+        ("answers", f"sagemaker:DescribeCluster {ROOT_VOLUME}"): (
+            "sagemaker:DescribeCluster",
+            ROOT_VOLUME,
+            "no boolean",
+        ),
+        ("durations", f"{EKS} create"): (EKS, "create", 3.0),
+        ("durations", f"{GRAFANA} create (others)"): (GRAFANA, "create", 600.0),
+        ("durations", f"{CHART} create"): (CHART, "create", 600.0),
+        ("updates", f"{HYPERPOD} NodeRecovery"): (HYPERPOD, "UPDATE_IN_PROGRESS", REPLACES),
+        ("messages", f"{LOGS} CREATE_FAILED"): (LOGS, "CREATE_FAILED", "The moon is in the wrong house"),
+    },
+}
+"""By the shipped example: what is planted for each row that is listed then."""
+
+
+def as_planted(plant: Plant) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Give members and times as an account file has them."""
+    what, where, value = plant
+    if where in ("create", "update", "delete"):
+        return [], [{"type": what, "action": where, "minutes": value}]
+    if where == "CREATE_FAILED":
+        reason = member(EVENTS, "StackEvents[].ResourceStatusReason", value) | event(what, "CREATE_COMPLETE")
+        return [reason, member(EVENTS, "StackEvents[].ResourceStatus", where) | event(what, "CREATE_COMPLETE")], []
+    if where == "UPDATE_IN_PROGRESS":
+        return [member(EVENTS, "StackEvents[].ResourceStatusReason", value) | event(what, where)], []
+    if value is GONE:
+        return [member(what, where, is_left_out=True)], []
+    return [member(what, where, value)], []
+
+
+def listed(found: Bundle) -> list[tuple[str, str]]:
+    """Give the rows that are contradicted."""
+    return sorted((each.table, each.row) for each in found.deviations)
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", PLANTED)
+def test_each_planted_deviation_of_an_example_is_listed_alone_and_with_all_others(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (PROJECT / ENVIRONMENTS[name]).read_text(encoding="utf-8")
+    text = with_callers(text) if "  # public_access_cidrs:" in text else text
+    with living(tmp_path, monkeypatch, text=text) as life:
+        life.change(lambda data: data["hyperpod"].update(node_recovery="none"))
+        planted = {row: as_planted(each) for row, each in PLANTED[name].items()}
+        found = amended(life)
+        assert (listed(found), found.skipped) == ([], ())
+        for row, (members, times) in planted.items():
+            assert listed(amended(life, members=members, times=times)) == [row]
+        members = [each for of, _ in planted.values() for each in of]
+        times = [each for _, of in planted.values() for each in of]
+        assert listed(amended(life, members=members, times=times)) == sorted(planted)
+
+
+def test_thirty_deviations_of_every_table_are_planted() -> None:
+    rows = [row for each in PLANTED.values() for row in each]
+    assert len(rows) >= 30
+    tables = {"states", "durations", "answers", "defaults", "updates", "messages"}
+    assert {table for table, _ in rows} == tables == {*get_args(Deviation.model_fields["table"].annotation)}
 
 
 def only_what_is_planted_is_listed(there: Embedded, assembly: Path, environment: Environment) -> None:

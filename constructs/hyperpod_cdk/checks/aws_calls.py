@@ -82,6 +82,8 @@ _ACTIONS = {
     "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
     "s3:GetBucketLifecycleConfiguration": "s3:GetLifecycleConfiguration",
     "s3:GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
+    "budgets:DescribeBudget": "budgets:ViewBudget",
+    "budgets:DescribeNotificationsForBudget": "budgets:ViewBudget",
 }
 
 _DENIED = re.compile(r"AccessDenied|Unauthorized(Operation|Access)|NotAuthorized|^Forbidden|^403$|AuthorizationError")

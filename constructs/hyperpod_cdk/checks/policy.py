@@ -101,12 +101,18 @@ _STATUS = (
 )
 """What is asked of a cluster at this moment."""
 _DRIFT = (
+    "aps:DescribeWorkspace",
+    "budgets:ViewBudget",
+    "chatbot:DescribeSlackChannelConfigurations",
     "cloudformation:DescribeStacks",
     "cloudformation:GetStackPolicy",
     "cloudformation:GetTemplate",
     "cloudformation:ListStackResources",
     "cloudwatch:DescribeAlarms",
+    "cloudwatch:GetDashboard",
+    "ec2:DescribeAddresses",
     "ec2:DescribeFlowLogs",
+    "ec2:DescribeInternetGateways",
     "ec2:DescribeNatGateways",
     "ec2:DescribeRouteTables",
     "ec2:DescribeSecurityGroups",
@@ -124,7 +130,10 @@ _DRIFT = (
     "eks:ListPodIdentityAssociations",
     "events:DescribeRule",
     "events:ListTargetsByRule",
+    "fsx:DescribeDataRepositoryAssociations",
     "fsx:DescribeFileSystems",
+    "grafana:DescribeWorkspace",
+    "iam:GetOpenIDConnectProvider",
     "iam:GetPolicy",
     "iam:GetPolicyVersion",
     "iam:GetRole",
@@ -134,6 +143,9 @@ _DRIFT = (
     "kms:DescribeKey",
     "kms:GetKeyPolicy",
     "kms:GetKeyRotationStatus",
+    "lambda:GetFunction",
+    "lambda:GetLayerVersion",
+    "lambda:GetPolicy",
     "logs:DescribeLogGroups",
     "logs:DescribeMetricFilters",
     "s3:GetBucketPolicy",
@@ -150,6 +162,9 @@ _DRIFT = (
     "sagemaker:ListClusterOperations",
     "sagemaker:ListComputeQuotas",
     "sagemaker:ListTags",
+    "sns:GetTopicAttributes",
+    "sns:ListSubscriptionsByTopic",
+    "sns:ListTagsForResource",
 )
 """What is asked to compare AWS with what was deployed."""
 VERBS = (

@@ -14,6 +14,7 @@ from hyperpod_cdk.config.edits import EditError, Value, composed, newline_of, wi
 from hyperpod_cdk.config.source import read_source
 from hyperpod_cdk.living.facts import canonical
 from hyperpod_cdk.living.groups import CLUSTER
+from hyperpod_cdk.living.hyperpod import QUOTAS
 from hyperpod_cdk.living.kinds import KINDS
 from hyperpod_cdk.living.model import Difference
 from hyperpod_cdk.living.stacks import STACK
@@ -136,7 +137,7 @@ def _place(difference: Difference, properties: Properties, environment: str) -> 
         return _of_cluster(path, value)
     if difference.type == "AWS::EKS::Addon" and path == "AddonVersion":
         return ("eks", "addon_versions", difference.id.rpartition("|")[2]), value
-    if difference.type == "AWS::SageMaker::ComputeQuota" and (found := _QUOTA.fullmatch(path)):
+    if difference.type in QUOTAS and (found := _QUOTA.fullmatch(path)):
         team = (properties(difference).get("ComputeQuotaTarget") or {}).get("TeamName")
         if isinstance(team, str):
             quota = ("task_governance", "teams", ("name", team), "quota", ("instance_type", found[1]), "count")
@@ -250,7 +251,7 @@ def _lines_of(lines: Sequence[str], item: Any) -> Iterator[str]:
     ends: dict[int, int] = {}
     for each in _leaves(item):
         ends[each.end_mark.line] = max(ends.get(each.end_mark.line, 0), each.end_mark.column)
-    first = item.start_mark.line
+    first: int = item.start_mark.line
     if not lines[first][: item.start_mark.column].strip():
         dash = max(number for number in range(first) if lines[number].lstrip().startswith("-"))
         yield lines[dash].partition("#")[0].rstrip()

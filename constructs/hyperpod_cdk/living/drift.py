@@ -14,7 +14,7 @@ from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config.source import render_path
 from hyperpod_cdk.living import groups
 from hyperpod_cdk.living.facts import UNTOLD, Facts, aligned, facts
-from hyperpod_cdk.living.kinds import KINDS
+from hyperpod_cdk.living.kinds import KINDS, is_left_out
 from hyperpod_cdk.living.look import Ids, Kind, Look, Stated, reading
 from hyperpod_cdk.living.model import Difference, Drift, Line, Next, Unread, outcome
 from hyperpod_cdk.living.stacks import PROTECTION, STACK, of_stacks, still_told, with_triggers
@@ -153,7 +153,7 @@ def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
         differences=tuple(differences),
         skipped=tuple(skipped),
         compared=dict(sorted(counted.items())),
-        not_compared=dict(sorted(Counter(each.type for each in resources if each.type not in kinds).items())),
+        not_compared=dict(sorted(Counter(each.type for each in resources if is_left_out(each.type, kinds)).items())),
         notes=(
             *living.notes,
             *still_told(living.deployed, living.head),
@@ -389,6 +389,8 @@ def _next_of_gone(place: _Place) -> Next:
         return Next(effect="agrees", sentence="It is not in the file any more: there is nothing to delete.")
     if place.change is None:
         return Next(effect="nothing", sentence=f"{NOT_IN_CHANGE} It is not created again.")
+    if place.kind.is_made_again:
+        return Next(effect="makes", sentence=f"Makes it again: {place.kind.resent}.")
     return Next(effect="fails", sentence=_UPDATES_NOTHING)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import governance
 from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.handlers.governance.index import OWNER_TAG
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.living import groups
 from hyperpod_cdk.living.look import ANY_TAG, TAGS, Kind, Look, Properties, Stated, reading, taken
@@ -15,7 +17,9 @@ from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.templates.assembly import Assembly
 from hyperpod_cdk.templates.values import resolve
 
-_QUOTA: Final = governance.COMPUTE_QUOTA
+_OWN_QUOTA: Final = "Custom::ComputeQuota"
+QUOTAS: Final = (governance.COMPUTE_QUOTA, _OWN_QUOTA)
+"""Types of a team's quota: CloudFormation's, and the one of Regions that do not have that."""
 
 _OF_GROUP: Final = {
     "InstanceType": "InstanceType",
@@ -101,7 +105,7 @@ def _quotas(look: Look) -> list[str]:
 
 
 def _stated_quotas(assembly: Assembly) -> list[str]:
-    names = (resolve(assembly, each.stack, each.properties.get("Name")) for each in assembly.of_type(_QUOTA))
+    names = (resolve(assembly, each.stack, each.properties.get("Name")) for each in assembly.of_type(*QUOTAS))
     return [name for name in names if isinstance(name, str)]
 
 
@@ -169,10 +173,29 @@ def _policy(look: Look) -> Properties | None:
 
 
 def _tags(look: Look, arn: str) -> list[Any]:
-    return look.aws.pages("sagemaker", "list_tags", "Tags", ResourceArn=arn)
+    rows = look.aws.pages("sagemaker", "list_tags", "Tags", ResourceArn=arn)
+    # by this tag the function behind a custom resource knows what it made
+    return [each for each in rows if each["Key"] != OWNER_TAG]
 
 
 _GROUP: Final = r"(?:Restricted)?InstanceGroups\[[^\]]+\]"
+
+_OF_QUOTA: Final = Kind(
+    properties=("Name", "Description", "ComputeQuotaConfig", "ComputeQuotaTarget", "ActivationState", "Tags"),
+    read=_quota,
+    made_by_hand=re.compile(rf"{TAGS}|ComputeQuotaConfig\.ComputeQuotaResources\[.+\]"),
+)
+_OF_POLICY: Final = Kind(
+    properties=("Name", "Description", "SchedulerConfig", "Tags"),
+    read=_policy,
+    made_by_hand=re.compile(rf"{TAGS}|SchedulerConfig\.PriorityClasses\[.+\]"),
+)
+_BY_FUNCTION: Final[Mapping[str, Any]] = {
+    "is_sent_whole": True,
+    "resent": "the function behind it sends all of it with every update",
+    "is_made_again": True,
+}
+"""What differs where a function of this library stands in for CloudFormation's handler (handlers/governance)."""
 
 KINDS: Final[Mapping[str, Kind]] = {
     "AWS::SageMaker::Cluster": Kind(
@@ -200,14 +223,8 @@ KINDS: Final[Mapping[str, Kind]] = {
         members={"ComputeQuotas": "the quota"},
         differing=re.compile(rf"{ANY_TAG}|{_GROUP}\.Image(?:Id|ReleaseVersion)"),
     ),
-    _QUOTA: Kind(
-        properties=("Name", "Description", "ComputeQuotaConfig", "ComputeQuotaTarget", "ActivationState", "Tags"),
-        read=_quota,
-        made_by_hand=re.compile(rf"{TAGS}|ComputeQuotaConfig\.ComputeQuotaResources\[.+\]"),
-    ),
-    governance.SCHEDULER_CONFIG: Kind(
-        properties=("Name", "Description", "SchedulerConfig", "Tags"),
-        read=_policy,
-        made_by_hand=re.compile(rf"{TAGS}|SchedulerConfig\.PriorityClasses\[.+\]"),
-    ),
+    governance.COMPUTE_QUOTA: _OF_QUOTA,
+    _OWN_QUOTA: replace(_OF_QUOTA, **_BY_FUNCTION),
+    governance.SCHEDULER_CONFIG: _OF_POLICY,
+    "Custom::ClusterSchedulerConfig": replace(_OF_POLICY, **_BY_FUNCTION),
 }

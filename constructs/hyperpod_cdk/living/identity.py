@@ -100,6 +100,14 @@ def _managed_policy(look: Look) -> Properties | None:
         return {"PolicyDocument": statements(document["PolicyVersion"]["Document"])}
 
 
+def _provider(look: Look) -> Properties | None:
+    found = look.found("iam", "get_open_id_connect_provider", _GONE, OpenIDConnectProviderArn=look.id)
+    if found is None:
+        return None
+    with reading("iam:GetOpenIDConnectProvider"):
+        return {"ClientIdList": found["ClientIDList"], "Tags": found.get("Tags", [])}
+
+
 KINDS: Final[Mapping[str, Kind]] = {
     _ROLE: Kind(
         properties=(
@@ -127,4 +135,5 @@ KINDS: Final[Mapping[str, Kind]] = {
         state=with_statements,
         made_by_hand=re.compile(r"PolicyDocument\[.+\]"),
     ),
+    "AWS::IAM::OIDCProvider": Kind(properties=("ClientIdList", "Tags"), read=_provider),
 }

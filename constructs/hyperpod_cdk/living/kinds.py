@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
-from hyperpod_cdk.living import eks, hyperpod, identity, network, objects, storage, watching
+from hyperpod_cdk.living import eks, functions, hyperpod, identity, network, notifying, objects, storage, watching
 from hyperpod_cdk.living.look import Kind
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -16,5 +16,41 @@ KINDS: Final[Mapping[str, Kind]] = {
     **network.KINDS,
     **identity.KINDS,
     **watching.KINDS,
+    **functions.KINDS,
+    **notifying.KINDS,
 }
 """How each is compared, by CloudFormation's name of the type."""
+
+_PARTS: Final = frozenset(
+    {
+        "AWS::EC2::Route",
+        "AWS::EC2::SecurityGroupEgress",
+        "AWS::EC2::SecurityGroupIngress",
+        "AWS::EC2::SubnetRouteTableAssociation",
+        "AWS::EC2::VPCCidrBlock",
+        "AWS::EC2::VPCGatewayAttachment",
+        "AWS::IAM::Policy",
+        "AWS::IAM::RolePolicy",
+        "AWS::Lambda::Permission",
+        "AWS::SNS::Subscription",
+    }
+)
+"""Types that are compared with what they belong to: a rule with its group, an inline policy with its role."""
+
+_STATELESS: Final = frozenset(
+    {
+        "AWS::CDK::Metadata",
+        "AWS::CloudFormation::WaitConditionHandle",
+        "Custom::AWSCDK-EKS-KubernetesObjectValue",
+        "Custom::HyperPodAutoscaler",
+        "Custom::HyperPodNodeCounts",
+        "Custom::HyperPodNodesReady",
+        "Custom::HyperPodQuotaGate",
+    }
+)
+"""Types that only wait, read or judge while a stack is deployed: AWS has nothing of them."""
+
+
+def is_left_out(resource_type: str, kinds: Collection[str] = KINDS.keys()) -> bool:
+    """Say whether AWS has something of a type that is compared neither by itself nor with something else."""
+    return resource_type not in {*kinds, *_PARTS, *_STATELESS}

@@ -103,10 +103,10 @@ class Kind:
     ``left`` says what becomes of what no template has; where not ``is_left_surely``, while the resource is in no
     change. ``members`` are the places, by their first level, that are resources of their own in a template, and what
     each is called; where not ``are_members_apart``, they may also stand in the resource itself. ``resent`` says why
-    every update sends all of it again, ``same`` matches places of which the service refuses an update to what it has
-    already, and says so. ``differing`` matches places that are taken to go to the service only where the two templates
-    differ, whatever AWS has. ``unsure`` matches places of which no page says what an update does that leaves them out,
-    where only AWS has them.
+    every update sends all of it again; where ``is_made_again`` that update makes it if it is not there. ``same``
+    matches places of which the service refuses an update to what it has already, and says so. ``differing`` matches
+    places that are taken to go to the service only where the two templates differ, whatever AWS has. ``unsure`` matches
+    places of which no page says what an update does that leaves them out, where only AWS has them.
     """
 
     properties: tuple[str, ...]
@@ -119,6 +119,7 @@ class Kind:
     members: Mapping[str, str] = field(default_factory=dict)
     are_members_apart: bool = True
     resent: str = ""
+    is_made_again: bool = False
     same: tuple[re.Pattern[str], str] | None = None
     differing: re.Pattern[str] = field(default=re.compile(ANY_TAG))
     unsure: re.Pattern[str] = field(default=re.compile(r"(?!)"))

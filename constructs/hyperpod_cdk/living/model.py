@@ -81,7 +81,7 @@ class Drift(Model):
     compared: dict[str, int] = Field(default={})
     """How many resources of each type were compared with AWS."""
     not_compared: dict[str, int] = Field(default={})
-    """How many resources of each type this version does not compare."""
+    """How many resources of each type this version does not compare, though AWS has something of them."""
     notes: tuple[str, ...] = ()
 
 

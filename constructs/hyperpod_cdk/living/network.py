@@ -227,6 +227,32 @@ def _nat_gateway(look: Look) -> Properties | None:
         return next((taken(row, "SubnetId", "Tags") for row in rows if row["State"] not in _NO_GATEWAY), None)
 
 
+def _address(look: Look) -> Properties | None:
+    found = look.found("ec2", "describe_addresses", "InvalidAddress.NotFound", PublicIps=[look.id])
+    with reading("ec2:DescribeAddresses"):
+        rows = () if found is None else found["Addresses"]
+        return next(({"Domain": row["Domain"], "Tags": row.get("Tags", [])} for row in rows), None)
+
+
+def _internet_gateway(look: Look) -> Properties | None:
+    gone = "InvalidInternetGatewayID.NotFound"
+    found = look.found("ec2", "describe_internet_gateways", gone, InternetGatewayIds=[look.id])
+    with reading("ec2:DescribeInternetGateways"):
+        rows = () if found is None else found["InternetGateways"]
+        return next(
+            (
+                {"Attachments": [{"Name": each["VpcId"]} for each in row["Attachments"]], "Tags": row.get("Tags", [])}
+                for row in rows
+            ),
+            None,
+        )
+
+
+def _of_internet_gateway(stated: Stated) -> Properties:
+    rows = siblings(stated.assembly, "AWS::EC2::VPCGatewayAttachment", of=("InternetGatewayId", stated.id))
+    return {"Attachments": [{"Name": each.get("VpcId")} for each in rows], "Tags": stated.properties.get("Tags")}
+
+
 _NO_ENDPOINT: Final = ("deleting", "deleted", "rejected", "failed", "expired")
 _NO_GATEWAY: Final = ("deleting", "deleted", "failed")
 
@@ -280,4 +306,11 @@ KINDS: Final[Mapping[str, Kind]] = {
         properties=("ResourceId", "TrafficType", "LogDestinationType", "LogGroupName", "Tags"), read=_flow_log
     ),
     "AWS::EC2::NatGateway": Kind(properties=("SubnetId", "Tags"), read=_nat_gateway),
+    "AWS::EC2::EIP": Kind(properties=("Domain", "Tags"), read=_address),
+    "AWS::EC2::InternetGateway": Kind(
+        properties=("Tags",),
+        read=_internet_gateway,
+        state=_of_internet_gateway,
+        members={"Attachments": "the attachment"},
+    ),
 }

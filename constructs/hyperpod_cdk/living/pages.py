@@ -23,7 +23,7 @@ from hyperpod_cdk.living.model import (
     NodeWork,
     Status,
 )
-from hyperpod_cdk.review.nouns import count, noun
+from hyperpod_cdk.review.nouns import count, joined, noun
 from hyperpod_cdk.review.pages.wording import shortened, visible
 
 WIDTH: Final = 80
@@ -40,7 +40,11 @@ def text(found: Drift) -> str:
             lines += ["", *_wrapped(here)]
         place = here
         lines += _told(each)
-    lines += ["", *(line for note in found.notes for line in _wrapped(f"note: {note}"))] if found.notes else []
+    notes = [f"note: {note}" for note in found.notes]
+    if found.not_compared:
+        kinds = joined([f"{kind} ({number})" for kind, number in found.not_compared.items()])
+        notes.append(f"not compared: {kinds}")
+    lines += ["", *(line for note in notes for line in _wrapped(note))] if notes else []
     return "\n".join(visible(line) for line in lines) + "\n"
 
 

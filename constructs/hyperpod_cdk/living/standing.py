@@ -41,6 +41,8 @@ _MADE: Final = {
     ("AWS::S3::Bucket", "Arn"): "arn:{partition}:s3:::{id}",
     ("AWS::Lambda::Function", "Arn"): "arn:{partition}:lambda:{region}:{account}:function:{id}",
     ("AWS::Logs::LogGroup", "Arn"): "arn:{partition}:logs:{region}:{account}:log-group:{id}:*",
+    ("AWS::Events::Rule", "Arn"): "arn:{partition}:events:{region}:{account}:rule/{id}",
+    ("AWS::SNS::Topic", "TopicArn"): "{id}",
     ("AWS::KMS::Key", "Arn"): "arn:{partition}:kms:{region}:{account}:key/{id}",
 }
 """Attributes that are made of the physical ID (service authorization reference, resource types); ``name`` is the last
@@ -178,7 +180,8 @@ def _attribute(stack: Stack, ids: Ids, name: str, attribute: object, partition: 
             partition=partition,
             region=stack.region,
             account=stack.account,
-            id=physical,
+            # a rule of another bus is called by both
+            id=physical.replace("|", "/"),
             name=physical.rpartition("/")[2],
             path=_path(resource),
         )

@@ -115,6 +115,31 @@ def _of_key(stated: Stated) -> Properties:
     }
 
 
+def _alias(look: Look) -> Properties | None:
+    found = look.found("kms", "describe_key", "NotFoundException", KeyId=look.id)
+    if found is None:
+        return None
+    with reading("kms:DescribeKey"):
+        return {"TargetKeyId": found["KeyMetadata"]["KeyId"]}
+
+
+def _of_alias(stated: Stated) -> Properties:
+    key = stated.properties.get("TargetKeyId")
+    return {"TargetKeyId": key.rpartition("/")[2] if isinstance(key, str) else key}
+
+
+def _repository(look: Look) -> Properties | None:
+    found = look.found(
+        "fsx", "describe_data_repository_associations", "DataRepositoryAssociationNotFound", AssociationIds=[look.id]
+    )
+    with reading("fsx:DescribeDataRepositoryAssociations"):
+        rows = () if found is None else found["Associations"]
+        return next((taken(row, *_OF_REPOSITORY) for row in rows if row["Lifecycle"] != "DELETING"), None)
+
+
+_OF_REPOSITORY: Final = ("FileSystemId", "FileSystemPath", "DataRepositoryPath", "S3", "Tags")
+
+
 def _uploaded(look: Look) -> Properties | None:
     """Compare what lies in the folder of an upload with the archives that the template names, object by object."""
     bucket, prefix = str(look.stated["DestinationBucketName"]), str(look.stated.get("DestinationBucketKeyPrefix") or "")
@@ -164,6 +189,10 @@ KINDS: Final[Mapping[str, Kind]] = {
             "FSx takes only a capacity greater than what is there: write a greater one, or leave the old one there",
         ),
     ),
+    "AWS::FSx::DataRepositoryAssociation": Kind(
+        properties=_OF_REPOSITORY, read=_repository, made_by_hand=re.compile(rf"{TAGS}|S3\..+")
+    ),
+    "AWS::KMS::Alias": Kind(properties=("TargetKeyId",), read=_alias, state=_of_alias),
     "Custom::CDKBucketDeployment": Kind(
         properties=("DestinationBucketName", "DestinationBucketKeyPrefix", "SourceBucketNames", "SourceObjectKeys"),
         read=_uploaded,

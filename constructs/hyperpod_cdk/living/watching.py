@@ -1,4 +1,4 @@
-"""Logs, alarms and rules of events as CloudWatch and EventBridge have them."""
+"""Logs, alarms, dashboards, rules of events and workspaces for metrics, as their services have them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hyperpod_cdk.living.look import Kind, Look, Properties, Stated, reading, taken
+from hyperpod_cdk.living.facts import holds_untold
+from hyperpod_cdk.living.look import TAGS, Kind, Look, Properties, Stated, reading, taken
 
 _GONE: Final = "ResourceNotFoundException"
 _ALARM: Final = (
@@ -105,6 +106,76 @@ def _parsed(pattern: Any) -> Any:
     return json.loads(pattern) if isinstance(pattern, str) else pattern
 
 
+def _dashboard(look: Look) -> Properties | None:
+    found = look.found(
+        "cloudwatch", "get_dashboard", "ResourceNotFound", "DashboardNotFoundError", DashboardName=look.id
+    )
+    if found is None:
+        return None
+    with reading("cloudwatch:GetDashboard"):
+        stated = look.properties.get("DashboardBody")
+        is_same = json.loads(found["DashboardBody"]) == json.loads(str(stated))
+        return {"DashboardBody": _AS_DEPLOYED if is_same else _OTHER_BODY}
+
+
+def _of_dashboard(stated: Stated) -> Properties:
+    body = stated.properties.get("DashboardBody")
+    return {"DashboardBody": body if holds_untold(body) else _AS_DEPLOYED}
+
+
+def _prometheus(look: Look) -> Properties | None:
+    found = look.found("amp", "describe_workspace", _GONE, workspaceId=look.id.rpartition("/")[2])
+    if found is None:
+        return None
+    with reading("aps:DescribeWorkspace"):
+        workspace = found["workspace"]
+        if workspace["status"]["statusCode"] == _DELETING:
+            return None
+        return {
+            "Alias": workspace.get("alias"),
+            "KmsKeyArn": workspace.get("kmsKeyArn"),
+            "Tags": _listed(workspace.get("tags", {})),
+        }
+
+
+def _grafana(look: Look) -> Properties | None:
+    found = look.found("grafana", "describe_workspace", _GONE, workspaceId=look.id)
+    if found is None:
+        return None
+    with reading("grafana:DescribeWorkspace"):
+        workspace = found["workspace"]
+        if workspace["status"] == _DELETING:
+            return None
+        network = workspace.get("networkAccessControl", {})
+        return {
+            **{ours: workspace[theirs] for ours, theirs in _OF_GRAFANA.items() if theirs in workspace},
+            "AuthenticationProviders": workspace["authentication"]["providers"],
+            "NetworkAccessControl": {
+                "PrefixListIds": network.get("prefixListIds", []),
+                "VpceIds": network.get("vpceIds", []),
+            },
+            "Tags": _listed(workspace.get("tags", {})),
+        }
+
+
+def _listed(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+_AS_DEPLOYED: Final = "as deployed"
+_OTHER_BODY: Final = "other widgets than were deployed"
+_DELETING: Final = "DELETING"
+_OF_GRAFANA: Final = {
+    "AccountAccessType": "accountAccessType",
+    "DataSources": "dataSources",
+    "Description": "description",
+    "GrafanaVersion": "grafanaVersion",
+    "Name": "name",
+    "NotificationDestinations": "notificationDestinations",
+    "PermissionType": "permissionType",
+    "RoleArn": "workspaceRoleArn",
+}
+
 KINDS: Final[Mapping[str, Kind]] = {
     "AWS::Logs::LogGroup": Kind(
         properties=("RetentionInDays", "KmsKeyId"),
@@ -134,5 +205,18 @@ KINDS: Final[Mapping[str, Kind]] = {
         # PutRule keeps nothing of what it leaves out; targets it does not touch (EventBridge API reference)
         is_sent_whole=True,
         differing=re.compile(r"Targets\[.+"),
+    ),
+    "AWS::CloudWatch::Dashboard": Kind(
+        properties=("DashboardBody",),
+        read=_dashboard,
+        state=_of_dashboard,
+        # PutDashboard replaces all that a dashboard shows (CloudWatch API reference)
+        is_sent_whole=True,
+    ),
+    "AWS::APS::Workspace": Kind(properties=("Alias", "KmsKeyArn", "Tags"), read=_prometheus),
+    "AWS::Grafana::Workspace": Kind(
+        properties=(*_OF_GRAFANA, "AuthenticationProviders", "NetworkAccessControl", "Tags"),
+        read=_grafana,
+        made_by_hand=re.compile(rf"{TAGS}|DataSources|NotificationDestinations|NetworkAccessControl\..+"),
     ),
 }

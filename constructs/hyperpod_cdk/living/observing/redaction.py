@@ -15,7 +15,7 @@ from hyperpod_cdk.catalog import create_only, instance_types
 from hyperpod_cdk.living.kinds import KINDS
 
 SERVICES: Final = ("cloudformation", "ec2", "eks", "fsx", "kms", "s3", "sagemaker", "sts")
-"""Services whose published models give the words: all that this verb asks."""
+"""Services whose published models give the words: those whose messages tell most. Words of others are redacted."""
 
 _WORD: Final = re.compile(r"[A-Za-z]+(?:'[a-z]{1,2})?")
 _AROUND: Final = re.compile(r"^([\"'(\[{<,.;:!?]*)(.*?)([\"')\]}>,.;:!?]*)$", re.DOTALL)
@@ -26,7 +26,11 @@ _VERSION: Final = re.compile(r"v?\d{1,3}(?:\.\d{1,3}){1,2}(?:-eksbuild\.\d{1,3})
 _STATE: Final = re.compile(r"[A-Za-z][A-Za-z_]{1,39}")
 """Form of a state that AWS did not publish yet: letters and underscores."""
 _OF_EVENT: Final = "ResourceStatus"
-_CHOSEN: Final = frozenset({"Labels"})
+_BESIDE: Final = {"AttachmentStatus": ("available",)}
+"""Values that only the text of AWS's reference names: of an internet gateway that is attached (EC2 API reference,
+InternetGatewayAttachment)."""
+
+_CHOSEN: Final = frozenset({"Labels", "Tags", "Variables"})
 """Places whose keys somebody chose, though a member of AWS's may be called as one of them."""
 _TYPE: Final = re.compile(r"AWS::[A-Za-z0-9]+::[A-Za-z0-9]+")
 
@@ -166,7 +170,9 @@ def published(shape: Shape | None) -> frozenset[str]:
         return frozenset()
     # an event of a stack itself has the stack's status, as the API's own example has it
     more = model_of("cloudformation").shape_for("StackStatus") if shape.name == _OF_EVENT else None
-    return frozenset({*shape.enum, *(more.enum if isinstance(more, StringShape) else ())})
+    return frozenset(
+        {*shape.enum, *(more.enum if isinstance(more, StringShape) else ()), *_BESIDE.get(shape.name, ())}
+    )
 
 
 def texts(shape: Shape | None, value: Any) -> Iterator[str]:
