@@ -109,7 +109,7 @@ class Account:
     def live(self) -> LiveAws:
         """Open the account as the command does."""
         own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
-        return LiveAws.open(region="us-east-1", account=ACCOUNT, own=own)
+        return LiveAws.open(region=self.life.data["region"], account=ACCOUNT, own=own)
 
 
 def _of_cluster(account: Account) -> None:
