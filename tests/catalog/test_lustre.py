@@ -271,6 +271,104 @@ def test_addresses(capacity: int, iops: int | None, addresses: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("tier", "capacity", "addresses"),
+    [
+        (125, 38_400, 2),
+        (125, 76_800, 3),
+        (250, 19_200, 2),
+        (250, 192_000, 11),
+        (500, 9600, 2),
+        (500, 19_200, 3),
+        (1000, 4800, 2),
+        (1000, 48_000, 11),
+    ],
+)
+def test_addresses_with_efa(tier: int, capacity: int, addresses: int) -> None:
+    """FSx user guide, IP addresses for file systems: storage per OSS by throughput tier, and a metadata server."""
+    assert lustre.ip_addresses(capacity, metadata_iops=12_000, efa_throughput_mbps_per_tib=tier) == addresses
+
+
+@pytest.mark.parametrize(
+    ("capacity", "iops"),
+    [
+        (1200, 1500),
+        (2400, 3000),
+        (4800, 6000),
+        (9600, 6000),
+        (12_000, 12_000),
+        (45_600, 12_000),
+        (48_000, 24_000),
+        (240_000, 120_000),
+    ],
+)
+def test_metadata_operations_in_automatic_mode(capacity: int, iops: int) -> None:
+    """FSx user guide, Performance: File system metadata performance."""
+    assert lustre.automatic_metadata_iops(capacity) == iops
+
+
+PERSISTENT = lustre.Settings(deployment_type="persistent_2", storage_type="ssd", capacity_gib=4800)
+DALLAS = "use1-dfw2-az1"
+IN_DALLAS = f"in the Local Zone {DALLAS}"
+
+
+@pytest.mark.parametrize(
+    ("zone", "settings", "problems"),
+    [
+        ("use1-az5", replace(PERSISTENT, efa=True, throughput_mbps_per_tib=1000), {}),
+        (DALLAS, PERSISTENT, {}),
+        (DALLAS, replace(PERSISTENT, throughput_mbps_per_tib=125), {}),
+        (DALLAS, replace(PERSISTENT, throughput_mbps_per_tib=250), {}),
+        (
+            DALLAS,
+            replace(PERSISTENT, throughput_mbps_per_tib=500, efa=True),
+            {
+                "efa": f"FSx for Lustre offers no EFA {IN_DALLAS}; set efa: false",
+                "throughput_mbps_per_tib": (
+                    f"must be 125 or 250 MB/s per TiB {IN_DALLAS}, got 500; set throughput_mbps_per_tib: 250"
+                ),
+            },
+        ),
+        # no tier at all is another rule's to refuse
+        (DALLAS, replace(PERSISTENT, throughput_mbps_per_tib=300), {}),
+        (
+            DALLAS,
+            replace(PERSISTENT, storage_type="intelligent_tiering"),
+            {"storage_type": f"FSx for Lustre offers no intelligent_tiering {IN_DALLAS}; set storage_type: ssd"},
+        ),
+        (
+            DALLAS,
+            replace(PERSISTENT, deployment_type="scratch_2"),
+            {
+                "deployment_type": (
+                    f"FSx for Lustre offers no SCRATCH_2 file system {IN_DALLAS}; set deployment_type: persistent_2"
+                )
+            },
+        ),
+        ("usw2-lax1-az1", replace(PERSISTENT, deployment_type="scratch_2"), {}),
+        (
+            "usw2-lax1-az1",
+            PERSISTENT,
+            {
+                "deployment_type": (
+                    "FSx for Lustre offers no PERSISTENT_2 file system in the Local Zone usw2-lax1-az1; set"
+                    " deployment_type: scratch_2"
+                )
+            },
+        ),
+        # a city that the guide's table does not name: only what no Local Zone has is refused
+        ("usw2-den1-az1", PERSISTENT, {}),
+        (
+            "usw2-den1-az1",
+            replace(PERSISTENT, efa=True),
+            {"efa": "FSx for Lustre offers no EFA in the Local Zone usw2-den1-az1; set efa: false"},
+        ),
+    ],
+)
+def test_local_zones(zone: str, settings: lustre.Settings, problems: dict[str, str]) -> None:
+    assert dict(lustre.local_zone_problems(zone, settings)) == problems
+
+
+@pytest.mark.parametrize(
     ("name", "interfaces"),
     [
         ("ml.p6-b300.48xlarge", 16),

@@ -89,6 +89,8 @@ def test_ids_and_names(text: str, is_id: bool, is_name: bool) -> None:  # noqa: 
 
 def test_a_local_zone_belongs_to_its_region() -> None:
     assert regions.region_of_az_id("use1-dfw2-az1") == "us-east-1"
+    assert regions.local_zone_city("use1-dfw2-az1") == "dfw"
+    assert [regions.local_zone_city(zone) for zone in ("use1-az5", "us-east-1-dfw-2a", "")] == [None, None, None]
 
 
 @pytest.mark.parametrize("az_id", ["zzz9-az1", "us-east-1a", ""])
@@ -131,6 +133,9 @@ def test_a_region_whose_prefix_nobody_states_takes_any_id() -> None:
 def test_a_zone_not_seen_before_warns() -> None:
     assert regions.unseen_az_warning("use2-az4", region="us-east-2") == (
         f"use2-az4 was not seen in us-east-2 on {regions.AS_OF}; the zones seen were use2-az1, use2-az2, use2-az3"
+    )
+    assert regions.unseen_az_warning("use1-dfw2-az1", region="us-east-1") == (
+        "use1-dfw2-az1 is a Local Zone, which the account must have opted in to"
     )
     assert regions.unseen_az_warning("use2-az3", region="us-east-2") is None
     assert regions.unseen_az_warning("usw2-az9", region="us-east-2") is None

@@ -242,6 +242,17 @@ def test_regions_without_it_are_refused(region: str, options: dict[str, Any]) ->
     assert str(refusal.value) == f"region: {rules.region_problem(region, efa=bool(options))}"
 
 
+def test_local_zones_without_it_are_refused() -> None:
+    assert refusal_of(**EFA, availability_zone_id="use1-dfw2-az1") == (
+        "efa: FSx for Lustre offers no EFA in the Local Zone use1-dfw2-az1; set efa: false"
+    )
+    assert refusal_of(availability_zone_id="use1-dfw2-az1", throughput_mbps_per_tib=500) == (
+        "throughput_mbps_per_tib: must be 125 or 250 MB/s per TiB in the Local Zone use1-dfw2-az1, got 500; set"
+        " throughput_mbps_per_tib: 250"
+    )
+    made(availability_zone_id="use1-dfw2-az1")
+
+
 def test_a_data_repository_never_deletes_from_the_bucket_by_itself() -> None:
     template = made(data_repositories=[DataRepository(path="/datasets", s3_uri="s3://my-datasets/train/")])
     (row,) = of_type(template, "AWS::FSx::DataRepositoryAssociation").values()

@@ -8,7 +8,7 @@ from datetime import date
 from math import ceil
 from typing import Any
 
-from hyperpod_cdk.catalog import _data
+from hyperpod_cdk.catalog import _data, regions
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import Bound, listing, repeated
 
@@ -76,6 +76,7 @@ COMPRESSIONS: tuple[str, ...] = tuple(_DATA["compression"])
 TCP_PORTS: tuple[tuple[int, int], ...] = tuple((first, last) for first, last in _DATA["ports"]["tcp"])
 """Port ranges, both ends open, between clients and file system and among its servers."""
 
+_LOCAL_ZONES: Mapping[str, Any] = _DATA["local_zones"]
 _EFA_INTERFACES: Mapping[str, Any] = _DATA["efa_interfaces"]
 
 CSI_DRIVER: str = _DATA["csi_driver"]
@@ -324,6 +325,35 @@ def region_problem(region: str, *, efa: bool, deployment_type: str = DEPLOYMENT_
     return None
 
 
+def local_zone_problems(az_id: str, settings: Settings) -> Iterator[tuple[str, str]]:
+    """Give what FSx does not offer in a Local Zone, the setting and the sentence; nothing for any other zone.
+
+    In the FSx user guide's table of deployment types, Local Zones have neither EFA nor Intelligent-Tiering.
+    """
+    city = regions.local_zone_city(az_id)
+    if city is None:
+        return
+    there = f"in the Local Zone {az_id}"
+    offered: list[str] = _LOCAL_ZONES["deployment_types"].get(city, [settings.deployment_type])
+    if settings.deployment_type not in offered:
+        kind = DEPLOYMENT_TYPES[settings.deployment_type]
+        yield (
+            "deployment_type",
+            f"FSx for Lustre offers no {kind} file system {there}; set deployment_type: {offered[0]}",
+        )
+    elif settings.storage_type == INTELLIGENT_TIERING:
+        yield "storage_type", f"FSx for Lustre offers no {INTELLIGENT_TIERING} {there}; set storage_type: ssd"
+    if settings.efa:
+        yield "efa", f"FSx for Lustre offers no EFA {there}; set efa: false"
+    tiers: list[int] = _LOCAL_ZONES["throughput_mbps_per_tib"]
+    got = settings.throughput_mbps_per_tib
+    if got is not None and got in THROUGHPUTS_MBPS_PER_TIB and got not in tiers:
+        yield (
+            "throughput_mbps_per_tib",
+            f"must be {listing(tiers)} MB/s per TiB {there}, got {got}; set throughput_mbps_per_tib: {tiers[-1]}",
+        )
+
+
 def efa_interfaces(row: InstanceType) -> int:
     """Give how many EFA interfaces a node uses for Lustre; 0 for a type that reaches no file system over EFA.
 
@@ -336,17 +366,32 @@ def efa_interfaces(row: InstanceType) -> int:
     return by_type.get(row.ec2_name, other)
 
 
+def automatic_metadata_iops(capacity_gib: int) -> int:
+    """Give the metadata operations a second that FSx provisions on SSD in automatic mode for ``capacity_gib``."""
+    table = _DATA["automatic_metadata_iops"]
+    for most, iops in table["up_to_gib"]:
+        if capacity_gib <= most:
+            return int(iops)
+    return int(capacity_gib // table["beyond"]["for_each_gib"] * table["beyond"]["iops"])
+
+
 def ip_addresses(
-    capacity_gib: int | None, *, metadata_iops: int | None = None, throughput_capacity_mbps: int | None = None
+    capacity_gib: int | None,
+    *,
+    metadata_iops: int | None = None,
+    throughput_capacity_mbps: int | None = None,
+    efa_throughput_mbps_per_tib: int | None = None,
 ) -> int:
     """Give how many addresses the file system takes from its subnet: one for each of its servers.
 
-    One object storage server holds 2.4 TiB, or on Intelligent-Tiering gives 4,000 MB/s; a metadata server for each
-    12,000 metadata IOPS, one where ``metadata_iops`` is None (automatic). The documented count is for file systems on
-    SSD without EFA: with EFA, and on Intelligent-Tiering, it is a lower estimate.
+    One object storage server holds 2.4 TiB; with EFA, whose throughput tier is ``efa_throughput_mbps_per_tib``, it
+    holds 4.8 to 38.4 TiB, and on Intelligent-Tiering it gives 4,000 MB/s. There is a metadata server for each 12,000
+    metadata IOPS, one where ``metadata_iops`` is None: the file system has no metadata configuration.
     """
-    per_server: dict[str, int] = _DATA["per_server"]
-    metadata_servers = max(1, ceil((metadata_iops or 0) / per_server["metadata_iops"]))
-    of_capacity = ceil((capacity_gib or 0) / per_server["capacity_gib"])
-    of_throughput = ceil((throughput_capacity_mbps or 0) / per_server["throughput_capacity_mbps"])
+    per_server: dict[str, Any] = _DATA["per_server"]
+    with_efa: dict[str, int] = per_server["efa_capacity_gib"]
+    each: int = with_efa.get(str(efa_throughput_mbps_per_tib), per_server["capacity_gib"])
+    metadata_servers: int = max(1, ceil((metadata_iops or 0) / per_server["metadata_iops"]))
+    of_capacity: int = ceil((capacity_gib or 0) / each)
+    of_throughput: int = ceil((throughput_capacity_mbps or 0) / per_server["throughput_capacity_mbps"])
     return metadata_servers + of_capacity + of_throughput

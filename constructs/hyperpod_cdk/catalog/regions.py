@@ -19,7 +19,7 @@ HYPERPOD_REGIONS: tuple[str, ...] = tuple(_data.load("regions")["hyperpod_region
 REGISTRY_AS_OF: date = date.fromisoformat(_data.load("regions")["registry_as_of"])
 """Date of the CloudFormation registry that ``has_type`` reads."""
 
-_AZ_ID = re.compile(r"([a-z]{2,5}\d)(?:-[a-z]{3}\d)?-az\d")
+_AZ_ID = re.compile(r"([a-z]{2,5}\d)(?:-(?P<city>[a-z]{3})\d)?-az\d")
 _AZ_NAME = re.compile(r"([a-z]{2,4}(?:-[a-z]+)+-\d)(?:[a-z]|-[a-z]{3,4}-\d[a-z])")
 
 
@@ -90,6 +90,12 @@ def is_az_id(text: str) -> bool:
     return _AZ_ID.fullmatch(text) is not None
 
 
+def local_zone_city(az_id: str) -> str | None:
+    """Give AWS's code for the city of a Local Zone (``use1-dfw2-az1`` -> ``dfw``), or None for any other zone."""
+    match = _AZ_ID.fullmatch(az_id)
+    return match["city"] if match else None
+
+
 def is_az_name(text: str) -> bool:
     """Say whether ``text`` has the form of an availability zone or local zone name (``us-east-1a``)."""
     return _AZ_NAME.fullmatch(text) is not None
@@ -120,10 +126,15 @@ def az_id_problem(az_id: str, *, region: str, key: str = "availability_zone_id")
 
 
 def unseen_az_warning(az_id: str, *, region: str) -> str | None:
-    """Say that a well-formed AZ ID of ``region`` is not among those seen, or give None."""
+    """Say that a well-formed AZ ID of ``region`` is not among those seen, or give None.
+
+    Local Zones are not among them: EC2 shows one to the accounts that have opted in to it.
+    """
     known = known_az_ids(region)
     if not known or az_id in known or az_id_problem(az_id, region=region):
         return None
+    if local_zone_city(az_id):
+        return f"{az_id} is a Local Zone, which the account must have opted in to"
     return f"{az_id} was not seen in {region} on {AS_OF}; the zones seen were {', '.join(known)}"
 
 

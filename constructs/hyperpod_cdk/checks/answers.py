@@ -451,7 +451,8 @@ class LustreAnswer:
     """An FSx for Lustre file system that stands in the account.
 
     ``capacity_gib`` is 0 on Intelligent-Tiering, ``throughput_capacity_mbps`` None elsewhere; ``metadata_iops`` None
-    is automatic, or none to choose. ``network_interface_ids`` are those of its servers.
+    is automatic, or none to choose; ``provisioned_metadata_iops`` are those of either mode, None without a metadata
+    configuration. ``network_interface_ids`` are those of its servers.
     """
 
     file_system_id: str
@@ -464,6 +465,8 @@ class LustreAnswer:
     dns_name: str = ""
     efa: bool = False
     metadata_iops: int | None = None
+    provisioned_metadata_iops: int | None = None
+    throughput_mbps_per_tib: int | None = None
     throughput_capacity_mbps: int | None = None
     network_interface_ids: tuple[str, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)

@@ -355,6 +355,8 @@ def lustre(row: Answer) -> LustreAnswer:
         dns_name=row.get("DNSName", ""),
         efa=configuration.get("EfaEnabled", False),
         metadata_iops=metadata.get("Iops") if metadata.get("Mode") == "USER_PROVISIONED" else None,
+        provisioned_metadata_iops=metadata.get("Iops"),
+        throughput_mbps_per_tib=configuration.get("PerUnitStorageThroughput"),
         throughput_capacity_mbps=configuration.get("ThroughputCapacity"),
         network_interface_ids=tuple(row.get("NetworkInterfaceIds", ())),
         tags=_tags(row),

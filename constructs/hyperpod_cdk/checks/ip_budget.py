@@ -143,8 +143,9 @@ def _left(environment: Environment, budget: AddressBudget, own: _Own) -> Address
     servers = sum(
         lustre.ip_addresses(
             each.capacity_gib,
-            metadata_iops=each.metadata_iops,
+            metadata_iops=each.provisioned_metadata_iops,
             throughput_capacity_mbps=each.throughput_capacity_mbps,
+            efa_throughput_mbps_per_tib=each.throughput_mbps_per_tib if each.efa else None,
         )
         for each in own.file_systems
         if budget.subnet_id in each.subnet_ids

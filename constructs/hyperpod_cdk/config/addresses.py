@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Literal
 
-from hyperpod_cdk.catalog import lustre, regions
 from hyperpod_cdk.catalog import network as catalog
+from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.config.endpoints import interface_endpoints
 from hyperpod_cdk.config.source import render_path
 
@@ -138,11 +138,7 @@ def node_budget(environment: Environment, az_id: str, *, cidr: str, path: str) -
                 AddressNeed(
                     kind="file system",
                     name=system.name,
-                    count=lustre.ip_addresses(
-                        system.capacity_gib,
-                        metadata_iops=system.resolved_metadata_iops,
-                        throughput_capacity_mbps=system.throughput_capacity_mbps,
-                    ),
+                    count=system.address_count,
                     each=1,
                     path=f"storage.lustre[{index}]",
                 )

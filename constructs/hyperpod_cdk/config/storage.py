@@ -366,6 +366,19 @@ class Lustre(Section):
         return lustre.TIERING_METADATA_IOPS[0] if self.is_tiering and self.metadata_iops is None else self.metadata_iops
 
     @property
+    def address_count(self) -> int:
+        """How many addresses its servers take from the subnet."""
+        metadata_iops = self.resolved_metadata_iops
+        if metadata_iops is None and self.deployment_type != lustre.SCRATCH:
+            metadata_iops = lustre.automatic_metadata_iops(self.capacity_gib or 0)
+        return lustre.ip_addresses(
+            self.capacity_gib,
+            metadata_iops=metadata_iops,
+            throughput_capacity_mbps=self.throughput_capacity_mbps,
+            efa_throughput_mbps_per_tib=self.resolved_throughput_mbps_per_tib if self.efa else None,
+        )
+
+    @property
     def volume_capacity_gib(self) -> int:
         """What persistent volumes say of their size, in GiB."""
         if self.existing is not None:

@@ -199,6 +199,9 @@ class LustreFileSystem(Construct):
         region = Stack.of(self).region
         kind = rules.DEPLOYMENT_TYPES[deployment_type]
         _check_place(region, availability_zone_id, client_availability_zone_ids, efa=efa, deployment_type=kind)
+        if not is_token(availability_zone_id):
+            for key, sentence in rules.local_zone_problems(availability_zone_id, settings):
+                raise ValueError(f"{key}: {sentence}")
         _check_compression(compression)
         _check_data_repositories(data_repositories)
         _check_times(backup_retention_days, backup_start_time, maintenance_window)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import product
 
 import botocore.session
 import pytest
@@ -117,3 +118,19 @@ def test_the_other_facts_agree_but_for_the_differences() -> None:
             assert (lustre.region_refusal(region, efa=efa) is None) == (
                 catalog.region_problem(region, efa=efa) is None
             ), (region, efa)
+
+
+def test_local_zones_are_those_of_the_catalog() -> None:
+    """Every deployment, storage type, tier and EFA in zones of each kind: both take it, or both refuse it."""
+    zones = ("use1-az5", "use1-atl2-az1", "use1-dfw2-az1", "usw2-phx2-az1", "usw2-lax1-az1", "usw2-den1-az1")
+    kinds = {"persistent_2": lustre.PERSISTENT_2, "scratch_2": lustre.SCRATCH_2}
+    for zone, word, tiering, efa, tier in product(zones, kinds, (False, True), (False, True), (None, 125, 250, 1000)):
+        settings = catalog.Settings(
+            deployment_type=word,
+            storage_type="intelligent_tiering" if tiering else "ssd",
+            efa=efa,
+            throughput_mbps_per_tib=tier,
+        )
+        ours = next(catalog.local_zone_problems(zone, settings), None)
+        theirs = lustre.local_zone_refusal(zone, kinds[word], efa=efa, tiering=tiering, throughput=tier)
+        assert (theirs is None) == (ours is None), (zone, settings)

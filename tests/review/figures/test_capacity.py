@@ -233,6 +233,32 @@ def test_blocks_before_and_after() -> None:
 
 
 @pytest.mark.parametrize(
+    ("settings", "servers"),
+    [
+        ({"MetadataConfiguration": {"Mode": "AUTOMATIC"}}, 22),
+        ({"MetadataConfiguration": {"Mode": "AUTOMATIC"}, "PerUnitStorageThroughput": 1000, "EfaEnabled": True}, 12),
+        ({"MetadataConfiguration": {"Mode": "AUTOMATIC"}, "PerUnitStorageThroughput": 1000, "EfaEnabled": False}, 22),
+        ({"PerUnitStorageThroughput": 250}, 21),
+        ({"PerUnitStorageThroughput": 1000, "EfaEnabled": {"Ref": "Efa"}}, None),
+        ({"PerUnitStorageThroughput": {"Ref": "Tier"}, "EfaEnabled": True}, None),
+    ],
+)
+def test_addresses_of_file_systems(settings: dict[str, Any], servers: int | None) -> None:
+    """48,000 GiB: 20 servers of 2.4 TiB, or 10 of 4.8 TiB with EFA; 24,000 metadata operations in automatic mode."""
+    fs = {
+        "Type": "AWS::FSx::FileSystem",
+        "Properties": {
+            "FileSystemType": "LUSTRE",
+            "StorageCapacity": 48_000,
+            "SubnetIds": [{"Ref": "S"}],
+            "LustreConfiguration": settings,
+        },
+    }
+    (block,) = capacity(EMPTY, assembly(group(count=1), Fs=fs)).blocks
+    assert block.used.after == (None if servers is None else 2 * 81 + servers)
+
+
+@pytest.mark.parametrize(
     ("change", "reason"),
     [
         ({"count": {"Ref": "Asked"}}, "the count of h100 is unknown: ${Asked} gives it"),

@@ -209,6 +209,13 @@ def region_has_the_file_system(environment: Environment, path: DataPath, system:
         yield Problem((*path, "efa"), f"{problem} (as of {catalog.AS_OF})")
 
 
+@BOOK.alone(makes)
+def local_zone_has_the_file_system(path: DataPath, system: Lustre) -> Iterator[Problem]:
+    """Refuse file systems that FSx does not offer in a Local Zone, where p6e-gb200 nodes are."""
+    for name, sentence in catalog.local_zone_problems(system.availability_zone_id, _settings(system)):
+        yield Problem((*path, name), f"{sentence} (as of {catalog.AS_OF})")
+
+
 @BOOK.each(makes)
 def efa_has_clients(environment: Environment, path: DataPath, system: Lustre) -> Iterator[Problem]:
     """Warn of nodes that reach an EFA file system over TCP only."""

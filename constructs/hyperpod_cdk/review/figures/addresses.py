@@ -118,10 +118,20 @@ def _servers(assembly: Assembly, use: Use) -> _Counted:
     throughput = whole_number(settings.get("ThroughputCapacity"))
     metadata = settings.get("MetadataConfiguration")
     stated = metadata.get("Iops") if isinstance(metadata, dict) else None
-    iops = whole_number(stated)
+    iops, tier = whole_number(stated), whole_number(settings.get("PerUnitStorageThroughput"))
+    efa = settings.get("EfaEnabled", False)
     if (capacity is None and throughput is None) or (stated is not None and iops is None):
         return untold
-    count = lustre.ip_addresses(capacity, metadata_iops=iops, throughput_capacity_mbps=throughput)
+    if efa not in (True, False) or (efa and tier is None and throughput is None):
+        return untold
+    if isinstance(metadata, dict) and metadata.get("Mode") == "AUTOMATIC" and capacity is not None:
+        iops = lustre.automatic_metadata_iops(capacity)
+    count = lustre.ip_addresses(
+        capacity,
+        metadata_iops=iops,
+        throughput_capacity_mbps=throughput,
+        efa_throughput_mbps_per_tib=tier if efa else None,
+    )
     return _Counted(needs=(AddressNeed(kind="file system", name=use.name, count=count, each=1),))
 
 

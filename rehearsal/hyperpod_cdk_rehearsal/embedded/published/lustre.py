@@ -7,6 +7,8 @@ alone says it.
 
 from __future__ import annotations
 
+import re
+
 SCRATCH_2 = "SCRATCH_2"
 PERSISTENT_2 = "PERSISTENT_2"
 TIERING = "INTELLIGENT_TIERING"
@@ -51,6 +53,33 @@ def region_refusal(region: str, *, efa: bool) -> str | None:
     if region in _WITHOUT_PERSISTENT_2:
         return f"The deployment type {PERSISTENT_2} is not available in {region}."
     return f"EFA-enabled file systems are not available in {region}." if efa and region in _WITHOUT_EFA else None
+
+
+_LOCAL_ZONE = re.compile(r"-(?P<city>[a-z]{3})\d-az\d$")
+_LOCAL_ZONE_TYPES = {"atl": PERSISTENT_2, "dfw": PERSISTENT_2, "phx": PERSISTENT_2, "lax": SCRATCH_2}
+_LOCAL_ZONE_THROUGHPUTS = (125, 250)
+"""User guide, "Deployment type availability": Atlanta, Dallas, Phoenix and Los Angeles by the codes in their zone IDs,
+and the note that the first three have Persistent-125 and Persistent-250 on SSD without EFA. Los Angeles also has
+PERSISTENT_1, which nothing here makes."""
+
+
+def local_zone_refusal(
+    zone_id: str, deployment: str, *, efa: bool, tiering: bool, throughput: int | None
+) -> str | None:
+    """Say that FSx makes no such file system in a Local Zone; None for any other zone."""
+    zone = _LOCAL_ZONE.search(zone_id)
+    if zone is None:
+        return None
+    if deployment != _LOCAL_ZONE_TYPES.get(zone["city"], deployment):
+        return f"The deployment type {deployment} is not available in {zone_id}."
+    if tiering:
+        return f"StorageType {TIERING} is not available in {zone_id}."
+    if efa:
+        return f"EFA-enabled file systems are not available in {zone_id}."
+    if throughput is not None and throughput in THROUGHPUTS and throughput not in _LOCAL_ZONE_THROUGHPUTS:
+        offered = _list(_LOCAL_ZONE_THROUGHPUTS)
+        return f"PerUnitStorageThroughput must be one of {offered} in {zone_id}, got {throughput}."
+    return None
 
 
 def version_refusal(version: str | None, *, metadata: bool) -> str | None:

@@ -269,6 +269,15 @@ def _check_network(context: Context, request: Mapping[str, Any]) -> dict[str, An
             shown = str(ports[0]) if ports[0] == ports[1] else f"{ports[0]}-{ports[1]}"
             raise ServiceError("InvalidNetworkSettings", PORTS_TEXT.format(port=shown))
     configuration = request.get("LustreConfiguration") or {}
+    problem = lustre.local_zone_refusal(
+        subnet["AvailabilityZoneId"],
+        configuration.get("DeploymentType", "SCRATCH_1"),
+        efa=bool(configuration.get("EfaEnabled")),
+        tiering=request.get("StorageType", "SSD") == TIERING,
+        throughput=configuration.get("PerUnitStorageThroughput"),
+    )
+    if problem:
+        raise ServiceError("BadRequest", problem)
     if configuration.get("EfaEnabled") and not any(network.allows_itself(name) for name in groups):
         raise ServiceError(
             "InvalidNetworkSettings",
