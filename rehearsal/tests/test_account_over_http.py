@@ -69,6 +69,23 @@ def test_zones(account: Account) -> None:
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
     refused = code_of(ec2.create_subnet, VpcId=vpc, CidrBlock="10.0.0.0/24", AvailabilityZoneId="use1-az3")
     assert refused == ("InvalidParameterValue", 400)
+    # not opted in
+    refused = code_of(ec2.create_subnet, VpcId=vpc, CidrBlock="10.0.0.0/24", AvailabilityZoneId="use1-dfw2-az1")
+    assert refused == ("InvalidParameterValue", 400)
+
+
+def test_a_subnet_in_a_local_zone_that_is_opted_in(account: Account) -> None:
+    local = {"use1-dfw2-az1": {"name": "us-east-1-dfw-2a", "opted_in": True}}
+    for _ in range(2):
+        # what moto was told before is told once, and is no zone of another account
+        ec2 = account(zones={"local": local})("ec2")
+        vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        made = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24", AvailabilityZoneId="use1-dfw2-az1")["Subnet"]
+        assert (made["AvailabilityZone"], made["AvailabilityZoneId"]) == ("us-east-1-dfw-2a", "use1-dfw2-az1")
+        zones = [zone["ZoneId"] for zone in ec2.describe_availability_zones()["AvailabilityZones"]]
+        assert zones.count("use1-dfw2-az1") == 1
+    zones = account()("ec2").describe_availability_zones(AllAvailabilityZones=True)["AvailabilityZones"]
+    assert all(zone["ZoneType"] == "availability-zone" for zone in zones)
 
 
 def test_offerings_come_in_pages(account: Account) -> None:

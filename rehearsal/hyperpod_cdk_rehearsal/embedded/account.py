@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -289,7 +290,23 @@ def resolved(document: Mapping[str, Any], environment: Environment) -> dict[str,
             "slack_workspaces": sorted({*slack_workspaces_of(environment), *file.existing.slack_workspaces}),
         }
         result["existing"].pop("from_environment", None)
+    if file.zones.from_environment:
+        local = {zone_id: zone.model_dump() for zone_id, zone in file.zones.local.items()}
+        result["zones"] = {**_stated(document, "zones"), "local": {**_local_zones_of(environment), **local}}
+        result["zones"].pop("from_environment", None)
     return result
+
+
+def _local_zones_of(environment: Environment) -> dict[str, Any]:
+    """Give the local zones that an environment names by ID: use1-dfw2-az1 is us-east-1-dfw-2a everywhere."""
+    found = {}
+    for zone_id in environment.network.zone_ids():
+        place = re.fullmatch(r"[a-z]+\d-([a-z]{3})(\d)-az(\d)", zone_id)
+        if place:
+            city, number, index = place.groups()
+            letter = "abcdefghi"[int(index) - 1]
+            found[zone_id] = {"name": f"{environment.region}-{city}-{number}{letter}", "opted_in": True}
+    return found
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Lines]:

@@ -39,9 +39,10 @@ class Zones(Section):
     """What differs from the region's usual zones.
 
     ``missing`` zones are not this account's; ``states`` are EC2's, by zone ID; ``local`` are local zones by ID, which
-    an account has to opt in to.
+    an account has to opt in to; with ``from_environment`` it has opted in to those that the environment names.
     """
 
+    from_environment: bool = False
     missing: tuple[str, ...] = ()
     states: Mapping[str, Literal["available", "information", "impaired", "unavailable", "constrained"]] = {}
     local: Mapping[str, LocalZone] = {}

@@ -35,7 +35,6 @@ def satisfying(environment: Environment) -> dict[str, Any]:
         "service_linked_roles": {role.name: role.service for role in iam.SERVICE_LINKED_ROLES if not role.is_made_anew},
         "policies": list(_policies(environment, partition)),
     }
-    document["zones"] = {"local": {zone: {"name": zone, "opted_in": True} for zone in _local_zones(environment)}}
     document["bootstrap"] = {"version": iam.MINIMUM_BOOTSTRAP_VERSION, "qualifier": iam.BOOTSTRAP_QUALIFIER}
     document["buckets"] = dict.fromkeys(_buckets(environment), environment.region)
     document["kubernetes"] = {
@@ -67,11 +66,6 @@ def _policies(environment: Environment, partition: str) -> Iterable[str]:
     arn = boundary if boundary.startswith("arn:") else f"arn:{partition}:iam::{environment.account}:policy/{boundary}"
     if f"::{environment.account}:" in arn:
         yield arn
-
-
-def _local_zones(environment: Environment) -> Iterable[str]:
-    """Give the zones whose ID has the part of a local zone: ``use1-dfw2-az1``."""
-    return (zone for zone in environment.network.zone_ids() if zone.count("-") > 1)
 
 
 def _buckets(environment: Environment) -> Iterable[str]:

@@ -134,6 +134,15 @@ class TestPlansOfTheEnvironment:
         assert resolved({}, environment()) == {}
 
 
+def test_local_zones_are_those_of_the_environment() -> None:
+    zones = ("use1-az5", "use1-dfw2-az1", "use1-bos1-az2")
+    named: Any = SimpleNamespace(region="us-east-1", network=SimpleNamespace(zone_ids=lambda: zones))
+    stated = {"use1-dfw2-az1": {"name": "us-east-1-dfw-2a", "opted_in": False}}
+    found = resolved({"zones": {**FROM_ENVIRONMENT, "missing": ["use1-az3"], "local": stated}}, named)["zones"]
+    boston = {"name": "us-east-1-bos-1b", "opted_in": True}
+    assert found == {"missing": ["use1-az3"], "local": {**stated, "use1-bos1-az2": boston}}
+
+
 class TestQuotasOfTheEnvironment:
     def quotas(self, stated: dict[str, Any], **changes: Any) -> Any:
         document = {

@@ -65,7 +65,7 @@ def describe_instance_type_offerings(context: Context, request: dict[str, Any]) 
 
 @operation("ec2", "CreateSubnet")
 def create_subnet(context: Context, request: dict[str, Any]) -> NoReturn:
-    """Refuse a zone that is not this account's; moto makes the subnet."""
+    """Refuse a zone that is not this account's; moto makes the subnet, and is told of the local zone that it is in."""
     usable = [zone for zone in zones_of(context) if zone.usable]
     asked = {
         "availabilityZone": request.get("AvailabilityZone"),
@@ -79,6 +79,9 @@ def create_subnet(context: Context, request: dict[str, Any]) -> NoReturn:
                 f"Value ({value}) for parameter {member} is invalid. Subnets can currently only be created in the "
                 f"following availability zones: {', '.join(sorted(allowed))}.",
             )
+    for zone in usable:
+        if zone.kind == LOCAL_ZONE and {zone.zone_id, zone.name} & {*asked.values()}:
+            _tell_moto(context, zone)
     raise PassToMoto
 
 
@@ -110,6 +113,14 @@ def zones_of(context: Context) -> list[EmbeddedZone]:
         for zone_id, zone in stated.local.items()
     ]
     return sorted(zones, key=lambda zone: zone.name)
+
+
+def _tell_moto(context: Context, zone: EmbeddedZone) -> None:
+    """Let moto find the zone of a subnet; among the region's own zones it would get a default subnet."""
+    from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend, Zone  # noqa: PLC0415 - as above
+
+    told = Zone(name=zone.name, region_name=context.region, zone_id=zone.zone_id, zone_type=zone.kind)
+    RegionsAndZonesBackend.zones[f"{context.region}, {zone.zone_id}"] = [told]
 
 
 def _view(context: Context, zone: EmbeddedZone) -> dict[str, Any]:
