@@ -390,7 +390,8 @@ def ip_addresses(
     """
     per_server: dict[str, Any] = _DATA["per_server"]
     with_efa: dict[str, int] = per_server["efa_capacity_gib"]
-    each: int = with_efa.get(str(efa_throughput_mbps_per_tib), per_server["capacity_gib"])
+    tier = str(efa_throughput_mbps_per_tib)
+    each: int = with_efa[tier] if tier in with_efa else per_server["capacity_gib"]
     metadata_servers: int = max(1, ceil((metadata_iops or 0) / per_server["metadata_iops"]))
     of_capacity: int = ceil((capacity_gib or 0) / each)
     of_throughput: int = ceil((throughput_capacity_mbps or 0) / per_server["throughput_capacity_mbps"])
