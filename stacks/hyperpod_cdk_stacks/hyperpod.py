@@ -185,7 +185,6 @@ def _restricted_group(
         deep_health_checks=group.deep_health_checks,
         threads_per_core=environment.threads_per_core(group),
         volume_gib=group.volume_gib,
-        volume_kms_key_arn=foundation.volume_key.key.key_arn if foundation.volume_key else None,
         stated_types={name: row.as_catalog_row(name) for name, row in environment.instance_types.items()},
     )
 

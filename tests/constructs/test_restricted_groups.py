@@ -116,7 +116,6 @@ def test_a_group_of_its_own_file_system(foreign: Foreign) -> None:
             deep_health_checks=["instance_stress"],
             capacity="training_plan",
             training_plan_arn=PLAN.format("us-east-1", "111122223333"),
-            volume_kms_key_arn=KEY,
         ),
         provisioning="continuous",
     )
@@ -131,10 +130,7 @@ def test_a_group_of_its_own_file_system(foreign: Foreign) -> None:
         "InstanceCount": 4,
         "ThreadsPerCore": 2,
         "EnvironmentConfig": {"FSxLustreConfig": {"SizeInGiB": 9600, "PerUnitStorageThroughput": 250}},
-        "InstanceStorageConfigs": [
-            {"EbsVolumeConfig": {"VolumeSizeInGB": 500, "VolumeKmsKeyId": KEY}},
-            {"EbsVolumeConfig": {"RootVolume": True, "VolumeKmsKeyId": KEY}},
-        ],
+        "InstanceStorageConfigs": [{"EbsVolumeConfig": {"VolumeSizeInGB": 500}}],
         "OnStartDeepHealthChecks": ["InstanceStress"],
         "OverrideVpcConfig": {
             "SecurityGroupIds": ["sg-0123456789abcdef0"],

@@ -57,7 +57,8 @@ class Encryption(Section):
     node_volumes: EncryptionKey | None = Field(
         default=None,
         description=(
-            "Key for both EBS volumes of every node. Needs continuous provisioning. HyperPod never changes"
+            "Key for both EBS volumes of every node, except those of restricted instance groups, for which HyperPod"
+            " takes no key. Needs continuous provisioning. HyperPod never changes"
             " the key of an instance group: for another key, rename the group, which replaces its nodes. A"
             " group without a key should accept one, for new nodes (unsure: only an example of the developer"
             " guide shows it). Default: AWS's own key."

@@ -319,11 +319,8 @@ def _problems(
         if problem:
             yield f"{key} {problem}"
     yield from _group_problems(stack, instance_groups, lifecycle, provisioning)
-    keys = {
-        **{each.name: each.volume_kms_key_arn for each in instance_groups},
-        **{each.name: each.volume_kms_key_arn for each in restricted_groups},
-    }
-    for name in (name for name, arn in keys.items() if arn is not None and provisioning != "continuous"):
+    with_keys = [each.name for each in instance_groups if each.volume_kms_key_arn is not None]
+    for name in with_keys if provisioning != "continuous" else ():
         problem = rules.volume_key_problem(provisioning)
         yield (
             f'instance group "{name}": volume_kms_key_arn {problem}; set provisioning: continuous, or leave'

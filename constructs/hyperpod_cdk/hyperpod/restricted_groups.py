@@ -172,7 +172,8 @@ class RestrictedExecutionRole(Construct):
 class RestrictedGroup:
     """One restricted group of like nodes. Raises ValueError for what AWS would refuse; tokens are not judged.
 
-    Nobody logs in to restricted nodes, they run no lifecycle scripts, they take no images but those of Nova recipes.
+    Nobody logs in to restricted nodes, they run no lifecycle scripts, they take no images but those of Nova recipes,
+    and HyperPod takes no customer managed KMS key for their volumes.
 
     ``execution_role``: of this group's nodes.
 
@@ -203,8 +204,6 @@ class RestrictedGroup:
 
     ``volume_gib``: GiB of the extra EBS volume, 1 to 16384. Default: 500.
 
-    ``volume_kms_key_arn``: KMS key of the volumes. Default: keys that AWS owns.
-
     ``stated_types``: rows of one's own, by name of the type. Default: none.
     """
 
@@ -221,7 +220,6 @@ class RestrictedGroup:
     deep_health_checks: Sequence[DeepHealthCheck] = ()
     threads_per_core: int | None = None
     volume_gib: int | None = 500
-    volume_kms_key_arn: str | None = None
     stated_types: Mapping[str, catalog.InstanceType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -280,7 +278,6 @@ class RestrictedGroup:
             deep_health_checks=self.deep_health_checks,
             threads_per_core=self.threads_per_core,
             volume_gib=self.volume_gib,
-            volume_kms_key_arn=self.volume_kms_key_arn,
             stated_types=self.stated_types,
         )
 

@@ -46,6 +46,17 @@ def refused(world: Any, refusal: Any, *groups: Any, **members: Any) -> tuple[str
     return code, message
 
 
+def test_no_key_for_their_volumes(world: Any, restricted: Any, refusal: Any) -> None:
+    """Developer guide, smcluster-cmk: "Restricted instance groups don't support customer managed keys."""
+    key = world.client("kms").create_key()["KeyMetadata"]["Arn"]
+    world.allow("nodes", {key: ["kms:CreateGrant", "kms:DescribeKey"]}, "volumes")
+    storage = [{"EbsVolumeConfig": {"VolumeSizeInGB": 100, "VolumeKmsKeyId": key}}]
+    assert refused(world, refusal, restricted(InstanceStorageConfigs=storage)) == (
+        "ValidationException",
+        "Instance group 'nova': VolumeKmsKeyId is not supported for restricted instance groups.",
+    )
+
+
 def test_a_cluster_of_both_kinds(world: Any, restricted: Any) -> None:
     world.make_hyperpod(RestrictedInstanceGroups=[restricted()])
 

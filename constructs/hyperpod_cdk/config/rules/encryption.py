@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import arns, lustre
+from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.config import group_rules
 from hyperpod_cdk.config.encryption import CREATE, Encryption, key_arn
 from hyperpod_cdk.config.environment import Environment
@@ -48,6 +49,25 @@ def node_volumes_are_encrypted_with_continuous_provisioning(environment: Environ
             ("encryption", "node_volumes"),
             f"{group_rules.volume_key_problem(environment.hyperpod.provisioning)}; set"
             " hyperpod.provisioning: continuous, or remove node_volumes",
+        )
+
+
+@BOOK.whole
+def node_volumes_of_restricted_groups_keep_the_key_of_aws(environment: Environment) -> Iterator[Problem]:
+    """Say which nodes the key does not reach (developer guide, "Customer managed AWS KMS key"); refuse one for none."""
+    hyperpod = environment.hyperpod
+    if environment.encryption.node_volumes is None or not hyperpod.restricted_instance_groups:
+        return
+    why = "HyperPod takes no key of yours for the volumes of restricted instance groups"
+    if hyperpod.instance_groups:
+        yield warning(
+            ("encryption", "node_volumes"),
+            f"does not reach {listing([group.name for group in hyperpod.restricted_instance_groups], last='and')}:"
+            f" {why}; these keep a key that AWS owns",
+        )
+    else:
+        yield Problem(
+            ("encryption", "node_volumes"), f"cannot be set without instance_groups: {why}; remove node_volumes"
         )
 
 

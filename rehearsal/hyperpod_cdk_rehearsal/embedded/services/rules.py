@@ -122,11 +122,14 @@ def check_cluster(
     eks = _check_orchestrator(context, request, existing)
     releases = {str(group["InstanceGroupName"]): group.get("ImageReleaseVersion") for group in changed}
     check_releases(context, eks.arn if eks else None, releases)
+    restricted = {group["InstanceGroupName"] for group in request.get("RestrictedInstanceGroups") or []}
+    continuous = request.get("NodeProvisioningMode") == "Continuous"
     for group in changed:
         _check_vpc(network, vpc_config(request, group), eks)
         _check_role(context, group)
         _check_lifecycle(group)
-        _check_volumes(context, group, continuous=request.get("NodeProvisioningMode") == "Continuous")
+        is_restricted = group["InstanceGroupName"] in restricted
+        _check_volumes(context, group, continuous=continuous, restricted=is_restricted)
     _check_plans(context, network, request, changed, existing)
     _check_quotas(context, request, existing)
 
@@ -447,7 +450,7 @@ def _check_lifecycle(group: Spec) -> None:
         )
 
 
-def _check_volumes(context: Context, group: Spec, *, continuous: bool) -> None:
+def _check_volumes(context: Context, group: Spec, *, continuous: bool, restricted: bool) -> None:
     where = f"Instance group '{group['InstanceGroupName']}'"
     volumes = _volumes(group)
     kinds = Counter("root" if volume.get("RootVolume") else "secondary" for volume in volumes)
@@ -462,6 +465,9 @@ def _check_volumes(context: Context, group: Spec, *, continuous: bool) -> None:
             raise _validation(f"{where}: VolumeSizeInGB is required for a secondary volume.")
         if key and not continuous:
             raise _validation(f"{where}: VolumeKmsKeyId requires NodeProvisioningMode Continuous.")
+        # developer guide, smcluster-cmk: "Restricted instance groups don't support customer managed keys."
+        if key and restricted:
+            raise _validation(f"{where}: VolumeKmsKeyId is not supported for restricted instance groups.")
         if key:
             _check_volume_key(context, group, key)
 
