@@ -357,6 +357,11 @@ class _Writer:
         arn = self._filled(row.arn)
         if row.service == "kms" and row.type == "key":
             yield from self._keys_elsewhere(arn)
+        existing = self._environment.network.existing
+        if (row.service, row.type) == ("ec2", "vpc") and existing is not None:
+            # its ARN has the account of its owner, who may share it
+            yield self._filled(row.arn.replace("{account}", "*").replace("vpc/*", f"vpc/{existing.vpc_id}"))
+            return
         if not row.named_by:
             yield arn
             return

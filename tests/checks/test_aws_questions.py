@@ -406,6 +406,7 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
                                 ("10.9.0.0/16", "disassociated"),
                             )
                         ],
+                        "OwnerId": "444455556666",
                         "Tags": [{"Key": "Name", "Value": "shared"}],
                     }
                 ]
@@ -422,6 +423,7 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
             tags={"Name": "shared"},
             dns_support=True,
             dns_hostnames=False,
+            owner="444455556666",
         ),
     ),
     "subnets": (

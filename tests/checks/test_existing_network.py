@@ -176,6 +176,27 @@ def test_without_an_answer_nothing_is_claimed(check: str, run: Run, network: Ans
     assert [(each.reason, each.action) for each in result.skipped] == [("not allowed to ask", "ec2:DescribeVpcs")]
 
 
+@pytest.mark.parametrize("check", [WAY_OUT, S3, ENDPOINTS])
+@pytest.mark.parametrize("shown", [(), (S3_GATEWAY,)], ids=["none", "one"])
+def test_the_endpoints_of_a_vpc_that_another_account_shares(
+    check: str, shown: tuple[Endpoint, ...], run: Run, network: Answers
+) -> None:
+    """A participant sees its own endpoints only: that AWS shows none of the owner's is no reason to refuse."""
+    vpc = cast("dict[str, VpcAnswer]", network.vpc)
+    network.vpc = {VPC: replace(vpc[VPC], owner="444455556666")}
+    network.route_tables, network.endpoints = {VPC: CLOSED}, {VPC: shown}
+    result = run(check)
+    if shown:
+        assert result.status is not Status.SKIPPED
+        return
+    assert result.status is Status.SKIPPED
+    assert {each.reason for each in result.skipped} == {
+        f"{VPC} is of account 444455556666, which shares it, and AWS shows none of its endpoints here; ask the owner"
+    }
+    network.vpc = {VPC: replace(vpc[VPC], owner="111122223333")}
+    assert run(check).status is (Status.PASSED if check == ENDPOINTS else Status.FAILED)
+
+
 @pytest.mark.check("existing_vpc_resolves_names", "fails")
 def test_nothing_passes_of_a_network_that_does_not_exist(run: Run, network: Answers) -> None:
     network.vpc = {VPC: None}

@@ -27,9 +27,9 @@ GOLDEN = [
         "Effect": "Allow",
         "Action": ["ec2:CreateNetworkInterface", "ec2:ModifyNetworkInterfaceAttribute"],
         "Resource": [
-            "<ec2>:subnet/subnet-00000000000000000",
-            "<ec2>:subnet/subnet-00000000000000001",
-            "<ec2>:security-group/sg-00000000000000000",
+            "<shared>:subnet/subnet-00000000000000000",
+            "<shared>:subnet/subnet-00000000000000001",
+            "<shared>:security-group/sg-00000000000000000",
         ],
     },
     {
@@ -51,7 +51,7 @@ GOLDEN = [
             "ec2:UnassignPrivateIpAddresses",
         ],
         "Resource": ["<ec2>:network-interface/*"],
-        "Condition": {"ArnEquals": {"ec2:Vpc": "<ec2>:vpc/vpc-0123456789abcdef0"}},
+        "Condition": {"ArnEquals": {"ec2:Vpc": "<shared>:vpc/vpc-0123456789abcdef0"}},
     },
     {
         "Sid": "Instances",
@@ -158,8 +158,45 @@ def _fill(value: Any, pseudo: dict[str, str]) -> Any:
 def test_the_policy(stack: cdk.Stack) -> None:
     make(stack)
 
-    golden = json.loads(json.dumps(GOLDEN).replace("<ec2>", "arn:<partition>:ec2:<region>:<account>"))
-    assert statements(stack) == golden
+    owners = {"<ec2>": "<account>", "<shared>": "*"}
+    text = json.dumps(GOLDEN)
+    for mark, account in owners.items():
+        text = text.replace(mark, f"arn:<partition>:ec2:<region>:{account}")
+    assert statements(stack) == json.loads(text)
+
+
+def test_what_the_app_makes_is_of_the_stacks_account(stack: cdk.Stack) -> None:
+    """Subnets, groups and VPCs that stood before may be another account's, and EC2 asks for the ARN of their owner."""
+    vpc = ec2.CfnVPC(stack, "Own", cidr_block="10.0.0.0/16")
+    subnet = ec2.CfnSubnet(stack, "OwnSubnet", vpc_id=vpc.attr_vpc_id, cidr_block="10.0.0.0/24")
+    NodeExecutionRole(
+        stack,
+        "Nodes",
+        bucket=s3.Bucket.from_bucket_name(stack, "Bucket", "sagemaker-scripts"),
+        eks_cluster_arn=stack.format_arn(service="eks", resource="cluster", resource_name="prod-eks"),
+        vpc=ec2.Vpc.from_vpc_attributes(stack, "Vpc", vpc_id=vpc.attr_vpc_id, availability_zones=["zone"]),
+        subnets=[ec2.Subnet.from_subnet_id(stack, "Subnet", subnet.attr_subnet_id)],
+        security_groups=[ec2.SecurityGroup.from_security_group_id(stack, "Group", "sg-0123456789abcdef0")],
+    )
+    (policy,) = of_type(template_of(stack), "AWS::IAM::ManagedPolicy").values()
+    places, _, interfaces, *_ = policy["Properties"]["PolicyDocument"]["Statement"]
+    owners = {"Partition": "<partition>", "Region": "<region>", "AccountId": "<account>"}
+
+    def shown(value: Any) -> Any:
+        made = {"Fn::GetAtt": "<made>"}
+        text = json.dumps(value)
+        for name in ("VpcId", "SubnetId"):
+            for resource in ("Own", "OwnSubnet"):
+                text = text.replace(json.dumps({"Fn::GetAtt": [resource, name]}), json.dumps(made["Fn::GetAtt"]))
+        return _fill(json.loads(text), owners)
+
+    assert shown(places["Resource"]) == [
+        "arn:<partition>:ec2:<region>:<account>:subnet/<made>",
+        "arn:<partition>:ec2:<region>:*:security-group/sg-0123456789abcdef0",
+    ]
+    assert shown(interfaces["Condition"]) == {
+        "ArnEquals": {"ec2:Vpc": "arn:<partition>:ec2:<region>:<account>:vpc/<made>"}
+    }
 
 
 def test_sagemaker_may_assume_the_role_and_nobody_else(stack: cdk.Stack) -> None:

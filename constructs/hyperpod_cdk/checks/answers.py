@@ -293,13 +293,17 @@ class Zone:
 
 @dataclass(frozen=True, kw_only=True)
 class VpcAnswer:
-    """A VPC with all its IPv4 blocks, the primary one first; its attributes are asked for one by one."""
+    """A VPC with all its IPv4 blocks, the primary one first; its attributes are asked for one by one.
+
+    ``owner`` is the account that it belongs to, which may share it; empty where nobody asked.
+    """
 
     vpc_id: str
     cidrs: tuple[str, ...]
     tags: Mapping[str, str] = field(default_factory=dict)
     dns_support: bool | NotAnswered
     dns_hostnames: bool | NotAnswered
+    owner: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -195,6 +195,7 @@ def vpc(row: Answer, *, dns_support: bool | NotAnswered, dns_hostnames: bool | N
         tags=_tags(row),
         dns_support=dns_support,
         dns_hostnames=dns_hostnames,
+        owner=row.get("OwnerId", ""),
     )
 
 

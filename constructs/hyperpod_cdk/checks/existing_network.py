@@ -304,7 +304,7 @@ def existing_subnets_stand_where_the_file_says(case: Case, aws: Aws) -> Iterator
 def existing_subnets_are_private(case: Case, aws: Aws) -> Iterator[Found]:
     """HyperPod's nodes never get a public address, so that a public subnet has no way out for them."""
     existing = case.environment.network.existing
-    seen = None if existing is None else _seen(existing, aws, endpoints=False)
+    seen = None if existing is None else _seen(case, existing, aws, endpoints=False)
     if seen is None:
         return
     yield from seen.gaps
@@ -345,14 +345,14 @@ def existing_subnets_are_private(case: Case, aws: Aws) -> Iterator[Found]:
     " network, by a private hosted zone for endpoints without private names, or where only ec2messages is missing."
     " With egress: closed the features of the file bring further endpoints, and a way out is a warning.",
     skips="AWS does not answer about the VPC, the subnets, the route tables or the endpoints, or shows no route table"
-    " of a subnet, as in a VPC that another account shares.",
+    " of a subnet, or no endpoint of a VPC that another account shares.",
     by_hand="aws ec2 describe-vpc-endpoints --filters Name=vpc-id,Values=vpc-0a1b2c3d4e5f67890"
     " --query 'VpcEndpoints[].[ServiceName,State,PrivateDnsEnabled]'",
 )
 def existing_subnets_have_a_way_out(case: Case, aws: Aws) -> Iterator[Found]:
     """Nodes fetch images, report to SageMaker and reach S3 while they boot."""
     existing = case.environment.network.existing
-    seen = None if existing is None else _seen(existing, aws)
+    seen = None if existing is None else _seen(case, existing, aws)
     if seen is None:
         return
     yield from seen.gaps
@@ -387,13 +387,13 @@ def existing_subnets_have_a_way_out(case: Case, aws: Aws) -> Iterator[Found]:
     " where S3 may answer through a route to another network, or by a private hosted zone for an endpoint without"
     " private names.",
     skips="AWS does not answer about the VPC, the subnets, the route tables or the endpoints, or shows no route table"
-    " of a subnet.",
+    " of a subnet, or no endpoint of a VPC that another account shares.",
     by_hand="aws ec2 describe-vpc-endpoints --filters Name=service-name,Values=com.amazonaws.us-east-1.s3",
 )
 def existing_node_subnets_reach_s3(case: Case, aws: Aws) -> Iterator[Found]:
     """Lifecycle scripts, container images of ECR and training data come from S3."""
     existing = case.environment.network.existing
-    seen = None if existing is None else _seen(existing, aws)
+    seen = None if existing is None else _seen(case, existing, aws)
     if seen is None:
         return
     yield from seen.gaps
@@ -434,7 +434,7 @@ def existing_node_subnets_reach_s3(case: Case, aws: Aws) -> Iterator[Found]:
 def existing_endpoints_let_the_nodes_in(case: Case, aws: Aws) -> Iterator[Found]:
     """A new security group is on no endpoint's list: a first deployment into a closed network fails by it."""
     existing = case.environment.network.existing
-    seen = None if existing is None else _seen(existing, aws)
+    seen = None if existing is None else _seen(case, existing, aws)
     if existing is None or seen is None:
         return
     yield from seen.gaps
@@ -523,8 +523,12 @@ def _named(existing: ExistingNetwork) -> tuple[_Named, ...]:
     return (*nodes, *control_plane)
 
 
-def _seen(existing: ExistingNetwork, aws: Aws, *, endpoints: bool = True) -> _Seen | None:
-    """Read the network; None where the VPC does not exist, so that one missing VPC is said once."""
+def _seen(case: Case, existing: ExistingNetwork, aws: Aws, *, endpoints: bool = True) -> _Seen | None:
+    """Read the network; None where the VPC does not exist, so that one missing VPC is said once.
+
+    The endpoints of a VPC that another account shares are its owner's (VPC user guide, "Responsibilities and
+    permissions for owners and participants"): that none is shown then says nothing.
+    """
     named = _named(existing)
     ids = tuple(dict.fromkeys(each.subnet_id for each in named))
     questions: list[Callable[[], object]] = [
@@ -536,6 +540,13 @@ def _seen(existing: ExistingNetwork, aws: Aws, *, endpoints: bool = True) -> _Se
     vpc, subnets, tables, *others = together(lambda ask: ask(), questions)
     if vpc is None:
         return None
+    shown: object = others[0] if others else ()
+    owner = "" if isinstance(vpc, NotAnswered) else cast("VpcAnswer", vpc).owner
+    if others and not shown and owner not in {"", case.environment.account}:
+        shown = NotAnswered(
+            f"{existing.vpc_id} is of account {owner}, which shares it, and AWS shows none of its endpoints here; ask"
+            " the owner"
+        )
     for answer in (subnets, tables):
         if isinstance(answer, NotAnswered):
             raise answer
@@ -544,7 +555,7 @@ def _seen(existing: ExistingNetwork, aws: Aws, *, endpoints: bool = True) -> _Se
         named=named,
         subnets={key: subnet for key, subnet in among.read.items() if subnet.vpc_id == existing.vpc_id},
         tables=cast("tuple[RouteTable, ...]", tables),
-        answered_endpoints=cast("tuple[Endpoint, ...] | NotAnswered", others[0]) if others else (),
+        answered_endpoints=cast("tuple[Endpoint, ...] | NotAnswered", shown),
         gaps=(
             *([unanswered(vpc, f"{_HERE}.vpc_id")] if isinstance(vpc, NotAnswered) else []),
             *(

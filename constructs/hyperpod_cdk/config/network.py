@@ -96,7 +96,10 @@ _CLUSTER_SUBNETS = 16
 class ExistingNetwork(Section):
     """An existing VPC. The environment creates no subnet, route or gateway in it."""
 
-    vpc_id: VpcId = Field(description="ID of the VPC.", examples=[VPC_ID])
+    vpc_id: VpcId = Field(
+        description="ID of the VPC, which may be of another account that shares its subnets with this one.",
+        examples=[VPC_ID],
+    )
     node_subnet_ids: Annotated[dict[str, SubnetId], _ONE_OR_MORE_SUBNETS] = Field(
         description=(
             "Map from Availability Zone ID to the subnet for nodes and file systems in that zone. The subnet"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-from aws_cdk import Aws
+from aws_cdk import Aws, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -36,6 +36,8 @@ _OWN_INTERFACES = (
     "ec2:ModifyNetworkInterfaceAttribute",
     "ec2:UnassignPrivateIpAddresses",
 )
+
+_ANY_ACCOUNT = "*"
 
 _INSTANCE_SIDE = ("ec2:AttachNetworkInterface", "ec2:DetachNetworkInterface", "ec2:ModifyNetworkInterfaceAttribute")
 
@@ -69,8 +71,8 @@ class NodeExecutionRole(Construct):
     ``eks_cluster_arn``: ARN of the EKS cluster, for pod identities.
 
     ``vpc``, ``subnets``, ``security_groups``: all that any instance group uses; network interfaces may be made
-    in these and no others, and only those in the VPC may be changed. They must belong to the stack's account and
-    region.
+    in these and no others, and only those in the VPC may be changed. They must belong to the stack's region. One whose
+    ID is written may be of another account, which shares it; one whose ID is a token is of the stack's.
 
     ``encryption_keys``: further KMS keys that nodes may decrypt with. Default: none.
 
@@ -115,6 +117,14 @@ class NodeExecutionRole(Construct):
             description="HyperPod nodes",
         )
         bucket_key = bucket.encryption_key
+        vpc_arn = _ec2_arn("vpc", vpc.vpc_id)
+        places = [
+            *(_ec2_arn("subnet", each) for each in _unique(subnet.subnet_id for subnet in subnets)),
+            *(
+                _ec2_arn("security-group", each)
+                for each in _unique(group.security_group_id for group in security_groups)
+            ),
+        ]
         self._policy = iam.CfnManagedPolicy(
             self,
             "Policy",
@@ -124,9 +134,8 @@ class NodeExecutionRole(Construct):
                 "Statement": _statements(
                     bucket_arn=bucket.bucket_arn,
                     eks_cluster_arn=eks_cluster_arn,
-                    vpc_id=vpc.vpc_id,
-                    subnet_ids=_unique(subnet.subnet_id for subnet in subnets),
-                    security_group_ids=_unique(group.security_group_id for group in security_groups),
+                    vpc_arn=vpc_arn,
+                    places=places,
                     key_arns=_unique(key.key_arn for key in (bucket_key, *encryption_keys) if key is not None),
                     volume_key_arn=None if volume_key is None else volume_key.key_arn,
                 ),
@@ -134,7 +143,8 @@ class NodeExecutionRole(Construct):
             roles=[self._role.role_name, *(arn.rpartition("/")[2] for arn in others)],
         )
         goes_with_its_stack(cast("iam.CfnRole", self._role.node.default_child), self._policy)
-        acknowledge(self, _reasons(bucket, self))
+        shared = [place for place in places if f":{_ANY_ACCOUNT}:" in place]
+        acknowledge(self, _reasons(bucket, self, shared))
 
     @property
     def role(self) -> iam.IRole:
@@ -150,13 +160,19 @@ class NodeExecutionRole(Construct):
         return self._policy
 
 
-def _reasons(bucket: s3.IBucket, role: NodeExecutionRole) -> dict[str, str]:
+def _reasons(bucket: s3.IBucket, role: NodeExecutionRole, shared: Sequence[str]) -> dict[str, str]:
     ec2_arn = "arn:<AWS::Partition>:ec2:<AWS::Region>:<AWS::AccountId>"
     interfaces = "instances and interfaces are made by the service and named only then; subnets and groups are named"
     return {
         MANAGED.format(MANAGED_POLICY): "AWS's policy for HyperPod nodes: logs, metrics, scripts, Session Manager",
         RESOURCE.format("arn:<AWS::Partition>:ec2:<AWS::Region>:*:instance/*"): interfaces,
         RESOURCE.format(f"{ec2_arn}:network-interface/*"): interfaces,
+        **{
+            RESOURCE.format(f"arn:<AWS::Partition>:ec2:<AWS::Region>:{_ANY_ACCOUNT}:{place.rpartition(':')[2]}"): (
+                "it stood before and may be of the account that shares its VPC; no other has its ID"
+            )
+            for place in shared
+        },
         RESOURCE.format("*"): "as in AWS's own templates: these actions only read, and most of them take no resource",
         RESOURCE.format("arn:<AWS::Partition>:ecr:*:*:repository/*"): (
             "images of add-ons lie in AWS's accounts, images of jobs in any repository of the account"
@@ -169,21 +185,15 @@ def _statements(
     *,
     bucket_arn: str,
     eks_cluster_arn: str,
-    vpc_id: str,
-    subnet_ids: Sequence[str],
-    security_group_ids: Sequence[str],
+    vpc_arn: str,
+    places: Sequence[str],
     key_arns: Sequence[str],
     volume_key_arn: str | None,
 ) -> list[dict[str, Any]]:
-    ec2_arn = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{Aws.ACCOUNT_ID}"
     # nodes do not show up among the account's instances: they run in one of AWS's, whose number is not known
     instances = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:*:instance/*"
-    interfaces = f"{ec2_arn}:network-interface/*"
-    places = [
-        *(f"{ec2_arn}:subnet/{subnet_id}" for subnet_id in subnet_ids),
-        *(f"{ec2_arn}:security-group/{group_id}" for group_id in security_group_ids),
-    ]
-    in_vpc = {"ArnEquals": {"ec2:Vpc": f"{ec2_arn}:vpc/{vpc_id}"}}
+    interfaces = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{Aws.ACCOUNT_ID}:network-interface/*"
+    in_vpc = {"ArnEquals": {"ec2:Vpc": vpc_arn}}
     statements = [
         _allow("Places", ["ec2:CreateNetworkInterface", "ec2:ModifyNetworkInterfaceAttribute"], places),
         _allow("NewInterfaces", _UNPLACED, [interfaces]),
@@ -201,6 +211,15 @@ def _statements(
     if volume_key_arn is not None:
         statements.append(_allow("VolumeKey", VOLUME_ACTIONS, [volume_key_arn]))
     return statements
+
+
+def _ec2_arn(kind: str, resource_id: str) -> str:
+    """Give the ARN of a subnet, group or VPC: that of its owner, who for a VPC that is shared is another account.
+
+    EC2 asks for rights on the owner's ARN. What stood before is known by its ID alone, which no two accounts have.
+    """
+    account = Aws.ACCOUNT_ID if Token.is_unresolved(resource_id) else _ANY_ACCOUNT
+    return f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{account}:{kind}/{resource_id}"
 
 
 def _allow(sid: str, actions: Sequence[str], resources: Sequence[str]) -> dict[str, Any]:
