@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperpod_cdk.catalog.rules import Bound, Pattern, bounds, patterns, repeated, repeated_problem
+import hyperpod_cdk
+from hyperpod_cdk.catalog.rules import Bound, Pattern, bounds, joined, listing, patterns, repeated, repeated_problem
 
+SOURCES = Path(hyperpod_cdk.__file__).parent
 WHOLE = Bound(minimum=1, maximum=10, warn_above=5, unsure="two sources differ")
 NAME = Pattern(
     regex="[a-z0-9](-*[a-z0-9])*",
@@ -158,3 +163,33 @@ def test_rows_become_objects() -> None:
 def test_a_value_that_stands_twice(values: list[str], places: list[tuple[int, int]], problem: str | None) -> None:
     assert list(repeated(values)) == places
     assert repeated_problem(values, key="keys") == problem
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"), [([], ""), (["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")]
+)
+def test_joined(parts: list[str], said: str) -> None:
+    assert joined(parts) == said
+    assert joined(parts, last="or") == said.replace("and", "or")
+    assert listing(parts) == (said.replace("and", "or") or "none")
+
+
+def test_only_the_first_of_many_are_named() -> None:
+    assert joined("abc", most=3) == "a, b and c"
+    assert joined("abcd", most=3) == "a, b and 2 more"
+    assert joined("abcde", last="or", most=2, more="more ports") == "a or 4 more ports"
+
+
+_BY_HAND = re.compile(r"""(['"]) (?:and|or) \1\.join\(""")
+
+
+def test_lists_are_written_by_one_function() -> None:
+    """But for code of Lambda functions, which is alone there, for what the quota gate's templates state, which would
+    change, and for conditions, of which each and all must hold.
+    """
+    found = [
+        path.relative_to(SOURCES).as_posix()
+        for path in SOURCES.rglob("*.py")
+        if "handlers" not in path.parts and _BY_HAND.search(path.read_text(encoding="utf-8"))
+    ]
+    assert sorted(found) == ["quotas/needs.py", "review/rights/grave.py", "review/rights/words.py"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_cdk.review.nouns import count, joined, noun
+from hyperpod_cdk.review.nouns import count, noun
 
 
 @pytest.mark.parametrize(
@@ -46,10 +46,3 @@ def test_nouns(resource_type: str, said: str) -> None:
 )
 def test_count(number: int, name: str, said: str) -> None:
     assert count(number, name) == said
-
-
-@pytest.mark.parametrize(
-    ("parts", "said"), [([], ""), (["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")]
-)
-def test_joined(parts: list[str], said: str) -> None:
-    assert joined(parts) == said

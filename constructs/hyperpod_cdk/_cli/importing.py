@@ -347,7 +347,7 @@ def _zone_problem(zone: str, region: str | None, *, option: str) -> str | None:
 
 
 def _next(commands: Sequence[str], *, passed: bool) -> str:
-    from hyperpod_cdk.review.nouns import joined  # noqa: PLC0415 - as above
+    from hyperpod_cdk.catalog.rules import joined  # noqa: PLC0415 - as above
 
     what = "read it" if passed else "write into it what is missing"
     quoted = [f"'{each}'" for each in commands]

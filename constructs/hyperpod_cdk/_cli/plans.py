@@ -33,6 +33,7 @@ from hyperpod_cdk._cli.common import (
 )
 from hyperpod_cdk._cli.output import Format, finding_line
 from hyperpod_cdk._cli.words import environments
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.file_reading import resolved
 
 if TYPE_CHECKING:
@@ -335,7 +336,7 @@ def _wishes(
         if found:
             return found
     if instance_type is None or count is None:
-        missing = " and ".join(
+        missing = joined(
             name for name, value in (("--instance-type", instance_type), ("--count", count)) if value is None
         )
         if loaded is None:
@@ -389,7 +390,7 @@ def _durations(
     sold = hyperpod.TRAINING_PLAN_DAYS
     said = [name for name, value in (("--days", days), ("--hours", hours), ("--every-day", every_day or None)) if value]
     if len(said) > 1:
-        usage(f"{' and '.join(said)} say the same thing twice; keep one of them")
+        usage(f"{joined(said)} say the same thing twice; keep one of them")
     if days is not None:
         wanted = sorted(set(numbers("--days", days, most=sold[-1])))
     elif hours is not None:

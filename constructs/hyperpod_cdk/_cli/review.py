@@ -31,6 +31,7 @@ from hyperpod_cdk._cli.common import (
 from hyperpod_cdk._cli.output import Format
 from hyperpod_cdk._cli.plans import write_atomically
 from hyperpod_cdk._cli.words import environments
+from hyperpod_cdk.catalog.rules import joined
 
 if TYPE_CHECKING:
     from hyperpod_cdk.review.change_sets import Witness
@@ -297,7 +298,7 @@ def _check_sides(
 
 def check_file(file: Path, suffixes: Sequence[str]) -> None:
     if file.suffix not in suffixes:
-        usage(f"--out: the name must end with {' or '.join(suffixes)}, got {file}")
+        usage(f"--out: the name must end with {joined(suffixes, last='or')}, got {file}")
     # os.path, since Path raises for a name that is too long
     if os.path.isdir(file):  # noqa: PTH112 - see above
         usage(f"--out: {file} is a folder; name a file in it")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hyperpod_cdk.catalog import governance, hyperpod, instance_types, kubernetes, regions
 from hyperpod_cdk.catalog.arns import arn_parts
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.config import EnvironmentFileError, arguments, environment_files, load_environment
 from hyperpod_cdk.config.eks import Eks
 from hyperpod_cdk.config.environment import Environment
@@ -185,7 +186,7 @@ def _check_workers(answers: Answers) -> None:
         "--training-plan-arn": answers.training_plan_arn is not None,
     }
     if answers.instance_type is None and any(said.values()):
-        options = " and ".join(option for option, is_there in said.items() if is_there)
+        options = joined(option for option, is_there in said.items() if is_there)
         raise ScaffoldError(
             f"{options}: of workers, and none are asked for; add --instance-type, such as ml.p5.48xlarge"
         )

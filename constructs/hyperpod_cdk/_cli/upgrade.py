@@ -25,6 +25,7 @@ from hyperpod_cdk._cli.output import Format
 from hyperpod_cdk._cli.plans import is_as_shown, write_atomically
 from hyperpod_cdk._cli.transitions import Terminal, access_of, is_terminal
 from hyperpod_cdk._cli.words import kubernetes_versions
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.file_reading import read_bytes
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def upgrade(
 
 
 def _agrees(names: list[str]) -> bool:
-    return bool(names) and Terminal(is_there=True).agrees(f"Write {' and '.join(names)}?")
+    return bool(names) and Terminal(is_there=True).agrees(f"Write {joined(names)}?")
 
 
 def _read(context: typer.Context, stated: Environment) -> Ages:

@@ -270,6 +270,8 @@ def _refused(row: Mapping[str, Any], known: Sequence[str]) -> str:
     """Say in our words what typer's pydantic says of a value."""
     from difflib import get_close_matches  # noqa: PLC0415 - only for a mistake
 
+    from hyperpod_cdk.catalog.rules import listing  # noqa: PLC0415 - as above
+
     bounds = row.get("ctx", {})
     wanted = {
         "int_parsing": "must be a whole number",
@@ -278,7 +280,7 @@ def _refused(row: Mapping[str, Any], known: Sequence[str]) -> str:
         "less_than_equal": f"must be at most {bounds.get('le')}",
     }.get(row["type"])
     if wanted is None and known:
-        wanted = f"must be {' or '.join([*[', '.join(known[:-1])] * bool(known[1:]), known[-1]])}"
+        wanted = f"must be {listing(known)}"
     near = get_close_matches(str(row["input"]), known, n=1)
     return f"{wanted or row['msg']}, got '{row['input']}'{f'; did you mean {near[0]}?' if near else ''}"
 

@@ -11,6 +11,7 @@ from typing import Any
 from hyperpod_cdk.catalog import _data, addons, instance_types, rules
 from hyperpod_cdk.catalog.closest import closest
 from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.catalog.rules import joined
 
 _DATA = _data.load("governance")
 _BOUNDS = rules.bounds(_DATA["bounds"])
@@ -210,10 +211,10 @@ def amounts_problem(amounts: Sequence[str]) -> str | None:
     for alone, beside in (("count", ()), ("accelerator_partition", BESIDE_PARTITION)):
         others = [name for name in amounts if name != alone and name not in beside]
         if alone in given and others:
-            also = f", {' and '.join(beside)} excepted" if beside else ""
+            also = f", {joined(beside)} excepted" if beside else ""
             return (
-                f"must state {alone} without other amounts{also}, got {alone} beside {' and '.join(others)};"
-                f" remove {alone}, or remove {' and '.join(others)}"
+                f"must state {alone} without other amounts{also}, got {alone} beside {joined(others)};"
+                f" remove {alone}, or remove {joined(others)}"
             )
     return None
 

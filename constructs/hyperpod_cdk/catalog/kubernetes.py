@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from hyperpod_cdk.catalog import _data
+from hyperpod_cdk.catalog.rules import joined
 
 AS_OF: date = _data.as_of("kubernetes")
 
@@ -139,8 +140,8 @@ def node_label_problem(key: str) -> str | None:
     if not _is_below(prefix, rules["domains"]) or _is_below(prefix, rules["prefixes"]) or key in rules["keys"]:
         return None
     return (
-        f"must not be {key}: of the labels of {' and '.join(rules['domains'])}, which are Kubernetes' own, kubelet"
-        f" gives its node none but those of {' and '.join(rules['prefixes'])}; use a prefix of your own, such as"
+        f"must not be {key}: of the labels of {joined(rules['domains'])}, which are Kubernetes' own, kubelet"
+        f" gives its node none but those of {joined(rules['prefixes'])}; use a prefix of your own, such as"
         f" example.com/{key.rpartition('/')[2]}"
     )
 

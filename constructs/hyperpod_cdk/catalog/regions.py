@@ -10,6 +10,7 @@ from typing import Any
 
 from hyperpod_cdk.catalog import _data
 from hyperpod_cdk.catalog.closest import closest as _closest
+from hyperpod_cdk.catalog.rules import joined
 
 AS_OF: date = _data.as_of("regions")
 
@@ -184,7 +185,7 @@ def types_warning(region: str, resource_types: Iterable[str]) -> str | None:
     lacking = [each for each in resource_types if not has_type(region, each)]
     if not lacking:
         return None
-    return f"CloudFormation did not have {' and '.join(lacking)} in {region} on {REGISTRY_AS_OF}"
+    return f"CloudFormation did not have {joined(lacking)} in {region} on {REGISTRY_AS_OF}"
 
 
 @cache

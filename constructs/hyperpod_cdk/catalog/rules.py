@@ -150,8 +150,16 @@ def same_names_problem(names: Sequence[str], *, listed: str) -> str | None:
 
 def listing(values: Iterable[object], *, last: str = "or") -> str:
     """Write values as a choice: ``a, b or c``; ``none`` where a file that is wrong leaves nothing to choose from."""
-    *most, end = [str(value) for value in values] or ["none"]
-    return f"{', '.join(most)} {last} {end}" if most else end
+    return joined([str(value) for value in values] or ["none"], last=last)
+
+
+def joined(parts: Iterable[str], *, last: str = "and", most: int | None = None, more: str = "more") -> str:
+    """Give ``a, b and c``, empty for no parts; of more than ``most`` only the first and how many ``more`` there are."""
+    named = [*parts]
+    if most is not None and len(named) > most:
+        named = [*named[: most - 1], f"{len(named) - most + 1} {more}"]
+    *begin, end = named or [""]
+    return f"{', '.join(begin)} {last} {end}" if begin else end
 
 
 _TEMPLATE_MARKS = ("${", "{{resolve:")

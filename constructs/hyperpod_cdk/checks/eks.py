@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta
 from math import ceil
 
 from hyperpod_cdk.catalog import addons, kubernetes
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import AddonVersions, Aws, KubernetesVersionAnswer, NotAnswered
 from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
@@ -151,7 +152,7 @@ def system_nodes_hold_the_addons(case: Case, aws: Aws) -> Iterator[Found]:  # no
     unknown = [(index, group) for index, group in open_groups if rooms[index] is None]
     for index, group in unknown:
         yield Skipped(
-            reason=f"how many pods a node of {' or '.join(group.all_instance_types)} holds is not known",
+            reason=f"how many pods a node of {joined(group.all_instance_types, last='or')} holds is not known",
             path=f"hyperpod.instance_groups[{index}]",
         )
     if not unknown:
@@ -295,7 +296,7 @@ def _room(environment: Environment, groups: list[tuple[int, InstanceGroup, int]]
         return
     index, group, pods = max(groups, key=lambda each: each[1].count * each[2])
     nodes = ", ".join(
-        f"{group.count} {' or '.join(group.all_instance_types)} of {group.name} with {pods} pods each"
+        f"{group.count} {joined(group.all_instance_types, last='or')} of {group.name} with {pods} pods each"
         for _, group, pods in groups
     )
     others = free - group.count * max(0, pods - on_each_node)

@@ -19,6 +19,7 @@ from hyperpod_cdk.catalog.iam_matching import (
     names_service,
     principals,
 )
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import Aws, KmsKeyAnswer, NotAnswered
 from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
@@ -230,7 +231,7 @@ def _iam_problem(environment: Environment, arn: str, policy: Mapping[str, Any], 
     actions = _OBJECT_ACTIONS if "bucket" in path or path == _TOPIC else _GRANT_ACTIONS
     who, root = f"account {environment.account}", f"arn:{environment.partition}:iam::{environment.account}:root"
     found = _lets(policy, arn, _User(environment.account), actions)
-    fix = f"add a statement that allows {' and '.join(actions)} to {root}"
+    fix = f"add a statement that allows {joined(actions)} to {root}"
     if found == "denies":
         return _denied(path, arn, who)
     if found == "silent":

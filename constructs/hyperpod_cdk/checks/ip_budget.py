@@ -9,6 +9,7 @@ from typing import cast
 
 from hyperpod_cdk.catalog import instance_types, lustre
 from hyperpod_cdk.catalog import network as catalog
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks import address_map
 from hyperpod_cdk.checks.answers import Aws, HyperPodClusterAnswer, LustreAnswer, NotAnswered, Partial, SubnetAnswer
 from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, unanswered, warning
@@ -201,7 +202,7 @@ def _too_few(budget: AddressBudget, left: AddressBudget, subnet: SubnetAnswer, l
     taken = budget.needed - left.needed
     lower = lower_count(budget, subnet.free + taken)
     must = "must" if left.running > subnet.free else "should"
-    unless = f", unless nodes of {' and '.join(leaving)} leave before" if leaving else ""
+    unless = f", unless nodes of {joined(leaving)} leave before" if leaving else ""
     return (
         f"{must} have {left.needed} free addresses ({_parts(left)}), got {subnet.free} in {subnet.subnet_id}"
         f" ({subnet.cidr}); {fix}{f', or {lower}' if lower else ''}{unless}{estimate_note(left)}"

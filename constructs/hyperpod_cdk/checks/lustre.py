@@ -7,6 +7,7 @@ from ipaddress import IPv4Network
 from typing import cast
 
 from hyperpod_cdk.catalog import lustre as catalog
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import Aws, LustreAnswer, NotAnswered, SecurityGroupRule, SubnetAnswer
 from hyperpod_cdk.checks.job_buckets import in_region
 from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
@@ -345,11 +346,11 @@ def _doors(
     rules = [rule for group in aws.security_groups(ids).values() for rule in group.ingress]
     shut = [ports for ports in catalog.TCP_PORTS if not any(_admits(rule, ports, own, nodes) for rule in rules)]
     if shut:
-        shown = " and ".join(str(first) if first == last else f"{first}-{last}" for first, last in shut)
+        shown = joined(str(first) if first == last else f"{first}-{last}" for first, last in shut)
         whom = f"{own}, the nodes' group" if own else "the nodes' subnet, since their group is yet to be made"
         yield error(
             f"{here}.file_system_id",
-            f"must let TCP {shown} in from the nodes, got {' and '.join(ids)} without a rule for {whom}; ask its owner"
+            f"must let TCP {shown} in from the nodes, got {joined(ids)} without a rule for {whom}; ask its owner"
             " for one",
         )
 

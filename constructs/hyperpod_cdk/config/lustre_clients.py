@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hyperpod_cdk.catalog import lustre as catalog
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.instance_group import InstanceGroup
 from hyperpod_cdk.config.storage import Lustre
@@ -44,7 +45,7 @@ def far_over_efa(environment: Environment, system: Lustre) -> list[InstanceGroup
 
 def placed(groups: list[InstanceGroup]) -> str:
     """Write groups with their zones: ``h100 in use1-az5 and a10g in use1-az4``."""
-    return " and ".join(f"{group.name} in {group.availability_zone_id}" for group in groups)
+    return joined(f"{group.name} in {group.availability_zone_id}" for group in groups)
 
 
 def nearer(environment: Environment, system: Lustre) -> str:

@@ -16,12 +16,13 @@ from typing import Final
 
 from hyperpod_cdk.catalog import instance_types
 from hyperpod_cdk.catalog.prices import Prices
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.config import AnyGroup, Environment, LoadedEnvironment, Quota
 from hyperpod_cdk.findings import passed
 from hyperpod_cdk.fleet.model import Pool, TeamsCost, TeamShare
 from hyperpod_cdk.living.model import Unread
 from hyperpod_cdk.review.figures.cost import fee_of
-from hyperpod_cdk.review.nouns import count, joined
+from hyperpod_cdk.review.nouns import count
 
 HEADER: Final = ("Date", "Namespace", "Team", "Type")
 """How the columns of the summary begin; after them three each of Neuron cores, GPUs and vCPU: total, allocated,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.config.instance_group import DEFAULT_SCRIPT
 from hyperpod_cdk.importing.document import Node
 from hyperpod_cdk.importing.draft import Draft, Group, tags_of
@@ -347,7 +348,7 @@ def _batch(rolling: Node, name: str, draft: Draft) -> dict[str, Any] | None:
     kind, value = size.text("Type"), size.number("Value")
     size.rest()
     if kind is None or kind not in _BATCHES or value is None:
-        draft.log.refuse(size.place(), f"must have Type ({' or '.join(_BATCHES)}) and Value")
+        draft.log.refuse(size.place(), f"must have Type ({joined(_BATCHES, last='or')}) and Value")
         return None
     return {_BATCHES[kind]: value}
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import arns, hyperpod, instance_types, regions
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.config.instance_group import DEFAULT_SCRIPT, DEFAULT_VOLUME_GIB
 from hyperpod_cdk.config.network import FEWEST_ZONES
 from hyperpod_cdk.importing.document import Log, Place
@@ -361,8 +362,8 @@ class Draft:
             said = "1" if group.threads else "left out, which means 1"
             self.log.note(
                 "unsafe",
-                f"threads per core {said}: nodes of {types} show {' or '.join(halves)}. HyperPod never changes it in a"
-                " group that exists: for 2, remove threads_per_core and give the group a new name",
+                f"threads per core {said}: nodes of {types} show {joined(halves, last='or')}. HyperPod never changes it"
+                " in a group that exists: for 2, remove threads_per_core and give the group a new name",
                 at=group.threads_at or group.at,
                 path=f"{path}.threads_per_core",
             )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hyperpod_cdk.catalog import governance
 from hyperpod_cdk.catalog.arns import arn_parts
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.config.source import Source
 from hyperpod_cdk.importing.document import Node
 
@@ -88,7 +89,7 @@ def _take_over(draft: Draft, region: str, *, has_policy: bool, has_quotas: bool)
         draft.log.note(
             "lost",
             f"cluster policy and quotas stay as they are, and no stack owns them: in {region} a custom resource stands"
-            f" for {' and '.join(custom)}, and CloudFormation imports none",
+            f" for {joined(custom)}, and CloudFormation imports none",
             path=path,
         )
         return

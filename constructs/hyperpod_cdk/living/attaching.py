@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import AnyGroup, Environment
@@ -144,7 +145,7 @@ def _untold(plan: Mapping[str, Any]) -> Iterator[str]:
 def _problems(environment: Environment, group: AnyGroup, plan: Mapping[str, Any], now: datetime) -> Iterator[str]:
     name, blocks = str(plan["TrainingPlanName"]), plan.get("ReservedCapacitySummaries") or ()
     if plan["Status"] not in PLAN_WORKS:
-        yield f"plan {name} is {plan['Status']}; a group takes one that is {' or '.join(PLAN_WORKS)}"
+        yield f"plan {name} is {plan['Status']}; a group takes one that is {joined(PLAN_WORKS, last='or')}"
     end = plan.get("EndTime")
     if isinstance(end, datetime) and end - RECLAIM <= now:
         yield f"its nodes leave at {moment(end - RECLAIM)}, which is over"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config.source import render_path
@@ -23,7 +24,7 @@ from hyperpod_cdk.review.changes.causes import line_of_property
 from hyperpod_cdk.review.changes.effects import Judged, judge
 from hyperpod_cdk.review.deployed import SETTLED, Api
 from hyperpod_cdk.review.model import Effect
-from hyperpod_cdk.review.nouns import count, joined, noun
+from hyperpod_cdk.review.nouns import count, noun
 from hyperpod_cdk.review.pages.wording import shortened
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import MISSING, PropertyChange, ResourceChange, compare

@@ -13,6 +13,7 @@ from typing import Any, Final
 from hyperpod_cdk.catalog import instance_types
 from hyperpod_cdk.catalog.durations import DEEP_HEALTH_CHECKS
 from hyperpod_cdk.catalog.hyperpod import NODES_AT_ONCE, NODES_CHECKED_AT_ONCE
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.living import kubernetes
@@ -84,7 +85,7 @@ def prepare(
     # a node that is named and in a named group is one
     nodes = list({node.name: node for node in (Handled(**node_of(row)) for row in rows)}.values())
     if not nodes:
-        raise NodeError(f"{' and '.join(groups) or 'the cluster'} has no node")
+        raise NodeError(f"{joined(groups) or 'the cluster'} has no node")
     _refuse(action, nodes, is_continuous=found.get("NodeProvisioningMode") == "Continuous")
     skipped: list[Unread] = []
     eks = kubernetes.eks_cluster(found)

@@ -7,13 +7,14 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import regions
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered, reading
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.living.facts import UNTOLD, canonical
 from hyperpod_cdk.living.model import Difference, Next, Unread
 from hyperpod_cdk.living.standing import Living
 from hyperpod_cdk.review.deployed import SETTLED, Api
-from hyperpod_cdk.review.nouns import count, joined
+from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.deployment import TOPICS, topics
 from hyperpod_cdk.templates.difference import compare
@@ -124,7 +125,7 @@ def with_triggers(watched: Mapping[str, tuple[tuple[str, ...], int]], stacks: Co
         if name not in stacks:
             continue
         after = f" or within {count(minutes, 'minute')} after it" if minutes else ""
-        any_of = " or ".join(alarms)
+        any_of = joined(alarms, last="or")
         yield (
             f"{name} has rollback triggers, which are set outside of the app: CloudFormation rolls its update back if "
             f"{any_of} goes into ALARM during it{after}, and also if {any_of} does not exist then, for example "

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final, Protocol, runtime_checkable
 
 from hyperpod_cdk.catalog import notifications
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered, QuotaValue, Refused
 from hyperpod_cdk.checks.side_by_side import answered, together
 from hyperpod_cdk.config.recorded_plans import RECLAIM
@@ -45,7 +46,7 @@ from hyperpod_cdk.living.nodes import (
     unknown_states,
 )
 from hyperpod_cdk.review.deployed import Api
-from hyperpod_cdk.review.nouns import count, joined
+from hyperpod_cdk.review.nouns import count
 
 MOST_EVENTS: Final = 10
 _MOST_REASONS: Final = 5

@@ -13,7 +13,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from hyperpod_cdk.catalog import addons, arns, operators, regions
-from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.catalog.rules import Pattern, joined
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
 from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
 from hyperpod_cdk.config.arguments import is_token, refuse_unlike
@@ -213,7 +213,7 @@ def _levels(metrics: Mapping[str, str]) -> dict[str, Any]:
         if category is None:
             raise ValueError(f'metrics: must be categories of {", ".join(operators.METRICS)}, got "{name}"; remove it')
         if level not in category.levels:
-            allowed = " or ".join(category.levels)
+            allowed = joined(category.levels, last="or")
             raise ValueError(f'metrics[{name!r}]: must be {allowed}, got "{level}"; set one of these')
         found[category.key] = {"level": level.upper(), "scrapeInterval": operators.SCRAPE_INTERVAL_SECONDS}
     return found

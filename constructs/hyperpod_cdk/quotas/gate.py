@@ -13,6 +13,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.common.acknowledgments import acknowledge_quota_gate
 from hyperpod_cdk.common.handler_functions import handler_function, handler_role
 from hyperpod_cdk.common.stack_arns import arn_here
@@ -165,7 +166,7 @@ def _digest(data: object) -> str:
 def _check(requirements: Sequence[Requirement], *, mode: str, timeout_seconds: int) -> None:
     if mode not in get_args(Mode):
         raise ValueError(
-            f"mode: must be {' or '.join(get_args(Mode))}, got {mode!r}; leave out the gate to turn it off"
+            f"mode: must be {joined(get_args(Mode), last='or')}, got {mode!r}; leave out the gate to turn it off"
         )
     if not _SHORTEST_TIMEOUT_SECONDS <= timeout_seconds <= _LONGEST_TIMEOUT_SECONDS:
         raise ValueError(

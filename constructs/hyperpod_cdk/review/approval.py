@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from typing import Final
 
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.attention import Found, dollars
 from hyperpod_cdk.review.model import Excepted, Reason, ReasonKind
-from hyperpod_cdk.review.nouns import count, joined
+from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.review.review_file import Exception_, ReviewRules
 
 _NOUNS: Final[dict[ReasonKind, tuple[str, str]]] = {
@@ -135,7 +136,7 @@ def first_line(
         answered += f"until {last}."
     left = {each.reason.kind for each in excepted}
     done = [text for kind, text in _DONE.items() if kind not in left]
-    parts = [f"nothing is {joined(done).replace(' and ', ' or ')}"] if done else []
+    parts = [f"nothing is {joined(done, last='or')}"] if done else []
     parts += [text for kind, text in _NONE.items() if kind not in left]
     if ReasonKind.COST not in left:
         priced = "" if costs_are_known else ", as far as prices are known"

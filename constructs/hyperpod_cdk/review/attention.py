@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import create_only, updates
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.changes.effects import rank
 from hyperpod_cdk.review.model import (
     EXPORT_PREFIX,
@@ -35,7 +36,7 @@ from hyperpod_cdk.review.model import (
     ResourceEffect,
     Unpriced,
 )
-from hyperpod_cdk.review.nouns import count, joined, noun, place
+from hyperpod_cdk.review.nouns import count, noun, place
 from hyperpod_cdk.review.retention import lifted
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import MISSING, ResourceChange
@@ -332,7 +333,7 @@ def _open_policies(change: ResourceChange, before: Resource, after: Resource) ->
     if not lifted:
         return
     with_it = " with what it holds" if after.type in updates.STATEFUL else ""
-    once = " or ".join(_ONCE[each.path] for each in lifted)
+    once = joined((_ONCE[each.path] for each in lifted), last="or")
     kept = "a snapshot of it" if all(each.before == "Snapshot" for each in lifted) else "it"
     is_kept = [_is_snapshot(each.after, after, each.path) for each in lifted]
     left = [plain(each.after) if isinstance(each.after, str) else None for each in lifted]
@@ -520,7 +521,7 @@ def _besides(changes: Sequence[PropertyEffect]) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    return joined(names if len(names) <= _FEW else [*names[: _FEW - 1], f"{len(names) - _FEW + 1} more"])
+    return joined(names, most=_FEW)
 
 
 def _of_many(effect: Effect | None, together: Sequence[ResourceEffect]) -> Attention:

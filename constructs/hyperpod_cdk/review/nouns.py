@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
 _NOUNS: Final = {
@@ -67,11 +66,6 @@ def _plural(name: str) -> str:
     if name.endswith("y") and name[-2:-1] not in "aeiou":
         return f"{name[:-1]}ies"
     return f"{name}s"
-
-
-def joined(parts: Sequence[str]) -> str:
-    """Give ``a, b and c``."""
-    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
 
 
 def place(resource_type: str) -> int:

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.review.model import BlastRadius, Effect, Reason, ReasonKind, ResourceEffect
-from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.templates.values import STORED, references

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
-from hyperpod_cdk.review.nouns import joined
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.templates.difference import MISSING, PropertyChange
 from hyperpod_cdk.templates.values import plain
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.config.loading import PLANS_SUFFIX, QUOTAS_SUFFIX
 from hyperpod_cdk.review.approval import not_answering
 from hyperpod_cdk.review.attention import grows, lifted_protection
@@ -21,7 +22,7 @@ from hyperpod_cdk.review.figures.cost import cost
 from hyperpod_cdk.review.figures.timeline import timeline
 from hyperpod_cdk.review.model import Capacity, Reason, ReasonKind, Report, Side
 from hyperpod_cdk.review.network.fabric import fabric
-from hyperpod_cdk.review.nouns import count, joined
+from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.review.parameters import hidden_by_defaults, moved_defaults
 from hyperpod_cdk.review.policy import policy
 from hyperpod_cdk.review.review_file import NO_RULES, Decided

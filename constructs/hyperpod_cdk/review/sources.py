@@ -25,6 +25,7 @@ from threading import Event
 from typing import Any
 
 from hyperpod_cdk.catalog import kubernetes
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.config.documents import DocumentError, open_source, shown
 from hyperpod_cdk.config.loading import (
     FOLDER,
@@ -570,7 +571,7 @@ def _file(project: Path, environment: str, trees: Sequence[_Tree]) -> str:
         raise UsageError(f"{environment} is outside of the project {project}; no revision of the project holds it")
     if found.is_dir():
         raise UsageError(f"{shown(found)} is a folder; name the file itself")
-    raise UsageError(f'no environment "{environment}" in {" or ".join(tree.label for tree in trees)}')
+    raise UsageError(f'no environment "{environment}" in {joined((tree.label for tree in trees), last="or")}')
 
 
 def _pair(trees: Sequence[_Tree], file: str) -> None:

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final, Literal
 
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.attention import Found
 from hyperpod_cdk.review.model import Attention, Effect, ReasonKind, ResourceEffect
-from hyperpod_cdk.review.nouns import joined, noun
+from hyperpod_cdk.review.nouns import noun
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import MISSING, ResourceChange
 from hyperpod_cdk.templates.values import plain, resolved_properties

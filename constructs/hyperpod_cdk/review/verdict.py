@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Final
 
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.approval import first_line, judged
 from hyperpod_cdk.review.attention import Found, counted_as, findings, policy_errors
 from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST
@@ -27,7 +28,7 @@ from hyperpod_cdk.review.model import (
     ResourceEffect,
     Verdict,
 )
-from hyperpod_cdk.review.nouns import count, joined, noun, place
+from hyperpod_cdk.review.nouns import count, noun, place
 from hyperpod_cdk.review.review_file import NO_RULES, ReviewRules
 
 _LEVELS: Final = tuple(Level)

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import governance, hyperpod
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.file_reading import resolved
 from hyperpod_cdk.review.model import BlastRadius, Effect
-from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.review.rights.kubernetes import called
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Resource, Stack
 from hyperpod_cdk.templates.difference import compare

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.changes.blast_radius import changed_exports
-from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.deployment import TOPICS, topics
 from hyperpod_cdk.templates.difference import ResourceChange
@@ -126,19 +126,15 @@ class _Exports:
     def _tell(self) -> None:
         for (importer, exporter, word), gives in self.released.items():
             verb = {"goes": "is to drop", "changes": "is to change"}[word]
-            why = f"{importer} still uses {_listed(gives)}, which {exporter} {verb}"
+            why = f"{importer} still uses {joined(dict.fromkeys(gives))}, which {exporter} {verb}"
             self.found.orders.append(Order(first=importer, then=exporter, why=why))
         for (exporter, importer), gives in self.needed.items():
-            why = f"{importer} needs {_listed(gives)}, which is new in {exporter}"
+            why = f"{importer} needs {joined(dict.fromkeys(gives))}, which is new in {exporter}"
             self.found.orders.append(Order(first=exporter, then=importer, why=why))
         for (exporter, importer), gives in self.held.items():
             named = tuple(dict.fromkeys(gives))
             types = frozenset(kind for each in named for kind in self.types[each])
             self.found.held.append(Held(exporter=exporter, importer=importer, gives=named, types=types))
-
-
-def _listed(gives: Sequence[str]) -> str:
-    return joined(list(dict.fromkeys(gives)))
 
 
 def _importers(assembly: Assembly) -> dict[str, list[str]]:

@@ -9,13 +9,14 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import kubernetes, updates
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
 from hyperpod_cdk.living.stacks import still_told
 from hyperpod_cdk.review.changes.blast_radius import BLOCKS, blast_radius
 from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST
 from hyperpod_cdk.review.figures.timeline import timeline
 from hyperpod_cdk.review.model import BlastRadius, Effect, Minutes, PropertyEffect, ResourceEffect, Side
-from hyperpod_cdk.review.nouns import count, joined
+from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.review.rights.kubernetes import called
 from hyperpod_cdk.review.run import name_of, untold, word_of
 from hyperpod_cdk.templates.assembly import Assembly, Stack

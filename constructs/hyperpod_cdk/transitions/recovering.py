@@ -11,9 +11,9 @@ from itertools import takewhile
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import kubernetes
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.review.deployed import Api, stack_of
-from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.templates.assembly import AssemblyError
 from hyperpod_cdk.transitions.failures import (

@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import updates
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered, reading
 from hyperpod_cdk.quotas.needs import STACKS
 from hyperpod_cdk.review.changes.blast_radius import is_stateful
 from hyperpod_cdk.review.changes.causes import line_of_failure
 from hyperpod_cdk.review.deployed import WITHOUT_RESOURCES, Api, Deployed, read_deployed
 from hyperpod_cdk.review.model import Cause
-from hyperpod_cdk.review.nouns import count, joined, noun
+from hyperpod_cdk.review.nouns import count, noun
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.templates.assembly import AssemblyError, Resource
 from hyperpod_cdk.transitions.failures import (

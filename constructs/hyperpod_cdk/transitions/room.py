@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from hyperpod_cdk.catalog import instance_types, quotas
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.handlers.quota_gate.comparison import Usage
 from hyperpod_cdk.handlers.quota_gate.reading import Listed, NoSuchQuota, NotTold, Own, read_quota, used
 from hyperpod_cdk.living.hyperpod import PLAN_WORKS, describe_training_plan
 from hyperpod_cdk.review.deployed import Api
-from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.templates.assembly import Assembly
 from hyperpod_cdk.templates.groups import InstanceGroup, instance_groups
 from hyperpod_cdk.templates.values import resolve

@@ -13,10 +13,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 
 from hyperpod_cdk.catalog.arns import arn_parts
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered, Refused, reading
 from hyperpod_cdk.review.deployed import Api, stack_of
 from hyperpod_cdk.review.model import Side
-from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.review.standing import digest_of, fingerprints
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError

@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.living.stacks import with_triggers
 from hyperpod_cdk.living.taken import Taken, taken
 from hyperpod_cdk.quotas.needs import STACKS
 from hyperpod_cdk.review.changes.blast_radius import is_stateful
 from hyperpod_cdk.review.deployed import WITHOUT_RESOURCES, Api, Deployed, read_deployed
-from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack, parse_template, with_loops
 from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.templates.values import imports

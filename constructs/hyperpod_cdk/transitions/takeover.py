@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Final
 
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.importing.live import free_groups
@@ -36,7 +37,7 @@ CHANGE_SET: Final = "hyperpod-cdk-takeover"
 _CLUSTER: Final = "AWS::SageMaker::Cluster"
 _ROLE: Final = "AWS::IAM::Role"
 _GO_ON_WITHOUT: Final = (
-    f"{' and '.join(sorted(UNSURE))} are not in CloudFormation's list of types that it imports, and nothing of them has"
+    f"{joined(sorted(UNSURE))} are not in CloudFormation's list of types that it imports, and nothing of them has"
     " changed. To go on without: remove task_governance from the file, and run the same command again"
 )
 _OR_KEEP: Final = {

@@ -10,11 +10,12 @@ from typing import Final
 
 from hyperpod_cdk.catalog import addons as addon_rows
 from hyperpod_cdk.catalog import governance, images, kubernetes, scheduling
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.eks import wanted_addons
 from hyperpod_cdk.config import Environment, InstanceGroup
 from hyperpod_cdk.config.edits import EditError, with_value
 from hyperpod_cdk.config.source import DataPath, read_source, render_path
-from hyperpod_cdk.review.nouns import count, joined
+from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.transitions.ages import Ages, Software
 from hyperpod_cdk.transitions.model import Aged, Edit, Refusal, Upgrade, UpgradeKind, UpgradeStep
 

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from hyperpod_cdk.catalog import training_images
 from hyperpod_cdk.catalog.closest import closest
 from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.catalog.training_images import Accelerator, Installer, Stack
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -78,7 +79,7 @@ def render(
     """
     kinds = [_accelerator(kind) for kind in dict.fromkeys(accelerators)]
     if architecture not in ARCHITECTURES:
-        raise ValueError(f'architecture: must be {" or ".join(ARCHITECTURES)}, got "{architecture}"')
+        raise ValueError(f'architecture: must be {joined(ARCHITECTURES, last="or")}, got "{architecture}"')
     stack = _stack(cuda, kinds, architecture)
     installer = _installer(stack.efa_installer if efa_installer is None else efa_installer)
     if base_image is not None and not _is_pinned(base_image):
@@ -128,7 +129,7 @@ def render_for(
             raise ValueError(f"group: must be of types with NVIDIA GPUs, got {row.name}; {fix}")
     architectures = sorted({row.architecture for row in rows})
     if len(architectures) != 1:
-        raise ValueError(f"group: must be of types of one architecture, got {' and '.join(architectures) or 'no type'}")
+        raise ValueError(f"group: must be of types of one architecture, got {joined(architectures) or 'no type'}")
     return render(
         accelerators=[row.accelerator_kind for row in rows if row.accelerator_kind is not None],
         architecture=architectures[0],

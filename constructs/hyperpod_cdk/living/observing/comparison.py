@@ -9,6 +9,7 @@ from typing import Final
 
 from hyperpod_cdk.catalog import answers, durations
 from hyperpod_cdk.catalog.durations import Duration
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.living.observing.model import (
     Compared,
     Deviation,
@@ -95,7 +96,7 @@ def _types(operation: Operation) -> Iterator[Deviation]:
                 table="answers",
                 row=f"{operation.operation} {member.place}",
                 assumed="it is of the type that the model of botocore has",
-                observed=f"it was of the type {' or '.join(member.mistyped)}",
+                observed=f"it was of the type {joined(member.mistyped, last='or')}",
                 samples=len(member.mistyped),
             )
 
@@ -119,8 +120,8 @@ def _default(filled: Filled) -> Iterator[Deviation]:
         yield Deviation(
             table="defaults",
             row=f"{filled.type} {filled.place}",
-            assumed=" or ".join(known),
-            observed=" or ".join(others[:_SHOWN]),
+            assumed=joined(known, last="or"),
+            observed=joined(others[:_SHOWN], last="or"),
             samples=len(others),
         )
 
@@ -143,7 +144,7 @@ def _updates(updates: Sequence[Updated]) -> Iterator[Deviation]:
     counted: dict[tuple[str, str, str, str], int] = defaultdict(int)
     for each in updates:
         if not _is_foretold(each):
-            counted[each.type, ", ".join(each.places), " or ".join(each.foretold), each.outcome] += 1
+            counted[each.type, ", ".join(each.places), joined(each.foretold, last="or"), each.outcome] += 1
     for (kind, places, foretold, outcome), number in sorted(counted.items()):
         yield Deviation(
             table="updates", row=f"{kind} {places}"[:300], assumed=foretold, observed=outcome, samples=number

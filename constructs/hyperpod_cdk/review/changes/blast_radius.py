@@ -12,6 +12,7 @@ from ipaddress import IPv4Network
 from typing import Any, Final, Literal
 
 from hyperpod_cdk.catalog import create_only, updates
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.changes import instance_group_effects
 from hyperpod_cdk.review.changes.effects import (
     ANOTHER_VPC,
@@ -34,7 +35,6 @@ from hyperpod_cdk.review.model import (
     PropertyEffect,
     ResourceEffect,
 )
-from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.templates.difference import METADATA, MISSING, PropertyChange, ResourceChange
 from hyperpod_cdk.templates.loops import UNTOLD
@@ -766,7 +766,7 @@ class _Review:
             if word is not None and users:
                 verb = "imports" if len(users) == 1 else "import"
                 self._judge_export(
-                    name, stack.name, value, f"{word} while {' and '.join(users)} {verb} it", is_used=word != _MAY_GO
+                    name, stack.name, value, f"{word} while {joined(users)} {verb} it", is_used=word != _MAY_GO
                 )
             elif word is not None and name not in importers:
                 self._judge_export(name, stack.name, value, f"{word}, and no template here imports it", is_used=False)
@@ -1049,7 +1049,7 @@ def _scope(resource_type: str, stack: Stack) -> tuple[str, ...]:
 
 
 def _listed(paths: Sequence[tuple[str, ...]]) -> str:
-    return " and ".join(".".join(path) for path in paths)
+    return joined(".".join(path) for path in paths)
 
 
 def _at(properties: Any, path: tuple[str, ...]) -> Any:

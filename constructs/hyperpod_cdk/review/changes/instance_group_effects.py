@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hyperpod_cdk.catalog import updates
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.changes.effects import CLUSTER, GROUPS, RESTRICTED, Judged, is_read
 from hyperpod_cdk.review.model import Effect
 from hyperpod_cdk.templates.assembly import Assembly, Resource
@@ -110,7 +111,8 @@ def _going(group: Mapping[str, Any], *, is_restricted: bool, is_autoscaled: bool
 def _text(assembly: Assembly, group: Mapping[str, Any]) -> str:
     requirements = group.get("InstanceRequirements")
     types = requirements.get("InstanceTypes") if isinstance(requirements, dict) else None
-    kind = " or ".join(plain(each) for each in types) if isinstance(types, list) else plain(group.get("InstanceType"))
+    named = [plain(each) for each in types] if isinstance(types, list) else [plain(group.get("InstanceType"))]
+    kind = joined(named, last="or")
     count = group.get("InstanceCount")
     if is_read(assembly, count):
         return f"{kind}, as many as Karpenter sets"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hyperpod_cdk.catalog import lustre
 from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.config.addresses import AddressBudget, AddressNeed, parts
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.groups import InstanceGroup, Subnet, Use, subnets, whole_number
@@ -85,7 +86,7 @@ def _nodes(assembly: Assembly, group: InstanceGroup, row: TypeRow) -> _Counted:
     counted = [(found.addresses_per_node(efa_only=group.is_efa_only), found) for found in rows if found is not None]
     known = [(each, found) for each, found in counted if each is not None]
     if len(known) < len(rows) or not known:
-        names = " or ".join(group.types) or f"the type of {group.name}"
+        names = joined(group.types, last="or") or f"the type of {group.name}"
         return _Counted(unknown=f"how many addresses a node of {names} takes is not known")
     each, hungriest = max(known, key=lambda pair: pair[0])
     nodes = AddressNeed(

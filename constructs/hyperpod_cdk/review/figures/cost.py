@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hyperpod_cdk.catalog import instance_types, kubernetes
 from hyperpod_cdk.catalog import prices as catalog
 from hyperpod_cdk.catalog.prices import HOURS_PER_MONTH, Kind, Price, Prices
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.figures import quantities
 from hyperpod_cdk.review.model import Change, Cost, CostLine, Paid, PlanFee, Unpriced
 from hyperpod_cdk.review.nouns import noun
@@ -363,7 +364,7 @@ class _Side:
         count = 1 if not count_path else whole_number(stated[0])
         names = [each for each in (stated[1] if isinstance(stated[1], list) else [stated[1]]) if isinstance(each, str)]
         names = names or self._started_types(resource)
-        shown = " or ".join(names) or f"machine of {noun(resource.type)} {resource.name}"
+        shown = joined(names, last="or") or f"machine of {noun(resource.type)} {resource.name}"
         if count_path and stated[0] is None:
             why += "; the template does not tell how many"
         is_accelerated = not names or any(is_accelerated_type(each) for each in names)
@@ -398,7 +399,7 @@ class _Side:
     def _nodes(self, group: InstanceGroup) -> Iterator[_Item]:
         name, resource = _name(group.cluster, group.name), group.cluster
         region = self._region(resource.stack)
-        shown = " or ".join(group.types) or "an instance type that the template does not tell"
+        shown = joined(group.types, last="or") or "an instance type that the template does not tell"
         count = "?" if group.count is None else str(group.count)
         how = {"on-demand": "on demand"}.get(group.capacity_kind, group.capacity_kind)
         what = f"{count} x {shown}, {f'on training plan {group.plan_name}' if group.plan else how}"

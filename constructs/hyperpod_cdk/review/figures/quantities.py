@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from hyperpod_cdk.catalog import prices as catalog
 from hyperpod_cdk.catalog.prices import Kind
+from hyperpod_cdk.catalog.rules import joined
 
 _MACHINE: Final = re.compile(
     r"(Db|DB|Cache|Instance|Node|Broker|Host|Replication|Dedicated\w*|Warm|Worker)*(InstanceType|InstanceClass|NodeType"
@@ -131,7 +132,7 @@ def _machines(path: tuple[str, ...], item: Mapping[str, Any]) -> Iterator[Quanti
     if not names:
         return
     numbers = [_number(value) for key, value in item.items() if _NUMBER.fullmatch(str(key))]
-    shown = " or ".join(str(each) for each in names if isinstance(each, str)) or "machines"
+    shown = joined((str(each) for each in names if isinstance(each, str)), last="or") or "machines"
     yield Quantity(".".join((*path, "machines")), shown, numbers[0] if numbers else Decimal(1), "nodes")
 
 

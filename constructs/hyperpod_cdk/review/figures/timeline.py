@@ -14,8 +14,9 @@ from typing import Final, Literal
 
 from hyperpod_cdk.catalog import durations
 from hyperpod_cdk.catalog.durations import Duration
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.model import BlastRadius, Effect, Minutes, Step, Timeline
-from hyperpod_cdk.review.nouns import count, joined, noun
+from hyperpod_cdk.review.nouns import count, noun
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.templates.difference import PropertyChange, ResourceChange
 from hyperpod_cdk.templates.groups import InstanceGroup, instance_groups

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from hyperpod_cdk.catalog import instance_types, lustre, regions
 from hyperpod_cdk.catalog import network as catalog
+from hyperpod_cdk.catalog.rules import joined, listing
 from hyperpod_cdk.review.model import Fabric, FabricSubject, Proof
 from hyperpod_cdk.review.network.routes import Endpoint, Routes, Way, labels
 from hyperpod_cdk.review.network.security_groups import ANYWHERE, Direction, SecurityGroups, all_of, any_of
@@ -127,7 +128,7 @@ class _System:
 
     @property
     def traffic(self) -> str:
-        return "all traffic" if self.has_efa else f"TCP {' and '.join(_range(*ports) for ports in lustre.TCP_PORTS)}"
+        return "all traffic" if self.has_efa else f"TCP {joined(_range(*ports) for ports in lustre.TCP_PORTS)}"
 
 
 @dataclass(frozen=True)
@@ -478,7 +479,7 @@ def _one_zone(group: InstanceGroup) -> Proof:
             return _holds(ONE_ZONE, f"all its nodes are in one subnet, {places[0].label}")
         return _unknown(ONE_ZONE, _elsewhere(places))
     if _are_told(zones):
-        return _broken(ONE_ZONE, f"its nodes are in {' and '.join(zones)}: EFA traffic does not leave a zone")
+        return _broken(ONE_ZONE, f"its nodes are in {joined(zones)}: EFA traffic does not leave a zone")
     return _unknown(ONE_ZONE, f"whether {labels(places)} are in one zone is unknown")
 
 
@@ -491,7 +492,7 @@ def _plan_zone(group: InstanceGroup, sharing: Sequence[InstanceGroup]) -> Proof:
         return _holds(PLAN_ZONE, f"{names} are in one subnet")
     if not _are_told(zones):
         return _unknown(PLAN_ZONE, f"whether {names} are in one zone is unknown")
-    where = " and ".join(zones)
+    where = joined(zones)
     return _broken(PLAN_ZONE, f"{names} share {group.plan_name} and are in {where}: EFA traffic does not leave a zone")
 
 
@@ -544,7 +545,7 @@ def _no_way(way: Way, place: Part) -> str:
 
 
 def _or(groups: Sequence[Part]) -> str:
-    return " or ".join(dict.fromkeys(each.label for each in groups))
+    return listing(dict.fromkeys(each.label for each in groups))
 
 
 def _few(names: Sequence[str]) -> str:

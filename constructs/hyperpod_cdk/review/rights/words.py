@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.rights.views import TOKEN, View
 
 LISTED: Final = 6
@@ -50,9 +51,7 @@ _OPERATORS: Final = {
 
 def listed(items: Sequence[str], noun: str, *, word: str = "and") -> str:
     """Give a list as a reader reads it; of more than LISTED only the first and how many more."""
-    if len(items) > LISTED:
-        return f"{', '.join(items[: LISTED - 1])} {word} {len(items) - LISTED + 1} more {noun}"
-    return f"{', '.join(items[:-1])} {word} {items[-1]}" if len(items) > 1 else "".join(items)
+    return joined(items, last=word, most=LISTED, more=f"more {noun}")
 
 
 def count_of_stars(text: str) -> tuple[int, str]:

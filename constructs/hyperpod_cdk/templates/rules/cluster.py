@@ -8,6 +8,7 @@ from typing import Final
 
 from hyperpod_cdk.catalog import hyperpod, instance_types, regions
 from hyperpod_cdk.catalog.network import AWS_RESERVED_PER_SUBNET
+from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.findings import Severity
 from hyperpod_cdk.templates.groups import InstanceGroup, entries
 from hyperpod_cdk.templates.rules.rule import Context, Spot
@@ -98,8 +99,8 @@ def deep_health_checks(context: Context) -> Iterator[Spot]:
                 resource=group.read.cluster,
                 place=group.place,
                 message=f"instance group {group.read.name} must check its nodes before they take work, got "
-                f"{group.read.count} nodes of {_or(group.read.types)} without OnStartDeepHealthChecks, of which one "
-                f"bad accelerator stops a job over all of them; set OnStartDeepHealthChecks: [{checks}]",
+                f"{group.read.count} nodes of {listing(group.read.types)} without OnStartDeepHealthChecks, of which "
+                f"one bad accelerator stops a job over all of them; set OnStartDeepHealthChecks: [{checks}]",
             )
 
 
@@ -174,7 +175,3 @@ def _block(cidr: str) -> IPv4Network | None:
 def _are_alike(zones: Sequence[str]) -> bool:
     """Whether zones are all IDs or all names: of an ID and a name nobody knows whether they mean the same zone."""
     return all(map(regions.is_az_id, zones)) or all(map(regions.is_az_name, zones))
-
-
-def _or(names: Sequence[str]) -> str:
-    return " or ".join(names)

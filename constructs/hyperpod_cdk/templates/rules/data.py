@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.templates.assembly import Resource
 from hyperpod_cdk.templates.groups import CLUSTER, FILE_SYSTEM
 from hyperpod_cdk.templates.rules.rule import EKS_CLUSTER, Context, Spot
@@ -36,7 +37,7 @@ def kept_on_delete(context: Context) -> Iterator[Spot]:
                 resource=resource,
                 place=missing[0],
                 message=f"must stay when its stack goes or replaces it, which takes {_LOST[resource.type]} with it, "
-                f"got {got}; set {' and '.join(f'{name}: Retain' for name in missing)}",
+                f"got {got}; set {joined(f'{name}: Retain' for name in missing)}",
             )
 
 

@@ -21,6 +21,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from hyperpod_cdk.catalog import governance, scheduling
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.workloads.admission.cohort import (
     GIB,
@@ -412,7 +413,7 @@ class Admission:
             aside = [n for n in pods.requests if not scheduling.is_in_quotas(n) and not is_accelerator(n)]
             if workload.queue is not None and aside:
                 yield (
-                    f"its {pods.name} pods ask for {_listed(aside)}, which AWS does not show in a team's queue: where"
+                    f"its {pods.name} pods ask for {joined(aside)}, which AWS does not show in a team's queue: where"
                     " Kueue is not told to leave it out of account, the job is never admitted"
                 )
 
@@ -532,13 +533,13 @@ def _why_admitted(decision: Decision, began: int) -> str:
     parts = [f"within the quota of {decision.team}"]
     if decision.borrowed:
         places = [each if each == OUTSIDE_QUOTAS else f"in the quota of {each}" for each in decision.lenders]
-        parts = [f"borrows {_amounts(decision.borrowed)}, idle {_listed(places)}"]
+        parts = [f"borrows {_amounts(decision.borrowed)}, idle {joined(places)}"]
     elif not decision.own:
         parts = ["asks for nothing that a quota counts"]
     if decision.pods > began:
         parts.append(f"grows from {began} to {decision.pods} pods with what lies idle")
     if decision.preempted:
-        parts.append(f"preempts {_listed(decision.preempted)}")
+        parts.append(f"preempts {joined(decision.preempted)}")
     return "; ".join(parts)
 
 
@@ -547,13 +548,7 @@ def _amounts(of: Sequence[Amount]) -> str:
     by_type = {each.instance_type: list[Amount]() for each in of}
     for each in sorted(of, key=lambda each: not is_accelerator(each.resource)):
         by_type[each.instance_type].append(each)
-    return _listed(
-        [f"{_listed([_said(e.resource, e.amount) for e in row])} of {name}" for name, row in by_type.items()]
-    )
-
-
-def _listed(texts: Sequence[str]) -> str:
-    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+    return joined([f"{joined([_said(e.resource, e.amount) for e in row])} of {name}" for name, row in by_type.items()])
 
 
 def _said(resource: str, value: Decimal) -> str:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from hyperpod_cdk.catalog import baselines, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.workloads.report import health, log, measures, pairs, problems
 from hyperpod_cdk.workloads.report.lustre import lustre_check
 from hyperpod_cdk.workloads.report.measures import NO_TYPE, Beside, gb_s, hosts
@@ -527,7 +528,7 @@ def _wrong_lines(run: log.Run) -> Iterator[log.Line]:
 def _called(each: _Judged) -> str:
     name = each.name or "a collective"
     pair = each.report.pair
-    return f"{name} of {' and '.join(pair)}" if pair else name
+    return f"{name} of {joined(pair)}" if pair else name
 
 
 def _ends(run: log.Run) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from hyperpod_cdk.catalog import baselines
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.workloads.report import log
 from hyperpod_cdk.workloads.report.measures import collective, gb_s, hosts, percent, plateau
 from hyperpod_cdk.workloads.report.model import Check, Pair, Verdict
@@ -87,9 +88,9 @@ def check(runs: Sequence[log.Run], found: Sequence[Pair], bad: Sequence[str]) ->
     slow.sort(key=lambda each: each[1].of_median or 0.0)
     told = "; ".join(_told(pair) for _, pair in slow[:4])
     more = f"; {len(slow) - 4} more" if len(slow) > 4 else ""
-    named = f"; {' and '.join(bad)} with every partner" if bad else ""
+    named = f"; {joined(bad)} with every partner" if bad else ""
     if bad:
-        fix = f"take {' and '.join(bad)} out of service"
+        fix = f"take {joined(bad)} out of service"
     else:
         fix = "run each of the slow pair's nodes with a node of a fast pair, which shows the bad one"
     return Check(
@@ -102,7 +103,7 @@ def check(runs: Sequence[log.Run], found: Sequence[Pair], bad: Sequence[str]) ->
 
 
 def _told(pair: Pair) -> str:
-    names = " and ".join(pair.hosts) or "a pair without names"
+    names = joined(pair.hosts) or "a pair without names"
     if pair.plateau_gb_s is None:
         return f"{names} measured nothing"
     share = f", {percent(pair.of_median)} of the median" if pair.of_median is not None else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from textwrap import wrap
 
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.workloads.report.chart import Series, chart
 from hyperpod_cdk.workloads.report.measures import gb_s, iec, percent
 from hyperpod_cdk.workloads.report.model import Check, Evidence, Pair, Report, Run, Verdict
@@ -96,7 +97,7 @@ def _pairs(pairs: Sequence[Pair], width: int) -> Iterator[str]:
             str(pair.verdict),
             "-" if pair.plateau_gb_s is None else gb_s(pair.plateau_gb_s),
             "-" if pair.of_median is None else percent(pair.of_median),
-            " and ".join(pair.hosts) or "not named",
+            joined(pair.hosts) or "not named",
         )
         for pair in by_speed[:_PAIRS_SHOWN]
     ]
@@ -123,7 +124,7 @@ def _points(run: Run) -> tuple[tuple[int, float], ...]:
 
 
 def _name(run: Run) -> str:
-    return " and ".join(run.pair) if run.pair else run.collective or "collective not known"
+    return joined(run.pair) if run.pair else run.collective or "collective not known"
 
 
 def _level(report: Report) -> float | None:
