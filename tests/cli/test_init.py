@@ -277,6 +277,21 @@ def test_every_region_has_a_first_file(tmp_path: Path, region: str) -> None:
     assert len(default_zones(region)) == 2
 
 
+def test_ultraservers_are_where_they_stand(run: Run, workspace: Path) -> None:
+    plan = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/gb200"
+    done = run(
+        *("init", "lab", "--region", "us-east-1", "--account", ACCOUNT, "--instance-type", "ml.p6e-gb200.36xlarge"),
+        *("--count", "18", "--capacity", "training_plan", "--training-plan-arn", plan),
+    )
+    assert done.returncode == 0
+    loaded = load_environment(workspace / "environments" / "lab.yaml")
+    assert [each.availability_zone_id for each in loaded.environment.hyperpod.instance_groups] == [
+        "use1-az2",
+        "use1-dfw2-az1",
+    ]
+    assert not [each for each in loaded.warnings if "zone" in each.message]
+
+
 def test_region_without_known_zones(tmp_path: Path) -> None:
     with pytest.raises(ScaffoldError, match=r"network\.availability_zones"):
         write_environment(Answers(name="lab", account=ACCOUNT, region="us-iso-east-1"), tmp_path)

@@ -38,8 +38,8 @@ class ScaffoldError(Exception):
 class Answers:
     """What `hyperpod-cdk init` asks.
 
-    ``zones``: AZ IDs, the workers' first; empty means the region's first two. ``admin_role_arns``: IAM roles that
-    administer the cluster; without one nobody does.
+    ``zones``: AZ IDs, the workers' first; empty means the region's first two, behind the one of UltraServers.
+    ``admin_role_arns``: IAM roles that administer the cluster; without one nobody does.
     """
 
     name: str
@@ -204,7 +204,7 @@ def environment_text(answers: Answers, *, chosen: tuple[str, Mapping[str, str]] 
 
     ``chosen``: the VPC's block and the node block of each zone. Default: those that follow from the zones.
     """
-    zones = answers.zones or default_zones(answers.region)
+    zones = answers.zones or default_zones(answers.region, answers.instance_type)
     lines = [
         f"# yaml-language-server: $schema=../{SCHEMA.as_posix()}",
         "",
@@ -263,14 +263,19 @@ def _free_blocks(answers: Answers, root: Path) -> tuple[str, dict[str, str]] | N
         except EnvironmentFileError:
             # validate says what is wrong with it; what its blocks are is not certain
             continue
-    zones = tuple(dict.fromkeys(answers.zones or default_zones(answers.region)))
+    zones = tuple(dict.fromkeys(answers.zones or default_zones(answers.region, answers.instance_type)))
     return free_blocks(taken, vpc=DEFAULT_VPC_CIDR, zones=zones) if taken else None
 
 
-def default_zones(region: str) -> tuple[str, ...]:
-    """Give the first two zones of a region that may carry the EKS control plane."""
+def default_zones(region: str, instance_type: str | None = None) -> tuple[str, ...]:
+    """Give the first two zones of a region that may carry the EKS control plane, behind that of UltraServers.
+
+    The workers are in the first one.
+    """
     refused = regions.eks_control_plane_unsupported_az_ids()
-    return tuple(zone for zone in regions.known_az_ids(region) if zone not in refused)[:2]
+    known = hyperpod.ultraserver(instance_type) if instance_type else None
+    own = (known.zone_id,) if known and known.region == region else ()
+    return (*own, *[zone for zone in regions.known_az_ids(region) if zone not in refused][:2])
 
 
 def _administrators(answers: Answers) -> list[str]:
