@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hyperpod_cdk.packaged_node import cdk_command, node_variables
 from hyperpod_cdk.transitions.cdk import CdkFailedError as CdkFailedError  # noqa: PLC0414 - the rehearsal's word too
+from hyperpod_cdk_rehearsal.process import of_the_machine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ class CdkCli:
         return done.stdout
 
     def _environment(self, *, aws: bool) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
+        kept = {name: value for name, value in os.environ.items() if not of_the_machine(name)}
         return {
             **kept,
             **node_variables(),

@@ -6,14 +6,18 @@ import json
 import os
 import subprocess
 import sys
+import urllib.parse
 import urllib.request
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import boto3
+import botocore.session
 from botocore.config import Config
+from botocore.configprovider import BOTOCORE_DEFAUT_SESSION_VARIABLES
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -21,6 +25,27 @@ if TYPE_CHECKING:
 
 class EmbeddedAwsError(RuntimeError):
     """The embedded AWS did not start; the message holds what it said."""
+
+
+_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""Asks this machine itself, whatever proxy the environment names."""
+
+
+@cache
+def _session() -> Any:
+    """Give a session that knows no profile, no file and no variable of whoever runs a rehearsal."""
+    variables = {
+        name: (None, None, default, cast)
+        for name, (_, _, default, cast) in BOTOCORE_DEFAUT_SESSION_VARIABLES.items()
+        if name not in {"config_file", "credentials_file"}
+    }
+    files = dict.fromkeys(("config_file", "credentials_file"), (None, None, os.devnull, None))
+    return boto3.Session(botocore_session=botocore.session.Session(session_vars={**variables, **files}))
+
+
+def of_the_machine(name: str) -> bool:
+    """Say whether a variable of the environment leads a client of AWS somewhere, or through a proxy."""
+    return name.startswith(("AWS_", "CDK_")) or name.lower().endswith("_proxy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +59,8 @@ class Address:
 
     def client(self, service: str, region: str, **settings: Any) -> Any:
         """Give a boto3 client of ``service``, which asks once only; ``settings`` are botocore's."""
-        # the stubs know a type for each service by name, here the name is a variable
-        session: Any = boto3
-        config = {"retries": {"total_max_attempts": 1}, "s3": {"addressing_style": "path"}, **settings}
-        return session.client(
+        config = {"retries": {"total_max_attempts": 1}, "s3": {"addressing_style": "path"}, "proxies": {}, **settings}
+        return _session().client(
             service,
             region_name=region,
             endpoint_url=self.endpoint,
@@ -55,7 +78,14 @@ class Address:
             "AWS_REGION": region,
             "AWS_DEFAULT_REGION": region,
             "AWS_EC2_METADATA_DISABLED": "true",
+            # a proxy of a company does not lead to this machine
+            **dict.fromkeys(("NO_PROXY", "no_proxy"), self._unproxied()),
         }
+
+    def _unproxied(self) -> str:
+        host = urllib.parse.urlsplit(self.endpoint).hostname or ""
+        given = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+        return given if host in given.split(",") else ",".join(filter(None, (given, host)))
 
     def control(self, path: str, document: Any = None, *, timeout_s: float = 10) -> dict[str, Any]:
         """GET what no AWS API tells, or POST ``document``; a document's dates become text."""
@@ -63,7 +93,7 @@ class Address:
         request = urllib.request.Request(  # noqa: S310 - loopback
             f"{self.endpoint}/_rehearsal/{path}", data=body, headers={"X-Rehearsal-Token": self.control_token}
         )
-        with urllib.request.urlopen(request, timeout=timeout_s) as answer:  # noqa: S310 - as above
+        with _OPENER.open(request, timeout=timeout_s) as answer:
             answered: dict[str, Any] = json.load(answer)
         return answered
 

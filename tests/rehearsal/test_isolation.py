@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -148,3 +149,34 @@ def test_an_error_in_a_stack_of_a_stage_fails_synthesis(project: Path, tmp_path:
     assert "no network like this" in failed.value.output
     # what was refused is there to be reviewed
     assert (tmp_path / "assembly" / "manifest.json").is_file()
+
+
+@pytest.mark.examples
+def test_nothing_of_the_environment_leads_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Proxies, profiles, endpoints and settings that no client can read are somebody's for another AWS."""
+    refused = socket.create_server(("127.0.0.1", 0))
+    elsewhere = f"http://127.0.0.1:{refused.getsockname()[1]}"
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, elsewhere)
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_STS", "AWS_CONTAINER_CREDENTIALS_FULL_URI"):
+        monkeypatch.setenv(name, elsewhere)
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "example.com")
+    odd = {"AWS_PROFILE": "unknown", "AWS_CA_BUNDLE": "/nowhere", "AWS_RETRY_MODE": "odd", "AWS_MAX_ATTEMPTS": "odd"}
+    odd |= {"AWS_DEFAULTS_MODE": "odd", "AWS_CONFIG_FILE": str(tmp_path / "config"), "AWS_USE_FIPS_ENDPOINT": "odd"}
+    for name, value in odd.items():
+        monkeypatch.setenv(name, value)
+    with EmbeddedAws(account=ACCOUNTS[0], region="us-west-2", log=tmp_path / "log") as aws:
+        assert aws.client("sts").get_caller_identity()["Account"] == ACCOUNTS[0]
+        assert aws.client("cloudformation").describe_stacks()["Stacks"] == []
+        assert aws.state()["calls"]["total"] == 2
+        given = aws.environment()
+        assert (given["NO_PROXY"], given["no_proxy"]) == ("example.com,127.0.0.1", "example.com,127.0.0.1")
+        cli = CdkCli(project=tmp_path, scratch=tmp_path, environment=given)
+        for is_there in (True, False):
+            seen = cli._environment(aws=is_there)
+            assert [name for name, value in seen.items() if value == elsewhere or value in odd.values()] == []
+    refused.settimeout(0)
+    with pytest.raises(BlockingIOError):
+        refused.accept()
+    refused.close()

@@ -59,7 +59,7 @@ def _log_to(path: Path) -> None:
 
 def _isolate(account: str, region: str) -> None:
     """Fake credentials and no configuration: nothing in here can reach, or even name, a real account."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
+    for name in [name for name in os.environ if name.startswith("AWS_") or name.lower().endswith("_proxy")]:
         del os.environ[name]
     os.environ.update(
         AWS_ACCESS_KEY_ID="rehearsal",
