@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import shlex
 import shutil
 import tempfile
 import time
@@ -366,7 +367,7 @@ class _Rehearsal:
             highlight=False,
         )
         for name, value in self.aws.environment().items():
-            self.console.print(f"  export {name}={value}", highlight=False)
+            self.console.print(f"  export {name}={shlex.quote(value)}", highlight=False)
         # the end of what is typed (Ctrl-D, a pipe that ends) is as good as Enter: the deployment is still destroyed
         try:
             wait("press Enter to destroy it ")

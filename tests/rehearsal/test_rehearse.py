@@ -47,10 +47,10 @@ def test_the_end_of_what_is_typed_is_as_good_as_enter(project: Path) -> None:
     kept: Any = SimpleNamespace(
         console=Console(file=output),
         environment=load_environment(project / "environments" / "prod.yaml").environment,
-        aws=SimpleNamespace(environment=lambda: {"AWS_REGION": "us-east-1"}),
+        aws=SimpleNamespace(environment=lambda: {"AWS_REGION": "us-east-1", "NO_PROXY": "*.corp,127.0.0.1"}),
     )
     _Rehearsal._hold(kept, ended)
-    assert output.getvalue().endswith("export AWS_REGION=us-east-1\n\n")
+    assert output.getvalue().endswith("export AWS_REGION=us-east-1\n  export NO_PROXY='*.corp,127.0.0.1'\n\n")
 
 
 @pytest.fixture(scope="module")
