@@ -57,6 +57,7 @@ TOLD = {
         "MIG",
     ),
     *("Windows", "ONTAP", "OpenZFS", "SCRATCH_1", "EFA", "no such size", "both closed", "on an instance"),
+    "with storage",
     *("rolling", "replacing", "in place upgrade", "online resharding", "fires later", "tells more", "locks out"),
     *("lets in less", "lets out less", "Aurora", "Multi-AZ", "one minor at a time", "along", "alone"),
     *("several indexes", "private", "to edge", "by the internet alone", "in a row", "gap inwards", "gap outwards"),

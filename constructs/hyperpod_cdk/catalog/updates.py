@@ -145,7 +145,8 @@ def update(  # noqa: PLR0917 - what changes, then of what it is a part
     nodes), ``uncounted`` (it does no more), ``another VPC`` (for subnets and security groups), ``other zones`` (for
     subnets), ``autoscaled``, ``files kept``, ``pruned`` (objects leave a manifest that kubectl prunes), ``MIG``,
     ``Windows``, ``ONTAP``, ``OpenZFS``, ``SCRATCH_1``, ``EFA``, ``no such size`` (a rule of ``catalog.lustre`` refuses
-    it), ``both closed`` (neither endpoint of EKS is left), ``by the internet alone`` (its private one is not),
+    it), ``with storage`` (the capacity of a file system changes, too), ``both closed`` (neither endpoint of EKS is
+    left), ``by the internet alone`` (its private one is not),
     ``rolling`` and ``replacing`` (what an Auto Scaling group's UpdatePolicy asks for), ``in place upgrade`` and
     ``online resharding`` (other UpdatePolicies), ``on an instance`` (an address that its resource puts there), ``locks
     out`` (a key's policy in which the account itself may change it no more), ``fires later`` (an alarm whose threshold

@@ -60,7 +60,11 @@ class HyperPod(Section):
         examples=["prod"],
     )
     node_recovery: Literal["automatic", "none"] = Field(
-        default="automatic", description="Whether HyperPod automatically reboots or replaces faulty nodes."
+        default="automatic",
+        description=(
+            "Whether HyperPod automatically reboots or replaces faulty nodes with accelerators. It does not replace"
+            " other nodes by itself."
+        ),
     )
     provisioning: Literal["continuous", "all_or_nothing"] = Field(
         default="continuous",

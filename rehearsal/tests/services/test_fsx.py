@@ -538,6 +538,18 @@ class TestUpdate:
             "MetadataConfiguration.Iops can only grow: the file system has 6000, got 3000.",
         )
 
+    def test_metadata_and_storage_do_not_grow_together(self, world: Any, refusal: Any) -> None:
+        """User guide, "Managing metadata performance", considerations."""
+        made = make(world, lustre={"MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 6000}})
+        update, name = world.client("fsx").update_file_system, made["FileSystemId"]
+        more = {"MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 12_000}}
+        grown = made["StorageCapacity"] + 2400
+        assert refusal(update, FileSystemId=name, StorageCapacity=grown, LustreConfiguration=more) == (
+            "BadRequest",
+            "StorageCapacity and MetadataConfiguration.Iops cannot be scaled concurrently.",
+        )
+        assert update(FileSystemId=name, LustreConfiguration=more)["FileSystem"]["Lifecycle"] == "UPDATING"
+
     def test_automatic_metadata_states_no_iops(self, world: Any, refusal: Any) -> None:
         lustre = {"MetadataConfiguration": {"Mode": "AUTOMATIC", "Iops": 3000}}
         assert refusal(world.client("fsx").create_file_system, **request(world, lustre=lustre)) == (

@@ -580,6 +580,21 @@ def test_an_image_that_is_looked_up_for_each_instance(image: str, interrupts: bo
     )
 
 
+@pytest.mark.parametrize(
+    ("capacity", "effect"),
+    [(4800, Effect.IN_PLACE), (7200, Effect.REFUSED), ({"Ref": "Size"}, Effect.UNKNOWN)],
+    ids=["alone", "with storage", "with storage that is not known"],
+)
+def test_metadata_and_storage_do_not_grow_together(capacity: object, effect: Effect) -> None:
+    """FSx user guide, "Managing metadata performance"."""
+
+    def of(size: object, iops: int) -> dict[str, Any]:
+        settings = {"MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": iops}}
+        return {"FileSystemType": "LUSTRE", "StorageCapacity": size, "LustreConfiguration": settings}
+
+    assert updated(LUSTRE, of(4800, 6000), of(capacity, 12_000)).effect is effect
+
+
 def test_a_replacement_is_spared_what_updates_would_refuse() -> None:
     """No UpdateFileSystem is called of a file system that is made anew."""
     before = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 250, "EfaEnabled": True}

@@ -129,6 +129,7 @@ def circumstances_of(before: Resource, head: Assembly, after: Resource) -> froze
         "SCRATCH_1": _below(properties, "LustreConfiguration", "DeploymentType") == "SCRATCH_1",
         "EFA": _is_on(_below(properties, "LustreConfiguration", "EfaEnabled")),
         "no such size": kind == "LUSTRE" and _is_no_size(resolve(head, after.stack, after.properties)),
+        "with storage": kind == "LUSTRE" and _storage_changes(before, head, after),
         "both closed": before.type == EKS and _is_closed(resolve(head, after.stack, after.properties)),
         PRUNED: before.type == _MANIFEST and bool(properties.get("PruneLabel")),
         AUTOSCALED: before.type == CLUSTER and _below(properties, "AutoScaling", "Mode") not in (None, "Disable"),
@@ -309,6 +310,13 @@ def _policy_of(resource: Resource, name: str) -> Any:
     """What a resource's UpdatePolicy says by a name, None where it says nothing."""
     policy = resource.body.get("UpdatePolicy")
     return policy.get(name) if isinstance(policy, dict) else None
+
+
+def _storage_changes(before: Resource, head: Assembly, after: Resource) -> bool:
+    """Whether the capacity of a file system is surely another one afterwards."""
+    wanted = resolve(head, after.stack, after.properties)
+    capacities = [_whole(each.get("StorageCapacity")) for each in (before.properties, wanted) if isinstance(each, dict)]
+    return len(set(capacities)) > 1 and None not in capacities
 
 
 def _is_no_size(properties: Any) -> bool:

@@ -468,12 +468,20 @@ def _check_growth(view: Mapping[str, Any], capacity_gib: int | None, changes: Ma
             "BadRequest",
             f"StorageCapacity can only grow: the file system has {view['StorageCapacity']} GiB, got {capacity_gib}.",
         )
+    metadata = configuration.get("MetadataConfiguration") or {}
+    iops = (changes.get("MetadataConfiguration") or {}).get("Iops")
+    # user guide, "Managing metadata performance": "You cannot scale metadata performance and file system storage
+    # capacity concurrently."
+    if capacity_gib is not None and iops is not None and iops != metadata.get("Iops"):
+        raise ServiceError(
+            "BadRequest", "StorageCapacity and MetadataConfiguration.Iops cannot be scaled concurrently."
+        )
     for member, has, wanted in (
         ("ThroughputCapacity", configuration.get("ThroughputCapacity"), changes.get("ThroughputCapacity")),
         (
             "MetadataConfiguration.Iops",
-            (configuration.get("MetadataConfiguration") or {}).get("Iops"),
-            (changes.get("MetadataConfiguration") or {}).get("Iops"),
+            metadata.get("Iops"),
+            iops,
         ),
     ):
         if has is not None and wanted is not None and wanted < has:
