@@ -13,9 +13,12 @@ from typer.testing import CliRunner, Result
 
 from hyperpod_cdk import cli
 from hyperpod_cdk._cli.review import Access, open_aws
-from hyperpod_cdk._cli.transitions import Deploying
+from hyperpod_cdk._cli.transitions import Deploying, _chart_is_missing
 from hyperpod_cdk.checks.model import REGISTER
 from hyperpod_cdk.config import load_environment
+from hyperpod_cdk.review.model import Side
+from hyperpod_cdk.review.sources import Source
+from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from tests.cli.test_plan import Nothing, write_assembly
 from tests.support.embedded import Embedded, embedded
@@ -94,3 +97,13 @@ def test_an_assembly_that_is_not_there_and_a_check_that_is_none(workspace: Path)
             done = CliRunner().invoke(cli.app, ["deploy", "dev", *words], prog_name="hyperpod-cdk", obj=obj)
             assert done.exit_code == 2
             assert done.stderr.startswith(said)
+
+
+def test_a_chart_that_is_missing_is_known_by_its_rule_and_not_by_words() -> None:
+    def rules(name: str, said: str) -> Assembly:
+        rule = {"Assertions": [{"Assert": {}, "AssertDescription": said}]}
+        return Assembly(environment="", stacks=(Stack(name="dev", template={"Resources": {}, "Rules": {name: rule}}),))
+
+    ours = Source(assembly=rules("HyperPodChartIsPulled", "no chart"), side=Side(label="head"))
+    others = Source(assembly=rules("Ours", "after 'hyperpod-cdk charts pull' comes this"), side=Side(label="head"))
+    assert [list(_chart_is_missing(each)) for each in (ours, others)] == [["dev: no chart"], []]

@@ -218,11 +218,9 @@ def _chart_is_missing(head: Source) -> Iterator[str]:
     from hyperpod_cdk.eks import charts  # noqa: PLC0415 - 'deploy --help' need not load it
 
     for stack in head.assembly.stacks:
-        for rule in stack.template.get("Rules", {}).values():
-            for each in rule.get("Assertions", ()):
-                said = str(each.get("AssertDescription", ""))
-                if charts.PULL_COMMAND in said:
-                    yield f"{stack.name}: {said}"
+        rule = stack.template.get("Rules", {}).get(charts.PULLED_RULE, {})
+        for each in rule.get("Assertions", ()):
+            yield f"{stack.name}: {each.get('AssertDescription', charts.PULLED_RULE)}"
 
 
 def destroy(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from ipaddress import IPv4Network, collapse_addresses
 from itertools import islice
+from typing import NamedTuple
 
 from hyperpod_cdk.catalog import _data, quotas
 from hyperpod_cdk.catalog.rules import Bound
@@ -345,6 +346,13 @@ def internet_share(cidrs: Iterable[str]) -> float:
     return covered / everything
 
 
+class Conflict(NamedTuple):
+    """Why a block cannot be added to a VPC, and what can be instead."""
+
+    why: str
+    instead: str
+
+
 def secondary_cidr_problem(
     cidr: str, *, primary: str, others: Iterable[str] = (), key: str = "node_cidr"
 ) -> str | None:
@@ -357,25 +365,31 @@ def secondary_cidr_problem(
     problem = cidr_problem(cidr, key=key)
     if problem:
         return problem
+    conflict = secondary_cidr_conflict(cidr, primary=primary, others=others)
+    return f"{conflict.why}; set {key} to {conflict.instead}" if conflict else None
+
+
+def secondary_cidr_conflict(cidr: str, *, primary: str, others: Iterable[str] = ()) -> Conflict | None:
+    """Say as ``secondary_cidr_problem`` why a block cannot be added to a VPC that has others, or give None."""
     network = IPv4Network(cidr)
     rest = [primary, *others]
     for other in rest:
         if network.overlaps(IPv4Network(other)):
-            return f"must overlap no other block of the VPC, got {cidr} and {other}; set {key} to a free block"
+            return Conflict(f"must overlap no other block of the VPC, got {cidr} and {other}", "a free block")
     for block in restricted_secondary_ranges(primary):
         if network.overlaps(IPv4Network(block)):
-            return (
-                f"must lie outside {block}, which AWS does not add to a VPC whose first block is {primary}, "
-                f"got {cidr}; set {key} to a block of {secondary_pool(primary)}"
+            why = (
+                f"must lie outside {block}, which AWS does not add to a VPC whose first block is {primary}, got {cidr}"
             )
+            return Conflict(why, f"a block of {secondary_pool(primary)}")
     late = _DATA["late_block"]
     neighbours = [other for other in rest if IPv4Network(other).overlaps(IPv4Network(late["when_any_in"]))]
     if neighbours and network.overlaps(IPv4Network(late["restricted"])):
-        return (
+        why = (
             f"must lie outside {late['restricted']}, which AWS does not add to a VPC that has a block of "
-            f"{late['when_any_in']} ({neighbours[0]}), got {cidr}; "
-            f"set {key} to another block of {secondary_pool(primary)}"
+            f"{late['when_any_in']} ({neighbours[0]}), got {cidr}"
         )
+        return Conflict(why, f"another block of {secondary_pool(primary)}")
     return None
 
 

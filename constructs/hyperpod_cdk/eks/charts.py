@@ -30,6 +30,8 @@ LOCK_FILE = Path("charts/charts.lock.yaml")
 CHART_DIRECTORY = Path("charts/hyperpod-dependencies")
 GIT_BASE = "https://github.com/"
 PULL_COMMAND = "hyperpod-cdk charts pull"
+PULLED_RULE = "HyperPodChartIsPulled"
+"""The rule of a template made without the chart, which keeps it from a real account."""
 
 _PACKAGED_LOCK = Path(__file__).parents[1] / "_charts" / "charts.lock.yaml"
 if not _PACKAGED_LOCK.is_file():

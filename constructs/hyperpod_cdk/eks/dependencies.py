@@ -176,7 +176,7 @@ def refuse_placeholder(stack: Stack) -> None:
     pulled: ICfnRuleConditionExpression = Fn.condition_equals(parameter.value_as_string, REHEARSAL)
     CfnRule(
         stack,
-        f"{PLACEHOLDER_PARAMETER}IsPulled",
+        charts.PULLED_RULE,
         assertions=[
             CfnRuleAssertion(
                 assert_=pulled,

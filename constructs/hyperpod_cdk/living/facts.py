@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hyperpod_cdk.templates.values import Reference, Unknown, plain
+from hyperpod_cdk.templates.values import UNTOLD_MARKS, Reference, Unknown, plain
 
 Facts = Mapping[str, Any]
 """Values by their place: ``InstanceGroups[h100].InstanceCount``."""
@@ -16,9 +16,6 @@ UNTOLD: Final = Unknown("known at deployment only")
 
 _NAMES: Final = ("InstanceGroupName", "Name", "InstanceType", "PolicyArn", "AcceleratorType", "Rule")
 """What tells the items of a list apart. ``Key`` and ``Value`` together are a mapping, whatever the list."""
-
-_MARKS: Final = ("${", "{Fn::", "{if ", "{import ", "{{resolve:")
-"""What an unresolved part inside a text begins with (``templates.values``)."""
 
 
 def facts(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +92,7 @@ def text(value: Any) -> str:
 
 
 def _is_untold(value: object) -> bool:
-    return isinstance(value, str) and any(mark in value for mark in _MARKS)
+    return isinstance(value, str) and any(mark in value for mark in UNTOLD_MARKS)
 
 
 def holds_untold(value: Any) -> bool:

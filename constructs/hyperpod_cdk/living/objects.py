@@ -13,6 +13,7 @@ from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.living.facts import holds_untold, text
 from hyperpod_cdk.living.kubernetes import Kubernetes
 from hyperpod_cdk.living.look import Kind, Look, Properties, Stated, reading
+from hyperpod_cdk.templates.values import UNTOLD_PART
 
 MANIFEST: Final = "Custom::AWSCDK-EKS-KubernetesResource"
 _WHAT_IT_IS: Final = ("apiVersion", "kind", "status")
@@ -120,12 +121,8 @@ def _may_be(stated: Any, there: Any) -> bool:
     """Whether a text in which something is known at deployment only can be the one that is there."""
     if not isinstance(stated, str) or not isinstance(there, str) or not holds_untold(stated):
         return False
-    pattern = ".*".join(re.escape(each) for each in _UNTOLD.split(stated))
+    pattern = ".*".join(re.escape(each) for each in UNTOLD_PART.split(stated))
     return re.fullmatch(pattern, there, re.DOTALL) is not None
-
-
-_UNTOLD: Final = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}|\{(?:Fn::|if |import )(?:[^{}]|\{[^{}]*\})*\}")
-"""What stands in a resolved text for what is not told (``templates.values``)."""
 
 
 def _are_equal(stated: Any, there: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -243,9 +243,9 @@ def lifted_protection(
         if change.before is None or change.after is None:
             continue
         after = change.after
-        lines = [*_open_policies(change, change.before, after), *_switched_off(change, after)]
+        told = [*_open_policies(change, change.before, after), *_switched_off(change, after)]
         effect = causes.get((after.stack, after.logical_id))
-        lines = [each.model_copy(update={"causes": _of_properties(effect, each.property or "")}) for each in lines]
+        lines = [each.model_copy(update={"causes": _of_properties(effect, paths)}) for each, paths in told]
         if after.type in updates.STATEFUL:
             found += lines
         elif lines:
@@ -263,12 +263,11 @@ def lifted_protection(
     return [*found, together]
 
 
-def _of_properties(effect: ResourceEffect | None, names: str) -> tuple[Cause, ...]:
+def _of_properties(effect: ResourceEffect | None, paths: Collection[str]) -> tuple[Cause, ...]:
     """Give the lines that caused the changes of these properties of a resource, which are named by their paths."""
     if effect is None or not effect.properties:
         return effect.causes if effect else ()
-    stated = re.split(r", | and ", names)
-    return tuple(dict.fromkeys(line for each in effect.properties if each.path in stated for line in each.causes))
+    return tuple(dict.fromkeys(line for each in effect.properties if each.path in paths for line in each.causes))
 
 
 def _open_stacks(base: Assembly, head: Assembly) -> Iterator[Attention]:
@@ -314,7 +313,11 @@ def _is_hidden(parameter: dict[str, Any]) -> bool:
     return str(parameter.get("NoEcho", "")).lower() == "true"
 
 
-def _open_policies(change: ResourceChange, before: Resource, after: Resource) -> Iterator[Attention]:
+_Lifted = tuple[Attention, Collection[str]]
+"""What to look at, and the paths of the properties that it is about."""
+
+
+def _open_policies(change: ResourceChange, before: Resource, after: Resource) -> Iterator[_Lifted]:
     kept_by_default = {"DeletionPolicy"} if after.deletion_policy in _KEPT else set()
     changed = [
         replace(each, before=before.deletion_policy) if each.path == "DeletionPolicy" else each
@@ -338,7 +341,7 @@ def _open_policies(change: ResourceChange, before: Resource, after: Resource) ->
     is_kept = [_is_snapshot(each.after, after, each.path) for each in lifted]
     left = [plain(each.after) if isinstance(each.after, str) else None for each in lifted]
     but = ", and a snapshot of it is kept" if all(is_kept) else ""
-    yield Attention(
+    item = Attention(
         effect=None,
         about="protection",
         resource=f"{after.stack} / {after.name}",
@@ -347,6 +350,7 @@ def _open_policies(change: ResourceChange, before: Resource, after: Resource) ->
         after=joined(list(dict.fromkeys(each or "none" for each in left))) if any(left) else None,
         message=f"The {noun(after.type)} is deleted{with_it} once it {once}{but}; until now {kept} was kept.",
     )
+    yield item, [each.path for each in lifted]
 
 
 def _is_snapshot(policy: Any, after: Resource, name: str) -> bool:
@@ -356,13 +360,13 @@ def _is_snapshot(policy: Any, after: Resource, name: str) -> bool:
     )
 
 
-def _switched_off(change: ResourceChange, after: Resource) -> Iterator[Attention]:
+def _switched_off(change: ResourceChange, after: Resource) -> Iterator[_Lifted]:
     for each in change.properties:
         for path, old, new, said in lifted(each, after.type):
             if _INSTEAD.get(path) in after.properties:
                 continue
             is_switch = path.rpartition(".")[2] in _UNPROTECTED_BY
-            yield Attention(
+            item = Attention(
                 effect=None,
                 about="protection",
                 resource=f"{after.stack} / {after.name}",
@@ -373,6 +377,7 @@ def _switched_off(change: ResourceChange, after: Resource) -> Iterator[Attention
                 if is_switch
                 else f"The {noun(after.type)} loses protection: {said}.",
             )
+            yield item, [path]
 
 
 def _weight(found: Found) -> float:

@@ -345,7 +345,7 @@ def _members(assembly: Assembly, stack: str, network: Any, name: str) -> tuple[P
 
 def _capacity(body: Mapping[str, Any]) -> tuple[CapacityKind, str | None]:
     plan = body.get("TrainingPlanArn")
-    if isinstance(plan, Unknown) and plan.text.startswith("{if "):
+    if isinstance(plan, Unknown) and plan.is_choice:
         return "unknown", None
     if plan:
         return "training plan", plain(plan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 _SUBSTITUTION = re.compile(r"\$\{([^!}][^}]*)\}")
 _DEPTH = 100
 STORED = "AWS::SSM::Parameter::Value<"
-_UNTOLD = ("${", "{Fn::", "{if ", "{import ", "{{resolve:")
+UNTOLD_MARKS = ("${", "{Fn::", "{if ", "{import ", "{{resolve:")
+"""What a part of a resolved text begins with that only the deployment knows."""
+UNTOLD_PART = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}|\{(?:Fn::|if |import )(?:[^{}]|\{[^{}]*\})*\}")
+"""Such a part as a whole, but for a dynamic reference."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class Unknown:
     """
 
     text: str
+    is_choice: bool = field(default=False, compare=False)
+    """Whether a condition that the templates do not tell chooses between two values."""
 
 
 def resolve(assembly: Assembly, stack: str, value: Any) -> Any:
@@ -283,7 +288,7 @@ class _Resolver:
         holds = self.holds(stack, stack.conditions.get(argument[0]), depth)
         if holds is None:
             one, other = (_shown(self.resolve(stack, each, depth)) for each in argument[1:])
-            return Unknown(f"{{if {argument[0]}: {one}, else {other}}}")
+            return Unknown(f"{{if {argument[0]}: {one}, else {other}}}", is_choice=True)
         return self.resolve(stack, argument[1 if holds else 2], depth)
 
     def holds(self, stack: Stack, condition: Any, depth: int) -> bool | None:
@@ -345,7 +350,7 @@ def _shown(value: Any) -> str:
 
 def _is_told(value: Any) -> bool:
     if isinstance(value, str):
-        return not any(mark in value for mark in _UNTOLD)
+        return not any(mark in value for mark in UNTOLD_MARKS)
     if isinstance(value, (list, dict)):
         return all(_is_told(each) for each in (value.values() if isinstance(value, dict) else value))
     return not isinstance(value, (Unknown, Reference))

@@ -317,10 +317,10 @@ def _default_of_a_neighbour_problem(environment: Environment, az_id: str, cidr: 
         if other_id == az_id or other.node_cidr is not None or not regions.is_az_id(other_id):
             continue
         default = network.default_node_cidr(other_id)
-        problem = catalog.secondary_cidr_problem(cidr, primary=network.vpc_cidr, others=[default])
-        if problem:
+        conflict = catalog.secondary_cidr_conflict(cidr, primary=network.vpc_cidr, others=[default])
+        if conflict is not None:
             return (
-                f"{problem.partition('; ')[0]}, which the nodes in {other_id} have by default; state another block for"
+                f"{conflict.why}, which the nodes in {other_id} have by default; state another block for"
                 " that zone of the two which is new, since a change replaces the subnet of one that is deployed"
             )
     return None

@@ -12,7 +12,7 @@ from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.workloads.report import health, log, measures, pairs, problems
 from hyperpod_cdk.workloads.report.lustre import lustre_check
-from hyperpod_cdk.workloads.report.measures import NO_TYPE, Beside, gb_s, hosts
+from hyperpod_cdk.workloads.report.measures import Beside, gb_s, hosts
 from hyperpod_cdk.workloads.report.model import Check, Report, Run, Size, Verdict, worst
 from hyperpod_cdk.workloads.report.network import fabrics, interfaces_check, network, network_check
 from hyperpod_cdk.workloads.report.weighing import Point, evidence, weighed
@@ -318,7 +318,7 @@ def _bandwidth_check(judged: Sequence[_Judged]) -> Check:
 def _bandwidth_fix(verdict: Verdict, told: Sequence[_Judged]) -> str:
     if verdict is Verdict.FAIL and not any(each.report.pair for each in told):
         return "see the network first; if EFA is in use on all nodes, run the test in pairs, which shows a bad node"
-    if verdict is Verdict.UNKNOWN and any(each.beside.says == NO_TYPE for each in told):
+    if verdict is Verdict.UNKNOWN and any(each.beside.lacks_type for each in told):
         return "name the instance type (--instance-type)"
     return ""
 

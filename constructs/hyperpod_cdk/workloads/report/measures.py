@@ -23,7 +23,6 @@ _UNBELIEVABLE = 1e6
 _TOO_FAST = 1.25
 """Times a baseline from which a measurement is no more what the same fabric carries, unless the baseline is too low."""
 
-NO_TYPE = "its instance type is not known"
 
 CollectiveFrom = Literal["job", "program", "columns", "unknown"]
 
@@ -35,6 +34,8 @@ class Beside:
     verdict: Verdict
     says: str
     comparison: Comparison | None = None
+    lacks_type: bool = False
+    """Whether all that is missing is the instance type."""
 
 
 def out_of_place(size: log.Size) -> float | None:
@@ -128,7 +129,7 @@ def beside_baseline(run: log.Run, *, instance_type: str | None, nodes: int | Non
     reach clearly more; a baseline in doubt never fails a run.
     """
     if instance_type is None:
-        return Beside(verdict=Verdict.UNKNOWN, says=NO_TYPE)
+        return Beside(verdict=Verdict.UNKNOWN, says="its instance type is not known", lacks_type=True)
     if name is None:
         return Beside(verdict=Verdict.UNKNOWN, says="what it measured is not known")
     rows = [row for row in baselines.of(instance_type, name) if nodes is None or (row.nodes == 1) == (nodes == 1)]
