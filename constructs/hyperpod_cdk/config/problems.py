@@ -257,7 +257,6 @@ def _type_message(model: type[BaseModel], source: Source, path: DataPath, value:
     if get_origin(kind) is tuple:
         return f"must be a list, got {describe(value)}; {_list_fix(model, path, value, key)}"
     messages: dict[Any, Callable[[Source, DataPath, object, str, Any], str]] = {
-        str: _text_message,
         int: _number_message,
         float: _fraction_message,
         bool: _truth_message,
@@ -268,10 +267,9 @@ def _type_message(model: type[BaseModel], source: Source, path: DataPath, value:
         return f"must be {what}, without a unit, got {describe(value)}; write {key}: {number}"
     info = field_at(model, path)
     example = info.examples[0] if info is not None and info.examples else None
-    message = messages[kind](source, path, value, key, example)
-    if value is None and _is_required(model, path):
-        return message.removesuffix(f", or remove {key}")
-    return _with_a_value_that_is_taken(model, source, path, message)
+    if kind is str:
+        return _text_message(model, source, path, value, example)
+    return messages[kind](source, path, value, key, example)
 
 
 _UNITS = {
@@ -301,18 +299,6 @@ def _without_unit(key: str, text: str) -> int | None:
 def _is_required(model: type[BaseModel], path: DataPath) -> bool:
     info = field_at(model, path)
     return info is not None and info.is_required()
-
-
-_QUOTE = re.compile(r"; write [^ :]+: (?P<text>\".*\")$")
-
-
-def _with_a_value_that_is_taken(model: type[BaseModel], source: Source, path: DataPath, message: str) -> str:
-    """Give a message that says to quote a value; where the quoted one would be refused in turn, say that at once."""
-    match = _QUOTE.search(message)
-    problem = _refusal(model, path, json.loads(match["text"])) if match else None
-    if match is None or problem is None:
-        return message
-    return f"{message[: match.start()]}; as text it {_of_the_file(problem, source, match['text'])}"
 
 
 def _refusal(model: type[BaseModel], path: DataPath, value: object) -> str | None:
@@ -376,19 +362,24 @@ def _list_fix(model: type[BaseModel], path: DataPath, value: object, key: str) -
     return f"write its items below {key}, each after '- '{shown}"
 
 
-def _text_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:
-    text = source.written(path)
+def _text_message(model: type[BaseModel], source: Source, path: DataPath, value: object, example: object) -> str:
+    """Say how to write a value as text, and where its check would refuse that in turn, why."""
+    key, written = _key_of(path), source.written(path)
     if isinstance(value, Ambiguous):
-        return (
-            f"must be text, got {value.text}, which YAML reads as {value.reading}; write {key}: {_quoted(value.text)}"
-        )
-    if isinstance(value, bool | int | float) and text is not None:
+        written, reading = value.text, value.reading
+    elif isinstance(value, bool | int | float) and written is not None:
         reading = "true or false" if isinstance(value, bool) else f"the number {value}"
-        return f"must be text, got {text}, which YAML reads as {reading}; write {key}: {_quoted(text)}"
-    if value is None:
-        return f"must be text, got nothing; write a value after {key}:, or remove {key}"
-    shown = f", such as {_as_yaml(example)}" if example else ""
-    return f"must be text, got {describe(value)}; write {key} as text{shown}"
+    elif value is None:
+        or_else = "" if _is_required(model, path) else f", or remove {key}"
+        return f"must be text, got nothing; write a value after {key}:{or_else}"
+    else:
+        shown = f", such as {_as_yaml(example)}" if example else ""
+        return f"must be text, got {describe(value)}; write {key} as text{shown}"
+    said, as_text = f"must be text, got {written}, which YAML reads as {reading}", _quoted(written)
+    problem = _refusal(model, path, written)
+    return f"{said}; " + (
+        f"as text it {_of_the_file(problem, source, as_text)}" if problem else f"write {key}: {as_text}"
+    )
 
 
 def _number_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:  # noqa: ARG001
