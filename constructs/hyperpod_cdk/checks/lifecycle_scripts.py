@@ -338,14 +338,15 @@ def _calls(folder: _Folder, file: Path, text: str) -> Iterator[Found]:
     folders = _own_folders(text, place.parent)
     makes_executable = any(each.name in {"chmod", "install"} for each in found)
     moves = any(each.name in {"cd", "pushd"} and "$" not in " ".join(each.arguments) for each in found)
+    top = resolved(folder.path)
     for command in found:
         called, by_itself = _called(command)
         target = _resolved(called, place, folder.path, folders, is_anywhere=moves)
         if target is None or _is_named_elsewhere(PurePosixPath(called).name, command, found):
             continue
-        if not target.is_relative_to(resolved(folder.path)):
+        if not target.is_relative_to(top):
             continue
-        name = target.relative_to(resolved(folder.path))
+        name = target.relative_to(top)
         if not target.exists():
             yield _finding(
                 folder.name(file),
