@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
@@ -384,6 +385,7 @@ def test_the_verb_shows_pools_and_all(folder: Path) -> None:
         "  product   1               $20,000.00  100.00      $16,000.00\n"
         "  (nobody)  -               $20,000.00  0.00        $0.00\n"
     ) in done.stdout
+    assert re.search(r"\nall of them, at prices as of \d{4}-\d{2}-\d{2} where no plan has its fee\n", done.stdout)
     assert max(map(len, done.stdout.split("skipped")[0].splitlines())) <= 80
     answered("teams-cost", run(folder, "--usage", str(folder / "usage.csv"), "--format", "json").stdout)
     assert run(folder, "--strict").exit_code == 1

@@ -123,7 +123,8 @@ def sums_text(found: Sums) -> str:
         lines += ["", f"account {account}, {region}"]
         for cost in (each for each in found.costs if (each.account, each.region) == (account, region)):
             least = "at least " if cost.is_lower_bound else ""
-            amount = "unknown" if cost.monthly is None else f"{least}${cost.monthly:,.2f} a month"
+            of = f", at prices as of {cost.prices_as_of}" if cost.prices_as_of else ""
+            amount = "unknown" if cost.monthly is None else f"{least}${cost.monthly:,.2f} a month{of}"
             lines += _wrapped(f"cost: {amount} ({_shares(cost.shares, money=True)})", indent="  ", hanging="    ")
             lines += [
                 line
@@ -170,7 +171,11 @@ def teams_text(found: TeamsCost) -> str:
         ]
         lines += [f"  {line}" for line in _columns([header, *rows])]
     totals = [(team or "(nobody)", _dollars(quota), _dollars(use)) for team, quota, use in shares_of(found)]
-    lines += ["", "all of them", *(f"  {line}" for line in _columns([("team", "by quota", "by use"), *totals]))]
+    lines += [
+        "",
+        f"all of them, at prices as of {found.prices_as_of} where no plan has its fee",
+        *(f"  {line}" for line in _columns([("team", "by quota", "by use"), *totals])),
+    ]
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
