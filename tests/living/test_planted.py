@@ -24,8 +24,12 @@ import pytest
 import yaml
 
 from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.handlers.quota_gate.reading import Own
+from hyperpod_cdk.living.adopting import adopted, properties_of, tagged_in
 from hyperpod_cdk.living.model import Difference, Drift
+from hyperpod_cdk.living.standing import read_living
+from hyperpod_cdk.templates.assembly import read_assembly
 from tests.living.test_life import look
 from tests.support.pairs import Person
 from tests.transitions.test_lives import ACCOUNT, SMALL, Life, WithPlaceholder, living
@@ -526,6 +530,61 @@ def test_each_is_found_once_and_becomes_what_was_said(tmp_path: Path, monkeypatc
         said = look(life, data)
         life.change(retagged)
         _compared(said, look(life))
+
+
+def _adoptable(account: Account) -> None:
+    """Change what the file has fields for: counts, labels, recovery, a group, a quota."""
+    sagemaker = account.of("sagemaker")
+    system, far = account.group("system"), account.group("far")
+    sagemaker.update_cluster(
+        ClusterName="small",
+        NodeRecovery="None",
+        InstanceGroups=[
+            {**system, "InstanceCount": 2},
+            {**far, "InstanceCount": 2, "KubernetesConfig": {"Labels": {"use": "on"}}},
+            account.group("spare"),
+            {**account.group("spare"), "InstanceGroupName": "extra", "InstanceCount": 2},
+        ],
+    )
+    red = account.quota("small-red")
+    config = copy.deepcopy(red["ComputeQuotaConfig"])
+    config["ComputeQuotaResources"][0]["Count"] = 1
+    sagemaker.update_compute_quota(
+        ComputeQuotaId=red["ComputeQuotaId"],
+        TargetVersion=red["ComputeQuotaVersion"],
+        ComputeQuotaConfig=config,
+        ComputeQuotaTarget=red["ComputeQuotaTarget"],
+    )
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(900)
+def test_what_is_adopted_is_no_drift_once_it_is_deployed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file then says what AWS has, each difference agrees with it, and its deployment leaves everything there."""
+    with living(tmp_path, monkeypatch, text=TEXT) as life:
+        account = Account(life)
+        _adoptable(account)
+        read = read_living(account.live(), read_assembly(life.folder / f"assembly-{life.count}", "small"))
+        rows = account.cluster["InstanceGroups"]
+        found = look(life)
+        assert len(found.differences) == 6
+        done = adopted(
+            TEXT,
+            found.differences,
+            properties_of(read),
+            environment="small",
+            rows=lambda _: rows,
+            tagged=tagged_in(read),
+        )
+        assert done.left == ()
+        data = yaml.safe_load(done.text)
+        load_environment(Path("small.yaml"), text=done.text)
+        before = account.cluster["InstanceGroups"]
+        assert {each.next.effect for each in look(life, data).differences} <= {"agrees", "unknown", "fails"}
+        life.change(lambda of: of.update(data))
+        assert look(life).differences == ()
+        counts = [{each["InstanceGroupName"]: each["TargetCount"] for each in of} for of in (before, rows)]
+        assert counts[0] == counts[1]
 
 
 def _attempted(life: Life, edit: Callable[[dict[str, Any]], None]) -> bool:
