@@ -20,7 +20,9 @@ from hyperpod_cdk import (
     SharedEnvironment,
     config,
 )
+from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.config import Environment
+from hyperpod_cdk.config.operators import CREATE
 from hyperpod_cdk_stacks.exports import export_always
 from hyperpod_cdk_stacks.foundation import FoundationStack
 
@@ -101,7 +103,7 @@ class HyperPodStack(cdk.Stack):
                     group,
                     environment=environment,
                     foundation=foundation,
-                    execution_role=self._restricted_role(group, foundation),
+                    execution_role=self._restricted_role(group, environment, foundation),
                 )
                 for group in hyperpod.restricted_instance_groups
             ],
@@ -122,12 +124,15 @@ class HyperPodStack(cdk.Stack):
         export_always(self, self.cluster.cluster_arn, self.node_waiter.service_token)
         self._outputs([group.name for group in hyperpod.instance_groups])
 
-    def _restricted_role(self, group: config.RestrictedGroup, foundation: FoundationStack) -> RestrictedExecutionRole:
-        """Give a restricted group its role, here, so that both leave together: no other stack knows of it.
-
-        The policy of the volumes' key does not name it: as KMS's default does, it leaves the rights to the role's own.
-        """
-        network, volume_key = foundation.network, foundation.volume_key
+    def _restricted_role(
+        self, group: config.RestrictedGroup, environment: Environment, foundation: FoundationStack
+    ) -> RestrictedExecutionRole:
+        """Give a restricted group its role, here, so that both leave together: no other stack knows of it."""
+        network, observability = foundation.network, environment.operators.observability
+        workspace = observability.prometheus_workspace
+        if workspace == CREATE:
+            # it is made in a later stack
+            workspace = arn_here("aps", "workspace/*")
         return RestrictedExecutionRole(
             self,
             f"RestrictedRole-{group.name}",
@@ -139,8 +144,8 @@ class HyperPodStack(cdk.Stack):
                 vpc=network.network.vpc,
                 subnets=[network.network.node_subnets[group.availability_zone_id]],
                 security_groups=network.node_security_groups,
-                volume_key=volume_key.key if volume_key else None,
             ),
+            prometheus_workspace_arn=workspace if observability.enabled else None,
             input_buckets=group.input_buckets,
             output_buckets=group.output_buckets,
             reward_functions=group.reward_functions,

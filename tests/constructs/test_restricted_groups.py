@@ -195,6 +195,19 @@ def test_the_role_reaches_the_data(foreign: Foreign) -> None:
     assert statements["ListData"]["Action"] == ["s3:GetBucketLocation", "s3:ListBucket"]
 
 
+def test_the_role_writes_metrics(foreign: Foreign) -> None:
+    """Developer guide, observability add-on: "Additional prerequisites for Restricted Instance Groups"."""
+    workspace = "arn:aws-us-gov:aps:us-east-1:111122223333:workspace/ws-1"
+    foreign.role(prometheus_workspace_arn=workspace)
+    assert foreign.policy("Nova customisation: data of the jobs") == [
+        {"Sid": "Metrics", "Effect": "Allow", "Action": ["aps:RemoteWrite"], "Resource": [workspace]}
+    ]
+
+
+def test_the_role_takes_a_workspace_by_its_arn(foreign: Foreign) -> None:
+    assert "prometheus_workspace_arn" in refused(foreign.role, prometheus_workspace_arn="ws-1")
+
+
 def test_a_role_without_data_gets_no_policy_more(foreign: Foreign) -> None:
     role = foreign.role()
     assert role.policies is foreign.node_role.policies

@@ -12,13 +12,13 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, DependencyGroup, IDependable
 
-from hyperpod_cdk.catalog import hyperpod, lustre
+from hyperpod_cdk.catalog import hyperpod, lustre, operators
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config import restricted_group as fields
-from hyperpod_cdk.config.arguments import is_token, problems, refuse
+from hyperpod_cdk.config.arguments import is_token, problems, refuse, refuse_unlike
 from hyperpod_cdk.hyperpod.execution_role import NodeExecutionRole
 from hyperpod_cdk.hyperpod.instance_groups import DeepHealthCheck, InstanceGroup, placed
 
@@ -109,7 +109,10 @@ class RestrictedExecutionRole(Construct):
 
     ``kms_key_arns``: KMS keys of the buckets. Default: none.
 
-    Raises ValueError for what is no bucket's name or no key's ARN, and for a bucket that stands twice.
+    ``prometheus_workspace_arn``: ARN of the workspace into which the observability add-on writes metrics of these
+    nodes. Default: none, and their metrics are not written.
+
+    Raises ValueError for what is no bucket's name or no key's or workspace's ARN, and for a bucket that stands twice.
     """
 
     def __init__(
@@ -122,6 +125,7 @@ class RestrictedExecutionRole(Construct):
         output_buckets: Sequence[str] = (),
         reward_functions: bool = False,
         kms_key_arns: Sequence[str] = (),
+        prometheus_workspace_arn: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         refuse(
@@ -130,11 +134,16 @@ class RestrictedExecutionRole(Construct):
             output_buckets=output_buckets,
             kms_key_arns=kms_key_arns,
         )
+        refuse_unlike(operators.PROMETHEUS_WORKSPACE_ARN, prometheus_workspace_arn=prometheus_workspace_arn)
         for key, index, problem in rules.bucket_problems(input_buckets, output_buckets):
             raise ValueError(f"{key}[{index}]: {problem}")
         self.role: iam.IRole = node_role.role
         self.policies: IDependable = node_role.policies
         statements = list(_statements(input_buckets, output_buckets, kms_key_arns, reward_functions=reward_functions))
+        if prometheus_workspace_arn is not None:
+            # developer guide, observability add-on, "Additional prerequisites for Restricted Instance Groups": pods on
+            # these nodes have no identities of their own
+            statements.append(_allow("Metrics", ["aps:RemoteWrite"], [prometheus_workspace_arn]))
         if not statements:
             return
         policy = iam.CfnManagedPolicy(
@@ -164,6 +173,9 @@ class RestrictedExecutionRole(Construct):
                     for service, name in (("lambda", "function:*SageMaker*"), ("sqs", "*SageMaker*"))
                     if reward_functions
                 },
+                RESOURCE.format("arn:<AWS::Partition>:aps:<AWS::Region>:<AWS::AccountId>:workspace/*"): (
+                    "a workspace that the environment makes comes after these nodes; only metrics are written"
+                ),
             },
         )
 
