@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -262,7 +263,8 @@ class TakenOver:
     def run(self, calls: Calls) -> bool:
         aws = Mortal(self.aws, calls)
         found = Takeover(cluster="ml", taken=tuple(_as_it_stands(aws, each, self.rows) for each in self.rows))
-        return Import(aws=aws, say=lambda _: None, pause=lambda _: None).run(found)
+        # the stacks are made in a thread of their own, which needs its turn before the takeover gives up
+        return Import(aws=aws, say=lambda _: None, pause=lambda _: time.sleep(0.005)).run(found)
 
     def stands(self) -> Any:
         held = {
