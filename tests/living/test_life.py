@@ -59,6 +59,34 @@ def test_what_was_just_deployed_is_no_drift(name: str, tmp_path: Path, monkeypat
         )
         assert found.passed is (None if is_private else True)
 
+        # what HyperPod and Karpenter do by themselves, and a larger group of the file
+        _replaced_and_added(life)
+        assert look(life).differences == ()
+        (group, *_) = [each for each in life.data["hyperpod"]["instance_groups"] if each["count"]]
+        life.change(lambda _: group.update(count=group["count"] + 1))
+        again = look(life)
+        assert (again.differences, again.skipped) == ((), found.skipped)
+
+
+def _replaced_and_added(life: Life) -> None:
+    """Replace a node of the first group, and add one to each group that Karpenter scales."""
+    sagemaker, name = life.there.client("sagemaker"), life.data["hyperpod"].get("cluster_name") or life.data["name"]
+    (node, *_) = sagemaker.list_cluster_nodes(ClusterName=name)["ClusterNodeSummaries"]
+    done = sagemaker.batch_replace_cluster_nodes(ClusterName=name, NodeIds=[node["InstanceId"]])
+    assert done["Successful"] == [node["InstanceId"]]
+    if life.data["hyperpod"].get("autoscaling") == "karpenter":
+        groups = [each["name"] for each in life.data["hyperpod"]["instance_groups"] if not each["count"]]
+        added = [{"InstanceGroupName": each, "IncrementTargetCountBy": 1} for each in groups]
+        sagemaker.batch_add_cluster_nodes(ClusterName=name, NodesToAdd=added)
+    for _ in range(600):
+        rows = sagemaker.list_cluster_nodes(ClusterName=name)["ClusterNodeSummaries"]
+        is_new = node["InstanceId"] not in {each["InstanceId"] for each in rows}
+        status = sagemaker.describe_cluster(ClusterName=name)["ClusterStatus"]
+        if is_new and status == "InService" and {each["InstanceStatus"]["Status"] for each in rows} == {"Running"}:
+            return
+        time.sleep(0.05)
+    raise AssertionError(rows)
+
 
 @pytest.mark.examples
 @pytest.mark.timeout(900)
