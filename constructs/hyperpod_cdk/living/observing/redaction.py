@@ -170,9 +170,7 @@ def published(shape: Shape | None) -> frozenset[str]:
         return frozenset()
     # an event of a stack itself has the stack's status, as the API's own example has it
     more = model_of("cloudformation").shape_for("StackStatus") if shape.name == _OF_EVENT else None
-    return frozenset(
-        {*shape.enum, *(more.enum if isinstance(more, StringShape) else ()), *_BESIDE.get(shape.name, ())}
-    )
+    return frozenset({*shape.enum, *(more.enum if isinstance(more, StringShape) else ()), *_BESIDE.get(shape.name, ())})
 
 
 def texts(shape: Shape | None, value: Any) -> Iterator[str]:
