@@ -114,6 +114,10 @@ class TestNodeBlocks:
         network = network_of("10.4.0.0/16", {"use1-az4": None, "use1-az6": None})
         assert network.node_cidrs() == {"use1-az4": "10.14.0.0/16", "use1-az6": "10.6.0.0/16"}
 
+    def test_a_local_zone_has_none_of_a_zone(self) -> None:
+        network = network_of("10.192.0.0/16", {"use1-az1": None, "use1-dfw2-az1": None})
+        assert network.node_cidrs() == {"use1-az1": "10.1.0.0/16", "use1-dfw2-az1": "10.10.0.0/16"}
+
     def test_beside_a_vpc_outside_ten(self) -> None:
         network = network_of("192.168.0.0/16", {"use1-az4": None, "use1-az6": "100.64.0.0/24"})
         assert network.node_cidrs() == {"use1-az4": "100.68.0.0/16", "use1-az6": "100.64.0.0/24"}

@@ -205,6 +205,9 @@ def environment_text(answers: Answers, *, chosen: tuple[str, Mapping[str, str]] 
     ``chosen``: the VPC's block and the node block of each zone. Default: those that follow from the zones.
     """
     zones = answers.zones or default_zones(answers.region, answers.instance_type)
+    # the first two of the file carry the control plane, which no Local Zone does
+    listed = sorted(zones, key=regions.is_local_zone)
+    system = next((zone for zone in reversed(listed) if not regions.is_local_zone(zone)), "")
     lines = [
         f"# yaml-language-server: $schema=../{SCHEMA.as_posix()}",
         "",
@@ -213,7 +216,7 @@ def environment_text(answers: Answers, *, chosen: tuple[str, Mapping[str, str]] 
         f"region: {scalar(answers.region)}",
         "",
         "network:",
-        *_network(zones, chosen),
+        *_network(listed, chosen),
         "",
         "eks:",
         f'  kubernetes_version: "{kubernetes.hyperpod_versions()[-1]}"',
@@ -224,7 +227,7 @@ def environment_text(answers: Answers, *, chosen: tuple[str, Mapping[str, str]] 
         "    - name: system # add-ons and controllers live here",
         f"      instance_type: {SYSTEM_TYPE}",
         f"      count: {_SYSTEM_COUNT}",
-        f"      availability_zone_id: {scalar(zones[-1] if zones else '')}",
+        f"      availability_zone_id: {scalar(system)}",
         *_group(answers, zones),
         *_storage(answers, zones),
         *_governance(answers),

@@ -97,6 +97,11 @@ def local_zone_city(az_id: str) -> str | None:
     return match["city"] if match else None
 
 
+def is_local_zone(az_id: str) -> bool:
+    """Say whether the ID of a zone is that of a Local Zone, such as ``use1-dfw2-az1``."""
+    return local_zone_city(az_id) is not None
+
+
 def is_az_name(text: str) -> bool:
     """Say whether ``text`` has the form of an availability zone or local zone name (``us-east-1a``)."""
     return _AZ_NAME.fullmatch(text) is not None
@@ -152,7 +157,7 @@ def eks_control_plane_unsupported_az_ids() -> frozenset[str]:
 def eks_control_plane_zones(az_ids: Iterable[str]) -> list[str]:
     """Give those of the AZ IDs in which EKS takes control-plane subnets."""
     refused = eks_control_plane_unsupported_az_ids()
-    return [az_id for az_id in az_ids if az_id not in refused]
+    return [az_id for az_id in az_ids if az_id not in refused and not is_local_zone(az_id)]
 
 
 def control_plane_problem(az_id: str, *, first: int, enough: bool) -> str | None:
@@ -160,13 +165,12 @@ def control_plane_problem(az_id: str, *, first: int, enough: bool) -> str | None
 
     ``enough`` says whether the others that are listed would do.
     """
-    if az_id not in eks_control_plane_unsupported_az_ids():
+    if eks_control_plane_zones([az_id]):
         return None
     ahead = "two" if first == 2 else str(first)
+    why = "a local zone" if is_local_zone(az_id) else f"as of {AS_OF}"
     fix = f"list it after the first {ahead}" if enough else "add another zone and list it first"
-    return (
-        f"EKS does not support a control plane in {az_id} (as of {AS_OF}), and the first {first} zones carry it; {fix}"
-    )
+    return f"EKS does not support a control plane in {az_id} ({why}), and the first {first} zones carry it; {fix}"
 
 
 def has_type(region: str, resource_type: str) -> bool:

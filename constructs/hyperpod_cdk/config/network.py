@@ -333,15 +333,19 @@ class Network(Section):
         """Give the /16 that a zone gets where the file states none; raises ValueError for what is no zone's ID.
 
         It depends on the zone's number and the VPC block only, never on other zones: adding one cannot move the block
-        of another, which would replace its subnet and the HyperPod cluster. A stated block that overlaps it is refused.
+        of another, which would replace its subnet and the HyperPod cluster. A block that overlaps it is refused.
         """
-        candidates = _candidates(int(az_id[-1]), IPv4Network(rules.secondary_pool(self.vpc_cidr)))
+        number = 10 if regions.is_local_zone(az_id) else int(az_id[-1])
+        candidates = _candidates(number, IPv4Network(rules.secondary_pool(self.vpc_cidr)))
         # at least five, of which the VPC's own block and what AWS refuses beside it take two at most
         return next(each for each in candidates if not rules.secondary_cidr_problem(each, primary=self.vpc_cidr))
 
 
 def _candidates(number: int, pool: IPv4Network) -> Iterable[str]:
-    """Give every tenth /16 of the pool, beginning with the zone's number, so that no two zones share a candidate."""
+    """Give every tenth /16 of the pool, beginning with the zone's number, so that no two zones share a candidate.
+
+    Local Zones, whose numbers are those of zones too, have those of number 10; two of them need stated blocks.
+    """
     size = 2 ** (32 - rules.SHORTEST_PREFIX)
     for offset in range(number, pool.num_addresses // size, 10):
         yield str(IPv4Network((int(pool.network_address) + offset * size, rules.SHORTEST_PREFIX)))

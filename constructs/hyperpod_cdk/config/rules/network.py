@@ -290,6 +290,7 @@ def node_block_fits_the_vpc(
     az_id, zone = item
     network = environment.network
     if zone.node_cidr is None:
+        yield from _same_default(environment, path, az_id)
         return
     block = IPv4Network(zone.node_cidr)
     others, before = [], True
@@ -308,6 +309,23 @@ def node_block_fits_the_vpc(
     doubt = catalog.cidr_warning(zone.node_cidr)
     if doubt:
         yield warning((*path, "node_cidr"), doubt)
+
+
+def _same_default(environment: Environment, path: DataPath, az_id: str) -> Iterator[Problem]:
+    """Refuse a default that an earlier zone has too: Local Zones have one between them."""
+    network = environment.network
+    unstated = [each for each, zone in network.availability_zones.items() if zone.node_cidr is None]
+    earlier = [each for each in unstated[: unstated.index(az_id)] if regions.is_az_id(each)]
+    default = network.default_node_cidr(az_id) if regions.is_az_id(az_id) else ""
+    for other in earlier if default else ():
+        taken = network.default_node_cidr(other)
+        if problem := catalog.secondary_cidr_problem(default, primary=network.vpc_cidr, others=[taken]):
+            yield Problem(
+                path,
+                f"{problem.partition('; ')[0]}, the defaults of this zone and of {other}; state a free node_cidr for"
+                " the zone of the two which is new",
+            )
+            return
 
 
 def _default_of_a_neighbour_problem(environment: Environment, az_id: str, cidr: str) -> str | None:
