@@ -78,6 +78,7 @@ def _replaced_and_added(life: Life) -> None:
         groups = [each["name"] for each in life.data["hyperpod"]["instance_groups"] if not each["count"]]
         added = [{"InstanceGroupName": each, "IncrementTargetCountBy": 1} for each in groups]
         sagemaker.batch_add_cluster_nodes(ClusterName=name, NodesToAdd=added)
+    rows: list[Any] = []
     for _ in range(600):
         rows = sagemaker.list_cluster_nodes(ClusterName=name)["ClusterNodeSummaries"]
         is_new = node["InstanceId"] not in {each["InstanceId"] for each in rows}

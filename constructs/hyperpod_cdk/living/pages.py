@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.json_schema import Model
 from hyperpod_cdk.living.model import (
     Attachment,
@@ -23,7 +24,7 @@ from hyperpod_cdk.living.model import (
     NodeWork,
     Status,
 )
-from hyperpod_cdk.review.nouns import count, joined, noun
+from hyperpod_cdk.review.nouns import count, noun
 from hyperpod_cdk.review.pages.wording import shortened, visible
 
 WIDTH: Final = 80
