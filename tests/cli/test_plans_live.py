@@ -150,7 +150,10 @@ def test_record(monkeypatch: pytest.MonkeyPatch) -> None:
     with embedded({"training_plans": {"plans": [plan]}, "faults": [denied]}, now=NOW) as aws:
         done = run(aws, monkeypatch, "record", "prod")
     assert (done.exit_code, RECORD.read_bytes()) == (1, before)
-    assert '; allow sagemaker:DescribeTrainingPlan; nothing was written; AWS says: "User: ' in done.stderr
+    said = (
+        "no permission for sagemaker:DescribeTrainingPlan (no identity-based policy); nothing was written; AWS says: "
+    )
+    assert f'{said}"User: ' in done.stderr
     with embedded({}, now=NOW) as aws:
         done = run(aws, monkeypatch, "record", "prod")
     assert (done.exit_code, RECORD.read_bytes()) == (1, before)

@@ -206,11 +206,11 @@ NO_BASE = (
         (("--template", "{half}"), "{half}:1: not JSON: Expecting value; is the file half-written?"),
         (
             ("--template", "{template}", "--out", "x.pdf"),
-            "--out: the name must end with .md or .html or .json or .svg or .png, got x.pdf",
+            "--out: the name must end with .md, .html, .json, .svg or .png, got x.pdf",
         ),
         (
             ("--template", "{template}", "--out", "x"),
-            "--out: the name must end with .md or .html or .json or .svg or .png, got x",
+            "--out: the name must end with .md, .html, .json, .svg or .png, got x",
         ),
         (("--template", "{template}", "--out", "gone/x.md"), "--out: there is no folder gone; make it first"),
         (("--template", "{template}", "--out", "{report}"), "--out: {report} is a folder; name a file in it"),

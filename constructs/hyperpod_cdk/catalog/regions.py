@@ -137,16 +137,11 @@ def unseen_az_warning(az_id: str, *, region: str) -> str | None:
     Local Zones are not among them: EC2 shows one to the accounts that have opted in to it.
     """
     known = known_az_ids(region)
-    if not known or az_id in known or az_id in _ultraserver_zones() or az_id_problem(az_id, region=region):
+    if not known or az_id in known or az_id_problem(az_id, region=region):
         return None
     if local_zone_city(az_id):
         return f"{az_id} is a Local Zone, which the account must have opted in to"
     return f"{az_id} was not seen in {region} on {AS_OF}; the zones seen were {', '.join(known)}"
-
-
-def _ultraserver_zones() -> frozenset[str]:
-    """Give the Local Zones that AWS's pages name for UltraServers: who is told to use one is not told to doubt it."""
-    return frozenset(row["zone_id"] for row in _data.load("hyperpod")["ultraservers"].values() if isinstance(row, dict))
 
 
 def eks_control_plane_unsupported_az_ids() -> frozenset[str]:
