@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.checks.policy import VERBS, question
 from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.sources import Source
-from hyperpod_cdk.templates.assembly import Assembly, Stack
+from hyperpod_cdk.review.standing import digest_of
+from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack
 from hyperpod_cdk.templates.values import imports
 from hyperpod_cdk.transitions.cdk import CdkFailedError
 from hyperpod_cdk.transitions.model import Plan
@@ -373,6 +374,28 @@ def test_after_a_failure_the_next_one_goes_on_from_what_stands(fails_at: str, tm
     }
 
 
+class Late(FakeCdk):
+    """Ends with an error because somebody else deploys the same stack."""
+
+    def run(self, arguments: Sequence[str]) -> None:  # noqa: ARG002 - as the class that it stands for
+        self.cloud.statuses["dev-platform"] = "UPDATE_IN_PROGRESS"
+        raise CdkFailedError("deploy", 1, "dev-platform is in UPDATE_IN_PROGRESS state and can not be updated.")
+
+
+def test_what_a_deployment_beside_this_one_works_on_is_said(tmp_path: Path) -> None:
+    cloud, person = standing(), FakePerson([True])
+    assert not replace(deployment(cloud, RELEASED, person, tmp_path), cdk=Late(cloud, RELEASED)).run()
+    assert person.told[-3:] == [
+        "'cdk deploy' ended with exit code 1; the lines above and the events of the stack show the cause.",
+        (
+            "CloudFormation works on dev-platform, for this deployment or for another one beside it; the next "
+            "deployment waits until that has ended."
+        ),
+        "Completed steps remain. Correct the cause and deploy again, which continues from the current state.",
+    ]
+    assert deployment(cloud, RELEASED, FakePerson([True]), tmp_path).run()
+
+
 def test_what_cloudformation_works_on_is_waited_for(tmp_path: Path) -> None:
     cloud, person = standing(statuses={"dev-storage": "UPDATE_IN_PROGRESS"}), FakePerson([True])
     assert deployment(cloud, RELEASED, person, tmp_path).run()
@@ -408,14 +431,57 @@ def test_a_plan_that_is_stale_by_the_time_it_is_agreed_to_changes_nothing(tmp_pa
     )
 
 
-def test_files_that_change_after_the_plan_was_shown_are_not_deployed(tmp_path: Path) -> None:
+def in_folder(cloud: Cloud, person: FakePerson, folder: Path) -> Deployment:
+    """Give a deployment of an assembly that lies in a folder of the user's, as --head names it."""
+    found = deployment(cloud, RELEASED, person, folder)
+    return replace(found, head=replace(found.head, side=Side(label="cdk.out", assembly=digest_of(folder))))
+
+
+@dataclass
+class Reading(FakeCdk):
+    """Keeps what lies in the folder that it is to deploy."""
+
+    found: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self, arguments: Sequence[str]) -> None:
+        app = Path(arguments[arguments.index("--app") + 1])
+        self.found = {each.name: each.read_text(encoding="utf-8") for each in app.iterdir() if each.is_file()}
+        # the CDK CLI keeps the archives of assets there
+        (app / ".cache").mkdir(exist_ok=True)
+        super().run(arguments)
+
+
+def test_what_was_shown_is_deployed_whoever_writes_into_the_folder_meanwhile(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text("shown", encoding="utf-8")
+    # of a CDK CLI that deploys the same folder: it goes away when that ends
+    lock = tmp_path / "read.4711.1.lock"
     cloud = standing()
-    person = FakePerson([True], meanwhile=lambda: (tmp_path / "more").write_text("x", encoding="utf-8"))
-    found = deployment(cloud, RELEASED, person, tmp_path)
-    found = replace(found, head=replace(found.head, side=Side(label="cdk.out", assembly=found._digest())))
-    assert not found.run()
-    assert cloud.ran == []
-    assert person.told[-1].startswith("the files of cdk.out changed since the plan was shown; nothing was changed.")
+
+    def somebody_else() -> None:
+        lock.unlink()
+        (tmp_path / "manifest.json").write_text("another", encoding="utf-8")
+        (tmp_path / "more").write_text("x", encoding="utf-8")
+
+    found = in_folder(cloud, FakePerson([True], meanwhile=somebody_else), tmp_path)
+    lock.write_text("4711", encoding="utf-8")
+    cdk = Reading(cloud, found.head.assembly)
+    assert replace(found, cdk=cdk).run()
+    assert cdk.found == {"manifest.json": "shown"}
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["manifest.json", "more"]
+
+
+def test_files_that_change_while_they_are_read_are_not_deployed(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text("read", encoding="utf-8")
+    cloud, person = standing(), FakePerson()
+    found = in_folder(cloud, person, tmp_path)
+    (tmp_path / "manifest.json").write_text("another", encoding="utf-8")
+    with pytest.raises(AssemblyError) as refused:
+        found.run()
+    assert str(refused.value) == (
+        "cdk.out: its files changed while they were read; nothing was changed. Run it again, and synthesize into a "
+        "folder that nobody else writes"
+    )
+    assert (cloud.ran, person.shown) == ([], [])
 
 
 def test_what_holds_a_deletion_is_said(tmp_path: Path) -> None:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Final
 
 from hyperpod_cdk.file_reading import read_text
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError
@@ -28,13 +31,40 @@ def fingerprints(assembly: Assembly) -> dict[str, str]:
     }
 
 
+LOCKS: Final = ("read.*.lock", "synth.lock")
+"""What a CDK CLI writes into the folder of an assembly for as long as it works on it (its class ``RWLock``)."""
+
+
+def _is_lock(file: Path) -> bool:
+    return len(file.parts) == 1 and any(fnmatchcase(file.name, each) for each in LOCKS)
+
+
 def digest_of(folder: Path) -> str:
-    """Give the SHA-256 over all files of a cloud assembly by name and content: no template says what an asset holds."""
+    """Give the SHA-256 over all files of a cloud assembly by name and content: no template says what an asset holds.
+
+    ``LOCKS`` are left out: they come and go with each CDK CLI that works on the folder, and say nothing of it.
+    """
     found = hashlib.sha256()
-    for file in sorted((each for each in folder.rglob("*") if each.is_file()), key=lambda each: each.as_posix()):
+    files = (each for each in folder.rglob("*") if each.is_file() and not _is_lock(each.relative_to(folder)))
+    for file in sorted(files, key=lambda each: each.as_posix()):
         content = hashlib.sha256(file.read_bytes()).digest()
         found.update(file.relative_to(folder).as_posix().encode() + b"\0" + content)
     return found.hexdigest()
+
+
+def copied(folder: Path, target: Path) -> Path:
+    """Copy a cloud assembly into a folder that is not there yet, without ``LOCKS``, and give that folder.
+
+    Raises AssemblyError where what is copied goes away meanwhile.
+    """
+
+    def locks(where: str, names: list[str]) -> list[str]:
+        return [each for each in names if _is_lock(Path(where, each).relative_to(folder))]
+
+    try:
+        return Path(shutil.copytree(folder, target, symlinks=True, ignore=locks))
+    except OSError as error:
+        raise AssemblyError(f"{folder}: the cloud assembly could not be copied: {error}") from None
 
 
 def outdated(report: Path, base: Assembly, head: Assembly, *, digest: str | None = None) -> list[str]:

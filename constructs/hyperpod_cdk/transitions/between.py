@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.file_reading import resolved
 from hyperpod_cdk.review.model import BlastRadius, Effect
 from hyperpod_cdk.review.rights.kubernetes import called
+from hyperpod_cdk.review.standing import copied
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Resource, Stack
 from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.templates.groups import CLUSTER, instance_groups
@@ -423,6 +423,18 @@ def with_stacks(assembly: Assembly, stacks: Sequence[Stack]) -> Assembly:
     return replace(assembly, stacks=tuple(forms.get(stack.name, stack) for stack in assembly.stacks))
 
 
+def moved(assembly: Assembly, folder: Path) -> Assembly:
+    """Give an assembly as it lies in another folder, with the same files."""
+    if assembly.folder is None:
+        return assembly
+    top = resolved(assembly.folder)
+    stacks = (
+        each if each.file is None else replace(each, file=folder / resolved(each.file).relative_to(top))
+        for each in assembly.stacks
+    )
+    return replace(assembly, folder=folder, stacks=tuple(stacks))
+
+
 def write(head: Assembly, between: Sequence[Between], folder: Path) -> Path:
     """Write the head's assembly with stacks in between into a new folder, as the CDK CLI deploys it.
 
@@ -430,8 +442,7 @@ def write(head: Assembly, between: Sequence[Between], folder: Path) -> Path:
     """
     if head.folder is None:
         raise AssemblyError("what is to be deployed lies in no folder")
-    target = folder / "cdk.out"
-    shutil.copytree(head.folder, target)
+    target = copied(head.folder, folder / "cdk.out")
     for each in between:
         if each.stack.file is None:
             raise AssemblyError(f"{each.stack.name}: its template is in no file")

@@ -5,22 +5,22 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered, Refused, reading
 from hyperpod_cdk.review.deployed import Api, stack_of
+from hyperpod_cdk.review.isolation import scratch_folder
 from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.sources import Source
-from hyperpod_cdk.review.standing import digest_of, fingerprints
+from hyperpod_cdk.review.standing import copied, digest_of, fingerprints
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError
-from hyperpod_cdk.transitions.between import write
+from hyperpod_cdk.transitions.between import moved, write
 from hyperpod_cdk.transitions.cdk import Cdk, CdkFailedError, deployment
 from hyperpod_cdk.transitions.failures import held_back, left_behind, plain_reason
 from hyperpod_cdk.transitions.model import Plan, Step, Way
@@ -70,6 +70,27 @@ class Person(Protocol):
         ...
 
 
+@contextmanager
+def held(head: Source) -> Iterator[Source]:
+    """Give a head whose files nobody else writes, so that what was shown is what is deployed, whoever works beside it.
+
+    What lies in a folder of the user's is copied: ``cdk synth`` may write it anew, and the CDK CLI writes into what it
+    deploys. Raises AssemblyError where the copy is not what was read.
+    """
+    folder = head.assembly.folder
+    if folder is None or head.side.assembly is None:
+        yield head
+        return
+    with scratch_folder() as scratch:
+        target = copied(folder, scratch / "cdk.out")
+        if digest_of(target) != head.side.assembly:
+            raise AssemblyError(
+                f"{head.side.label}: its files changed while they were read; nothing was changed. Run it again, and "
+                "synthesize into a folder that nobody else writes"
+            )
+        yield replace(head, assembly=moved(head.assembly, target))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
     """One run: ``aws`` opens AWS anew, so that nothing is answered from memory; ``head`` has its assembly on disk."""
@@ -86,6 +107,10 @@ class Deployment:
 
         Raises AssemblyError where AWS does not answer.
         """
+        with held(self.head) as head:
+            return replace(self, head=head)._run()  # noqa: SLF001 - it is this one, with files of its own
+
+    def _run(self) -> bool:
         standing = self._settled()
         shown = self._plan(standing)
         self.person.show(shown)
@@ -173,8 +198,6 @@ class Deployment:
 
     def _differences(self, shown: Plan, number: int, before: Mapping[str, str], done: set[str]) -> str:
         """Say what is another by now than what was shown, nothing where it stands as it was left."""
-        if self.head.side.assembly not in (None, self._digest()):
-            return f"the files of {self.head.side.label} changed since the plan was shown"
         standing = read_standing(self.aws(), self.head.assembly)
         now = {name: each for name, each in fingerprints(standing.base).items() if name not in done}
         old = {name: each for name, each in before.items() if name not in done}
@@ -190,10 +213,6 @@ class Deployment:
             return "the remaining steps are not the steps that were shown"
         return ""
 
-    def _digest(self) -> str | None:
-        folder = self.head.assembly.folder
-        return digest_of(folder) if folder is not None else None
-
     def _do(self, step: Step) -> bool:
         if step.action == "delete":
             deployed = read_standing(self.aws(), self.head.assembly).base
@@ -206,6 +225,11 @@ class Deployment:
                 )
         except CdkFailedError as failed:
             self.person.say(f"{failed}; the lines above and the events of the stack show the cause.")
+            if busy := self._busy(step):
+                self.person.say(
+                    f"CloudFormation works on {joined(busy)}, for this deployment or for another one beside it; the "
+                    "next deployment waits until that has ended."
+                )
             # a rollback ends well, too, where CloudFormation gives up on what the update had made
             self._is_cleaned_up(before)
             self.person.say(
@@ -213,6 +237,15 @@ class Deployment:
             )
             return False
         return self._is_cleaned_up(before)
+
+    def _busy(self, step: Step) -> list[str]:
+        """Name the stacks of a step on which CloudFormation works; what does not answer names none."""
+        found = []
+        for name in step.stacks:
+            with suppress(NotAnswered):
+                if way_of(str(stack_of(self.aws(), name)["StackStatus"])) is Way.WAIT:
+                    found.append(name)
+        return found
 
     def _seen(self, step: Step) -> dict[str, set[str]]:
         """Give the events that there are of the stacks that stand; one that is made can have left nothing behind."""
@@ -257,8 +290,8 @@ class Deployment:
             yield folder
             return
         standing = read_standing(self.aws(), self.head.assembly)
-        with TemporaryDirectory(prefix="hyperpod-between-") as scratch:
-            yield write(self.head.assembly, betweens(standing.base, standing.head, standing.room), Path(scratch))
+        with scratch_folder() as scratch:
+            yield write(self.head.assembly, betweens(standing.base, standing.head, standing.room), scratch)
 
 
 @dataclass(frozen=True, kw_only=True)
