@@ -9,10 +9,11 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from hyperpod_cdk.scratch import scratch_folder
 
 _LOCK = "package-lock.json"
 _CLI = "node_modules/aws-cdk"
@@ -166,8 +167,8 @@ def _install(entry: dict[str, Any], folder: Path) -> None:
     fix = f"install it into the project with 'npm install aws-cdk@{entry['version']}'"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as scratch:
-            made = Path(scratch, folder.name)
+        with scratch_folder(prefix=".new-", beside=folder.parent) as scratch:
+            made = scratch / folder.name
             made.mkdir()
             (made / "package.json").write_text(json.dumps(top), encoding="utf-8")
             (made / _LOCK).write_text(json.dumps(lock), encoding="utf-8")

@@ -6,8 +6,6 @@ import copy
 import json
 import re
 import shlex
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +22,7 @@ from hyperpod_cdk.catalog.prices import Prices, of_project, shipped
 from hyperpod_cdk.config import Environment, LoadedEnvironment, load_environment
 from hyperpod_cdk.file_reading import resolved
 from hyperpod_cdk.packaged_node import cdk_command
+from hyperpod_cdk.scratch import scratch_folder
 from hyperpod_cdk.templates.assembly import read_assembly
 from hyperpod_cdk.transitions import cdk
 from hyperpod_cdk_rehearsal.cdk_cli import CdkCli, CdkFailedError
@@ -69,7 +68,6 @@ def rehearse(
     """
     loaded = load_environment(environment_file)
     console = console or Console(quiet=True)
-    scratch = Path(tempfile.mkdtemp(prefix="hyperpod-rehearsal-"))
     environment = loaded.environment
     report = Report(
         environment=environment.name,
@@ -77,15 +75,15 @@ def rehearse(
         account=environment.account,
         region=environment.region,
     )
-    account = scratch / "account.yaml"
-    account.write_text(yaml.safe_dump(load_document(account_file, environment_file)), encoding="utf-8")
-    aws = EmbeddedAws(
-        account=environment.account,
-        region=environment.region,
-        log=scratch / "embedded-aws.log",
-        account_file=account,
-    )
-    try:
+    with scratch_folder(prefix="hyperpod-rehearsal-") as scratch:
+        account = scratch / "account.yaml"
+        account.write_text(yaml.safe_dump(load_document(account_file, environment_file)), encoding="utf-8")
+        aws = EmbeddedAws(
+            account=environment.account,
+            region=environment.region,
+            log=scratch / "embedded-aws.log",
+            account_file=account,
+        )
         # else the first step would seem to hang while the CLI is installed
         cdk_command(project, say=partial(console.print, highlight=False, soft_wrap=True))
         with aws:
@@ -103,8 +101,6 @@ def rehearse(
             except (RehearsalError, CdkFailedError) as error:
                 report.problem = run.explain(error)
             run.read_state()
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return report
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -185,6 +188,66 @@ def test_a_new_commit_replaces_the_old_chart(pulling: Path, upstream: Upstream, 
 
     pull(pulling, upstream, helm, accepted=[digest])
     assert (pulling / CHART_DIRECTORY / "values.yaml").read_text(encoding="utf-8") == changed
+
+
+def test_two_pulls_at_once_leave_one_whole_chart(
+    pulling: Path, upstream: Upstream, helm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename, others = Path.rename, ["one", "two"]
+
+    def late(path: Path, target: Path) -> Path:
+        # another pull puts its chart there right before this one does
+        if path.name == "chart" and others:
+            shutil.copytree(path, target)
+            (target / "Chart.yaml").write_text(others.pop(), encoding="utf-8")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", late)
+    pull(pulling, upstream, helm)
+    charts.verify(pulling)
+    assert others == []
+    assert sorted(each.name for each in (pulling / "charts").iterdir()) == ["charts.lock.yaml", "hyperpod-dependencies"]
+
+
+def test_a_chart_that_goes_away_while_it_is_read_is_not_the_locked_one(
+    pulling: Path, upstream: Upstream, helm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pull(pulling, upstream, helm)
+    digest = charts._sha256
+
+    def gone(path: Path) -> str:
+        path.unlink(missing_ok=True)
+        return digest(path)
+
+    monkeypatch.setattr(charts, "_sha256", gone)
+    with pytest.raises(ChartError, match=r"content must have sha256 .*; run 'hyperpod-cdk charts pull' to fetch"):
+        charts.verify(pulling)
+
+
+def test_a_pull_that_is_killed_leaves_nothing(pulling: Path, tmp_path: Path, upstream: Upstream) -> None:
+    begun = tmp_path / "begun"
+    hanging = tmp_path / "hanging-helm"
+    hanging.write_text(f"#!/bin/sh\ntouch '{begun}'\nexec sleep 98763\n", encoding="utf-8")
+    hanging.chmod(0o755)
+    program = f"""
+from pathlib import Path
+from hyperpod_cdk.eks import charts
+charts.pull(Path({str(pulling)!r}), progress=print, git_base={upstream.git_base!r}, helm=Path({str(hanging)!r}))
+"""
+    killed = subprocess.Popen([sys.executable, "-c", program], start_new_session=True)
+    wait_for(begun.exists)
+    folder = pulling / "charts"
+    assert [each for each in folder.iterdir() if each.name.startswith(".pull-")]
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait()
+    wait_for(lambda: [each.name for each in folder.iterdir()] == ["charts.lock.yaml"])
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 def test_line_endings_do_not_depend_on_who_pulls(

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from hyperpod_cdk.review import isolation
-from hyperpod_cdk.review.isolation import Limits, Ran, run_isolated, scratch_folder
+from hyperpod_cdk.review.isolation import Limits, Ran, run_isolated
+from hyperpod_cdk.scratch import scratch_folder
 
 SECRET = "the-user's-own"
 LAUNCHER = Path(isolation.__file__).with_name("isolated_app.py")
@@ -150,7 +151,11 @@ def test_a_strangers_app_finds_nothing(
         ),
         *(f"/proc/{os.getpid()}/environ", f"/proc/{os.getppid()}/environ", "/etc/shadow", f"/proc/1/root{home}/.netrc"),
     ]
-    with socket.socket(socket.AF_UNIX) as one, socket.socket(socket.AF_UNIX) as two, scratch_folder() as scratch:
+    with (
+        socket.socket(socket.AF_UNIX) as one,
+        socket.socket(socket.AF_UNIX) as two,
+        scratch_folder(prefix="test-") as scratch,
+    ):
         one.bind(str(unix))
         one.listen()
         two.bind(f"\0{abstract}")
@@ -183,7 +188,7 @@ def test_no_app_writes_into_the_report(tmp_path: Path, *, is_trusted: bool) -> N
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "app.py").write_text(FORGER, "utf-8")
-    with scratch_folder() as scratch:
+    with scratch_folder(prefix="test-") as scratch:
         ran = run(scratch, folder, [sys.executable, "app.py"], Limits(is_trusted=is_trusted))
     assert ran.code == 0
     assert "FORGED" not in ran.exposed
@@ -193,7 +198,7 @@ def test_no_app_writes_into_the_report(tmp_path: Path, *, is_trusted: bool) -> N
 def test_only_the_listed_variables_arrive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HYPERPOD_ANYTHING", "x")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
-    with scratch_folder() as scratch:
+    with scratch_folder(prefix="test-") as scratch:
         ran = run(scratch, tmp_path, [sys.executable, "-c", "import os; print(*sorted(os.environ))"], MINE="1")
     arrived = set(ran.output.split())
     assert {"MINE", "LC_ALL", "HOME", "TMPDIR", "PATH"} <= arrived
@@ -213,7 +218,7 @@ def test_what_others_will_run_is_read_and_stays(tmp_path: Path, monkeypatch: pyt
         f"import os, pathlib; cache = pathlib.Path(os.environ[{name!r}]); print((cache / 'module').read_text())\n"
         "for each in ('module', 'new'): (cache / each).write_text('forged')"
     )
-    with scratch_folder() as scratch:
+    with scratch_folder(prefix="test-") as scratch:
         ran = run(scratch, folder, [sys.executable, "-c", code])
     needs_namespaces(ran)
     assert (ran.code, ran.output) == (0, "theirs\n")
@@ -225,7 +230,7 @@ def test_what_takes_too_long_is_stopped_with_all_that_it_started(tmp_path: Path,
     # a child in a session of its own, which a signal to the group does not reach
     app = "import subprocess, sys; p = subprocess.Popen(['sleep', '98765'], start_new_session=True); p.wait()"
     before = sleeping()
-    with scratch_folder() as scratch:
+    with scratch_folder(prefix="test-") as scratch:
         ran = run(scratch, tmp_path, [sys.executable, "-c", app], Limits(seconds=1, is_trusted=is_trusted))
     assert ran.stopped == "it took longer than 1 seconds"
     assert sleeping() == before
@@ -245,7 +250,7 @@ def sleeping() -> list[str]:
 
 def test_what_takes_too_much_memory_is_stopped(tmp_path: Path) -> None:
     app = "import time; x = bytearray(300 * 2**20); time.sleep(60)"
-    with scratch_folder() as scratch:
+    with scratch_folder(prefix="test-") as scratch:
         alone = run(scratch / "one", tmp_path, [sys.executable, "-c", app], Limits(mib=100))
         # each below the limit of one process, too much together
         each = f"{sys.executable} -c 'import time; x = bytearray(80 * 2**20); time.sleep(60)' &"
@@ -256,7 +261,7 @@ def test_what_takes_too_much_memory_is_stopped(tmp_path: Path) -> None:
 
 
 def test_how_a_command_ends_is_told(tmp_path: Path) -> None:
-    with scratch_folder() as scratch:
+    with scratch_folder(prefix="test-") as scratch:
         ended = [
             run(scratch / str(number), tmp_path, command).code
             for number, command in enumerate(["exit 3", "kill -9 $$", ["/no/such/program"]])
@@ -303,8 +308,9 @@ def test_nothing_stays_where_the_review_is_killed(tmp_path: Path, signal_number:
     review = f"""
 import sys
 from pathlib import Path
-from hyperpod_cdk.review.isolation import Limits, run_isolated, scratch_folder
-with scratch_folder() as scratch:
+from hyperpod_cdk.review.isolation import Limits, run_isolated
+from hyperpod_cdk.scratch import scratch_folder
+with scratch_folder(prefix="test-") as scratch:
     Path({str(tmp_path / "where")!r}).write_text(str(scratch))
     run_isolated("touch $TMPDIR/begun; exec sleep 98764", folder=Path({str(tmp_path)!r}),
         scratch=scratch, variables={{}}, readable=[Path({str(tmp_path)!r})], masked=[], limits=Limits())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -15,15 +16,17 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from importlib import metadata
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from hyperpod_cdk.file_reading import read_text, reason_of
+from hyperpod_cdk.scratch import scratch_folder
 from hyperpod_cdk.yaml_reading import ShallowLoader
 
 LOCK_FILE = Path("charts/charts.lock.yaml")
@@ -39,6 +42,8 @@ if not _PACKAGED_LOCK.is_file():
     _PACKAGED_LOCK = Path(__file__).parents[3] / LOCK_FILE
 _FETCH_TIMEOUT_SECONDS = 600
 _RENDER_TIMEOUT_SECONDS = 120
+_PLACINGS = 100
+"""How often other pulls may be quicker at the end of one."""
 _LONGEST_LOCK = 100_000
 _LONGEST_REASON = 300
 _RESTORE_LOCK = "restore the lock from version control"
@@ -194,7 +199,8 @@ def pull(
         progress(f"{CHART_DIRECTORY} already holds {lock.repository} at {lock.commit[:12]}")
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _scratch(target.parent) as scratch:
+    # beside the target, so that the finished folder is renamed and never copied
+    with scratch_folder(prefix=".pull-", beside=target.parent) as scratch:
         chart = scratch / "chart"
         progress(f"fetching {lock.repository} at {lock.commit[:12]}")
         _export_commit(lock, chart, git_base=git_base, scratch=scratch)
@@ -281,8 +287,7 @@ def render(chart: Path, values: Mapping[str, Any], *, helm: Path | None = None) 
 
     ``helm``: the program to use instead of looking for one. Raises ChartError: no helm, or it cannot render the chart.
     """
-    with tempfile.TemporaryDirectory(prefix="render-") as name:
-        scratch = Path(name)
+    with scratch_folder(prefix="render-") as scratch:
         text = _render(chart, helm=helm or find_helm(scratch), scratch=scratch, values=values)
     documents = yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return [document for document in documents if isinstance(document, dict)]
@@ -293,7 +298,9 @@ def content_digest(directory: Path) -> str:
     digest = hashlib.sha256()
     files = {path.relative_to(directory).as_posix(): path for path in directory.rglob("*") if path.is_file()}
     for name in sorted(files):
-        digest.update(f"{name}\0{_sha256(files[name])}\n".encode())
+        # what another pull replaces meanwhile goes away, and what is left is not what is locked
+        with suppress(FileNotFoundError):
+            digest.update(f"{name}\0{_sha256(files[name])}\n".encode())
     return digest.hexdigest()
 
 
@@ -463,9 +470,18 @@ def _unpack_helm(package: Path, scratch: Path) -> Path:
 
 
 def _put_in_place(chart: Path, target: Path, *, scratch: Path) -> None:
-    if target.exists():
-        target.rename(scratch / "replaced")
-    chart.rename(target)
+    """Put a pulled chart where it belongs, also where another pull does so at the same time: the last one stays."""
+    for attempt in count():
+        with suppress(FileNotFoundError):
+            target.rename(scratch / f"replaced-{attempt}")
+        try:
+            chart.rename(target)
+        except OSError as error:
+            # another pull has put its own there since
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or attempt == _PLACINGS:
+                raise
+        else:
+            return
 
 
 def _write_atomically(path: Path, text: str) -> None:
@@ -474,13 +490,6 @@ def _write_atomically(path: Path, text: str) -> None:
         file.write(text)
     Path(name).chmod(0o644)
     Path(name).replace(path)
-
-
-@contextmanager
-def _scratch(parent: Path) -> Iterator[Path]:
-    # beside the target, so that the finished folder is renamed and never copied
-    with tempfile.TemporaryDirectory(dir=parent, prefix=".pull-") as name:
-        yield Path(name)
 
 
 def _sha256(path: Path) -> str:

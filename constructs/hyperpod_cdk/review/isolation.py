@@ -10,12 +10,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -41,18 +39,6 @@ _LAUNCHER: Final = Path(__file__).with_name("isolated_app.py")
 _POLL_SECONDS: Final = 0.1
 _MOST_OUTPUT: Final = 2**20
 _MOST_STATUS: Final = 4096
-_JANITOR: Final = """\
-import shutil, sys, time
-sys.stdin.buffer.read()
-for _ in range(50):
-    shutil.rmtree(sys.argv[1], ignore_errors=True)
-    try:
-        open(sys.argv[1]).close()
-    except FileNotFoundError:
-        break
-    except OSError:
-        time.sleep(0.1)
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,27 +61,6 @@ class Ran:
     output: str
     stopped: str = ""
     exposed: str = ""
-
-
-@contextlib.contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """Give a folder that is gone afterwards, also where this process is killed: a process of its own sees to it."""
-    folder = Path(tempfile.mkdtemp(prefix="hyperpod-review-"))
-    janitor = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _JANITOR, str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        cwd="/",
-    )
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        if janitor.stdin:
-            janitor.stdin.close()
-        janitor.wait()
 
 
 def run_isolated(

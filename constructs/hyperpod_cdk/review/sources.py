@@ -42,9 +42,10 @@ from hyperpod_cdk.config.source import ENVIRONMENT
 from hyperpod_cdk.file_reading import read_text, reason_of, resolved
 from hyperpod_cdk.packaged_node import node_variables
 from hyperpod_cdk.review.changes.assets import Stored
-from hyperpod_cdk.review.isolation import Limits, run_isolated, scratch_folder
+from hyperpod_cdk.review.isolation import Limits, run_isolated
 from hyperpod_cdk.review.model import Reason, Side
 from hyperpod_cdk.review.standing import digest_of
+from hyperpod_cdk.scratch import scratch_folder
 from hyperpod_cdk.script_files import library_scripts
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, AssemblyError, read_assembly
 from hyperpod_cdk.templates.deployment import DeploymentError, tags_of_project
@@ -127,7 +128,7 @@ def sources(
     that is new at the head has a base without stacks, and the other way round. Raises AssemblyError, SynthesisError
     where an app fails, UsageError where no side has the environment.
     """
-    with scratch_folder() as scratch:
+    with scratch_folder(prefix="hyperpod-review-") as scratch:
         sides: list[_Folder | _Tree] = []
         if base is not None:
             sides.append(_side(project, base, Path(scratch, "base"), option="--base"))

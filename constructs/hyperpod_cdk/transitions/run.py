@@ -15,10 +15,10 @@ from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered, Refused, reading
 from hyperpod_cdk.review.deployed import Api, stack_of
-from hyperpod_cdk.review.isolation import scratch_folder
 from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.review.standing import copied, digest_of, fingerprints
+from hyperpod_cdk.scratch import scratch_folder
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError
 from hyperpod_cdk.transitions.between import moved, write
 from hyperpod_cdk.transitions.cdk import Cdk, CdkFailedError, deployment
@@ -81,7 +81,7 @@ def held(head: Source) -> Iterator[Source]:
     if folder is None or head.side.assembly is None:
         yield head
         return
-    with scratch_folder() as scratch:
+    with scratch_folder(prefix="hyperpod-deploy-") as scratch:
         target = copied(folder, scratch / "cdk.out")
         if digest_of(target) != head.side.assembly:
             raise AssemblyError(
@@ -290,7 +290,7 @@ class Deployment:
             yield folder
             return
         standing = read_standing(self.aws(), self.head.assembly)
-        with scratch_folder() as scratch:
+        with scratch_folder(prefix="hyperpod-deploy-") as scratch:
             yield write(self.head.assembly, betweens(standing.base, standing.head, standing.room), scratch)
 
 
