@@ -112,8 +112,8 @@ def policies(assembly: Assembly, environment: Environment, *, base: Assembly | N
     """Compute the managed policies for the execution role of one environment's stacks.
 
     ``base`` are its stacks as they are deployed: with them the policies suffice for the update from these, which also
-    deletes and detaches what the new templates no longer name. Raises BootstrapPolicyError where a template has a type
-    of which no actions are known, or where more policies would be needed than a role takes.
+    deletes and detaches what the new templates no longer name. They allow nothing for ``unknown_types``. Raises
+    BootstrapPolicyError where more policies would be needed than a role takes.
     """
     parts: list[list[Statement]] = []
     for statement in statements(assembly, environment, base=base):
@@ -136,13 +136,26 @@ def policies(assembly: Assembly, environment: Environment, *, base: Assembly | N
 def statements(assembly: Assembly, environment: Environment, *, base: Assembly | None = None) -> tuple[Statement, ...]:
     """Compute the statements of one environment's stacks, by service, with what an update from ``base`` needs beside.
 
-    Raises BootstrapPolicyError for a type of which no actions are known.
+    They allow nothing for ``unknown_types``.
     """
     found: dict[str, Statement] = {}
     for side in (assembly, base):
         for each in _Writer(side, environment).statements() if side else ():
             found[each.sid] = _both(found[each.sid], each) if each.sid in found else each
     return tuple(found.values())
+
+
+def unknown_types(*assemblies: Assembly) -> dict[str, tuple[str, ...]]:
+    """Give the types of the templates of which no actions are known, each with its resources by stack and logical ID.
+
+    The stacks of this library have none; what an extension adds may be of any type.
+    """
+    found: dict[str, list[str]] = {}
+    for assembly in assemblies:
+        for each in assembly.resources():
+            if each.type not in _NOTHING_MADE and resource_type(each.type) is None:
+                found.setdefault(each.type, []).append(f"{each.stack}/{each.logical_id}")
+    return {name: tuple(dict.fromkeys(found[name])) for name in sorted(found)}
 
 
 def left_out(*assemblies: Assembly) -> tuple[LeftOut, ...]:
@@ -203,15 +216,9 @@ class _Writer:
 
     def _needed(self) -> Iterator[tuple[str, ResourceType]]:
         for resource in self._assembly.resources():
-            if resource.type in _NOTHING_MADE:
-                continue
             found = resource_type(resource.type)
-            if found is None:
-                raise BootstrapPolicyError(
-                    f"{resource.stack}/{resource.logical_id}: no IAM actions are known for {resource.type}; add its row"
-                    " to catalog/data/deployer_actions.json"
-                )
-            yield found.name, found
+            if found is not None:
+                yield found.name, found
 
     def _features(self) -> Iterator[Feature]:
         for each in FEATURES:

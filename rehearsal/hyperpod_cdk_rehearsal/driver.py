@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 from rich.console import Console
 
-from hyperpod_cdk.bootstrap_policy import BootstrapPolicyError, statements
+from hyperpod_cdk.bootstrap_policy import statements, unknown_types
 from hyperpod_cdk.catalog.prices import Prices, of_project, shipped
 from hyperpod_cdk.config import Environment, LoadedEnvironment, load_environment
 from hyperpod_cdk.file_reading import resolved
@@ -159,19 +159,18 @@ class _Rehearsal:
 
     def _judge(self, assembly: Path) -> str:
         """Judge what CloudFormation did by the policy of 'bootstrap-policy': a line that names what it would lack."""
-        try:
-            found = read_assembly(assembly, self.environment.name)
-            written = [each.document() for each in statements(found, self.environment)]
-        except BootstrapPolicyError as error:
-            return f"not judged: {error}"
+        found = read_assembly(assembly, self.environment.name)
+        written = [each.document() for each in statements(found, self.environment)]
+        unknown = unknown_types(found)
         # the bootstrap stack is made with the rights of whoever makes it
-        steps = [step for step in self.aws.steps() if step["stack"] in self.stacks]
+        steps = [step for step in self.aws.steps() if step["stack"] in self.stacks and step["type"] not in unknown]
         wanted = needs(steps, self.environment, parameters=_parameters(assembly))
         lacking = refused(written, wanted)
         self.report.refused = [str(need) for need in lacking]
         judged = f"{len(wanted)} calls of CloudFormation compared with the policy of 'bootstrap-policy'"
+        judged += f", not those for {', '.join(unknown)}, of which it knows no actions" if unknown else ""
         if not lacking:
-            return f"{judged}, all allowed"
+            return f"{judged}{';' if unknown else ','} all allowed"
         return f"{judged}, {len(lacking)} refused: {lacking[0]}" + (" and others" if len(lacking) > 1 else "")
 
     def explain(self, error: Exception) -> str:

@@ -145,7 +145,7 @@ def test_several_policies_are_several_files(run: Run, workspace: Path, tmp_path:
     )
 
 
-def test_mistakes_are_one_line_each(run: Run, workspace: Path, assembly: Path, tmp_path: Path) -> None:
+def test_mistakes_are_one_line_each(run: Run, assembly: Path) -> None:
     unknown = run("bootstrap-policy", "deb")
     assert (unknown.returncode, unknown.stdout, len(unknown.stderr.splitlines())) == (2, "", 1)
     assert "dev" in unknown.stderr
@@ -153,11 +153,38 @@ def test_mistakes_are_one_line_each(run: Run, workspace: Path, assembly: Path, t
     nowhere = run("bootstrap-policy", "dev", "--head", str(assembly), "--out", "missing/policy.json")
     assert (nowhere.returncode, nowhere.stderr) == (2, "cannot write missing/policy.json: No such file or directory\n")
 
-    queue = written(tmp_path / "queue.out", {"Queue": {"Type": "AWS::SQS::Queue"}})
-    refused = run("bootstrap-policy", "dev", "--head", str(queue), "--out", "policy.json")
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr == (
-        "dev-foundation/Queue: no IAM actions are known for AWS::SQS::Queue; add its row to"
-        " catalog/data/deployer_actions.json\n"
+
+def test_a_resource_of_ones_own_is_named_and_the_rest_is_written(
+    run: Run, workspace: Path, assembly: Path, tmp_path: Path
+) -> None:
+    own = {"Queue": {"Type": "AWS::SQS::Queue"}, "Late": {"Type": "AWS::SQS::Queue"}}
+    names = {"Name": {"Type": "AWS::SSM::Parameter"}}
+    head = written(tmp_path / "own.out", {"Role": ROLE, **own})
+    whole = run("bootstrap-policy", "dev", "--head", str(assembly), "--out", "whole.json")
+    done = run("bootstrap-policy", "dev", "--head", str(head), "--out", "policy.json")
+    assert done.returncode == 1
+    assert (workspace / "policy.json").read_bytes() == (workspace / "whole.json").read_bytes()
+    assert done.stdout == whole.stdout.replace("whole.json", "policy.json").rstrip("\n") + ",ARN_OF_YOUR_POLICY\n"
+    says = "no IAM actions are known for"
+    first, last = done.stderr.splitlines()
+    assert first == f"dev-foundation/Queue and 1 other: {says} AWS::SQS::Queue; the policy allows none for it"
+    assert last == (
+        "Write a policy of your own for this type, and give its ARN to --cloudformation-execution-policies in place of"
+        " ARN_OF_YOUR_POLICY. The actions stand in the type's schema, under handlers, as permissions of"
+        " create, read, update and delete: aws cloudformation describe-type --type RESOURCE --type-name AWS::SQS::Queue"
+        " --query Schema --output text"
     )
-    assert not (workspace / "policy.json").exists()
+    # what only the base has is named, too: CloudFormation is to delete it
+    base = written(tmp_path / "base.out", {"Role": ROLE, **names})
+    both = run("bootstrap-policy", "dev", "--head", str(head), "--base", str(base), "--format", "json")
+    assert both.returncode == 1
+    assert answered("bootstrap-policy", both.stdout)["unknown"] == [
+        {"type": "AWS::SQS::Queue", "resources": ["dev-foundation/Queue", "dev-foundation/Late"]},
+        {"type": "AWS::SSM::Parameter", "resources": ["dev-foundation/Name"]},
+    ]
+    first, second, last = both.stderr.splitlines()
+    assert second == f"dev-foundation/Name: {says} AWS::SSM::Parameter; the policy allows none for it"
+    assert last.startswith("Write a policy of your own for these types, and give its ARN to ")
+    # an app of nothing else leaves what each environment needs
+    alone = run("bootstrap-policy", "dev", "--head", str(written(tmp_path / "alone.out", own)))
+    assert (alone.returncode, alone.stdout.partition(":")[0]) == (1, "dev-deploy")

@@ -13,10 +13,10 @@ from hyperpod_cdk.bootstrap_policy import (
     MOST_CHARACTERS,
     MOST_POLICIES,
     NO_RESOURCE,
-    BootstrapPolicyError,
     Statement,
     policies,
     statements,
+    unknown_types,
 )
 from hyperpod_cdk.catalog.deployer_actions import LEFT_OUT, LIMITED_TO
 from hyperpod_cdk.config import Environment, load_environment
@@ -131,9 +131,13 @@ def test_a_boundary_binds_what_makes_and_widens_roles(assemblies: Path, project:
 
 def made(resources: Mapping[str, Any], environment: Environment) -> dict[str, Statement]:
     """Give the statements of one stack, by name."""
+    return {each.sid: each for each in statements(assembly_of(resources), environment)}
+
+
+def assembly_of(resources: Mapping[str, Any]) -> Assembly:
     template = {"Resources": resources}
     stack = Stack(name="dev-foundation", template=template, account="444455556666", region="us-gov-west-1")
-    return {each.sid: each for each in statements(Assembly(environment="dev", stacks=(stack,)), environment)}
+    return Assembly(environment="dev", stacks=(stack,))
 
 
 @pytest.fixture
@@ -284,10 +288,14 @@ def test_an_update_may_remove_what_only_the_base_has(dev: Environment) -> None:
                     assert got == values or set(values) <= set(got)
 
 
-def test_a_type_of_which_no_actions_are_known_is_refused(dev: Environment) -> None:
-    with pytest.raises(BootstrapPolicyError) as refused:
-        made({"Queue": {"Type": "AWS::SQS::Queue"}}, dev)
-    assert str(refused.value) == (
-        "dev-foundation/Queue: no IAM actions are known for AWS::SQS::Queue; add its row to"
-        " catalog/data/deployer_actions.json"
-    )
+def test_a_type_of_which_no_actions_are_known_is_named_and_allowed_nothing(dev: Environment) -> None:
+    role = {"Role": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": {"Statement": []}}}}
+    own = {f"Queue{n}": {"Type": "AWS::SQS::Queue"} for n in range(2)} | {"Name": {"Type": "AWS::SSM::Parameter"}}
+    known = {"CDKMetadata": {"Type": "AWS::CDK::Metadata"}, "Own": {"Type": "Custom::Own"}}
+    alone, beside = assembly_of(role | known), assembly_of(role | known | own)
+    assert unknown_types(alone) == {}
+    assert unknown_types(alone, beside, beside) == {
+        "AWS::SQS::Queue": ("dev-foundation/Queue0", "dev-foundation/Queue1"),
+        "AWS::SSM::Parameter": ("dev-foundation/Name",),
+    }
+    assert statements(beside, dev) == statements(alone, dev) == statements(alone, dev, base=beside)

@@ -505,6 +505,14 @@ class WithoutActions(Model):
     why: str
 
 
+class UnknownType(Model):
+    """A type of which no IAM actions are known, so that the policies allow none for it."""
+
+    type: str
+    resources: tuple[str, ...]
+    """By stack and logical ID."""
+
+
 class BootstrapPolicies(Model):
     """What ``bootstrap-policy`` says."""
 
@@ -515,6 +523,7 @@ class BootstrapPolicies(Model):
     reasons: dict[str, str]
     """Why each statement is there, by its Sid."""
     left_out: tuple[WithoutActions, ...]
+    unknown: tuple[UnknownType, ...]
     files: tuple[str, ...]
     """What was written; empty without ``--out``."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hyperpod_cdk.config import Environment
 
 _CONTEXT = {"chart": "placeholder"}
+_OWN_POLICY = "ARN_OF_YOUR_POLICY"
 
 
 def bootstrap_policy(
@@ -73,8 +74,11 @@ def bootstrap_policy(
     The policy is for 'cdk bootstrap --cloudformation-execution-policies'. It is computed from the synthesized
     templates. An update that removes resources needs permissions that the new templates do not show: in that case,
     write the policy with --base or --deployed, deploy, and afterwards write it again without that option.
+
+    Exit code 1: the templates have a resource of your own of which no IAM actions are known. The policy is written
+    without them, and its type is named.
     """
-    from hyperpod_cdk.bootstrap_policy import BootstrapPolicyError, left_out, policies  # noqa: PLC0415 - '--help' need not build the models
+    from hyperpod_cdk.bootstrap_policy import BootstrapPolicyError, left_out, policies, unknown_types  # noqa: PLC0415 - '--help' need not build the models
     from hyperpod_cdk.review.isolation import Limits  # noqa: PLC0415 - as above
 
     if deployed and base is not None:
@@ -95,13 +99,35 @@ def bootstrap_policy(
         typer.echo(str(error), err=True)
         raise typer.Exit(FINDINGS) from None
     files = _write(made, out) if out is not None else []
-    without = left_out(*(each for each in (assembly, before) if each is not None))
+    sides = [each for each in (assembly, before) if each is not None]
+    without, unknown = left_out(*sides), unknown_types(*sides)
     if output is Format.JSON:
         from hyperpod_cdk._cli.answers import BootstrapPolicies, print_answer  # noqa: PLC0415 - text needs no models
 
-        print_answer(BootstrapPolicies, _as_dict(made, loaded, files, without))
+        print_answer(BootstrapPolicies, _as_dict(made, loaded, files, without, unknown))
     else:
-        _say(made, loaded, assembly.word, files, without, verbose=verbose)
+        _say(made, loaded, assembly.word, files, without, verbose=verbose, is_whole=not unknown)
+    if unknown:
+        _say_unknown(unknown)
+        raise typer.Exit(FINDINGS)
+
+
+def _say_unknown(unknown: Mapping[str, Sequence[str]]) -> None:
+    from hyperpod_cdk.review.nouns import count  # noqa: PLC0415 - as above
+
+    for name, resources in unknown.items():
+        more = f" and {count(len(resources) - 1, 'other')}" if len(resources) > 1 else ""
+        typer.echo(
+            f"{resources[0]}{more}: no IAM actions are known for {name}; the policy allows none for it", err=True
+        )
+    these = "this type" if len(unknown) == 1 else "these types"
+    typer.echo(
+        f"Write a policy of your own for {these}, and give its ARN to --cloudformation-execution-policies in place of"
+        f" {_OWN_POLICY}. The actions stand in the type's schema, under handlers, as permissions of create, read,"
+        " update and delete: aws cloudformation describe-type --type RESOURCE --type-name"
+        f" {next(iter(unknown))} --query Schema --output text",
+        err=True,
+    )
 
 
 def _write(made: Sequence[Policy], out: Path) -> list[Path]:
@@ -114,7 +140,11 @@ def _write(made: Sequence[Policy], out: Path) -> list[Path]:
 
 
 def _as_dict(
-    made: Sequence[Policy], environment: Environment, files: Sequence[Path], without: Sequence[LeftOut]
+    made: Sequence[Policy],
+    environment: Environment,
+    files: Sequence[Path],
+    without: Sequence[LeftOut],
+    unknown: Mapping[str, Sequence[str]],
 ) -> dict[str, object]:
     return {
         "environment": environment.name,
@@ -126,6 +156,7 @@ def _as_dict(
             {"types": each.types, "properties": each.properties, "actions": each.actions.pattern, "why": each.why}
             for each in without
         ],
+        "unknown": [{"type": name, "resources": resources} for name, resources in unknown.items()],
         "files": [str(file) for file in files],
     }
 
@@ -138,6 +169,7 @@ def _say(
     without: Sequence[LeftOut],
     *,
     verbose: bool,
+    is_whole: bool,
 ) -> None:
     from hyperpod_cdk.bootstrap_policy import MOST_CHARACTERS  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.nouns import count  # noqa: PLC0415 - as above
@@ -162,7 +194,7 @@ def _say(
     for file, policy in zip(files, made, strict=True):
         print(f"aws iam create-policy --policy-name {policy.name} --policy-document file://{file}")
     account = f"arn:{environment.partition}:iam::{environment.account}"
-    arns = ",".join(f"{account}:policy/{policy.name}" for policy in made)
+    arns = ",".join([*(f"{account}:policy/{policy.name}" for policy in made), *([] if is_whole else [_OWN_POLICY])])
     where = f"aws://{environment.account}/{environment.region}"
     # a project of 'new' has no other CDK CLI
     print(f"hyperpod-cdk cdk bootstrap {where} --cloudformation-execution-policies {arns}")
