@@ -101,12 +101,18 @@ NODE_WAIT_DEFAULT_MINUTES: int = _DATA["node_wait"]["default_minutes"]
 
 @dataclass(frozen=True, kw_only=True)
 class UltraServer:
-    """An instance type that is sold as UltraServers only: instances of each size by its name, and where they stand."""
+    """An instance type that is sold as UltraServers only: instances of each size by its name, and where they stand.
+
+    ``kubernetes_version`` is the oldest that the EKS user guide names for them; ``gpu_slices`` says whether that guide
+    has their GPUs divided. Neither is HyperPod's word.
+    """
 
     sizes: dict[str, int]
     region: str
     zone_name: str
     zone_id: str
+    kubernetes_version: str
+    gpu_slices: bool
 
 
 def two_pools_problem(group: str, pool: str) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, Protocol, get_args
 
-from hyperpod_cdk.catalog import arns, hyperpod, instance_types
+from hyperpod_cdk.catalog import arns, hyperpod, instance_types, kubernetes
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import again_problem, listing
 from hyperpod_cdk.config.draft import duplicates
@@ -319,6 +319,19 @@ def ultraserver_problem(instance_type: str, capacity: str | None) -> str | None:
     )
 
 
+def ultraserver_version_doubt(instance_type: str, *, kubernetes_version: str) -> str | None:
+    """Doubt UltraServers on a version of Kubernetes that is older than the EKS user guide names for them."""
+    known = hyperpod.ultraserver(instance_type)
+    if known is None or not kubernetes.is_newer(known.kubernetes_version, kubernetes_version):
+        return None
+    step = kubernetes.step_to(kubernetes.DEFAULT, kubernetes_version, key="kubernetes_version")
+    return (
+        f"EKS supports {instance_type} from Kubernetes {known.kubernetes_version} on (EKS user guide, UltraServers, as"
+        f" of {hyperpod.AS_OF}), since jobs reach the NVLink between its nodes through Dynamic Resource Allocation, got"
+        f' "{kubernetes_version}"; {step}'
+    )
+
+
 def ultraserver_region_problem(instance_type: str, *, region: str) -> str | None:
     """Say that the UltraServers of a type stand in another region than the cluster."""
     known = hyperpod.ultraserver(instance_type)
@@ -337,6 +350,16 @@ def mig_problems(configuration: str, rows: Sequence[InstanceType]) -> Iterator[t
     """
     profiles = tuple(dict.fromkeys(_MIG_PROFILE.findall(configuration)))
     for row in rows:
+        sold = hyperpod.ultraserver(row.name)
+        if profiles and sold is not None and not sold.gpu_slices:
+            yield (
+                False,
+                (
+                    f"divides GPUs of {row.name}, whose NVIDIA driver 580 and newer does not support that (EKS user"
+                    f" guide, UltraServers, as of {hyperpod.AS_OF}); remove the label"
+                ),
+            )
+            continue
         if not row.mig_profiles:
             yield (
                 False,

@@ -310,6 +310,15 @@ def ultraservers_come_with_a_plan(environment: Environment, path: DataPath, grou
             )
 
 
+@BOOK.whole
+def ultraservers_have_their_kubernetes(environment: Environment) -> Iterator[Problem]:
+    """Warn of UltraServers on a version of Kubernetes that AWS does not name for them."""
+    version = environment.eks.kubernetes_version
+    for name in dict.fromkeys(name for _, group in groups(environment) for name in group.all_instance_types):
+        if doubt := rules.ultraserver_version_doubt(name, kubernetes_version=version):
+            yield warning(("eks", "kubernetes_version"), doubt)
+
+
 @BOOK.alone(groups)
 def keys_are_not_reserved(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
     """Refuse labels and taints that no node takes or HyperPod sets itself; warn of those that Kubernetes keeps."""

@@ -304,8 +304,8 @@ def nvlink_ends_at_the_node(context: Context) -> Found:
         yield warning(
             ("group",),
             f"traffic between nodes of {context.types} goes over EFA and not over the UltraServer's NVLink, since pods"
-            " claim no IMEX channel; for NVLink add a ComputeDomain and the workers' claim of it to the manifest, and"
-            f" set {fabric.NVLINK_BETWEEN_NODES} to 1 in it",
+            " claim no IMEX channel; for NVLink install NVIDIA's DRA driver, add a ComputeDomain and the workers'"
+            f" claim of it to the manifest, and set {fabric.NVLINK_BETWEEN_NODES} to 1 in it",
         )
 
 
