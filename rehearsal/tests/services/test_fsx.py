@@ -550,6 +550,70 @@ class TestUpdate:
         )
         assert update(FileSystemId=name, LustreConfiguration=more)["FileSystem"]["Lifecycle"] == "UPDATING"
 
+    @pytest.mark.parametrize(
+        ("capacity_gib", "iops"),
+        [(1200, 1500), (2400, 3000), (4800, 6000), (9600, 6000), (12_000, 12_000), (45_600, 12_000), (48_000, 24_000)],
+    )
+    def test_automatic_metadata_tells_what_is_provisioned(self, world: Any, capacity_gib: int, iops: int) -> None:
+        """API reference, FileSystemLustreMetadataConfiguration; the numbers are the performance page's."""
+        made = make(world, StorageCapacity=capacity_gib, lustre={"MetadataConfiguration": {"Mode": "AUTOMATIC"}})
+        assert made["LustreConfiguration"]["MetadataConfiguration"] == {"Mode": "AUTOMATIC", "Iops": iops}
+
+    def test_automatic_metadata_grows_with_the_storage(self, world: Any) -> None:
+        made = make(world, StorageCapacity=2400, lustre={"MetadataConfiguration": {"Mode": "AUTOMATIC"}})
+        world.client("fsx").update_file_system(FileSystemId=made["FileSystemId"], StorageCapacity=12_000)
+        found = describe(world, made["FileSystemId"])["LustreConfiguration"]["MetadataConfiguration"]
+        assert found == {"Mode": "AUTOMATIC", "Iops": 12_000}
+
+    def test_automatic_metadata_is_no_less_than_what_was_provisioned(self, world: Any, refusal: Any) -> None:
+        """API reference, UpdateFileSystemLustreMetadataConfiguration, Mode: downscaling is not supported."""
+        made = make(world, lustre={"MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 12_000}})
+        update, name = world.client("fsx").update_file_system, made["FileSystemId"]
+        automatic = {"MetadataConfiguration": {"Mode": "AUTOMATIC"}}
+        text = (
+            "MetadataConfiguration.Mode cannot become AUTOMATIC: the file system has 12000 metadata IOPS, more than the"
+            " automated default of 6000, and downscaling is not supported."
+        )
+        assert refusal(update, FileSystemId=name, LustreConfiguration=automatic) == ("BadRequest", text)
+        update(FileSystemId=name, StorageCapacity=12_000, LustreConfiguration=automatic)
+        found = describe(world, name)["LustreConfiguration"]["MetadataConfiguration"]
+        assert found == {"Mode": "AUTOMATIC", "Iops": 12_000}
+
+    def test_provisioned_metadata_is_no_less_than_what_was_automatic(self, world: Any, refusal: Any) -> None:
+        made = make(world, lustre={"MetadataConfiguration": {"Mode": "AUTOMATIC"}})
+        less = {"MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 3000}}
+        update = world.client("fsx").update_file_system
+        assert refusal(update, FileSystemId=made["FileSystemId"], LustreConfiguration=less) == (
+            "BadRequest",
+            "MetadataConfiguration.Iops can only grow: the file system has 6000, got 3000.",
+        )
+
+    @pytest.mark.parametrize(
+        ("member", "first", "second"),
+        [
+            ("StorageCapacity", {"StorageCapacity": 7200}, {"StorageCapacity": 9600}),
+            (
+                "MetadataConfiguration.Iops",
+                {"LustreConfiguration": {"MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 12_000}}},
+                {"LustreConfiguration": {"MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 24_000}}},
+            ),
+        ],
+    )
+    def test_it_grows_once_in_six_hours(
+        self, world: Any, refusal: Any, member: str, first: dict[str, Any], second: dict[str, Any]
+    ) -> None:
+        """User guide, "Managing storage capacity" and "Managing metadata performance": time between increases."""
+        made = make(world, lustre={"MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 6000}})
+        update, name = world.client("fsx").update_file_system, made["FileSystemId"]
+        asked = world.clock.now()
+        update(FileSystemId=name, **first)
+        world.clock.sleep(6 * 3600 - 60)
+        text = f"{member} was increased {asked:%Y-%m-%d %H:%M} UTC and can be increased again after 6 hours."
+        assert refusal(update, FileSystemId=name, **second) == ("BadRequest", text)
+        update(FileSystemId=name, LustreConfiguration={"DataCompressionType": "NONE"})
+        world.clock.sleep(60)
+        assert update(FileSystemId=name, **second)["FileSystem"]["Lifecycle"] == "UPDATING"
+
     def test_automatic_metadata_states_no_iops(self, world: Any, refusal: Any) -> None:
         lustre = {"MetadataConfiguration": {"Mode": "AUTOMATIC", "Iops": 3000}}
         assert refusal(world.client("fsx").create_file_system, **request(world, lustre=lustre)) == (

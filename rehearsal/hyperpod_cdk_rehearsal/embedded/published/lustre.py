@@ -29,6 +29,15 @@ SSD_METADATA_IOPS = (1500, 3000, 6000, *range(12_000, 192_001, 12_000))
 TIERING_METADATA_IOPS = (6000, 12_000)
 """CreateFileSystemLustreMetadataConfiguration.Iops."""
 
+_AUTOMATIC_IOPS = ((1200, 1500), (2400, 3000), (9600, 6000), (45_600, 12_000))
+_AUTOMATIC_BEYOND = (24_000, 12_000)
+"""User guide, "Amazon FSx for Lustre performance", automatic mode: metadata IOPS by capacity in GiB, and 12,000 for
+each 24,000 GiB beyond."""
+
+HOURS_BETWEEN_INCREASES = 6
+"""User guide, "Managing storage capacity" and "Managing metadata performance": no further increase until 6 hours after
+the last one was requested."""
+
 TIERING_STEP_MBPS = 4000
 TIERING_LARGEST_MBPS = 2_000_000
 """CreateFileSystemLustreConfiguration.ThroughputCapacity: multiples of 4000; its shape's maximum."""
@@ -119,6 +128,15 @@ def metadata_refusal(iops: int, *, tiering: bool = False) -> str | None:
         return None
     allowed = _list(TIERING_METADATA_IOPS) if tiering else "1500, 3000, 6000, 12000 or a multiple of 12000 up to 192000"
     return f"must be {allowed}, got {iops}"
+
+
+def automatic_iops(gib: int) -> int:
+    """Give the metadata IOPS that FSx provisions in automatic mode."""
+    for most, iops in _AUTOMATIC_IOPS:
+        if gib <= most:
+            return iops
+    step, iops = _AUTOMATIC_BEYOND
+    return gib // step * iops
 
 
 def tiering_throughput_refusal(mbps: int) -> str | None:

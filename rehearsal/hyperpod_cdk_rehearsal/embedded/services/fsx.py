@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -130,12 +131,15 @@ def update_file_system(context: Context, request: dict[str, Any]) -> dict[str, A
     changes = dict(request.get("LustreConfiguration") or {})
     _check_update(context, file_system, request.get("StorageCapacity"), changes)
     with context.state.lock:
+        configuration = file_system.view["LustreConfiguration"]
+        for member in _increases(file_system.view, request.get("StorageCapacity"), changes):
+            file_system.increased[member] = context.clock.now()
         file_system.view["StorageCapacity"] = request.get("StorageCapacity") or file_system.view["StorageCapacity"]
         metadata = changes.pop("MetadataConfiguration", None)
-        configuration = file_system.view["LustreConfiguration"]
         configuration.update(changes)
         if metadata:
-            configuration["MetadataConfiguration"] = {**configuration.get("MetadataConfiguration", {}), **metadata}
+            configuration["MetadataConfiguration"] = {**configuration["MetadataConfiguration"], **metadata}
+        _provision_metadata(file_system.view)
         file_system.timeline = Timeline.begin(context.clock, "UPDATING", (UPDATE_SECONDS, "AVAILABLE"))
     return {"FileSystem": _view(context, file_system)}
 
@@ -428,11 +432,13 @@ def _check_update(
     if efa and throughput != configuration.get("PerUnitStorageThroughput"):
         raise ServiceError("BadRequest", "PerUnitStorageThroughput of an EFA-enabled file system cannot be changed.")
     _check_growth(view, capacity_gib, changes)
+    _check_interval(context, file_system, _increases(view, capacity_gib, changes))
     if changes.get("AutomaticBackupRetentionDays") and file_system.associations:
         raise ServiceError("BadRequest", "Backups are not supported for a file system with data repositories.")
     metadata = changes.get("MetadataConfiguration") or {}
     if metadata and "MetadataConfiguration" not in configuration:
         raise ServiceError("BadRequest", "MetadataConfiguration can only be set when the file system is created.")
+    _check_automatic(view, capacity_gib, metadata)
     _refuse(_update_problems(view, capacity_gib, changes))
 
 
@@ -486,6 +492,50 @@ def _check_growth(view: Mapping[str, Any], capacity_gib: int | None, changes: Ma
     ):
         if has is not None and wanted is not None and wanted < has:
             raise ServiceError("BadRequest", f"{member} can only grow: the file system has {has}, got {wanted}.")
+
+
+def _increases(view: Mapping[str, Any], capacity_gib: int | None, changes: Mapping[str, Any]) -> list[str]:
+    """Give what a request increases of what FSx increases once in six hours only."""
+    has = (view["LustreConfiguration"].get("MetadataConfiguration") or {}).get("Iops")
+    iops = (changes.get("MetadataConfiguration") or {}).get("Iops")
+    return [
+        *(["StorageCapacity"] if capacity_gib is not None else []),
+        *(["MetadataConfiguration.Iops"] if has is not None and iops is not None and iops > has else []),
+    ]
+
+
+def _check_interval(context: Context, file_system: FileSystem, increases: list[str]) -> None:
+    """Refuse a further increase, whose hours pass as fast as every other wait of this account."""
+    hours = lustre.HOURS_BETWEEN_INCREASES
+    for member in increases:
+        asked = file_system.increased.get(member)
+        if asked is not None and context.clock.now() < asked + timedelta(hours=hours) * context.clock.scale:
+            raise ServiceError(
+                "BadRequest",
+                f"{member} was increased {asked:%Y-%m-%d %H:%M} UTC and can be increased again after {hours} hours.",
+            )
+
+
+def _check_automatic(view: Mapping[str, Any], capacity_gib: int | None, metadata: Mapping[str, Any]) -> None:
+    """Refuse the automatic mode where it would give less than there is (FSx API reference, the member Mode)."""
+    has = view["LustreConfiguration"].get("MetadataConfiguration") or {}
+    if metadata.get("Mode") != "AUTOMATIC" or has.get("Mode") == "AUTOMATIC" or view["StorageType"] == TIERING:
+        return
+    default = lustre.automatic_iops(capacity_gib or view["StorageCapacity"])
+    if has["Iops"] > default:
+        raise ServiceError(
+            "BadRequest",
+            f"MetadataConfiguration.Mode cannot become AUTOMATIC: the file system has {has['Iops']} metadata IOPS, more"
+            f" than the automated default of {default}, and downscaling is not supported.",
+        )
+
+
+def _provision_metadata(view: Mapping[str, Any]) -> None:
+    """State the metadata IOPS that are provisioned, as FSx answers in both modes."""
+    configuration = view["LustreConfiguration"]
+    metadata = configuration.get("MetadataConfiguration") or {}
+    if metadata.get("Mode") == "AUTOMATIC":
+        configuration["MetadataConfiguration"] = {**metadata, "Iops": lustre.automatic_iops(view["StorageCapacity"])}
 
 
 def _refuse(problems: Mapping[str, str | None]) -> None:
@@ -616,6 +666,7 @@ def _new_view(
         "ResourceARN": context.arn("fsx", f"file-system/{file_system_id}"),
         "LustreConfiguration": configuration,
     }
+    _provision_metadata(view)
     return {**view, "KmsKeyId": request["KmsKeyId"]} if request.get("KmsKeyId") else view
 
 

@@ -245,6 +245,8 @@ class FileSystem:
     view: dict[str, Any]
     timeline: Timeline
     tags: dict[str, str]
+    increased: dict[str, datetime] = field(default_factory=Table)
+    """When an increase of capacity or metadata IOPS was last asked for, by the member's name."""
     associations: dict[str, dict[str, Any]] = field(default_factory=Table)
     association_timelines: dict[str, Timeline] = field(default_factory=Table)
     association_tags: dict[str, dict[str, str]] = field(default_factory=Table)
