@@ -275,7 +275,7 @@ def schema(
         return
     with os_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text, encoding="utf-8", newline="\n")
+        plans.write_atomically(out, text)
     print(f"wrote {out}", file=sys.stderr)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -10,9 +12,10 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from typer.testing import CliRunner
 
 from hyperpod_cdk._cli import words
-from hyperpod_cdk.cli import Page
+from hyperpod_cdk.cli import Page, app
 from hyperpod_cdk.config.schema import schema_text
 from tests.cli.test_words import VERBS
 from tests.support.answers import answered
@@ -79,3 +82,18 @@ def test_to_a_file_that_cannot_be(run: Run) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("cannot write environments/dev.yaml")
     assert "Traceback" not in done.stderr
+
+
+def test_a_disk_that_is_full_leaves_the_old_file(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(workspace)
+    (workspace / "x.json").write_text("old", encoding="utf-8")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    # the scratch file is written whole before it takes the place of the old one
+    monkeypatch.setattr(Path, "replace", full)
+    done = CliRunner().invoke(app, ["schema", "--out", "x.json"])
+    assert (done.exit_code, done.stderr) == (2, "cannot write x.json: No space left on device\n")
+    assert [file.name for file in workspace.glob("*x.json*")] == ["x.json"]
+    assert (workspace / "x.json").read_text(encoding="utf-8") == "old"

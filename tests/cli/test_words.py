@@ -267,6 +267,14 @@ def _told() -> Iterator[tuple[str, str, bool]]:
             yield file, said.removeprefix("hyperpod-cdk "), said.removeprefix("hyperpod-cdk ") in GROUPS
 
 
+def test_a_command_in_a_message_names_an_environment_where_one_is_known() -> None:
+    assert {(file, command) for file, command, _ in _told() if "ENV" in command.split()} == {
+        # a help, and a command that was given no environment
+        ("constructs/hyperpod_cdk/_cli/node.py", "node list ENV"),
+        ("constructs/hyperpod_cdk/review/sources.py", "review ENV"),
+    }
+
+
 def test_a_command_in_a_message_is_one_that_runs() -> None:
     """`'hyperpod-cdk node list' shows them` would be answered with "Missing argument 'ENV'"."""
     told = sorted({(file, command, is_named) for file, command, is_named in _told() if "..." not in command})

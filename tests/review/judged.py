@@ -44,6 +44,7 @@ def judged(*resources: ResourceEffect, **sections: Any) -> Verdict:
         "access": Access(),
         "fabric": Fabric(),
         "policy": Policy(),
+        "word": "dev",
     }
     return verdict(BlastRadius(resources=resources, left_behind=left_behind), **{**empty, **sections})
 

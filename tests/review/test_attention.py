@@ -383,7 +383,7 @@ def test_quotas(need: QuotaNeed, said: str | None) -> None:
     assert seen(judged(capacity=Capacity(quotas=(need,)))) == expected
 
 
-UNRECORDED = "how many it has is not recorded; run 'hyperpod-cdk plans record ENV'."
+UNRECORDED = "how many it has is not recorded; run 'hyperpod-cdk plans record dev'."
 
 
 def plan(used: float | None, seats: int | None, problem: str | None = None) -> PlanSeats:
@@ -538,6 +538,7 @@ def told_of(cost: Cost, threshold: float) -> list[tuple[ReasonKind | None, str]]
         access=Access(),
         fabric=Fabric(),
         policy=Policy(),
+        word="dev",
         monthly_increase_usd=threshold,
     )
     return [(each.kind, each.item.message) for each in found]

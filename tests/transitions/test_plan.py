@@ -345,7 +345,7 @@ def test_kubernetes_goes_up_one_minor_at_a_time() -> None:
         ),
     )
     assert _refused(side("1.35"), side("1.33")).what_works == (
-        "Set eks.kubernetes_version: \"1.35\", as it is deployed. 'hyperpod-cdk upgrade ENV --kubernetes 1.33' says "
+        "Set eks.kubernetes_version: \"1.35\", as it is deployed. 'hyperpod-cdk upgrade dev --kubernetes 1.33' says "
         "whether EKS still takes the control plane back, and how."
     )
 

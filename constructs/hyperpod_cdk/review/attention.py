@@ -124,6 +124,7 @@ def findings(
     access: Access,
     fabric: Fabric,
     policy: Policy,
+    word: str,
     protection: Sequence[Attention] = (),
     settings: Sequence[Found] = (),
     monthly_increase_usd: float = MONTHLY_INCREASE_USD,
@@ -131,8 +132,8 @@ def findings(
     """List what to look at, gravest first, and say of each whether a person must approve it.
 
     What merely follows from another change, and holds neither data nor nodes, is one line for all together.
-    ``settings`` are those of the deployment itself (``review.delivery``). ``monthly_increase_usd`` is how many US
-    dollars a month more need approval.
+    ``word`` is what a command that a message tells takes for the environment. ``settings`` are those of the deployment
+    itself (``review.delivery``). ``monthly_increase_usd`` is how many US dollars a month more need approval.
     """
     is_first = _is_first(radius)
     found = [
@@ -141,7 +142,7 @@ def findings(
         *settings,
         *_left_behind(radius),
         *_of_fabric(fabric),
-        *_of_capacity(capacity),
+        *_of_capacity(capacity, word),
         *_of_access(access, _Causes(radius), is_first=is_first),
         *_of_policy(policy),
         *_of_cost(cost, _Causes(radius), monthly_increase_usd),
@@ -600,7 +601,7 @@ def _of_fabric(fabric: Fabric) -> Iterator[Found]:
                 yield Found(item=item, kind=ReasonKind.PROOF if is_new else None)
 
 
-def _of_capacity(capacity: Capacity) -> Iterator[Found]:
+def _of_capacity(capacity: Capacity, word: str) -> Iterator[Found]:
     for quota in capacity.quotas:
         if quota.result == "short":
             when = f"recorded on {quota.recorded_on}" if quota.recorded_on else "AWS's default"
@@ -614,7 +615,7 @@ def _of_capacity(capacity: Capacity) -> Iterator[Found]:
             )
             yield Found(item=item, kind=ReasonKind.QUOTA if grows(quota.needed) else None)
     for plan in capacity.plans:
-        if (message := _of_plan(plan)) is not None:
+        if (message := _of_plan(plan, word)) is not None:
             item = Attention(
                 effect=None,
                 about="plan",
@@ -638,7 +639,7 @@ def _of_capacity(capacity: Capacity) -> Iterator[Found]:
             yield Found(item=item, kind=ReasonKind.ADDRESSES if grows(block.used) else None)
 
 
-def _of_plan(plan: PlanSeats) -> str | None:
+def _of_plan(plan: PlanSeats, word: str) -> str | None:
     """Say what is wrong with a plan's seats, None where nothing is known to be."""
     used, seats = plan.used.after, plan.seats
     if seats is not None and used is not None and used > seats:
@@ -651,7 +652,7 @@ def _of_plan(plan: PlanSeats) -> str | None:
     if seats is None and grows(plan.used):
         return (
             f"The groups take {_number(used)} {plan.instance_type} of the plan, before {_number(plan.used.before)}: "
-            "how many it has is not recorded; run 'hyperpod-cdk plans record ENV'."
+            f"how many it has is not recorded; run 'hyperpod-cdk plans record {word}'."
         )
     return None
 

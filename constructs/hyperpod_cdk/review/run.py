@@ -30,7 +30,7 @@ from hyperpod_cdk.review.rights.access import access
 from hyperpod_cdk.review.standing import fingerprints
 from hyperpod_cdk.review.tags import retagged
 from hyperpod_cdk.review.verdict import verdict
-from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack
+from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, word_of
 from hyperpod_cdk.templates.difference import apart, compare
 from hyperpod_cdk.templates.values import plain
 
@@ -101,6 +101,7 @@ def review(
         access=of_access,
         fabric=of_fabric,
         policy=of_policy,
+        word=word_of(base, head),
         protection=lifted_protection(base, head, changes, radius.resources),
         settings=[*changed_settings(base, head), *retagged(base, head, changes, radius.resources)],
         rules=rules.rules,
@@ -250,11 +251,6 @@ def name_of(base: Assembly, head: Assembly) -> str:
         if assembly.environment:
             return assembly.environment
     return next((stack.name for assembly in (head, base) for stack in assembly.stacks), "")
-
-
-def word_of(base: Assembly, head: Assembly) -> str:
-    """Give what a command that a message tells takes for the environment; ENV where only templates are known."""
-    return head.word or base.word or "ENV"
 
 
 def untold(base: Assembly, head: Assembly) -> list[str]:

@@ -311,6 +311,11 @@ def read_assembly(folder: Path, environment: str | None = None) -> Assembly:
     return Assembly(environment=name, stacks=_stacks(inner, _artifacts(inner), top=folder), folder=folder)
 
 
+def word_of(base: Assembly, head: Assembly) -> str:
+    """Give what a command that a message tells takes for the environment; ENV where only templates are known."""
+    return head.word or base.word or "ENV"
+
+
 def placed(name: str, account: str, region: str) -> str:
     """Give what tells a stack from those of its name elsewhere: CloudFormation knows it by account, region and name."""
     return f"{name} in {account or 'its account'} {region}".rstrip()

@@ -18,8 +18,8 @@ from hyperpod_cdk.review.figures.timeline import timeline
 from hyperpod_cdk.review.model import BlastRadius, Effect, Minutes, PropertyEffect, ResourceEffect, Side
 from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.review.rights.kubernetes import called
-from hyperpod_cdk.review.run import name_of, untold, word_of
-from hyperpod_cdk.templates.assembly import Assembly, Stack
+from hyperpod_cdk.review.run import name_of, untold
+from hyperpod_cdk.templates.assembly import Assembly, Stack, word_of
 from hyperpod_cdk.templates.difference import ResourceChange, apart, compare
 from hyperpod_cdk.templates.groups import CLUSTER
 from hyperpod_cdk.templates.values import imports, imports_untold
@@ -100,7 +100,7 @@ def plan(
                 refusals += refused
         else:
             causes = _replacing(blast_radius(base, head, changes)) if found.held else {}
-            refusals += _held(found.held, causes) or [_circle(legs)]
+            refusals += _held(found.held, causes) or [_circle(legs, word_of(base, head))]
     environment = name_of(base, head)
     return Plan(
         environment=environment,
@@ -255,7 +255,9 @@ def _steps(
             after = replace(after, stacks=(*emptied.values(), *others))
         changes = compare(before, after)
         radius = blast_radius(before, after, changes, with_exports=False)
-        refusals += [refusal for each in radius.resources if (refusal := _refused(each)) is not None]
+        refusals += [
+            refusal for each in radius.resources if (refusal := _refused(each, word_of(base, head))) is not None
+        ]
         is_all = is_last and bool(deploys) and number == deploys[-1]
         selected = () if emptied else _selected(head, batch, is_last=is_all)
         exclusively = bool(selected) and not is_all
@@ -518,7 +520,7 @@ def _back(batch: Batch, before: Assembly, after: Assembly, radius: BlastRadius, 
         refusal.why
         for leg in legs
         for each in blast_radius(leg.base, leg.head, compare(leg.base, leg.head), with_exports=False).resources
-        if (refusal := _refused(each)) is not None
+        if (refusal := _refused(each, word_of(start, after))) is not None
     ]
     if refused:
         more = f" And {len(refused) - 1} more." if len(refused) > 1 else ""
@@ -559,18 +561,18 @@ def _total(steps: Sequence[Step]) -> Minutes:
 # why not
 
 
-def _refused(each: ResourceEffect) -> Refusal | None:
+def _refused(each: ResourceEffect, word: str) -> Refusal | None:
     refused = [change for change in each.properties if change.effect is Effect.REFUSED]
     if each.effect is not Effect.REFUSED and not refused:
         return None
     told = "; ".join(f"{change.path}: {change.reason.rstrip('.')}" for change in refused)
     return Refusal(
         why=f"{_named(each)}: {told}." if told else f"{_named(each)}: {each.summary}",
-        what_works=_by_minors(each, refused) or (_OTHER_BLOCK if each.type in BLOCKS else _LEAVE_IT),
+        what_works=_by_minors(each, refused, word) or (_OTHER_BLOCK if each.type in BLOCKS else _LEAVE_IT),
     )
 
 
-def _by_minors(each: ResourceEffect, refused: Sequence[PropertyEffect]) -> str:
+def _by_minors(each: ResourceEffect, refused: Sequence[PropertyEffect], word: str) -> str:
     """Say how a cluster gets to a Kubernetes version that it does not take at once, nothing where that is not all."""
     if each.type != _CONTROL_PLANE or [change.path for change in refused] != ["Version"]:
         return ""
@@ -580,8 +582,8 @@ def _by_minors(each: ResourceEffect, refused: Sequence[PropertyEffect]) -> str:
     if kubernetes.is_newer(before, after):
         return (
             f'Set eks.kubernetes_version: "{before}", as it is deployed. '
-            f"'hyperpod-cdk upgrade ENV --kubernetes {after}' says whether EKS still takes the control plane back, and "
-            "how."
+            f"'hyperpod-cdk upgrade {word} --kubernetes {after}' says whether EKS still takes the control plane back, "
+            "and how."
         )
     if not minors:
         return ""
@@ -633,12 +635,12 @@ def _held_by(each: Held, causes: Mapping[tuple[str, str], str]) -> Refusal:
     )
 
 
-def _circle(circle: CircleError) -> Refusal:
+def _circle(circle: CircleError, word: str) -> Refusal:
     return Refusal(
         why=f"No order of stacks works: {'; '.join(order.why for order in circle.orders)}.",
         what_works=(
             "Two deployments: first a file that has both the new and the old, or neither, then this file. "
-            "'hyperpod-cdk plan ENV' shows for each file whether it works."
+            f"'hyperpod-cdk plan {word}' shows for each file whether it works."
         ),
     )
 

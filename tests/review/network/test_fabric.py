@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -647,6 +648,20 @@ def test_other_file_systems_and_clusters_without_groups_have_no_proof() -> None:
     assert fabric(EMPTY, EMPTY).subjects == ()
 
 
+def test_the_command_to_look_names_the_environment_as_its_folder_finds_it() -> None:
+    made = {**network(), "C": cluster(group(groups=("sg-0abc",)))}
+    head = replace(assembly(made), environment="dev")
+    for base, side, word in (
+        (EMPTY, head, "dev"),
+        (EMPTY, replace(head, called="own/dev.yaml"), "own/dev.yaml"),
+        (replace(EMPTY, environment="dev"), assembly(made), "dev"),
+        (EMPTY, assembly(made), "ENV"),
+    ):
+        (subject,) = fabric(base, side).subjects
+        (detail,) = {proof.detail for proof in subject.proofs if proof.name in {EFA_IN, EFA_OUT}}
+        assert detail == f"sg-0abc is not in these templates; run 'hyperpod-cdk preflight {word}'"
+
+
 def test_what_held_before_is_newly_broken() -> None:
     before, after = lustre(), lustre()
     del after["Out"], after["E"], after["R"], after["IngressFsGG988"]
@@ -666,7 +681,7 @@ def test_nothing_holds_without_a_rule_for_it(kept: set[str]) -> None:
     for side in kept & {"Ingress", "Egress"}:
         # a rule for every address, which never does for EFA
         made[f"Any{side}"] = res(f"AWS::EC2::SecurityGroup{side}", GroupId=SELF, **OPEN)
-    sides = efa_proofs(SecurityGroups(assembly(made)), [part(assembly(made), "lab", SELF)])
+    sides = efa_proofs(SecurityGroups(assembly(made)), [part(assembly(made), "lab", SELF)], "dev")
     assert [each.result for each in sides] == ["holds" if side in kept else "broken" for side in ("In", "Out")]
 
 
@@ -679,7 +694,8 @@ def test_every_shipped_environment_is_proven_or_not_told(name: str, assemblies: 
     if name in OF_THEIR_OWN:
         assert untold == []
     assert {proof.result for proof in untold} <= {"unknown"}
-    assert all("not in these templates; run 'hyperpod-cdk preflight ENV'" in proof.detail for proof in untold)
+    told = f"not in these templates; run 'hyperpod-cdk preflight {name}'"
+    assert all(told in proof.detail for proof in untold)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hyperpod_cdk.catalog.rules import joined, listing
 from hyperpod_cdk.review.model import Fabric, FabricSubject, Proof
 from hyperpod_cdk.review.network.routes import Endpoint, Routes, Way, labels
 from hyperpod_cdk.review.network.security_groups import ANYWHERE, Direction, SecurityGroups, all_of, any_of
-from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.assembly import Assembly, Resource, word_of
 from hyperpod_cdk.templates.groups import (
     FILE_SYSTEM,
     SUBNET,
@@ -44,7 +44,6 @@ SAME_ZONE: Final = "same zone as its nodes"
 _HTTPS: Final = 443
 _MOST_NAMED: Final = 6
 _SUBNET_ID: Final = re.compile(r"subnet-[0-9a-f]+")
-_PREFLIGHT: Final = "run 'hyperpod-cdk preflight ENV'"
 
 
 def fabric(base: Assembly, head: Assembly) -> Fabric:
@@ -55,14 +54,15 @@ def fabric(base: Assembly, head: Assembly) -> Fabric:
     group or subnet from elsewhere, a parameter, a condition. ``newly_broken`` and ``newly_unknown`` name
     what held in ``base``.
     """
+    word = word_of(base, head)
     before = {
         (subject.kind, subject.stack, subject.logical_id, subject.subject): {
             proof.name for proof in subject.proofs if proof.result == "holds"
         }
-        for subject in (_Network(base).subjects() if base is not head else ())
+        for subject in (_Network(base, word).subjects() if base is not head else ())
     }
     found = []
-    for subject in _Network(head).subjects():
+    for subject in _Network(head, word).subjects():
         held = before.get((subject.kind, subject.stack, subject.logical_id, subject.subject), set())
         lost = {
             f"newly_{result}": tuple(
@@ -74,11 +74,12 @@ def fabric(base: Assembly, head: Assembly) -> Fabric:
     return Fabric(subjects=tuple(found))
 
 
-def efa_proofs(rules: SecurityGroups, groups: Sequence[Part]) -> tuple[Proof, Proof]:
+def efa_proofs(rules: SecurityGroups, groups: Sequence[Part], word: str) -> tuple[Proof, Proof]:
     """Prove that nodes which all carry these security groups may send EFA traffic to each other, in and out.
 
     It takes one security group that allows all traffic from and to itself, by its id. Where one group has the one side
-    and another group the other, AWS's documents do not say whether that does.
+    and another group the other, AWS's documents do not say whether that does. ``word`` is what a command takes for the
+    environment.
     """
     if not groups:
         why = "the template names no security group for its nodes"
@@ -93,27 +94,29 @@ def efa_proofs(rules: SecurityGroups, groups: Sequence[Part]) -> tuple[Proof, Pr
             Proof(name=EFA_IN, result="holds", detail=f"{label} allows all traffic from itself"),
             Proof(name=EFA_OUT, result="holds", detail=f"{label} allows all traffic to itself"),
         )
-    found_in = _itself(rules, groups, "in", sides["in"])
-    found_out = _itself(rules, groups, "out", sides["out"])
+    found_in = _itself(rules, groups, "in", sides["in"], word)
+    found_out = _itself(rules, groups, "out", sides["out"], word)
     if found_in.result == found_out.result == "holds":
         detail = f"{found_in.detail}, and {found_out.detail}: whether two groups do what one should is not documented"
         return Proof(name=EFA_IN, result="unknown", detail=detail), Proof(name=EFA_OUT, result="unknown", detail=detail)
     return found_in, found_out
 
 
-def _itself(rules: SecurityGroups, groups: Sequence[Part], side: Direction, answers: dict[str, bool | None]) -> Proof:
-    name, word, verb = (EFA_IN, "from", "receive") if side == "in" else (EFA_OUT, "to", "send")
+def _itself(
+    rules: SecurityGroups, groups: Sequence[Part], side: Direction, answers: dict[str, bool | None], word: str
+) -> Proof:
+    name, way, verb = (EFA_IN, "from", "receive") if side == "in" else (EFA_OUT, "to", "send")
     holding = [group for group in groups if answers[group.key]]
     if holding:
-        return Proof(name=name, result="holds", detail=f"{holding[0].label} allows all traffic {word} itself")
+        return Proof(name=name, result="holds", detail=f"{holding[0].label} allows all traffic {way} itself")
     untold = [group for group in groups if answers[group.key] is None]
     if untold:
-        return Proof(name=name, result="unknown", detail=_untold(untold))
+        return Proof(name=name, result="unknown", detail=_untold(untold, word))
     is_open = side == "out" and any(
         rule.cidr == ANYWHERE and rule.protocol == "-1" for group in groups for rule in rules.rules(group, side)
     )
     instead = f": {ANYWHERE} does not replace it" if is_open else ""
-    detail = f"no rule lets {_or(groups)} {verb} {word} itself{instead}; EFA health checks fail"
+    detail = f"no rule lets {_or(groups)} {verb} {way} itself{instead}; EFA health checks fail"
     return Proof(name=name, result="broken", detail=detail)
 
 
@@ -136,6 +139,7 @@ class _Network:
     """One assembly, with what several proofs read of it."""
 
     assembly: Assembly
+    word: str
 
     @cached_property
     def rules(self) -> SecurityGroups:
@@ -198,11 +202,11 @@ class _Network:
         has_efa = _has_efa(group)
         is_fast = has_efa is not False or _is_accelerated(group)
         if has_efa is not False:
-            yield from efa_proofs(self.rules, group.security_groups)
+            yield from efa_proofs(self.rules, group.security_groups, self.word)
         elif is_fast:
             yield _holds(EFA, f"no EFA on {_few(group.types)}: nothing to let through")
         if is_fast:
-            yield _one_zone(group)
+            yield _one_zone(group, self.word)
         sharing = self.by_plan.get(group.plan or "", [])
         if len(sharing) > 1:
             yield _plan_zone(group, sharing)
@@ -216,7 +220,7 @@ class _Network:
     def _s3(self, place: Part, groups: Sequence[Part]) -> Proof:
         subnet = self.subnets.get(place.key)
         if subnet is None or not place.is_made_here(SUBNET):
-            return _unknown(S3, _elsewhere([place]))
+            return _unknown(S3, _elsewhere([place], self.word))
         table = self.routes.table_of(place)
         doubts = []
         for endpoint in self.routes.of_vpc(subnet.vpc):
@@ -245,13 +249,13 @@ class _Network:
             )
             return self._through(S3, place, detail, groups)
         if doubts or way.is_doubtful:
-            return _unknown(S3, doubts[0] if doubts else _on_from(way))
+            return _unknown(S3, doubts[0] if doubts else _on_from(way, self.word))
         return _broken(S3, f"no gateway endpoint for {place.label}, and {_no_way(way, place)}")
 
     def _apis(self, place: Part, groups: Sequence[Part]) -> Proof:
         subnet = self.subnets.get(place.key)
         if subnet is None or not place.is_made_here(SUBNET):
-            return _unknown(APIS, _elsewhere([place]))
+            return _unknown(APIS, _elsewhere([place], self.word))
         served: dict[str, bool | None] = dict.fromkeys(_NEEDED, False)
         doubtful = []
         for endpoint in self.routes.of_vpc(subnet.vpc):
@@ -285,7 +289,7 @@ class _Network:
                 return _unknown(APIS, f"{detail} {_few(taken)} take calls and let nodes in is unknown")
             return self._through(APIS, place, f"{place.label} reaches them through {way.target.label}", groups)
         if way.is_doubtful:
-            return _unknown(APIS, _on_from(way))
+            return _unknown(APIS, _on_from(way, self.word))
         missing = [service for service, answer in served.items() if answer is False]
         if missing:
             return _broken(APIS, f"no interface endpoint for {_few(missing)}, and {_no_way(way, place)}")
@@ -424,7 +428,7 @@ class _Network:
         if not groups:
             return "the template names no security group"
         blurred = [each for each in groups if not all(self.rules.is_known(each, side) for side in sides)]
-        return _untold(blurred or groups)
+        return _untold(blurred or groups, self.word)
 
 
 _NEEDED: Final = tuple(
@@ -468,7 +472,7 @@ def _is_accelerated(group: InstanceGroup) -> bool:
     return any(row is not None and row.is_accelerated for row in map(instance_types.get, group.types))
 
 
-def _one_zone(group: InstanceGroup) -> Proof:
+def _one_zone(group: InstanceGroup, word: str) -> Proof:
     places, zones = group.subnets, list(dict.fromkeys(group.zones))
     if not places:
         return _unknown(ONE_ZONE, "the template names no subnet for its nodes")
@@ -477,7 +481,7 @@ def _one_zone(group: InstanceGroup) -> Proof:
     if len(places) == 1:
         if places[0].is_made_here(SUBNET) or _SUBNET_ID.fullmatch(places[0].label):
             return _holds(ONE_ZONE, f"all its nodes are in one subnet, {places[0].label}")
-        return _unknown(ONE_ZONE, _elsewhere(places))
+        return _unknown(ONE_ZONE, _elsewhere(places, word))
     if _are_told(zones):
         return _broken(ONE_ZONE, f"its nodes are in {joined(zones)}: EFA traffic does not leave a zone")
     return _unknown(ONE_ZONE, f"whether {labels(places)} are in one zone is unknown")
@@ -522,20 +526,24 @@ def _unknown(name: str, detail: str) -> Proof:
     return Proof(name=name, result="unknown", detail=detail)
 
 
-def _untold(groups: Sequence[Part]) -> str:
+def _untold(groups: Sequence[Part], word: str) -> str:
     outside = [each for each in groups if each.resource is None]
     if outside:
-        return _elsewhere(outside)
+        return _elsewhere(outside, word)
     return f"the templates do not tell every rule of {labels(groups)}"
 
 
-def _elsewhere(named: Sequence[Part]) -> str:
+def _elsewhere(named: Sequence[Part], word: str) -> str:
     distinct = dict.fromkeys(each.label for each in named)
-    return f"{labels(named)} {'is' if len(distinct) == 1 else 'are'} not in these templates; {_PREFLIGHT}"
+    return f"{labels(named)} {'is' if len(distinct) == 1 else 'are'} not in these templates; {_look(word)}"
 
 
-def _on_from(way: Way) -> str:
-    return f"{way.why}, of which these templates tell nothing" if way.kind == "other" else f"{way.why}; {_PREFLIGHT}"
+def _on_from(way: Way, word: str) -> str:
+    return f"{way.why}, of which these templates tell nothing" if way.kind == "other" else f"{way.why}; {_look(word)}"
+
+
+def _look(word: str) -> str:
+    return f"run 'hyperpod-cdk preflight {word}'"
 
 
 def _no_way(way: Way, place: Part) -> str:
