@@ -382,6 +382,39 @@ def test_users_in_another_zone(
         assert (result.status, messages(result), warned) == (Status.PASSED, [], [says])
 
 
+@pytest.mark.parametrize(
+    ("chosen", "provisioned", "wanted", "says"),
+    [
+        pytest.param(None, 6000, 3000, (6000, 3000), id="from-automatic-to-less"),
+        pytest.param(None, 6000, 6000, None, id="from-automatic-to-as-many"),
+        pytest.param(12000, 12000, None, (12000, 6000), id="to-automatic-that-is-less"),
+        pytest.param(6000, 6000, None, None, id="to-automatic-that-is-as-many"),
+        pytest.param(None, 12000, None, None, id="automatic-stays"),
+        pytest.param(None, None, 3000, None, id="no-metadata-configuration"),
+    ],
+)
+def test_metadata_of_either_mode_only_grows(
+    case_of: CaseOf,
+    run_check: RunCheck,
+    fake_aws: FakeAws,
+    *,
+    chosen: int | None,
+    provisioned: int | None,
+    wanted: int | None,
+    says: tuple[int, int] | None,
+) -> None:
+    """API reference, UpdateFileSystemLustreMetadataConfiguration: FSx refuses less in either direction."""
+    standing = replace(file_system(4800), metadata_iops=chosen, provisioned_metadata_iops=provisioned)
+    fake_aws.answers.lustre_file_systems = (standing,)
+    fake_aws.answers.stack = STACK_STANDS
+    said = messages(run_check(GROWTH, case_of({f"{SYSTEM}.metadata_iops": wanted}), fake_aws))
+    text = (
+        "{path}.metadata_iops: must be at least {0}, the metadata operations a second of fs-0a1b2c3d4e5f67890, which"
+        " can grow and never shrink, got {1}; set metadata_iops: {0}, or make a smaller one under another name"
+    )
+    assert said == ([text.format(*says, path=SYSTEM)] if says else [])
+
+
 GROWN: Mapping[str, Any] = {
     f"{SYSTEM}.storage_type": "intelligent_tiering",
     f"{SYSTEM}.capacity_gib": ...,
@@ -393,7 +426,9 @@ GROWN: Mapping[str, Any] = {
 
 @pytest.mark.check("file_systems_only_grow", "fails")
 def test_throughput_and_metadata_only_grow(case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
-    standing = replace(file_system(0), throughput_capacity_mbps=8000, metadata_iops=12000)
+    standing = replace(
+        file_system(0), throughput_capacity_mbps=8000, metadata_iops=12000, provisioned_metadata_iops=12000
+    )
     fake_aws.answers.lustre_file_systems = (standing,)
     fake_aws.answers.stack = STACK_STANDS
     assert messages(run_check(GROWTH, case_of(GROWN), fake_aws)) == [

@@ -96,7 +96,15 @@ def file_systems_only_grow(case: Case, aws: Aws) -> Iterator[Found]:
                 system.throughput_capacity_mbps,
                 present.throughput_capacity_mbps,
             ),
-            ("metadata_iops", "metadata operations a second", system.resolved_metadata_iops, present.metadata_iops),
+            (
+                "metadata_iops",
+                "metadata operations a second",
+                system.provisioned_metadata_iops,
+                # in automatic mode they follow the capacity, whose line says it
+                None
+                if system.resolved_metadata_iops is None and present.metadata_iops is None
+                else present.provisioned_metadata_iops,
+            ),
         ):
             if wanted is not None and has is not None and wanted < has:
                 yield _shrunk(f"storage.lustre[{index}].{key}", key, what, wanted=wanted, has=has, present=present)

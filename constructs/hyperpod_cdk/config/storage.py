@@ -366,14 +366,19 @@ class Lustre(Section):
         return lustre.TIERING_METADATA_IOPS[0] if self.is_tiering and self.metadata_iops is None else self.metadata_iops
 
     @property
-    def address_count(self) -> int:
-        """How many addresses its servers take from the subnet."""
+    def provisioned_metadata_iops(self) -> int | None:
+        """The metadata operations per second that FSx provisions in either mode; None where it states none."""
         metadata_iops = self.resolved_metadata_iops
         if metadata_iops is None and self.deployment_type != lustre.SCRATCH:
-            metadata_iops = lustre.automatic_metadata_iops(self.capacity_gib or 0)
+            return lustre.automatic_metadata_iops(self.capacity_gib or 0)
+        return metadata_iops
+
+    @property
+    def address_count(self) -> int:
+        """How many addresses its servers take from the subnet."""
         return lustre.ip_addresses(
             self.capacity_gib,
-            metadata_iops=metadata_iops,
+            metadata_iops=self.provisioned_metadata_iops,
             throughput_capacity_mbps=self.throughput_capacity_mbps,
             efa_throughput_mbps_per_tib=self.resolved_throughput_mbps_per_tib if self.efa else None,
         )
