@@ -34,6 +34,7 @@ WAY_OUT = "existing_subnets_have_a_way_out"
 S3 = "existing_node_subnets_reach_s3"
 ENDPOINTS = "existing_endpoints_let_the_nodes_in"
 GROUP = "existing_security_group_lets_efa_through"
+BALANCERS = "load_balancers_find_existing_subnets"
 ALL = (NAMES, CIDRS, PLACES, PRIVATE, WAY_OUT, S3, ENDPOINTS, GROUP)
 
 VPC, OTHER_VPC = "vpc-0c1f4e8a9b7d26350", "vpc-0123456789abcdef0"
@@ -195,6 +196,64 @@ def test_the_endpoints_of_a_vpc_that_another_account_shares(
     }
     network.vpc = {VPC: replace(vpc[VPC], owner="111122223333")}
     assert run(check).status is (Status.PASSED if check == ENDPOINTS else Status.FAILED)
+
+
+@pytest.fixture
+def balancing(
+    project: Path, case_of: Any, run_check: Any, fake_aws: FakeAws, network: Answers
+) -> Callable[..., Result]:
+    """Runs the check of load balancers on the example with an inference operator that brings their controller."""
+    document = yaml.safe_load((project / "examples/existing-vpc-and-eks.yaml").read_text(encoding="utf-8"))
+
+    def on(**inference: bool) -> Result:
+        operators = {**document.get("operators", {}), "inference": inference or {"enabled": True}}
+        data = yaml.dump({**document, "operators": operators}, Dumper=yaml.CSafeDumper, sort_keys=False)
+        result: Result = run_check(BALANCERS, case_of(data), fake_aws)
+        return result
+
+    assert network is fake_aws.answers
+    return on
+
+
+@pytest.mark.check("load_balancers_find_existing_subnets", "passes")
+def test_one_tagged_subnet_is_found_for_load_balancers(balancing: Callable[..., Result], network: Answers) -> None:
+    subnets = cast("dict[str, SubnetAnswer]", network.subnets)
+    network.subnets = {**subnets, NODES4: replace(subnets[NODES4], tags={"kubernetes.io/role/internal-elb": "1"})}
+    assert balancing().status is Status.PASSED
+
+
+@pytest.mark.parametrize("off", [{"enabled": False}, {"enabled": True, "load_balancer_controller": False}])
+def test_nobody_makes_load_balancers(off: dict[str, bool], balancing: Callable[..., Result], fake_aws: FakeAws) -> None:
+    assert balancing(**off).status is Status.NOT_NEEDED
+    assert fake_aws.asked == []
+
+
+@pytest.mark.check("load_balancers_find_existing_subnets", "fails")
+@pytest.mark.parametrize("owner", ["", "111122223333", "444455556666"])
+def test_subnets_without_the_tag_of_load_balancers(
+    owner: str, balancing: Callable[..., Result], network: Answers
+) -> None:
+    vpc = cast("dict[str, VpcAnswer]", network.vpc)
+    network.vpc = {VPC: replace(vpc[VPC], owner=owner)}
+    result = balancing()
+    shared = f" (the VPC is of account {owner}, whose tags may not show here)" if owner == "444455556666" else ""
+    text = (
+        "warning: operators.inference.load_balancer_controller: finds subnets by the tag"
+        " kubernetes.io/role/internal-elb, before its version 2.12.1 by nothing else, and AWS shows it on none of"
+        f" {NODES6}, {NODES4}, {CONTROL1} and {CONTROL2}{shared}; run 'aws ec2 create-tags --resources {NODES6} --tags"
+        " Key=kubernetes.io/role/internal-elb,Value=1' for each in account 111122223333, or name subnets in the"
+        " annotations of load balancers"
+    )
+    assert (result.status, said(result)) == (Status.WARNED, [text])
+
+
+@pytest.mark.check("load_balancers_find_existing_subnets", "skips")
+def test_a_subnet_that_may_have_the_tag(balancing: Callable[..., Result], network: Answers) -> None:
+    subnets = cast("dict[str, SubnetAnswer]", network.subnets)
+    read = {name: each for name, each in subnets.items() if name != NODES4}
+    network.subnets = Among(read, {NODES4: NotAnswered("not allowed to ask", action="ec2:DescribeSubnets")})
+    result = balancing()
+    assert (result.status, said(result)) == (Status.SKIPPED, [])
 
 
 @pytest.mark.check("existing_vpc_resolves_names", "fails")

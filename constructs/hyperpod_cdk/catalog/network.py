@@ -49,6 +49,9 @@ ENDPOINT_ADDRESSES: int = _DATA["interfaces"]["interface_endpoint"]["needed"]
 LOAD_BALANCER_ADDRESSES: int = _DATA["interfaces"]["load_balancer"]["needed"]
 """Free addresses that an Application Load Balancer wants in each of its subnets."""
 
+INTERNAL_LOAD_BALANCER_TAG = "kubernetes.io/role/internal-elb"
+"""The tag of private subnets for load balancers (EKS user guide, network-reqs, read 2026-11-28)."""
+
 SHARED_RANGE: str = _DATA["shared_range"]
 """The range (RFC 6598) from which every VPC may take secondary blocks."""
 

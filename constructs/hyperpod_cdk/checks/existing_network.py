@@ -8,6 +8,7 @@ from ipaddress import IPv4Network, collapse_addresses
 from typing import TypeVar, cast
 
 from hyperpod_cdk.catalog import network as catalog
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import (
     Among,
     Aws,
@@ -330,6 +331,48 @@ def existing_subnets_are_private(case: Case, aws: Aws) -> Iterator[Found]:
                 f"should be a subnet that gives no public addresses, got {each.subnet_id}, which does; run 'aws ec2"
                 f" modify-subnet-attribute --subnet-id {each.subnet_id} --no-map-public-ip-on-launch'",
             )
+
+
+@check(
+    area=AREA,
+    asks=("vpc", "subnets"),
+    inputs="operators.inference with load_balancer_controller; network.existing, the tags of its subnets and the owner"
+    " of the VPC.",
+    passes=f"A subnet of the file has the tag {catalog.INTERNAL_LOAD_BALANCER_TAG}, which EKS wants of private subnets"
+    " for load balancers. Subnets that the file does not name, such as public ones, are not looked at.",
+    fails="Never an error: a warning where no subnet of the file has the tag, by which the AWS Load Balancer Controller"
+    " finds them. Of a VPC that another account shares, it also says where the tags belong.",
+    skips="AWS does not answer about the VPC or the subnets.",
+    by_hand="aws ec2 describe-subnets --subnet-ids subnet-0a1b2c3d4e5f67890 --query 'Subnets[].Tags'",
+)
+def load_balancers_find_existing_subnets(case: Case, aws: Aws) -> Iterator[Found]:
+    """Load balancers of endpoints wait for subnets that the controller does not find, long after the deployment."""
+    existing, inference = case.environment.network.existing, case.environment.operators.inference
+    if existing is None or not (inference.enabled and inference.load_balancer_controller):
+        return
+    ids = tuple(dict.fromkeys(each.subnet_id for each in _named(existing)))
+    vpc, subnets = _of_both(lambda: aws.vpc(existing.vpc_id), lambda: aws.subnets(ids))
+    if isinstance(vpc, NotAnswered):
+        yield unanswered(vpc, f"{_HERE}.vpc_id")
+    tag = catalog.INTERNAL_LOAD_BALANCER_TAG
+    standing = [subnet for subnet in subnets.read.values() if subnet.vpc_id == existing.vpc_id]
+    if any(tag in subnet.tags for subnet in standing):
+        return
+    unread = [each for each in _named(existing) if each.subnet_id in subnets.unread]
+    for each in unread:
+        yield unanswered(subnets.unread[each.subnet_id], each.path, about=each.subnet_id)
+    if unread or not standing:
+        return
+    owner = vpc.owner if isinstance(vpc, VpcAnswer) else ""
+    is_shared = owner not in {"", case.environment.account}
+    shared = f" (the VPC is of account {owner}, whose tags may not show here)" if is_shared else ""
+    yield warning(
+        "operators.inference.load_balancer_controller",
+        f"finds subnets by the tag {tag}, before its version 2.12.1 by nothing else, and AWS shows it on none of"
+        f" {joined([each.subnet_id for each in standing])}{shared}; run 'aws ec2 create-tags"
+        f" --resources {standing[0].subnet_id} --tags Key={tag},Value=1' for each in account"
+        f" {case.environment.account}, or name subnets in the annotations of load balancers",
+    )
 
 
 @check(

@@ -23,7 +23,7 @@ from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
 _ANYWHERE = "0.0.0.0/0"
 _ALL = "-1"
 _FEWEST_CONTROL_PLANE_ZONES = 2
-_INTERNAL_LOAD_BALANCERS = {"kubernetes.io/role/internal-elb": "1"}
+_INTERNAL_LOAD_BALANCERS = {rules.INTERNAL_LOAD_BALANCER_TAG: "1"}
 """On one subnet of every zone: where subnets have the tag, the AWS Load Balancer Controller takes no others (its
 documentation, "Subnet Auto-Discovery"), and targets in a zone that a load balancer does not enable get no traffic
 (Application Load Balancers user guide, "Subnets for your load balancer"; both read 2026-11-28)."""
