@@ -660,7 +660,13 @@ class TestAssociations:
         assert [(item["AssociationId"], item["Lifecycle"], item["S3"]) for item in found] == [
             (key, "AVAILABLE", policy)
         ]
+        second = self.link(world, made, "/more", "s3://data/b/")["AssociationId"]
+        first = fsx.describe_data_repository_associations(MaxResults=1)
+        rest = fsx.describe_data_repository_associations(MaxResults=1, NextToken=first["NextToken"])
+        assert [each["AssociationId"] for part in (first, rest) for each in part["Associations"]] == [key, second]
+        assert "NextToken" not in rest
         fsx.delete_data_repository_association(AssociationId=key)
+        fsx.delete_data_repository_association(AssociationId=second)
         world.settle()
         assert fsx.describe_data_repository_associations()["Associations"] == []
         assert refusal(fsx.describe_data_repository_associations, AssociationIds=[key]) == (

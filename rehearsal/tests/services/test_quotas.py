@@ -80,6 +80,19 @@ class TestIncrease:
             "Only one open service quota increase request is allowed per quota: ml.p5.48xlarge for cluster usage",
         )
 
+    def test_history_is_told_by_page_and_status(self, world: Any) -> None:
+        quotas = world.client("service-quotas")
+        made = [
+            quotas.request_service_quota_increase(**{**CLUSTER_USAGE, **other}, DesiredValue=32)["RequestedQuota"]["Id"]
+            for other in ({}, {"ServiceCode": "vpc", "QuotaCode": "L-F678F1CE"})
+        ]
+        ask = quotas.list_requested_service_quota_change_history
+        first = ask(MaxResults=1)
+        second = ask(MaxResults=1, NextToken=first["NextToken"])
+        assert [item["Id"] for part in (first, second) for item in part["RequestedQuotas"]] == made
+        assert "NextToken" not in second
+        assert [len(ask(Status=status)["RequestedQuotas"]) for status in ("PENDING", "DENIED")] == [2, 0]
+
     @pytest.mark.parametrize("value", [15, 16])
     def test_it_must_be_an_increase(self, world: Any, refusal: Any, value: int) -> None:
         quotas = world.client("service-quotas")

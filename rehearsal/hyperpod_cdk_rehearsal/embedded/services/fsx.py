@@ -76,6 +76,7 @@ def describe_backups(context: Context, request: dict[str, Any]) -> dict[str, Any
     for backup_id in wanted:
         if backup_id not in known:
             raise ServiceError("BackupNotFound", f"Backup '{backup_id}' does not exist.")
+    shown, token = page(list(wanted or known), request.get("NextToken"), request.get("MaxResults") or 100)
     return {
         "Backups": [
             {
@@ -85,8 +86,9 @@ def describe_backups(context: Context, request: dict[str, Any]) -> dict[str, Any
                 "CreationTime": context.clock.now(),
                 "FileSystem": {"FileSystemType": "LUSTRE", "StorageCapacity": each.capacity_gib},
             }
-            for each in (known[backup_id] for backup_id in wanted or known)
-        ]
+            for each in (known[backup_id] for backup_id in shown)
+        ],
+        **({"NextToken": token} if token else {}),
     }
 
 
@@ -197,7 +199,9 @@ def describe_data_repository_associations(context: Context, request: dict[str, A
         for association_id in _associations(context, file_system)
         if (not wanted or association_id in wanted) and (only is None or file_system.file_system_id in only)
     ]
-    return {"Associations": found}
+    # botocore, DescribeDataRepositoryAssociationsRequest.MaxResults: 25 at most
+    shown, token = page(found, request.get("NextToken"), request.get("MaxResults") or 25)
+    return {"Associations": shown, **({"NextToken": token} if token else {})}
 
 
 @operation("fsx", "UpdateDataRepositoryAssociation")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,14 +119,21 @@ def list_requested_service_quota_change_history_by_quota(context: Context, reque
     """The requests for one quota."""
     wanted = (request["ServiceCode"], request["QuotaCode"])
     made = context.state.store(Requests).made
-    return {"RequestedQuotas": [item for item in made if (item["ServiceCode"], item["QuotaCode"]) == wanted]}
+    return _requested([item for item in made if (item["ServiceCode"], item["QuotaCode"]) == wanted], request)
 
 
 @operation("service-quotas", "ListRequestedServiceQuotaChangeHistory")
 def list_requested_service_quota_change_history(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """The requests for every quota, or for those of one service."""
     made = context.state.store(Requests).made
-    return {"RequestedQuotas": [item for item in made if request.get("ServiceCode") in {None, item["ServiceCode"]}]}
+    return _requested([item for item in made if request.get("ServiceCode") in {None, item["ServiceCode"]}], request)
+
+
+def _requested(found: Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> dict[str, Any]:
+    """Give one page of requests, of the status that was asked for."""
+    of_status = [item for item in found if request.get("Status") in {None, item["Status"]}]
+    shown, token = page(of_status, request.get("NextToken"), request.get("MaxResults") or 100)
+    return {"RequestedQuotas": shown, **({"NextToken": token} if token else {})}
 
 
 def _quotas_of(service: str) -> Iterable[quotas.Quota]:
