@@ -46,6 +46,7 @@ class Cloud:
     silent: dict[str, int] = field(default_factory=dict)
     """How often an operation is not answered yet, by its name, with a stack's after it where it is of one."""
     looks: int = 0
+    change_sets: list[str] = field(default_factory=list)
     leaves: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Events of resources that an update of a stack could not delete, by the stack."""
     cleaned: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -142,7 +143,14 @@ class FakeCdk:
         assert (command, app) == ("deploy", "--app")
         is_exclusive = "--exclusively" in rest
         patterns = rest[: rest.index("--exclusively" if is_exclusive else "--concurrency")]
-        assert rest[-5:] == ["3", "--require-approval", "never", "--progress", "events"]
+        concurrency, option, name, *others = rest[rest.index("--concurrency") + 1 :]
+        assert (concurrency, option, others) == (
+            "3",
+            "--change-set-name",
+            ["--require-approval", "never", "--progress", "events"],
+        )
+        assert name not in self.cloud.change_sets, "another deployment would execute it"
+        self.cloud.change_sets.append(name)
         self.cloud.ran.append((*patterns, *(["exclusively"] if is_exclusive else [])))
         for each in self.head.stacks:
             if not any(matches(each.shown, pattern) for pattern in patterns):

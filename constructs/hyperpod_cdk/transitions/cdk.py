@@ -7,10 +7,14 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
+from uuid import uuid4
 
 from hyperpod_cdk.packaged_node import cdk_command, node_variables
 from hyperpod_cdk.templates.assembly import Assembly
+
+CHANGE_SET: Final = "cdk-deploy-change-set"
+"""How the CDK CLI names the change sets that it deploys, and how the names that it is given here begin."""
 
 
 class CdkFailedError(RuntimeError):
@@ -62,7 +66,12 @@ def deployment(assembly: Path, selected: Sequence[str], *, concurrency: int, is_
 
     Only an argument says how many stacks go side by side, the CLI reads it from no file. It asks nothing then, so that
     it needs ``--require-approval never``, too.
+
+    The CLI makes a change set and executes it later by its name, so that under the one name that it uses by default it
+    would execute what another deployment has put there meanwhile (2.1148.1, ``toExecuteChangeSetDeployment``). So each
+    has a name of its own.
     """
     only = ["--exclusively"] if is_exclusive else []
     arguments = ["deploy", "--app", str(assembly), *selected, *only, "--concurrency", str(concurrency)]
-    return [*arguments, "--require-approval", "never", "--progress", "events"]
+    named = ["--change-set-name", f"{CHANGE_SET}-{uuid4()}"]
+    return [*arguments, *named, "--require-approval", "never", "--progress", "events"]
