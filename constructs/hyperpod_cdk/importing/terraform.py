@@ -52,11 +52,18 @@ _OF_THE_CHART: Final = (
     *("enable_mpi_operator", "enable_deep_health_check", "enable_job_auto_restart", "enable_hyperpod_patching"),
 )
 
-_WITHOUT_A_WORD: Final = (
-    *("training_metric_level", "task_governance_metric_level", "scaling_metric_level", "cluster_metric_level"),
-    *("node_metric_level", "network_metric_level", "accelerated_compute_metric_level", "logging_enabled"),
+_FROM_BASIC: Final = {"basic": "BASIC", "advanced": "ADVANCED"}
+_FROM_NONE: Final = {"disabled": "DISABLED", "advanced": "ADVANCED"}
+_METRICS: Final[Mapping[str, Mapping[str, str | None]]] = {
+    **dict.fromkeys(("training", "cluster", "node", "accelerated_compute"), _FROM_BASIC),
+    **dict.fromkeys(("task_governance", "scaling", "network"), _FROM_NONE),
+}
+"""The module's ``..._metric_level`` by the file's name of the category, with its words by the file's own."""
+
+_OF_OBSERVABILITY: Final = (
+    *(f"{ours}_metric_level" for ours in _METRICS),
     *("create_prometheus_workspace", "existing_prometheus_workspace_id", "prometheus_workspace_name"),
-    *("create_grafana_workspace", "existing_grafana_workspace_id", "grafana_workspace_name", "gated_access"),
+    *("create_grafana_workspace", "existing_grafana_workspace_id", "grafana_workspace_name", "logging_enabled"),
 )
 
 _NOT_BESIDE_RESTRICTED: Final[Mapping[str, str]] = {
@@ -124,9 +131,8 @@ def _read_rest(node: Node, draft: Draft) -> None:
                 "is not taken over: the environment installs HyperPod's chart at the commit of charts/charts.lock.yaml",
                 at=node.place(key),
             )
-    for key in _WITHOUT_A_WORD:
-        if node.has(key):
-            draft.log.note("lost", "the file has no word for it", at=node.place(key))
+    if node.has("gated_access"):
+        draft.log.note("lost", "the file has no word for it", at=node.place("gated_access"))
     node.rest()
 
 
@@ -348,13 +354,39 @@ def _read_operators(node: Node, draft: Draft) -> None:
         ("observability", "create_observability_module"),
     ):
         if _is_on(node, key, default=False):
-            operators[ours] = {"enabled": True}
+            operators[ours] = _observability(node, draft) if ours == "observability" else {"enabled": True}
+    # what the module does not make is told of nothing
+    node.asked.update(_OF_OBSERVABILITY)
     if operators:
         draft.sections["operators"] = operators
     if _is_on(node, "create_task_governance_module", default=False):
         draft.sections["task_governance"] = {"teams": []}
     if "inference" in operators and "existing" not in draft.eks:
         draft.eks["oidc_provider"] = True
+
+
+def _observability(node: Node, draft: Draft) -> dict[str, Any]:
+    """Read how the module sets up observability: with workspaces of its own for Prometheus and Grafana, unless told."""
+    found: dict[str, Any] = {"enabled": True}
+    for ours in ("prometheus", "grafana"):
+        stands, path = f"existing_{ours}_workspace_id", f"operators.observability.{ours}_workspace"
+        if _is_on(node, f"create_{ours}_workspace", default=True):
+            if ours == "grafana":
+                # of Prometheus it is the default, here as there
+                found["grafana_workspace"] = "create"
+            if node.has(f"{ours}_workspace_name"):
+                message = "is not taken over: the environment names the workspaces that it makes"
+                draft.log.note("changed", message, at=node.place(f"{ours}_workspace_name"))
+        elif node.has(stands):
+            message = "is the ID of a workspace, and the file takes its ARN; write that into the file"
+            draft.log.note("lost", message, at=node.place(stands), path=path)
+    levels = {ours: node.word(f"{ours}_metric_level", words) for ours, words in _METRICS.items()}
+    metrics = {ours: level for ours, level in levels.items() if level is not None}
+    if metrics:
+        found["metrics"] = metrics
+    if node.truth("logging_enabled"):
+        found["logs"] = True
+    return found
 
 
 def _drop_beside_restricted(node: Node, draft: Draft) -> None:
