@@ -289,10 +289,9 @@ def test_ultraservers_are_where_they_stand(run: Run, workspace: Path) -> None:
         "use1-az2",
         "use1-dfw2-az1",
     ]
-    assert [each.message for each in loaded.warnings if "zone" in each.message.lower()] == [
-        "use1-dfw2-az1 is a Local Zone, which the account must have opted in to; check it with"
-        " 'aws ec2 describe-availability-zones'"
-    ]
+    opt_in = "use1-dfw2-az1 is a Local Zone, which the account must have opted in to; check it with"
+    warned = [each.message for each in loaded.warnings if "zone" in each.message.lower()]
+    assert warned == [f"{opt_in} 'aws ec2 describe-availability-zones'"]
 
 
 def test_region_without_known_zones(tmp_path: Path) -> None:
