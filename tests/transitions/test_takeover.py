@@ -1286,3 +1286,24 @@ def test_what_cloudformation_refuses_ends_it(name: str) -> None:
 def test_words_that_do_not_go_together(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
     answer = CliRunner().invoke(cli.app, ["import", "--name", "lab", "--project", str(tmp_path), *words])
     assert (answer.exit_code, answer.stderr) == (2, said)
+
+
+def test_only_the_change_set_that_was_made_is_executed() -> None:
+    """Under its name another takeover, which runs at the same time, may have put its own there."""
+    mine = "arn:aws:cloudformation:us-east-1:111122223333:changeSet/hyperpod-cdk-takeover/mine"
+    aws, session = scripted.asked(
+        **{
+            **ANSWERS,
+            "cloudformation_CreateChangeSet": {"Id": mine},
+            "cloudformation_DescribeStacks": {"Stacks": [{"StackName": "lab", "StackStatus": "IMPORT_COMPLETE"}]},
+            "cloudformation_DeleteChangeSet": {},
+        }
+    )
+    found = replace(planned(aws, HEAD, "ml-cluster"), refusals=())
+    Import(aws=aws, say=lambda _: None, pause=lambda _: None).run(found)
+    named = {
+        (call, params["ChangeSetName"])
+        for call, params in session.asked
+        if call in ("cloudformation:DescribeChangeSet", "cloudformation:ExecuteChangeSet")
+    }
+    assert named == {("cloudformation:DescribeChangeSet", mine), ("cloudformation:ExecuteChangeSet", mine)}

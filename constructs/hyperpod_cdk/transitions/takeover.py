@@ -554,13 +554,13 @@ class Import:
         """Make a change set and execute it; False where CloudFormation refuses, or it does not end as wanted."""
         aws = self.aws
         self._drop_old(name)
-        named = {"StackName": name, "ChangeSetName": CHANGE_SET}
         body = json.dumps(template, default=str)
         try:
-            aws.send(
+            made = aws.send(
                 "cloudformation",
                 "create_change_set",
-                **named,
+                StackName=name,
+                ChangeSetName=CHANGE_SET,
                 **more,
                 TemplateBody=body,
                 Capabilities=["CAPABILITY_NAMED_IAM"],
@@ -568,6 +568,8 @@ class Import:
         except Refused as refused:
             self.say(f"{name}: {refused.sentence}")
             return False
+        # by that name another takeover may have put its own in the place of this one
+        named = {"StackName": name, "ChangeSetName": str(made["Id"])}
         found = self._until(
             lambda: aws.send("cloudformation", "describe_change_set", **named), "Status", "_IN_PROGRESS"
         )
