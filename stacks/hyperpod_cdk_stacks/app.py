@@ -21,7 +21,7 @@ from hyperpod_cdk.config import (
     missing_scripts,
     resolve_environment_file,
 )
-from hyperpod_cdk.config.extensions import active, lifecycle_steps
+from hyperpod_cdk.config.extensions import builders, lifecycle_steps
 from hyperpod_cdk.config.loading import SCRIPTS
 from hyperpod_cdk.config.several import found_together
 from hyperpod_cdk.eks.charts import ChartError
@@ -128,11 +128,9 @@ def add_environment(
         lifecycle_steps=lifecycle_steps(),
         reviewed_by=reviewed_by,
     )
-    for extension in active():
-        section = getattr(loaded.environment, extension.name, None)
-        if extension.constructs is not None and (extension.section is None or section is not None):
-            with extension.blamed():
-                extension.constructs(stage, section)
+    for extension, make in builders(loaded.environment):
+        with extension.blamed():
+            make(stage)
     notes = cdk.Annotations.of(stage.foundation)
     for warning in loaded.warnings:
         notes.add_warning_v2(f"hyperpod-cdk:{warning.rule}:{warning.path}", warning.render())

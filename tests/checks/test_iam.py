@@ -15,6 +15,7 @@ from hyperpod_cdk.checks.answers import Among, BucketAnswer, Caller, Decision, N
 from hyperpod_cdk.checks.iam import WHEN, needed_types, qualifier
 from hyperpod_cdk.checks.model import Result, Status
 from hyperpod_cdk.config import load_environment
+from hyperpod_cdk.config.extensions import activate
 from hyperpod_cdk.templates.assembly import read_assembly
 from hyperpod_cdk_rehearsal.embedded.published.policies import evaluate
 from tests.support.assembly import shipped
@@ -563,6 +564,34 @@ def test_an_execution_role_that_nobody_simulates(run: Run, fake_aws: FakeAws) ->
     assert [each.reason for each in run(DEPLOYER).skipped] == [
         "CDK is not bootstrapped, so there is no role that CloudFormation would work as"
     ]
+
+
+@pytest.mark.check("deployer_may_make_the_stacks", "skips")
+def test_what_an_extension_adds_is_not_asked_about(
+    run: Run, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "ours.py").write_text(
+        "from hyperpod_cdk.config.extensions import Extension\n"
+        "def parameter(stage, section): ...\n"
+        "BUILDS, ELSE = Extension(constructs=parameter), Extension()\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.hyperpod-cdk.extensions]\nparameters = "ours:BUILDS"\nothers = "ours:ELSE"\n', encoding="utf-8"
+    )
+    activate(tmp_path)
+    try:
+        result = run(DEPLOYER)
+    finally:
+        activate(project)
+    (skipped,) = result.skipped
+    assert result.status is Status.SKIPPED
+    assert skipped.reason == (
+        "the templates alone tell what parameters of pyproject.toml adds; run 'hyperpod-cdk bootstrap-policy prod',"
+        " which names the types whose actions are not known"
+    )
+    assert result.details
 
 
 def environment(name: str = "environments/prod.yaml") -> Any:

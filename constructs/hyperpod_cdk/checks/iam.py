@@ -12,11 +12,13 @@ from hyperpod_cdk.catalog import addons, deployer_actions, iam, regions
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.deployer_actions import ResourceType
 from hyperpod_cdk.catalog.iam import ServiceLinkedRole
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import Among, Aws, Decision, NotAnswered
 from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.encryption import CREATE, Encryption, key_arn
+from hyperpod_cdk.config.extensions import builders
 from hyperpod_cdk.config.wanted_addons import asked_for
 from hyperpod_cdk.file_reading import read_text
 
@@ -321,7 +323,7 @@ def caller_may_use_the_bootstrap_roles(case: Case, aws: Aws) -> Iterator[Found]:
     " A warning where the other actions of the table are refused, which a handler may or may not call or which may be"
     " allowed for some resources only, and where only a service control policy refuses, or a policy with conditions:"
     " the simulator reads those without all that a real request has. One finding names all, by service.",
-    skips="IAM could not simulate, or CDK is not bootstrapped.",
+    skips="IAM could not simulate, or CDK is not bootstrapped; what an extension adds, which only the templates tell.",
     by_hand="aws iam simulate-principal-policy --action-names sagemaker:CreateCluster eks:CreateCluster"
     " --policy-source-arn arn:aws:iam::111122223333:role/cdk-hnb659fds-cfn-exec-role-111122223333-us-east-1",
 )
@@ -331,6 +333,12 @@ def deployer_may_make_the_stacks(case: Case, aws: Aws) -> Iterator[Found]:
     if aws.bootstrap_version(qualifier(case.project)) is None:
         yield Skipped(reason=_NOT_BOOTSTRAPPED, path="account")
         return
+    if own := [extension.name for extension, _ in builders(environment)]:
+        yield Skipped(
+            reason=f"the templates alone tell what {joined(own)} of pyproject.toml adds; run 'hyperpod-cdk"
+            f" bootstrap-policy {case.called}', which names the types whose actions are not known",
+            path="account",
+        )
     types = needed_types(environment)
     actions = sorted({action for each in types for action in each.actions})
     executor, context = _executor(case), _context(environment)

@@ -124,6 +124,18 @@ def section_of(environment: Environment, kind: type[OwnSection]) -> OwnSection |
     return next((each for each in found if isinstance(each, kind)), None)
 
 
+def builders(environment: Environment) -> Iterator[tuple[Extension, Callable[[Any], object]]]:
+    """Give the extensions whose constructs an environment gets, each with what makes them in a stage."""
+    for each in active():
+        section = None if each.section is None else getattr(environment, each.name)
+        if each.constructs is not None and (each.section is None or section is not None):
+            yield each, _given(each.constructs, section)
+
+
+def _given(constructs: Callable[[Any, Any], object], section: Section | None) -> Callable[[Any], object]:
+    return lambda stage: constructs(stage, section)
+
+
 def _named(project: Path) -> Mapping[str, str]:
     path = project / FILE
     try:
