@@ -343,6 +343,9 @@ def _blamed(name: str) -> Iterator[None]:
     except ExtensionError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, it is the extension's
+        if isinstance(error, SystemExit) and isinstance(error.__context__, ExtensionError):
+            # an app.py that is named for an extension ran by itself, and has said why it ends
+            raise
         # the frames of this module say nothing about what is wrong in theirs
         own = error.__traceback__
         while own is not None and _is_no_extension(own.tb_frame.f_code.co_filename):
