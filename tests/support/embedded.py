@@ -97,7 +97,9 @@ class _Process:
     def start(cls, account: str, *, is_hurried: bool) -> _Process:
         scratch = tempfile.TemporaryDirectory(prefix="hyperpod-embedded-")
         log = Path(scratch.name) / "log"
-        program = ["-c", HURRIED, "--clock-scale", "0.02"] if is_hurried else ["-m", "hyperpod_cdk_rehearsal", "serve"]
+        program = (
+            ["-c", HURRIED, "--clock-scale", "0.0001"] if is_hurried else ["-m", "hyperpod_cdk_rehearsal", "serve"]
+        )
         command = [sys.executable, *program, "--account", account, "--region", REGION]
         process = subprocess.Popen(
             [*command, "--log-file", str(log)],
