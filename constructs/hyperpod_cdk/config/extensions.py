@@ -342,7 +342,7 @@ def _blamed(name: str) -> Iterator[None]:
             yield
     except ExtensionError:
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, it is the extension's
+    except (Exception, SystemExit) as error:
         if isinstance(error, SystemExit) and isinstance(error.__context__, ExtensionError):
             # an app.py that is named for an extension ran by itself, and has said why it ends
             raise
