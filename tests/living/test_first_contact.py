@@ -22,7 +22,7 @@ from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.templates.assembly import read_assembly
 from scripts.refresh_answers import bundle_of, bundle_of_head
 from tests.support.assembly import ENVIRONMENTS, PROJECT
-from tests.support.callers import with_callers
+from tests.support.callers import as_it_ships
 from tests.support.embedded import Embedded
 from tests.transitions.test_lives import Life, living
 
@@ -291,9 +291,7 @@ def listed(found: Bundle) -> list[tuple[str, str]]:
 def test_each_planted_deviation_of_an_example_is_listed_alone_and_with_all_others(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = (PROJECT / ENVIRONMENTS[name]).read_text(encoding="utf-8")
-    text = with_callers(text) if "  # public_access_cidrs:" in text else text
-    with living(tmp_path, monkeypatch, text=text) as life:
+    with living(tmp_path, monkeypatch, text=as_it_ships(PROJECT / ENVIRONMENTS[name])) as life:
         life.change(lambda data: data["hyperpod"].update(node_recovery="none"))
         planted = {row: as_planted(each) for row, each in PLANTED[name].items()}
         found = amended(life)

@@ -24,7 +24,7 @@ from hyperpod_cdk.living.standing import read_living
 from hyperpod_cdk.living.status import status
 from hyperpod_cdk.templates.assembly import read_assembly
 from tests.support.assembly import ENVIRONMENTS, PROJECT
-from tests.support.callers import with_callers
+from tests.support.callers import as_it_ships
 from tests.transitions.test_lives import ACCOUNT, Life, living
 
 
@@ -47,9 +47,7 @@ def look(life: Life, edited: dict[str, Any] | None = None) -> Drift:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", list(ENVIRONMENTS))
 def test_what_was_just_deployed_is_no_drift(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (PROJECT / ENVIRONMENTS[name]).read_text(encoding="utf-8")
-    text = with_callers(text) if "  # public_access_cidrs:" in text else text
-    with living(tmp_path, monkeypatch, text=text) as life:
+    with living(tmp_path, monkeypatch, text=as_it_ships(PROJECT / ENVIRONMENTS[name])) as life:
         found = look(life)
         assert [(each.resource, each.path, each.deployed, each.actual) for each in found.differences] == []
         # nobody outside of its VPC asks the API server of a private endpoint

@@ -21,7 +21,7 @@ import pytest
 from tests.living.test_life import look
 from tests.living.test_planted import Account, _compared, _row, _values
 from tests.support.assembly import ENVIRONMENTS, PROJECT
-from tests.support.callers import with_callers
+from tests.support.callers import as_it_ships
 from tests.transitions.test_lives import ACCOUNT, living
 
 Plant = Callable[[Account], object]
@@ -293,9 +293,7 @@ Of the file as it was deployed it is "nothing", of all.
 def test_each_is_found_once_and_becomes_what_was_said(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = (PROJECT / ENVIRONMENTS[name]).read_text(encoding="utf-8")
-    text = with_callers(text) if "  # public_access_cidrs:" in text else text
-    with living(tmp_path, monkeypatch, text=text) as life:
+    with living(tmp_path, monkeypatch, text=as_it_ships(PROJECT / ENVIRONMENTS[name])) as life:
         account = Account(life)
         for plant, _ in TABLE[name]:
             plant(account)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 CALLERS = "54.240.193.128/26"
 """A block that AWS has in an example."""
+
+
+_ASKS = "  # public_access_cidrs:"
 
 
 def with_callers(text: str) -> str:
     """Give the text of an environment file that ships with its callers named, where its comment asks for them."""
     lines = text.splitlines()
-    named = [
-        f"  public_access_cidrs: [{CALLERS}]" if line.startswith("  # public_access_cidrs:") else line for line in lines
-    ]
+    named = [f"  public_access_cidrs: [{CALLERS}]" if line.startswith(_ASKS) else line for line in lines]
     assert named != lines, "the file has no comment that asks for its callers"
     return "\n".join(named) + "\n"
+
+
+def as_it_ships(file: Path) -> str:
+    """Give the text of an environment file that ships, with its callers where a comment asks for them."""
+    text = file.read_text(encoding="utf-8")
+    return with_callers(text) if _ASKS in text else text

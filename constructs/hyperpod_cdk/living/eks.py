@@ -10,7 +10,7 @@ from typing import Any, Final
 import yaml
 
 from hyperpod_cdk.checks.answers import NotAnswered
-from hyperpod_cdk.living.look import TAGS, Kind, Look, Properties, Stated, reading, siblings, taken
+from hyperpod_cdk.living.look import TAGS, Kind, Look, Properties, Stated, keyed, reading, siblings, taken
 from hyperpod_cdk.templates.assembly import Assembly
 from hyperpod_cdk.yaml_reading import read_inner
 
@@ -22,10 +22,6 @@ _OF_GUARDDUTY: Final = "aws-guardduty-agent"
 
 _OF_HYPERPOD: Final = "HYPERPOD_LINUX"
 """Type of the entries that HyperPod makes for the execution roles of its groups."""
-
-
-def _listed(tags: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"Key": key, "Value": value} for key, value in tags.items()]
 
 
 def _cluster(look: Look) -> Properties | None:
@@ -56,7 +52,7 @@ def _cluster(look: Look) -> Properties | None:
             },
             "Addons": [{"Name": name} for name in _add_ons(look)],
             "AccessEntries": [{"Name": name} for name in _entries(look)],
-            "Tags": _listed(cluster.get("tags", {})),
+            "Tags": keyed(cluster.get("tags", {})),
         }
 
 
@@ -112,7 +108,7 @@ def _add_on(look: Look) -> Properties | None:
             "AddonVersion": addon["addonVersion"],
             "ServiceAccountRoleArn": addon.get("serviceAccountRoleArn"),
             "ConfigurationValues": _parsed(addon.get("configurationValues")),
-            "Tags": _listed(addon.get("tags", {})),
+            "Tags": keyed(addon.get("tags", {})),
         }
 
 
@@ -163,7 +159,7 @@ def _entry(look: Look) -> Properties | None:
                 }
                 for each in policies
             ],
-            "Tags": _listed(entry.get("tags", {})),
+            "Tags": keyed(entry.get("tags", {})),
         }
 
 
@@ -184,7 +180,7 @@ def _pod_identity(look: Look) -> Properties | None:
         return {
             **{ours: one[theirs] for ours, theirs in told.items()},
             "RoleArn": one["roleArn"],
-            "Tags": _listed(one.get("tags", {})),
+            "Tags": keyed(one.get("tags", {})),
         }
 
 

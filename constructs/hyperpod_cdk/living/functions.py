@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.living.facts import UNTOLD, holds_untold
-from hyperpod_cdk.living.look import TAGS, Kind, Look, Properties, Stated, reading, statements, taken
+from hyperpod_cdk.living.look import TAGS, Kind, Look, Properties, Stated, keyed, reading, statements, taken
 from hyperpod_cdk.review.stored import content
 from hyperpod_cdk.templates.values import resolve
 
@@ -57,7 +57,7 @@ def _function(look: Look) -> Properties | None:
             "VpcConfig": taken(told.get("VpcConfig", {}), "SubnetIds", "SecurityGroupIds"),
             "ReservedConcurrentExecutions": _at_once(found.get("Concurrency", {}).get("ReservedConcurrentExecutions")),
             "Permissions": statements(_without_resource(json.loads(policy.get("Policy", "{}")))),
-            "Tags": [{"Key": key, "Value": value} for key, value in found.get("Tags", {}).items()],
+            "Tags": keyed(found.get("Tags", {})),
         }
 
 
@@ -81,7 +81,7 @@ def _hidden(look: Look, variables: Mapping[str, str]) -> list[dict[str, Any]]:
             return _BY_HAND
         return value if holds_untold(stated[name]) or str(stated[name]) == value else _OTHER_VALUE
 
-    return [{"Key": name, "Value": shown(name, value)} for name, value in variables.items()]
+    return keyed({name: shown(name, value) for name, value in variables.items()})
 
 
 def _without_resource(policy: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def _of_function(stated: Stated) -> Properties:
         **stated.properties,
         "ReservedConcurrentExecutions": _at_once(stated.properties.get("ReservedConcurrentExecutions")),
         "Code": _UPLOADED,
-        "Environment": {"Variables": [{"Key": name, "Value": value} for name, value in variables.items()]},
+        "Environment": {"Variables": keyed(variables)},
         "Permissions": _permissions(stated),
     }
 

@@ -157,12 +157,17 @@ def statements(document: Any) -> list[dict[str, Any]]:
         while (key := name if name not in named else f"{name} #{number}") in named:
             number += 1
         named[key] = UNTOLD if holds_untold(row) else canonical(row)
-    return [{"Key": key, "Value": value} for key, value in named.items()]
+    return keyed(named)
 
 
 def with_statements(stated: Stated) -> Properties:
     """Give properties whose PolicyDocument is compared statement by statement."""
     return {**stated.properties, "PolicyDocument": statements(stated.properties.get("PolicyDocument"))}
+
+
+def keyed(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Give a map as the list that templates have of tags and that differences name by its keys."""
+    return [{"Key": key, "Value": value} for key, value in values.items()]
 
 
 def _statement(statement: Mapping[str, Any]) -> dict[str, Any]:

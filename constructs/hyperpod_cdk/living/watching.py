@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hyperpod_cdk.living.facts import holds_untold
-from hyperpod_cdk.living.look import TAGS, Kind, Look, Properties, Stated, reading, taken
+from hyperpod_cdk.living.look import TAGS, Kind, Look, Properties, Stated, keyed, reading, taken
 
 _GONE: Final = "ResourceNotFoundException"
 _ALARM: Final = (
@@ -134,7 +134,7 @@ def _prometheus(look: Look) -> Properties | None:
         return {
             "Alias": workspace.get("alias"),
             "KmsKeyArn": workspace.get("kmsKeyArn"),
-            "Tags": _listed(workspace.get("tags", {})),
+            "Tags": keyed(workspace.get("tags", {})),
         }
 
 
@@ -154,12 +154,8 @@ def _grafana(look: Look) -> Properties | None:
                 "PrefixListIds": network.get("prefixListIds", []),
                 "VpceIds": network.get("vpceIds", []),
             },
-            "Tags": _listed(workspace.get("tags", {})),
+            "Tags": keyed(workspace.get("tags", {})),
         }
-
-
-def _listed(tags: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"Key": key, "Value": value} for key, value in tags.items()]
 
 
 _AS_DEPLOYED: Final = "as deployed"
