@@ -19,6 +19,7 @@ import typer.main
 import yaml
 
 from hyperpod_cdk.cli import app
+from hyperpod_cdk.transitions.cdk import CHANGE_SET
 from hyperpod_cdk_rehearsal.driver import SIDE_BY_SIDE
 from tests.support.fake_forge import Repository, Run, api
 
@@ -79,6 +80,11 @@ def test_everybody_deploys_side_by_side_by_the_same_arguments() -> None:
     # a pipeline deploys what was reviewed and nothing that a dependency names beside it
     alone = f"--exclusively {wanted}"
     assert said == {"deploy-environment.yaml": [alone], ".gitlab-ci.yml": [alone] * 2}
+    # and no other deployment executes its change sets
+    runs = {"deploy-environment.yaml": "$GITHUB_RUN_ID-$GITHUB_RUN_ATTEMPT", ".gitlab-ci.yml": "$CI_JOB_ID"}
+    for file in files:
+        named = rf'{alone}\n *--change-set-name "{CHANGE_SET}-{re.escape(runs[file.name])}"'
+        assert len(re.findall(named, file.read_text(encoding="utf-8"))) == len(said[file.name])
     page = (PROJECT / "docs" / "lifecycle-of-an-environment.md").read_text(encoding="utf-8")
     assert f"`'prod/*' -c env=prod {wanted}`" in page
     # where it would be read by nobody
