@@ -98,7 +98,10 @@ class FakeSageMaker:
 
         return call
 
-    def list_tags(self, *, ResourceArn: str) -> dict[str, Any]:  # noqa: N803 - boto3's name
+    def list_tags(self, *, ResourceArn: str, NextToken: str = "") -> dict[str, Any]:  # noqa: N803 - boto3's names
+        if not NextToken:
+            # a page may hold nothing and have another behind it
+            return {"Tags": [], "NextToken": "second"}
         return {"Tags": [{"Key": k, "Value": v} for k, v in self.tags.get(ResourceArn, {}).items()]}
 
     def add_tags(self, *, ResourceArn: str, Tags: list[dict[str, str]]) -> None:  # noqa: N803 - boto3's name

@@ -231,8 +231,7 @@ class Governance:
         arn = str(existing[f"{self.kind.noun}Arn"])
         if existing["Status"] == "Deleting":
             raise error
-        tags = self.client.list_tags(ResourceArn=arn).get("Tags", [])
-        if {"Key": OWNER_TAG, "Value": self.owner} not in tags:
+        if {"Key": OWNER_TAG, "Value": self.owner} not in self._tags(arn):
             name = properties["Name"]
             raise GovernanceError(
                 f"a {self.kind.words} named {name} exists on this cluster and is not this stack's ({arn}); "
@@ -306,6 +305,14 @@ class Governance:
             self.client.delete_tags(ResourceArn=arn, TagKeys=gone)
         if changed := [{"Key": k, "Value": v} for k, v in sorted(after.items()) if before.get(k) != v]:
             self.client.add_tags(ResourceArn=arn, Tags=changed)
+
+    def _tags(self, arn: str) -> list[Mapping[str, str]]:
+        answer = self.client.list_tags(ResourceArn=arn)
+        tags = [*answer["Tags"]]
+        while answer.get("NextToken"):
+            answer = self.client.list_tags(ResourceArn=arn, NextToken=answer["NextToken"])
+            tags.extend(answer["Tags"])
+        return tags
 
     def _named(self, properties: Properties) -> Mapping[str, Any] | None:
         summaries = f"{self.kind.noun}Summaries"
