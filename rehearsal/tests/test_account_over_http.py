@@ -13,7 +13,11 @@ import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError, HTTPClientError
 from botocore.parsers import ResponseParserError
 
+from hyperpod_cdk_rehearsal.embedded import resources, services
 from hyperpod_cdk_rehearsal.embedded.account import DEFAULT_ACCOUNT_FILE, AccountFile, read_account_file
+from hyperpod_cdk_rehearsal.embedded.moto_pages import PAGE, in_pages, paginated
+from hyperpod_cdk_rehearsal.embedded.operations import _operations
+from hyperpod_cdk_rehearsal.embedded.protocol import service_model
 from tests.support.embedded import ACCOUNT, Embedded, embedded
 
 Account = Callable[..., "Clients"]
@@ -126,6 +130,77 @@ def test_lists_come_in_pages(account: Account, service: str, operation: str, key
     )
     pages = list(make(service).get_paginator(operation).paginate())
     assert [len(page[key]) for page in pages] == [2] * (whole // 2) + [1] * (whole % 2)
+
+
+def test_interfaces_and_services_come_in_pages(account: Account) -> None:
+    make = account(page_size=2)
+    ec2 = make("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")["Subnet"]["SubnetId"]
+    for _ in range(3):
+        ec2.create_network_interface(SubnetId=subnet)
+    pages = ec2.get_paginator("describe_network_interfaces").paginate()
+    assert [len(page["NetworkInterfaces"]) for page in pages] == [2, 1]
+    found = [len(page["Services"]) for page in make("service-quotas").get_paginator("list_services").paginate()]
+    assert len(found) > 1
+    assert set(found[:-1]) == {2}
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "key"),
+    [
+        ("eks", "ListUpdates", "updateIds"),
+        ("eks", "ListAssociatedAccessPolicies", "associatedAccessPolicies"),
+        ("eks", "ListPodIdentityAssociations", "associations"),
+        ("fsx", "ListTagsForResource", "Tags"),
+        ("sagemaker", "ListTags", "Tags"),
+        ("service-quotas", "ListServices", "Services"),
+        ("iam", "SimulatePrincipalPolicy", "EvaluationResults"),
+    ],
+)
+def test_a_list_that_is_given_whole_comes_in_pages(service: str, operation: str, key: str) -> None:
+    model, rows = paginated(service, operation), list(range(PAGE + 1))
+    is_last, got, sizes = False, [], []
+    request: dict[str, Any] = {}
+    while not is_last:
+        answer = in_pages(service, operation, request, {key: rows})
+        assert answer is not None
+        got += answer[key]
+        sizes.append(len(answer[key]))
+        is_last = model["output_token"] not in answer
+        assert answer.get("IsTruncated", not is_last) is not is_last
+        request = {model["input_token"]: answer.get(model["output_token"])}
+    assert (got, sizes) == (rows, [PAGE, 1])
+    first = in_pages(service, operation, {model["limit_key"]: 2}, {key: rows})
+    assert first is not None
+    assert first[key] == [0, 1]
+    # what fits stays as it is, and so does what is no list
+    assert in_pages(service, operation, {}, {key: rows[:PAGE]}) == {key: rows[:PAGE]}
+    assert in_pages(service, operation, {}, None) is None
+
+
+def test_every_list_of_a_function_has_pages() -> None:
+    """A list that the model pages is paged here where botocore names its one result; the others are few."""
+    # which register their functions when imported
+    assert services
+    assert resources
+    others = {
+        f"{service}:{name}"
+        for service, name in _operations
+        if _tokens(service, name) and not isinstance(paginated(service, name).get("result_key"), str)
+    }
+    # the first two page themselves, moto answers the third after its function
+    assert others == {
+        "ec2:DescribeVpcEndpointServices",
+        "fsx:DescribeDataRepositoryAssociations",
+        "iam:ListEntitiesForPolicy",
+    }
+
+
+def _tokens(service: str, name: str) -> set[str]:
+    model = service_model(service).operation_model(name)
+    asked, answered = (shape.members if shape else {} for shape in (model.input_shape, model.output_shape))
+    return {each for each in asked if each in {"NextToken", "nextToken", "Marker"}} & set(answered)
 
 
 def test_iam(account: Account) -> None:

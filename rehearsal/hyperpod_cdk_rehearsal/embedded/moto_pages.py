@@ -1,4 +1,4 @@
-"""Pages of lists that moto answers: moto gives everything at once, AWS does not."""
+"""Pages of lists, as botocore's paginators name them: moto and the functions here give everything at once."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ from hyperpod_cdk_rehearsal.embedded.services.timeline import page
 EC2_PAGE = 1000
 """The most that EC2 gives at once."""
 
+PAGE = 100
+"""The most that other services give at once, where their model does not state less (EKS, ListClusters)."""
+
+LEFT_TO_MOTO = frozenset({"DescribeNetworkInterfaces"})
+"""Lists of EC2 before which a function here only does something."""
+
 
 def with_limit(service: str, operation: str, request: dict[str, Any], page_size: int | None) -> dict[str, Any]:
     """The request with at most ``page_size`` results asked for, where the operation has pages."""
@@ -29,8 +35,31 @@ def with_limit(service: str, operation: str, request: dict[str, Any], page_size:
 
 def limit_member(service: str, operation: str) -> str | None:
     """The member that says how many results are wanted, None where the operation has no pages."""
-    pages = _paginators(service).get(operation)
-    return pages.get("limit_key") if pages else None
+    return paginated(service, operation).get("limit_key")
+
+
+def in_pages(
+    service: str, operation: str, request: Mapping[str, Any], answer: dict[str, Any] | None
+) -> dict[str, Any] | None:
+    """The page that was asked for of an answer of a function here, which gives its list whole or pages it itself."""
+    pages = paginated(service, operation)
+    member, start = pages.get("result_key"), request.get(pages.get("input_token", ""))
+    if answer is None or not isinstance(member, str) or not isinstance(answer.get(member), list):
+        return answer
+    size = request.get(pages.get("limit_key", "")) or _most(service, operation)
+    if len(answer[member]) <= size:
+        return answer
+    shown, token = page(answer[member], start, size)
+    more = {pages["output_token"]: token} if token else {}
+    flag = {pages["more_results"]: bool(token)} if "more_results" in pages else {}
+    return {**answer, member: shown, **flag, **more}
+
+
+def _most(service: str, operation: str) -> int:
+    shape = service_model(service).operation_model(operation).input_shape
+    limit = limit_member(service, operation)
+    stated = shape.members[limit].metadata.get("max") if shape and limit else None
+    return min(stated or PAGE, PAGE)
 
 
 def limit_json(environ: dict[str, Any], service: str, operation: str, page_size: int | None) -> None:
@@ -48,8 +77,8 @@ def ec2_page(
     operation: str, request: WireRequest, page_size: int | None, respond: Callable[[], WireResponse]
 ) -> WireResponse:
     """One page of an EC2 list that moto gives whole; with IDs in the request there are no pages."""
-    pages = _paginators("ec2").get(operation)
-    if pages is None or not pages.get("limit_key"):
+    pages = paginated("ec2", operation)
+    if not pages.get("limit_key"):
         return respond()
     size = min(int(request.values.get("MaxResults") or EC2_PAGE), page_size or EC2_PAGE)
     whole = respond()
@@ -73,6 +102,11 @@ def _list_element(operation: str, member: str | list[str]) -> str:
     shape = service_model("ec2").operation_model(operation).output_shape
     name = member if isinstance(member, str) else member[0]
     return str(shape.members[name].serialization["name"]) if shape else name
+
+
+def paginated(service: str, operation: str) -> Mapping[str, Any]:
+    """How botocore pages an operation; empty where it does not."""
+    return _paginators(service).get(operation, {})
 
 
 @cache

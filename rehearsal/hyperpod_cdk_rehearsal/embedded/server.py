@@ -254,9 +254,10 @@ class EmbeddedAws:
 
         if self._problem:
             return serialise_error(call.service or "s3", ServiceError("InternalFailure", self._problem))
-        if call.service == "ec2" and operation_for("ec2", call.operation) is None:
+        is_motos = operation_for(call.service, call.operation) is None or call.operation in moto_pages.LEFT_TO_MOTO
+        if call.service == "ec2" and is_motos:
             return moto_pages.ec2_page(call.operation, request, self._page_size, respond)
-        if call.service and operation_for(call.service, call.operation) is None:
+        if call.service and is_motos:
             moto_pages.limit_json(environ, call.service, call.operation, self._page_size)
         return respond()
 
@@ -297,7 +298,7 @@ class EmbeddedAws:
         try:
             parsed = parse(service, name, request, path_values)
             parsed = moto_pages.with_limit(service, name, parsed, self._page_size)
-            result = self._call(function, region, parsed)
+            result = moto_pages.in_pages(service, name, parsed, self._call(function, region, parsed))
             observed = account_of(self.context(region or None)).observed
             return serialise(service, name, as_observed(observed, f"{service}:{name}", result))
         except PassToMoto:

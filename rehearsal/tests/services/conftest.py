@@ -23,6 +23,7 @@ from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
 
 from hyperpod_cdk_rehearsal.embedded import account, moto_edge, services
 from hyperpod_cdk_rehearsal.embedded.context import Account, Clock, Context
+from hyperpod_cdk_rehearsal.embedded.moto_pages import in_pages
 from hyperpod_cdk_rehearsal.embedded.operations import PassToMoto, ServiceError, operation_for
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
 from hyperpod_cdk_rehearsal.embedded.services.rules import NODE_ACTIONS
@@ -78,7 +79,7 @@ class LocalClient:
             if problems:
                 raise _client_error("ValidationException", validation_message(problems), str(name))
             try:
-                answer = function(self._context, request) or {}
+                answer = in_pages(self._service, str(name), request, function(self._context, request)) or {}
             except PassToMoto:
                 return getattr(self._real, method)(**request)
             except ServiceError as error:

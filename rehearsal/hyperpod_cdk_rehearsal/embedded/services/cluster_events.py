@@ -13,7 +13,6 @@ from typing import Any, Literal
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError
 from hyperpod_cdk_rehearsal.embedded.services.stores import HyperPodCluster, Node
-from hyperpod_cdk_rehearsal.embedded.services.timeline import page
 
 Level = Literal["Info", "Warn", "Error"]
 Subject = Literal["Cluster", "InstanceGroup", "Instance"]
@@ -68,8 +67,7 @@ def list_events(context: Context, cluster: HyperPodCluster, request: Mapping[str
     events.sort(key=lambda event: event["EventTime"])
     if request.get("SortOrder") != "Ascending":
         events.reverse()
-    shown, token = page(events, request.get("NextToken"), request.get("MaxResults") or 100)
-    return {"Events": [_summary(event) for event in shown], **({"NextToken": token} if token else {})}
+    return {"Events": [_summary(event) for event in events]}
 
 
 def describe_event(context: Context, cluster: HyperPodCluster, event_id: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from hyperpod_cdk_rehearsal.embedded.services.stores import (
     eks_clusters,
     hyperpod_cluster_on,
 )
-from hyperpod_cdk_rehearsal.embedded.services.timeline import GONE, Timeline, page
+from hyperpod_cdk_rehearsal.embedded.services.timeline import GONE, Timeline
 
 CREATE_SECONDS = 1.0
 UPDATE_SECONDS = 0.2
@@ -109,10 +109,9 @@ def describe_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any
 
 
 @operation("eks", "ListClusters")
-def list_clusters(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def list_clusters(context: Context, _request: dict[str, Any]) -> dict[str, Any]:
     """Names of the clusters."""
-    shown, token = page(sorted(eks_clusters(context)), request.get("nextToken"), request.get("maxResults") or 100)
-    return {"clusters": shown, **({"nextToken": token} if token else {})}
+    return {"clusters": sorted(eks_clusters(context))}
 
 
 @operation("eks", "DeleteCluster")
@@ -215,8 +214,7 @@ def describe_cluster_versions(context: Context, request: dict[str, Any]) -> dict
         views = [view for view in views if view["defaultVersion"]]
     if request.get("versionStatus"):
         views = [view for view in views if view["versionStatus"] == request["versionStatus"]]
-    shown, token = page(views, request.get("nextToken"), request.get("maxResults") or 100)
-    return {"clusterVersions": shown, **({"nextToken": token} if token else {})}
+    return {"clusterVersions": views}
 
 
 @operation("eks", "TagResource")

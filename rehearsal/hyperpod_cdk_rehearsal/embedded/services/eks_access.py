@@ -11,7 +11,6 @@ from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
 from hyperpod_cdk_rehearsal.embedded.services.eks import find_active_cluster, find_cluster
 from hyperpod_cdk_rehearsal.embedded.services.principals import can_be_assumed_by, principal_exists
 from hyperpod_cdk_rehearsal.embedded.services.stores import AccessEntry, EksCluster
-from hyperpod_cdk_rehearsal.embedded.services.timeline import page
 
 POD_IDENTITY_PRINCIPAL = "pods.eks.amazonaws.com"
 POD_IDENTITY_ACTIONS = ("sts:AssumeRole", "sts:TagSession")
@@ -70,8 +69,7 @@ def list_access_entries(context: Context, request: dict[str, Any]) -> dict[str, 
     cluster = find_cluster(context, request["clusterName"])
     policy = request.get("associatedPolicyArn")
     found = sorted(name for name, entry in cluster.access_entries.items() if policy is None or policy in entry.policies)
-    shown, token = page(found, request.get("nextToken"), request.get("maxResults") or 100)
-    return {"accessEntries": shown, **({"nextToken": token} if token else {})}
+    return {"accessEntries": found}
 
 
 @operation("eks", "UpdateAccessEntry")

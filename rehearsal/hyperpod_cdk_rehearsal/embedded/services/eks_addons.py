@@ -25,7 +25,7 @@ from hyperpod_cdk_rehearsal.embedded.services.eks import (
 from hyperpod_cdk_rehearsal.embedded.services.eks_access import add_association, remove_association
 from hyperpod_cdk_rehearsal.embedded.services.principals import can_be_assumed_by
 from hyperpod_cdk_rehearsal.embedded.services.stores import Addon, EksCluster
-from hyperpod_cdk_rehearsal.embedded.services.timeline import GONE, Timeline, page
+from hyperpod_cdk_rehearsal.embedded.services.timeline import GONE, Timeline
 
 CREATE_SECONDS = 0.4
 UPDATE_SECONDS = 0.2
@@ -101,8 +101,7 @@ def describe_addon(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 def list_addons(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Names of the add-ons of a cluster."""
     cluster = find_cluster(context, request["clusterName"])
-    shown, token = page(sorted(_living(context, cluster)), request.get("nextToken"), request.get("maxResults") or 100)
-    return {"addons": shown, **({"nextToken": token} if token else {})}
+    return {"addons": sorted(_living(context, cluster))}
 
 
 @operation("eks", "UpdateAddon")
@@ -153,8 +152,7 @@ def describe_addon_versions(context: Context, request: dict[str, Any]) -> dict[s
     rows = [addons.row(name) for name in sorted(addons.names()) if only in {None, name}]
     versions = [row.version for row in offered_versions(context) if wanted in {None, row.version}]
     infos = [info for row in rows if (info := _info(context, row, versions))["addonVersions"]]
-    shown, token = page(infos, request.get("nextToken"), request.get("maxResults") or 100)
-    return {"addons": shown, **({"nextToken": token} if token else {})}
+    return {"addons": infos}
 
 
 def offered(context: Context, name: str, kubernetes_version: str) -> tuple[str, ...]:

@@ -117,8 +117,7 @@ def describe_file_systems(context: Context, request: dict[str, Any]) -> dict[str
     """Every file system, or those named."""
     wanted = request.get("FileSystemIds") or []
     found = [_find(context, name) for name in wanted] if wanted else list(file_systems(context).values())
-    shown, token = page(found, request.get("NextToken"), request.get("MaxResults") or 100)
-    return {"FileSystems": [_view(context, item) for item in shown], **({"NextToken": token} if token else {})}
+    return {"FileSystems": [_view(context, item) for item in found]}
 
 
 @operation("fsx", "UpdateFileSystem")

@@ -15,7 +15,6 @@ from hyperpod_cdk_rehearsal.embedded.account import PlanBlock, PlanOffer, Traini
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
 from hyperpod_cdk_rehearsal.embedded.services.stores import PlanExtension, SageMakerStore, hyperpod_clusters
-from hyperpod_cdk_rehearsal.embedded.services.timeline import page
 
 PLAN_DAYS = 30
 """How long a plan lasts whose file says no end."""
@@ -92,8 +91,7 @@ def list_training_plans(context: Context, request: dict[str, Any]) -> dict[str, 
     views = [_view(context, plan) for plan in plans if not wanted or plan.entry.status in wanted]
     for view in views:
         del view["UnhealthyInstanceCount"]
-    shown, token = page(views, request.get("NextToken"), request.get("MaxResults") or 100)
-    return {"TrainingPlanSummaries": shown, **({"NextToken": token} if token else {})}
+    return {"TrainingPlanSummaries": views}
 
 
 @operation("sagemaker", "SearchTrainingPlanOfferings")
@@ -138,8 +136,7 @@ def describe_training_plan_extension_history(context: Context, request: dict[str
     plan = find_plan(context, request["TrainingPlanArn"])
     if plan is None:
         raise ServiceError("ResourceNotFound", f"Training plan {request['TrainingPlanArn']} not found.")
-    shown, token = page(_history(context, plan.entry.name), request.get("NextToken"), request.get("MaxResults") or 100)
-    return {"TrainingPlanExtensions": shown, **({"NextToken": token} if token else {})}
+    return {"TrainingPlanExtensions": _history(context, plan.entry.name)}
 
 
 def _extensions_on_offer(context: Context, request: dict[str, Any]) -> list[dict[str, Any]]:
