@@ -578,6 +578,9 @@ def cdk(
 
     For example, 'hyperpod-cdk cdk deploy' runs 'cdk deploy'. If the project has its own CDK CLI in node_modules,
     that one runs. Otherwise the CDK CLI is installed once, into the cache folder of your user.
+
+    A 'deploy' that does not say otherwise names its own change sets, so that it never executes those of another
+    deployment.
     """
     from hyperpod_cdk.packaged_node import (  # noqa: PLC0415 - as in validate
         ToolMissingError,
@@ -601,9 +604,14 @@ def cdk(
         command = cdk_command(root, say=lambda text: print(text, file=sys.stderr))
     except ToolMissingError as error:
         usage(str(error))
+    given = arguments or []
+    if _verb(given) == "deploy":
+        from hyperpod_cdk.transitions.cdk import by_hand  # noqa: PLC0415 - as in validate
+
+        given = by_hand(given, os.environ)
     sys.stdout.flush()
     # in this process's place, so that Ctrl-C and the exit code are the CLI's own
-    os.execve(command[0], [*command, *(arguments or ())], {**os.environ, **node_variables()})  # noqa: S606 - no shell
+    os.execve(command[0], [*command, *given], {**os.environ, **node_variables()})  # noqa: S606 - no shell
 
 
 _OF_AN_APP = frozenset(
@@ -612,10 +620,14 @@ _OF_AN_APP = frozenset(
 """Commands of the CDK CLI 2.1148.1 that do nothing without an app."""
 
 
+def _verb(arguments: Sequence[str]) -> str | None:
+    return next((each for each in arguments if each in _OF_AN_APP), None)
+
+
 def no_app(arguments: Sequence[str], root: Path) -> str:
     """Say where the CDK CLI finds an app, if it would find none: it looks for cdk.json in the current folder alone."""
     is_told = any(each in {"-a", "--app"} or each.startswith(("-a=", "--app=")) for each in arguments)
-    verb = next((each for each in arguments if each in _OF_AN_APP), None)
+    verb = _verb(arguments)
     try:
         places = [Path.cwd() / "cdk.json", Path.home() / ".cdk.json"]
         is_there = any(each.exists() for each in places)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import json
 import os
 import re
 import shlex
@@ -21,6 +22,7 @@ from hyperpod_cdk import cli
 from hyperpod_cdk._cli import words
 from hyperpod_cdk.checks.model import REGISTER
 from hyperpod_cdk.cli import app
+from hyperpod_cdk.transitions.cdk import by_hand
 from tests.support.command_lines import PROJECT, problems
 from tests.support.tables import row_by_row
 
@@ -191,6 +193,58 @@ def test_without_an_app_nothing_runs(run_process: Run, tmp_path: Path) -> None:
         f"'cdk synth' needs an app, and {tmp_path} has no cdk.json: run it in the folder of a project, or make one with"
         " 'hyperpod-cdk new DIR'\n"
     )
+
+
+BY_HAND: list[tuple[list[str], dict[str, str], bool]] = [
+    (["deploy", "prod/*", "-c", "env=prod"], {}, True),
+    (["-c", "env=prod", "deploy", "--all", "--method=change-set"], {}, True),
+    (["deploy", "--hotswap-fallback"], {"CDK_OUTDIR": "out"}, True),
+    # whoever chooses keeps his words: of two names, and of a name where there is no change set, the CLI takes neither
+    (["deploy", "--change-set-name", "mine"], {}, False),
+    (["deploy", "--changeSetName=mine"], {}, False),
+    (["deploy", "--method=direct"], {}, False),
+    (["deploy", "-m", "direct"], {}, False),
+    (["deploy", "-mdirect"], {}, False),
+    # these two are one deployment, by the CLI's own name
+    (["deploy", "--method", "prepare-change-set"], {}, False),
+    (["deploy", "prod/storage", "--method=execute-change-set"], {}, False),
+    (["deploy", "--no-execute"], {}, False),
+    (["deploy", "--execute=false"], {}, False),
+    (["deploy"], {"CDK_METHOD": "direct"}, False),
+    (["deploy"], {"CDK_CHANGE_SET_NAME": "mine"}, False),
+    (["deploy"], {"CDK_EXECUTE": "false"}, False),
+    (["diff", "--app", "deploy"], {}, False),
+    (["synth"], {}, False),
+]
+
+
+def test_each_deploy_by_hand_names_its_change_sets(run_process: Run, tmp_path: Path) -> None:
+    script = tmp_path / "node_modules" / "aws-cdk" / "bin" / "cdk"
+    script.parent.mkdir(parents=True)
+    script.write_text("console.log(JSON.stringify(process.argv.slice(2)))", encoding="utf-8")
+    (tmp_path / "cdk.json").write_text("{}", encoding="utf-8")
+    names = []
+    for arguments, variables, is_named in BY_HAND[:2] + BY_HAND[5:6] + BY_HAND[-2:]:
+        done = run_process("cdk", *arguments, cwd=tmp_path, **variables)
+        got = json.loads(done.stdout)
+        if is_named:
+            at = got.index("deploy") + 1
+            option, name = got[at : at + 2]
+            assert option == "--change-set-name"
+            names.append(name)
+            del got[at : at + 2]
+        assert got == arguments
+    assert all(re.fullmatch(r"cdk-deploy-change-set-[0-9a-f-]{36}", name) for name in names)
+    assert len(set(names)) == 2
+
+
+@row_by_row("arguments, variables, is_named", [row for row in BY_HAND if "deploy" in row[0]][:-1])
+def test_a_deploy_by_hand_keeps_what_was_chosen(
+    arguments: list[str], variables: dict[str, str], *, is_named: bool
+) -> None:
+    got = by_hand(arguments, variables)
+    assert len(got) == len(arguments) + 2 * is_named
+    assert [each for each in got if each in arguments] == arguments
 
 
 def _said() -> Iterator[tuple[str, str]]:

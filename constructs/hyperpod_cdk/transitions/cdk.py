@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -73,5 +73,27 @@ def deployment(assembly: Path, selected: Sequence[str], *, concurrency: int, is_
     """
     only = ["--exclusively"] if is_exclusive else []
     arguments = ["deploy", "--app", str(assembly), *selected, *only, "--concurrency", str(concurrency)]
-    named = ["--change-set-name", f"{CHANGE_SET}-{uuid4()}"]
-    return [*arguments, *named, "--require-approval", "never", "--progress", "events"]
+    return [*arguments, *_own_name(), "--require-approval", "never", "--progress", "events"]
+
+
+def by_hand(arguments: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+    """Give the arguments of a ``deploy`` that a person has written with change sets of its own name, too.
+
+    Whoever names them, deploys without one, or prepares one that somebody executes by its name keeps his words; the CLI
+    reads its options from variables as well (2.1148.1, ``determineDeploymentMethod``).
+    """
+    named = {each.partition("=")[0] for each in arguments}
+    methods = {each.rpartition("=")[2].removeprefix("-m") for each in arguments}
+    is_chosen = (
+        named & {"--change-set-name", "--changeSetName", "--execute", "--no-execute"}
+        or methods & {"direct", "prepare-change-set", "execute-change-set"}
+        or variables.keys() & {"CDK_CHANGE_SET_NAME", "CDK_EXECUTE", "CDK_METHOD"}
+    )
+    if is_chosen:
+        return [*arguments]
+    after = arguments.index("deploy") + 1
+    return [*arguments[:after], *_own_name(), *arguments[after:]]
+
+
+def _own_name() -> list[str]:
+    return ["--change-set-name", f"{CHANGE_SET}-{uuid4()}"]
