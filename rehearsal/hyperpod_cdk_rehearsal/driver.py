@@ -263,6 +263,7 @@ class _Rehearsal:
             region=self.environment.region,
             prices=self.prices,
             asked={id_ for ids in self.report.retained.values() for id_ in ids if self.environment.network.retain},
+            retained=self.report.retained,
         )
         if unexpected:
             raise RehearsalError(f"destroy left behind what no stack knows any more: {', '.join(unexpected)}")

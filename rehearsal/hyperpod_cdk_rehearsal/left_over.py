@@ -27,6 +27,20 @@ _DATA = {
     "Prometheus workspace": ("metrics are data", BY_USE),
     "Grafana workspace": ("dashboards are data", UNKNOWN),
 }
+_ASKED_BY_TEMPLATE = "its template retains it"
+_TOLD_OTHERWISE = frozenset(
+    {
+        # told as the kind of the listing that has them
+        *("AWS::FSx::FileSystem", "AWS::Logs::LogGroup", "AWS::S3::Bucket", "AWS::KMS::Key"),
+        *("AWS::EC2::VPC", "AWS::EC2::Subnet", "AWS::EC2::SecurityGroup", "AWS::APS::Workspace"),
+        *("AWS::Grafana::Workspace", "AWS::IAM::Role"),
+        # a part of what is told, or of an EKS cluster that goes
+        *("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress", "AWS::EC2::VPCCidrBlock"),
+        "AWS::FSx::DataRepositoryAssociation",
+        *("Custom::AWSCDK-EKS-HelmChart", "Custom::AWSCDK-EKS-KubernetesResource"),
+    }
+)
+"""Types that this library retains; what an extension retains may be of any other."""
 _GONE = frozenset({"deleted", "deleting"})
 
 
@@ -46,12 +60,22 @@ def snapshot(aws: Aws) -> Snapshot:
 
 
 def kept_and_unexpected(
-    aws: Aws, before: Snapshot, *, region: str, prices: Prices, asked: Collection[str] = ()
+    aws: Aws,
+    before: Snapshot,
+    *,
+    region: str,
+    prices: Prices,
+    asked: Collection[str] = (),
+    retained: Mapping[str, Collection[str]] | None = None,
 ) -> tuple[list[Kept], list[str]]:
     """Tell what is there since ``before``: what stays on purpose, and what should have gone with its stack.
 
-    ``asked`` are ids of what the environment file asks to keep of its network.
+    ``asked`` are ids of what the environment file asks to keep of its network. ``retained`` are the ids of what stacks
+    left behind as their templates say, by type: an extension's resources may be of types that no listing here has, and
+    stay for no reason but that.
     """
+    retained = retained or {}
+    by_template = {name for names in retained.values() for name in names}
     added = {kind: sorted(ids - before[kind]) for kind, ids in snapshot(aws).items()}
     systems = _described(aws, added[_FILE_SYSTEM])
     needed = _needed_by(aws, systems)
@@ -62,10 +86,21 @@ def kept_and_unexpected(
             reason = _reason(kind, name, aws, systems, needed, region=region, prices=prices)
             if reason is None and kind in _NETWORK and name in asked:
                 reason = _ASKED, FREE
+            # a network that stays is judged by what needs it, since it may only seem to be wanted
+            if reason is None and kind not in _NETWORK and name in by_template:
+                reason = _ASKED_BY_TEMPLATE, FREE if kind.startswith("IAM ") else UNKNOWN
             if reason is None:
                 unexpected.append(f"{kind} {name}")
             else:
                 kept.append(Kept(kind=kind, name=name, why=reason[0], monthly=reason[1]))
+    listed = {each.name for each in kept}
+    kept += [
+        Kept(kind=type_, name=name, why=_ASKED_BY_TEMPLATE, monthly=UNKNOWN)
+        for type_, names in sorted(retained.items())
+        if type_ not in _TOLD_OTHERWISE
+        for name in sorted(names)
+        if name not in listed
+    ]
     return kept, unexpected
 
 
