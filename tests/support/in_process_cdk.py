@@ -30,6 +30,11 @@ CREATION_FAILED = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
 NO_CHANGES = "The submitted information didn't contain changes. Submit different information to create a change set."
 
 
+def a_moment(_: float) -> None:
+    """Wait between two looks at what the embedded AWS does in threads of its own, which need their turn."""
+    time.sleep(PAUSE_SECONDS)
+
+
 @dataclass
 class Aws:
     """The embedded AWS as the rehearsal's driver knows it, its clients kept."""

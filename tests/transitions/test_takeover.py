@@ -37,7 +37,7 @@ from tests.importing import standing_cluster as scripted
 from tests.importing.test_built import EKS, NODES, SUBNETS, Builder, builder
 from tests.support.assembly import PROJECT
 from tests.support.embedded import ACCOUNT, REGION
-from tests.support.in_process_cdk import Aws, InProcessCdk
+from tests.support.in_process_cdk import Aws, InProcessCdk, a_moment
 from tests.support.pairs import Person
 from tests.support.scripted_aws import Fails
 from tests.transitions.test_lives import WithPlaceholder
@@ -113,9 +113,14 @@ def written(folder: Path, edit: Callable[[str], str] = str) -> Assembly:
     return read_assembly(folder / "assembly", "lab")
 
 
+def nothing_goes_on(_: float) -> None:
+    """Stand for the pause where every answer is of something that has ended."""
+    pytest.fail("waits for what has ended")
+
+
 def done(found: Takeover) -> tuple[bool, list[str]]:
     told: list[str] = []
-    return Import(aws=reading(), say=told.append, pause=lambda _: None).run(found), told
+    return Import(aws=reading(), say=told.append, pause=a_moment).run(found), told
 
 
 @pytest.mark.examples
@@ -203,7 +208,7 @@ def test_whichever_answer_is_lost_the_same_command_goes_on(builder: Builder, tmp
     for number in range(1, changes + 2):
         losing: Any = LosingAnswers(reading(), number)
         with contextlib.suppress(NotAnswered):
-            Import(aws=losing, say=lambda _: None, pause=lambda _: None).run(planned(reading(), head, "ml-cluster"))
+            Import(aws=losing, say=lambda _: None, pause=a_moment).run(planned(reading(), head, "ml-cluster"))
         # one that has nothing but a change set goes nowhere by itself
         going = {"IMPORT_IN_PROGRESS", "UPDATE_IN_PROGRESS", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"}
         builder.until(lambda going=going: going.isdisjoint(stacks(builder).values()))
@@ -227,7 +232,7 @@ def goes_on(builder: Builder, folder: Path, head: Assembly, running: dict[str, s
     people = [Person(), Person()]
     for person in people:
         source = Source(assembly=head, side=Side(label="working tree"))
-        deployment = Deployment(aws=reading, head=source, cdk=cdk, person=person, pause=lambda _: None)
+        deployment = Deployment(aws=reading, head=source, cdk=cdk, person=person, pause=a_moment)
         assert deployment.run(), (person.told, person.shown[0].refusals)
     assert people[0].shown[0].takes == ()
     assert people[1].shown[0].steps == ()
@@ -449,7 +454,7 @@ def test_a_quota_is_the_file_s_from_then_on(builder: Builder, tmp_path: Path) ->
     unprotected = written(tmp_path / "more", lambda text: f"{text}deletion_protection: false\n")
     deployed(builder, tmp_path / "more", unprotected)
     person, source = Person(), Source(assembly=unprotected, side=Side(label="working tree"))
-    assert Destruction(aws=reading, head=source, person=person, pause=lambda _: None).run(), person.told
+    assert Destruction(aws=reading, head=source, person=person, pause=a_moment).run(), person.told
     assert stacks(builder) == {}
     assert {"policy", "research", "serving", "amazon-sagemaker-hyperpod-taskgovernance"} & set(beside(builder)) == set()
 
@@ -457,7 +462,7 @@ def test_a_quota_is_the_file_s_from_then_on(builder: Builder, tmp_path: Path) ->
 def deployed(builder: Builder, folder: Path, head: Assembly) -> None:
     cdk: Any = WithPlaceholder(InProcessCdk(Aws(builder.there, folder)), "lab")
     person, source = Person(), Source(assembly=head, side=Side(label="working tree"))
-    deployment = Deployment(aws=reading, head=source, cdk=cdk, person=person, pause=lambda _: None)
+    deployment = Deployment(aws=reading, head=source, cdk=cdk, person=person, pause=a_moment)
     assert deployment.run(), (person.told, person.shown[0].refusals)
 
 
@@ -1216,7 +1221,7 @@ def test_a_type_that_cloudformation_does_not_import() -> None:
         }
     )
     told: list[str] = []
-    assert not Import(aws=aws, say=told.append, pause=lambda _: None).run(found)
+    assert not Import(aws=aws, say=told.append, pause=nothing_goes_on).run(found)
     assert made == ["AWS::SageMaker::Cluster", POLICY]
     assert told[2:4] == [
         f"lab-hyperpod: imports {POLICY} {POLICY_ARN} (policy)",
@@ -1267,7 +1272,7 @@ def test_what_cloudformation_refuses_ends_it(name: str) -> None:
     aws, session = scripted.asked(**{**ANSWERS, **answers})
     found = replace(planned(aws, HEAD, "ml-cluster"), refusals=())
     told: list[str] = []
-    assert not Import(aws=aws, say=told.append, pause=lambda _: None).run(found)
+    assert not Import(aws=aws, say=told.append, pause=nothing_goes_on).run(found)
     assert told == [
         "lab-hyperpod: imports AWS::IAM::Role sagemaker-nodes",
         f"lab-hyperpod: {said}",
@@ -1300,7 +1305,7 @@ def test_only_the_change_set_that_was_made_is_executed() -> None:
         }
     )
     found = replace(planned(aws, HEAD, "ml-cluster"), refusals=())
-    Import(aws=aws, say=lambda _: None, pause=lambda _: None).run(found)
+    Import(aws=aws, say=lambda _: None, pause=nothing_goes_on).run(found)
     named = {
         (call, params["ChangeSetName"])
         for call, params in session.asked
