@@ -21,6 +21,19 @@ from hyperpod_cdk.living.look import (
 )
 from hyperpod_cdk.review.stored import NO_BUCKET, content, files_of, objects
 
+_OF_FILE_SYSTEM: Final = (
+    "FileSystemType",
+    "FileSystemTypeVersion",
+    "StorageCapacity",
+    "StorageType",
+    "SubnetIds",
+    "LustreConfiguration",
+    "Tags",
+)
+_OF_REPOSITORY: Final = ("FileSystemId", "FileSystemPath", "DataRepositoryPath", "S3", "Tags")
+_OF_UPLOAD: Final = ("DestinationBucketName", "DestinationBucketKeyPrefix", "SourceBucketNames", "SourceObjectKeys")
+"""What a template says of each that its service tells by the same names."""
+
 
 def _file_system(look: Look) -> Properties | None:
     found = look.found("fsx", "describe_file_systems", "FileSystemNotFound", FileSystemIds=[look.id])
@@ -28,16 +41,7 @@ def _file_system(look: Look) -> Properties | None:
         return None
     with reading("fsx:DescribeFileSystems"):
         (one,) = found["FileSystems"]
-        return taken(
-            one,
-            "FileSystemType",
-            "FileSystemTypeVersion",
-            "StorageCapacity",
-            "StorageType",
-            "SubnetIds",
-            "LustreConfiguration",
-            "Tags",
-        )
+        return taken(one, *_OF_FILE_SYSTEM)
 
 
 def _bucket(look: Look) -> Properties | None:
@@ -137,9 +141,6 @@ def _repository(look: Look) -> Properties | None:
         return next((taken(row, *_OF_REPOSITORY) for row in rows if row["Lifecycle"] != "DELETING"), None)
 
 
-_OF_REPOSITORY: Final = ("FileSystemId", "FileSystemPath", "DataRepositoryPath", "S3", "Tags")
-
-
 def _uploaded(look: Look) -> Properties | None:
     """Compare what lies in the folder of an upload with the archives that the template names, object by object."""
     bucket, prefix = str(look.stated["DestinationBucketName"]), str(look.stated.get("DestinationBucketKeyPrefix") or "")
@@ -163,24 +164,15 @@ def _uploaded(look: Look) -> Properties | None:
             found[name] = "gone"
         elif there[name] != len(wanted[name]) or content(look.aws, bucket, f"{folder}{name}") != wanted[name]:
             found[name] = "another content than was uploaded"
-    names = ("DestinationBucketName", "DestinationBucketKeyPrefix", "SourceBucketNames", "SourceObjectKeys")
     return {
-        **taken(look.stated, *names),
+        **taken(look.stated, *_OF_UPLOAD),
         "Objects": [{"Key": name, "Value": said} for name, said in found.items()],
     }
 
 
 KINDS: Final[Mapping[str, Kind]] = {
     "AWS::FSx::FileSystem": Kind(
-        properties=(
-            "FileSystemType",
-            "FileSystemTypeVersion",
-            "StorageCapacity",
-            "StorageType",
-            "SubnetIds",
-            "LustreConfiguration",
-            "Tags",
-        ),
+        properties=_OF_FILE_SYSTEM,
         read=_file_system,
         # UpdateFileSystem takes each of them by itself (FSx API reference)
         differing=re.compile(rf"{ANY_TAG}|LustreConfiguration\..+"),
@@ -194,7 +186,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "AWS::KMS::Alias": Kind(properties=("TargetKeyId",), read=_alias, state=_of_alias),
     "Custom::CDKBucketDeployment": Kind(
-        properties=("DestinationBucketName", "DestinationBucketKeyPrefix", "SourceBucketNames", "SourceObjectKeys"),
+        properties=_OF_UPLOAD,
         read=_uploaded,
         made_by_hand=re.compile(r"Objects\[.+\]"),
         left=(
