@@ -249,8 +249,8 @@ def test_tables_are_toml(block: Block) -> None:
     assert tomllib.loads(block.text)
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
+@row_by_row(
+    "line, said",
     [
         ("hyperpod-cdk validate prod --format json | xargs", []),
         ("hyperpod-cdk charts pull # once", []),

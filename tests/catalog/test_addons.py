@@ -8,6 +8,7 @@ import pytest
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 
 from hyperpod_cdk.catalog import addons
+from tests.support.tables import row_by_row
 
 NAMES = [value for name, value in vars(addons).items() if name.isupper() and isinstance(value, str)]
 
@@ -16,7 +17,7 @@ def test_every_constant_is_a_row_and_every_row_a_constant() -> None:
     assert sorted(NAMES) == sorted(addons.names())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@row_by_row("name", NAMES)
 def test_a_row_knows_its_source(name: str) -> None:
     row = addons.row(name)
     assert row.name == name
@@ -24,14 +25,14 @@ def test_a_row_knows_its_source(name: str) -> None:
     assert row.namespace or not row.service_accounts
 
 
-@pytest.mark.parametrize("name", NAMES)
+@row_by_row("name", NAMES)
 def test_managed_policies_exist_under_these_names(name: str) -> None:
     policies = json.loads(aws_managed_policies_data)
     known = {f"{entry.get('Path', '/')}{policy}".removeprefix("/") for policy, entry in policies.items()}
     assert set(addons.row(name).managed_policies) <= known
 
 
-@pytest.mark.parametrize("name", NAMES)
+@row_by_row("name", NAMES)
 def test_what_an_addon_requires_is_known(name: str) -> None:
     row = addons.row(name)
     assert set(row.requires) <= set(addons.names())

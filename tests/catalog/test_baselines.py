@@ -8,6 +8,7 @@ import pytest
 
 from hyperpod_cdk.catalog import _data, baselines, instance_types
 from hyperpod_cdk.workloads.job import Collective
+from tests.support.tables import row_by_row
 
 ROWS = _data.load("baselines")["runs"]
 
@@ -67,8 +68,8 @@ def test_the_tolerance_is_that_of_nccl_tests() -> None:
     assert baselines.TOLERANCE == 0.9
 
 
-@pytest.mark.parametrize(
-    ("device", "at_least", "names"),
+@row_by_row(
+    "device, at_least, names",
     [
         ("NVIDIA A100-SXM4-40GB", 8, ["ml.p4d.24xlarge"]),
         ("A100-SXM4-80GB", 8, ["ml.p4de.24xlarge"]),

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog.closest import _slips, closest
+from tests.support.tables import row_by_row
 
 REGIONS = ("us-east-1", "us-east-2", "us-west-1", "eu-west-1")
 
 
-@pytest.mark.parametrize(
-    ("left", "right", "slips"),
+@row_by_row(
+    "left, right, slips",
     [
         ("", "", 0),
         ("abc", "abc", 0),

@@ -13,6 +13,7 @@ import pytest
 
 from hyperpod_cdk import catalog
 from hyperpod_cdk.catalog import _data
+from tests.support.tables import row_by_row
 
 MODULES = sorted(catalog.__all__)
 
@@ -44,7 +45,7 @@ def test_a_mark_of_doubt_says_why(document: dict[str, Any]) -> None:
             assert len(doubt.split()) > 2, row
 
 
-@pytest.mark.parametrize("name", MODULES)
+@row_by_row("name", MODULES)
 def test_every_module_gives_the_date_of_its_facts(name: str) -> None:
     module = getattr(catalog, name)
     assert date.fromisoformat(_data.load(name)["as_of"]) == module.AS_OF

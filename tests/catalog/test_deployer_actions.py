@@ -139,8 +139,8 @@ def test_a_limit_is_of_the_actions_that_it_names() -> None:
             assert deployer_actions.limit_of(f"not-{action}") is None
 
 
-@pytest.mark.parametrize(
-    ("properties", "asks"),
+@row_by_row(
+    "properties, asks",
     [
         ({"Groups": [{"Image": "own"}]}, True),
         ({"Groups": [{"Image": "default"}, {"Image": "own"}]}, True),

@@ -9,10 +9,11 @@ import pytest
 
 from hyperpod_cdk.catalog import _data, durations
 from hyperpod_cdk.catalog.durations import Action
+from tests.support.tables import row_by_row
 
 
-@pytest.mark.parametrize(
-    ("resource_type", "action", "when", "low", "high"),
+@row_by_row(
+    "resource_type, action, when, low, high",
     [
         ("AWS::EKS::Cluster", "create", "", 8, 17),
         ("AWS::EKS::Cluster", "update", "version", 8, 25),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import fabric, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
+from tests.support.tables import row_by_row
 
 ROWS = [row for name in instance_types.names() if (row := instance_types.get(name)) is not None]
 IMAGE = re.compile(r"[a-z0-9.-]+(/[a-z0-9._-]+)+:[A-Za-z0-9._-]+")
@@ -26,8 +27,8 @@ def rows(*names: str) -> list[InstanceType]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("names", "more"),
+@row_by_row(
+    "names, more",
     [
         (["ml.g5.8xlarge"], {}),
         (["ml.g5.12xlarge"], SHM),
@@ -100,8 +101,8 @@ def test_a_pod_without_huge_pages_says_so() -> None:
     assert fabric.variables_without_hugepages() == {"FI_EFA_USE_HUGE_PAGE": "0"}
 
 
-@pytest.mark.parametrize(
-    ("name", "asked", "kept"),
+@row_by_row(
+    "name, asked, kept",
     [
         ("ml.p5.48xlarge", 5120, 42242),
         ("ml.p4de.24xlarge", 5120, 21122),

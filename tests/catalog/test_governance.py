@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import addons, governance, instance_types, kubernetes
 from hyperpod_cdk.catalog.rules import Bound, Pattern
+from tests.support.tables import row_by_row
 
 SCHEDULER = "AWS::SageMaker::ClusterSchedulerConfig"
 QUOTA = "AWS::SageMaker::ComputeQuota"
@@ -145,8 +146,8 @@ def test_names_that_the_service_builds() -> None:
     assert governance.PRIORITY_LABEL == "kueue.x-k8s.io/priority-class"
 
 
-@pytest.mark.parametrize(
-    ("teams", "policy", "taken"),
+@row_by_row(
+    "teams, policy, taken",
     [
         ([], None, []),
         ([("a", None), ("b", "its-own")], "our-policy", []),

@@ -228,7 +228,7 @@ def test_schedules(text: str) -> None:
     assert hyperpod.CRON.problem(text, key="schedule") is None
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "text",
     [
         "cron(* * * * * *)",

@@ -13,10 +13,11 @@ from hyperpod_cdk.catalog.iam_matching import (
     names_account,
     names_action,
 )
+from tests.support.tables import row_by_row
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text", "fits"),
+@row_by_row(
+    "pattern, text, fits",
     [
         ("*", "", True),
         ("prod-*", "prod-", True),
@@ -66,8 +67,8 @@ def test_not_action_speaks_of_all_others() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("statement", "names"),
+@row_by_row(
+    "statement, names",
     [
         ({"Action": "ec2:CreateVpc"}, True),
         ({"Action": ["s3:*", "EC2:create*"]}, True),
@@ -101,8 +102,8 @@ def test_one_value_is_a_list_of_one(value: object, items: list[object]) -> None:
     assert listed(value) is not value
 
 
-@pytest.mark.parametrize(
-    ("principal", "about"),
+@row_by_row(
+    "principal, about",
     [
         ({"AWS": "111122223333"}, True),
         ({"AWS": "arn:aws:iam::111122223333:root"}, True),

@@ -118,8 +118,8 @@ def test_no_two_rows_share_a_quota_code() -> None:
     assert [code for code, times in codes.items() if times > 1] == []
 
 
-@pytest.mark.parametrize(
-    ("name", "accelerators", "network"),
+@row_by_row(
+    "name, accelerators, network",
     [
         ("ml.p5.48xlarge", (8, "nvidia-h100", 80), (32, 32, 81)),
         ("ml.p5.4xlarge", (1, "nvidia-h100", 80), (1, 1, 30)),
@@ -157,8 +157,8 @@ def test_rdma(name: str, reads: bool, writes: bool, fsx: bool) -> None:  # noqa:
     assert (row.rdma_read, row.rdma_write, row.fsx_efa_client) == (reads, writes, fsx)
 
 
-@pytest.mark.parametrize(
-    ("name", "smt"),
+@row_by_row(
+    "name, smt",
     [
         ("ml.p5.48xlarge", True),
         ("ml.m5.2xlarge", True),

@@ -15,6 +15,7 @@ import pytest
 
 from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk.config.eks import ScalingTier, SupportType
+from tests.support.tables import row_by_row
 
 SAYS = f"must be a Kubernetes version that HyperPod accepts (1.30 to 1.35 on {kubernetes.AS_OF})"
 
@@ -30,7 +31,7 @@ def test_hyperpod_accepts_one_unbroken_range() -> None:
     assert kubernetes.hyperpod_versions() == ("1.30", "1.31", "1.32", "1.33", "1.34", "1.35")
 
 
-@pytest.mark.parametrize("row", kubernetes.VERSIONS, ids=lambda row: row.version)
+@row_by_row("row", kubernetes.VERSIONS, ids=lambda row: row.version)
 def test_extended_support_is_a_year_longer(row: kubernetes.KubernetesVersion) -> None:
     standard, extended = row.standard_support_ends, row.extended_support_ends
     assert standard is not None
@@ -44,8 +45,8 @@ def test_what_is_not_sure_is_marked() -> None:
     assert unsure == {"1.36": ("2027-08-02", False)}
 
 
-@pytest.mark.parametrize(
-    ("version", "fix"),
+@row_by_row(
+    "version, fix",
     [
         ("1.29", "1.35"),
         ("1.3", "1.35"),
@@ -164,8 +165,8 @@ def test_what_a_node_keeps_of_its_memory(memory_gib: int, kept: float) -> None:
 
 
 # kubernetes/kubernetes, IsKubeletLabel and ValidateKubeletFlags: the domains, the namespaces and the keys of its source
-@pytest.mark.parametrize(
-    ("key", "is_refused"),
+@row_by_row(
+    "key, is_refused",
     [
         ("team", False),
         ("example.com/team", False),
@@ -278,8 +279,8 @@ def test_minors_are_compared_as_numbers(one: str, other: str, is_newer: bool) ->
     assert kubernetes.is_newer(one, other) is is_newer
 
 
-@pytest.mark.parametrize(
-    ("newer", "version", "minors"),
+@row_by_row(
+    "newer, version, minors",
     [
         ("1.34", "1.34", []),
         ("1.33", "1.34", []),

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import instance_types, lustre
+from tests.support.tables import row_by_row
 
 CAPACITIES = st.integers(-1000, 500_000)
 TIERS = st.sampled_from(lustre.THROUGHPUTS_MBPS_PER_TIB)
@@ -42,8 +43,8 @@ def test_a_capacity_on_offer(capacity: int) -> None:
     assert lustre.capacity_problem(capacity, throughput_mbps_per_tib=250, efa=False) is None
 
 
-@pytest.mark.parametrize(
-    ("capacity", "fix"),
+@row_by_row(
+    "capacity, fix",
     [(-1, 1200), (0, 1200), (1199, 1200), (1201, 2400), (2399, 2400), (2401, 4800), (3600, 4800), (5000, 7200)],
 )
 def test_a_capacity_beside_an_offer(capacity: int, fix: int) -> None:
@@ -112,8 +113,8 @@ def test_metadata_iops_on_offer(iops: int) -> None:
     assert lustre.metadata_iops_problem(iops) is None
 
 
-@pytest.mark.parametrize(
-    ("iops", "fix"),
+@row_by_row(
+    "iops, fix",
     [
         (0, 1500),
         (1499, 1500),
@@ -152,8 +153,8 @@ def test_a_tiering_throughput_on_offer(mbps: int) -> None:
     assert lustre.tiering_throughput_problem(mbps) is None
 
 
-@pytest.mark.parametrize(
-    ("size", "mbps", "fix"),
+@row_by_row(
+    "size, mbps, fix",
     [
         (31, 4000, 32),
         (32, 4000, None),
@@ -193,8 +194,8 @@ TIERING = lustre.Settings(
 SCRATCH = replace(SSD, deployment_type="scratch_2")
 
 
-@pytest.mark.parametrize(
-    ("settings", "refused"),
+@row_by_row(
+    "settings, refused",
     [
         (SSD, []),
         (TIERING, []),
@@ -270,8 +271,8 @@ def test_addresses(capacity: int, iops: int | None, addresses: int) -> None:
     assert lustre.ip_addresses(capacity, metadata_iops=iops) == addresses
 
 
-@pytest.mark.parametrize(
-    ("tier", "capacity", "addresses"),
+@row_by_row(
+    "tier, capacity, addresses",
     [
         (125, 38_400, 2),
         (125, 76_800, 3),
@@ -288,8 +289,8 @@ def test_addresses_with_efa(tier: int, capacity: int, addresses: int) -> None:
     assert lustre.ip_addresses(capacity, metadata_iops=12_000, efa_throughput_mbps_per_tib=tier) == addresses
 
 
-@pytest.mark.parametrize(
-    ("capacity", "iops"),
+@row_by_row(
+    "capacity, iops",
     [
         (1200, 1500),
         (2400, 3000),
@@ -311,8 +312,8 @@ DALLAS = "use1-dfw2-az1"
 IN_DALLAS = f"in the Local Zone {DALLAS}"
 
 
-@pytest.mark.parametrize(
-    ("zone", "settings", "problems"),
+@row_by_row(
+    "zone, settings, problems",
     [
         ("use1-az5", replace(PERSISTENT, efa=True, throughput_mbps_per_tib=1000), {}),
         (DALLAS, PERSISTENT, {}),
@@ -368,8 +369,8 @@ def test_local_zones(zone: str, settings: lustre.Settings, problems: dict[str, s
     assert dict(lustre.local_zone_problems(zone, settings)) == problems
 
 
-@pytest.mark.parametrize(
-    ("name", "interfaces"),
+@row_by_row(
+    "name, interfaces",
     [
         ("ml.p6-b300.48xlarge", 16),
         ("ml.p6-b200.48xlarge", 8),

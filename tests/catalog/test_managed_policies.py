@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hyperpod_cdk.catalog.managed_policies import is_grave
+from tests.support.tables import row_by_row
 
 
-@pytest.mark.parametrize(
-    ("policy", "grave"),
+@row_by_row(
+    "policy, grave",
     [
         ("arn:aws:iam::aws:policy/AdministratorAccess", True),
         ("arn:aws:iam::aws:policy/AmazonEKSClusterPolicy", False),

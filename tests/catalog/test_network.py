@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import network
+from tests.support.tables import row_by_row
 
 RANGES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "198.19.0.0/16", "100.64.0.0/10", "54.0.0.0/8")
 PRIVATE = RANGES[:3]
@@ -36,8 +37,8 @@ def test_usable_addresses_of_no_block() -> None:
         network.usable_addresses("ten")
 
 
-@pytest.mark.parametrize(
-    ("addresses", "prefix"),
+@row_by_row(
+    "addresses, prefix",
     [
         (0, 28),
         (1, 28),
@@ -76,8 +77,8 @@ def test_blocks(cidr: str) -> None:
     assert network.cidr_problem(cidr) is None
 
 
-@pytest.mark.parametrize(
-    ("cidr", "problem"),
+@row_by_row(
+    "cidr, problem",
     [
         ("ten", 'must be an IPv4 CIDR block such as 10.0.0.0/16, got "ten"; correct cidr'),
         ("fd00::/64", 'must be an IPv4 CIDR block such as 10.0.0.0/16, got "fd00::/64"; correct cidr'),
@@ -129,8 +130,8 @@ def test_the_docker_range_warns() -> None:
     assert network.cidr_warning("172.18.0.0/16") is None
 
 
-@pytest.mark.parametrize(
-    ("block", "is_public"),
+@row_by_row(
+    "block, is_public",
     # RFC 1918, RFC 6598 and RFC 2544 with their neighbours
     [
         ("9.255.0.0/16", True),
@@ -157,8 +158,8 @@ def test_blocks_of_the_internet_are_doubtful(block: str, *, is_public: bool) -> 
     assert network.cidr_warning(block) == (said if is_public else None)
 
 
-@pytest.mark.parametrize(
-    ("primary", "cidr"),
+@row_by_row(
+    "primary, cidr",
     [
         ("10.192.0.0/16", "10.1.0.0/16"),
         ("10.192.0.0/16", "10.0.0.0/16"),
@@ -179,8 +180,8 @@ def test_secondary_blocks_that_aws_adds(primary: str, cidr: str) -> None:
     assert network.secondary_cidr_problem(cidr, primary=primary) is None
 
 
-@pytest.mark.parametrize(
-    ("primary", "cidr", "block", "pool"),
+@row_by_row(
+    "primary, cidr, block, pool",
     [
         ("10.192.0.0/16", "172.16.0.0/16", "172.16.0.0/12", "10.0.0.0/8"),
         ("10.192.0.0/16", "192.168.0.0/24", "192.168.0.0/16", "10.0.0.0/8"),
@@ -302,8 +303,8 @@ def test_rules_of_security_groups_that_aws_makes(
 
 
 # RFC 1918, RFC 6598 and IANA's registry: what lies beside each block is of the internet
-@pytest.mark.parametrize(
-    ("cidr", "is_refused"),
+@row_by_row(
+    "cidr, is_refused",
     [
         ("9.0.0.0/8", False),
         ("10.0.0.0/8", True),

@@ -6,12 +6,13 @@ import pytest
 
 from hyperpod_cdk.catalog.notifications import SLACK_CHANNEL_ID, SLACK_WORKSPACE_ID, budget_topic_problem
 from hyperpod_cdk.catalog.rules import Pattern
+from tests.support.tables import row_by_row
 
 ACCOUNT = "222233334444"
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text", "fits"),
+@row_by_row(
+    "pattern, text, fits",
     [
         (SLACK_WORKSPACE_ID, "T", False),
         (SLACK_WORKSPACE_ID, "T0", True),

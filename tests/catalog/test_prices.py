@@ -76,8 +76,8 @@ def test_the_same_number_where_the_same_thing_costs_the_same() -> None:
         assert {row.usd for (_, name), row in shipped.rows.items() if name == sku} == {anywhere.usd}
 
 
-@pytest.mark.parametrize(
-    ("sku", "unit"),
+@row_by_row(
+    "sku, unit",
     [
         ("node.ml.p5.48xlarge", "instance-hour"),
         ("node.ml.p6-b200.48xlarge", "instance-hour"),
@@ -150,8 +150,8 @@ def test_a_file_is_read() -> None:
     assert read.find("us-east-1", "kms.key") == price("kms.key", "0.045", as_of=None)
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
+@row_by_row(
+    "text, problem",
     [
         ("[]", "prices.json: must be an object with format, as_of, sources and prices"),
         ("{}", "prices.json: format: must be 1, which this hyperpod-cdk reads, got null"),

@@ -20,15 +20,15 @@ def test_codes_are_unique_across_the_tables() -> None:
     assert len(set(codes)) == len(codes)
 
 
-@pytest.mark.parametrize("row", quotas.quotas(), ids=lambda row: row.key)
+@row_by_row("row", quotas.quotas(), ids=lambda row: row.key)
 def test_a_row_without_a_code_is_marked(row: quotas.Quota) -> None:
     assert row.default >= 0
     assert row.code is not None or row.unsure
     assert row.code is None or row.code.startswith("L-")
 
 
-@pytest.mark.parametrize(
-    ("key", "service", "code", "default"),
+@row_by_row(
+    "key, service, code, default",
     [
         ("hyperpod_instances_total", "sagemaker", "L-3308CCC7", 0),
         ("hyperpod_instances_per_cluster", "sagemaker", "L-2CE978FC", 20),

@@ -10,6 +10,7 @@ import botocore
 import pytest
 
 from hyperpod_cdk.catalog import regions
+from tests.support.tables import row_by_row
 
 WITH_ZONES = [name for name in regions.names() if regions.known_az_ids(name)]
 
@@ -31,13 +32,13 @@ def test_hyperpod_regions() -> None:
     assert all(regions.partition_of(region) == "aws" for region in regions.HYPERPOD_REGIONS)
 
 
-@pytest.mark.parametrize("region", regions.HYPERPOD_REGIONS)
+@row_by_row("region", regions.HYPERPOD_REGIONS)
 def test_every_hyperpod_region_has_zones_and_the_cluster_type(region: str) -> None:
     assert len(regions.known_az_ids(region)) >= 2
     assert regions.has_type(region, "AWS::SageMaker::Cluster")
 
 
-@pytest.mark.parametrize("region", WITH_ZONES)
+@row_by_row("region", WITH_ZONES)
 def test_zones_begin_with_the_region_s_prefix_and_lead_back_to_it(region: str) -> None:
     for az_id in regions.known_az_ids(region):
         assert regions.is_az_id(az_id)
@@ -66,8 +67,8 @@ def test_a_region_of_a_known_form_is_not_therefore_known() -> None:
     assert regions.is_known("ap-south-2")
 
 
-@pytest.mark.parametrize(
-    ("text", "is_id", "is_name"),
+@row_by_row(
+    "text, is_id, is_name",
     [
         ("use1-az5", True, False),
         ("apne1-az4", True, False),
@@ -148,8 +149,8 @@ def test_zones_without_a_control_plane() -> None:
     assert {regions.region_of_az_id(az_id) for az_id in refused} == {"us-east-1", "us-west-1", "ca-central-1"}
 
 
-@pytest.mark.parametrize(
-    ("region", "scheduler", "quota"),
+@row_by_row(
+    "region, scheduler, quota",
     [
         ("us-east-1", True, True),
         ("ap-south-1", True, True),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hyperpod_cdk.catalog.s3_places import overlaps
+from tests.support.tables import row_by_row
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "do"),
+@row_by_row(
+    "one, other, do",
     [
         ("ours", "ours", True),
         ("ours", "s3://ours", True),

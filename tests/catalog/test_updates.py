@@ -153,7 +153,7 @@ WHOLE_SERVICES = (
 """Services of which every type is judged."""
 
 
-@pytest.mark.parametrize("service", WHOLE_SERVICES)
+@row_by_row("service", WHOLE_SERVICES)
 def test_every_type_of_a_service_has_a_kind(service: str) -> None:
     types = [name for name in _data.load("create_only")["types"] if name.startswith(f"AWS::{service}::")]
     assert types
@@ -203,8 +203,8 @@ def test_taints_that_evict(taint: Any, evicts: bool) -> None:  # noqa: FBT001 - 
     assert ("evicting" in updates.circumstances({"Effect": "PreferNoSchedule"}, taint)) is evicts
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "order"),
+@row_by_row(
+    "before, after, order",
     [
         ("1.9", "1.10", {"higher", "next minor"}),
         ("1.9", "1.11", {"higher", "skips a minor"}),
@@ -262,8 +262,8 @@ def test_what_a_group_cannot_change_is_refused(name: str, group: str) -> None:
     assert (found.effect, found.path) == ("refused by the service", (group, name))
 
 
-@pytest.mark.parametrize(
-    ("resource_type", "path", "before", "after", "effect"),
+@row_by_row(
+    "resource_type, path, before, after, effect",
     [
         (LUSTRE, ("LustreConfiguration", "DeploymentType"), "a", "b", "replaced"),
         (LUSTRE, ("LustreConfiguration", "CopyTagsToBackups"), True, False, "replaced"),
@@ -290,8 +290,8 @@ def test_a_row(resource_type: str, path: tuple[str, ...], before: Any, after: An
     assert (found.effect if found else None) == effect
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "disturbs"),
+@row_by_row(
+    "before, after, disturbs",
     [
         ('[{"kind":"Pod"}]', '[{"kind":"Pod"},{"kind":"Namespace"}]', False),
         ('[{"kind":"Pod"}]', '[{"kind":"Namespace"}]', False),

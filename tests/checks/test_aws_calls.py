@@ -21,6 +21,7 @@ from hyperpod_cdk.checks.aws_calls import MOST_CALLS_AT_ONCE, MOST_PAGES
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.handlers.quota_gate.reading import NoSuchQuota, Own
 from tests.support.scripted_aws import ACCOUNT, ARN, REGION, WHO, Fails, Script, ScriptedSession
+from tests.support.tables import row_by_row
 
 ResultT = TypeVar("ResultT")
 
@@ -272,8 +273,8 @@ DENIED_BY_SCP = (
 )
 
 
-@pytest.mark.parametrize(
-    ("failure", "reason", "action"),
+@row_by_row(
+    "failure, reason, action",
     [
         (Fails("UnauthorizedOperation", "no", 403), f"no permission for {ZONES}", ZONES),
         (
@@ -462,8 +463,8 @@ DENIAL = "User: arn:aws:iam::777788889999:user/JohnDoe is not authorized to perf
 NO = f"no permission for {ZONES}"
 
 
-@pytest.mark.parametrize(
-    ("because", "reason"),
+@row_by_row(
+    "because, reason",
     [
         # IAM user guide, "Troubleshoot access denied error messages", one row for each kind of policy and denial
         (f"because no identity-based policy allows the {ZONES} action", f"{NO} (no identity-based policy)"),

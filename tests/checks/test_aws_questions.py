@@ -62,6 +62,7 @@ from tests.support.scripted_aws import (
     ScriptedSession,
     holds_to_shape,
 )
+from tests.support.tables import row_by_row
 
 Open = Callable[[Script], LiveAws]
 
@@ -1087,7 +1088,7 @@ def test_what_is_not_there_is_an_answer(question: str, aws_with: Open) -> None:
     assert names(aws) <= set(QUESTIONS[question].calls)
 
 
-@pytest.mark.parametrize("question", CASES)
+@row_by_row("question", CASES)
 def test_the_answers_of_these_tests_are_of_awss_shape(question: str) -> None:
     for name, answer in CASES[question][1].items():
         prefix, _, operation = name.partition(":")

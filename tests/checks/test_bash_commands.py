@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_cdk.checks.bash_commands import assignments, commands
+from tests.support.tables import row_by_row
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
+@row_by_row(
+    "text, found",
     [
         ("", []),
         ("curl -O x", [(1, "curl -O x")]),

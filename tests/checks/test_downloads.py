@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hyperpod_cdk.checks.bash_commands import commands
 from hyperpod_cdk.checks.downloads import download, leaves_the_network
+from tests.support.tables import row_by_row
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@row_by_row(
+    "text, said",
     [
         ("curl -fsSL https://example.com/a-1.2.tgz -o x", "curl"),
         ("curl https://raw.githubusercontent.com/o/r/main/x.sh", "curl of main, which moves"),
@@ -58,8 +57,8 @@ def test_downloads_are_told(text: str, said: str) -> None:
     assert [told for each in commands(text) if (told := download(each))] == ([said] if said else [])
 
 
-@pytest.mark.parametrize(
-    ("text", "leaves"),
+@row_by_row(
+    "text, leaves",
     [
         ("curl -fsSL https://example.com/a-1.2.tgz", True),
         ("curl https://my-bucket.s3.us-east-1.amazonaws.com/a.tgz", False),

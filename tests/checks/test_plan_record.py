@@ -6,13 +6,12 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
-import pytest
-
 from hyperpod_cdk.checks.answers import NotAnswered, ReservedCapacity, TrainingPlan
 from hyperpod_cdk.checks.model import Case
 from hyperpod_cdk.checks.plan_record import Missing, changes, describe_plans
 from hyperpod_cdk.config.recorded_plans import RecordedBlock, RecordedPlan, RecordedPlans, parse_record
 from tests.support.fake_aws import FakeAws
+from tests.support.tables import row_by_row
 
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
 START = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
@@ -64,8 +63,8 @@ WHOLE = "2 ml.p5.48xlarge in use1-az5, 2026-12-01 11:30 UTC to 2026-12-11 11:30 
 LATER = "2 ml.p5.48xlarge in use1-az5, 2026-12-21 11:30 UTC to 2026-12-26 11:30 UTC"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
+@row_by_row(
+    "old, new, says",
     [
         (None, record(plan()), [f"h100-april: new, Scheduled, {WHOLE}"]),
         (None, record(plan(SECOND, block())), [f"h100-april: new, Scheduled, {WHOLE}; {LATER}"]),

@@ -31,6 +31,7 @@ from hyperpod_cdk.checks.plan_search import (
     wishes,
 )
 from tests.support.fake_aws import FakeAws
+from tests.support.tables import row_by_row
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
@@ -76,8 +77,8 @@ def wish(**changes: Any) -> Wish:
     return replace(Wish(instance_type="ml.p5.48xlarge", count=2, days=(1,)), **changes)
 
 
-@pytest.mark.parametrize(
-    ("fee", "accelerators", "hours", "price"),
+@row_by_row(
+    "fee, accelerators, hours, price",
     [
         ("384.00", 16, 24, "1"),
         ("0", 16, 24, "0"),

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 import yaml
 
 import hyperpod_cdk
@@ -60,7 +59,7 @@ def instructions(file: Path) -> Iterator[str]:
             yield node.value
 
 
-@pytest.mark.parametrize("file", SOURCES, ids=lambda file: file.stem)
+@row_by_row("file", SOURCES, ids=lambda file: file.stem)
 def test_no_text_offers_to_destroy_what_is_not_proven_to_be_ours(file: Path) -> None:
     unproven = [
         text

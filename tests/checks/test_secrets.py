@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hyperpod_cdk.checks.secrets import FORMS, secrets
+from tests.support.tables import row_by_row
 
 LETTERS = "AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGhIjKlMn"
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
+@row_by_row(
+    "text, kind",
     [
         ("AK" + "IA" + "Q" * 16, "an AWS access key ID"),
         ("export AWS_ACCESS_KEY_ID=" + "AS" + "IA" + "7" * 16, "an AWS access key ID"),
@@ -34,7 +33,7 @@ def test_secrets_are_told_by_line_and_kind(text: str, kind: str) -> None:
     assert list(secrets(f"#!/bin/bash\n\nx={text}; y={text}\n")) == [(3, kind)]
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "text",
     [
         "AKIAIOSFODNN7EXAMPLE",

@@ -11,6 +11,7 @@ from hyperpod_cdk.config.checkpointing import CheckpointAccount
 from hyperpod_cdk.config.documents import DocumentError, Said
 from hyperpod_cdk.config.source import Wording
 from hyperpod_cdk.findings import Finding, Severity
+from tests.support.tables import row_by_row
 
 FILE = Path("accounts/trainer.yaml")
 WORDING = Wording(
@@ -109,8 +110,8 @@ def test_findings_are_put_in_order_once_each_on_one_line() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
+@row_by_row(
+    "text, line",
     [
         ("one\ttwo", "one\\x09two"),
         ("one\x85two", "one\\x85two"),

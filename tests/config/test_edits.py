@@ -6,6 +6,7 @@ import pytest
 
 from hyperpod_cdk.config.edits import EditError, with_value
 from hyperpod_cdk.config.source import DataPath, read_source
+from tests.support.tables import row_by_row
 
 VERSION: DataPath = ("eks", "kubernetes_version")
 PIN: DataPath = ("eks", "addon_versions", "coredns")
@@ -20,8 +21,8 @@ hyperpod:
 RELEASE: DataPath = ("hyperpod", "instance_groups", 1, "image", "release_version")
 
 
-@pytest.mark.parametrize(
-    ("before", "path", "value", "after"),
+@row_by_row(
+    "before, path, value, after",
     [
         (
             '# top\neks:\n  kubernetes_version: "1.33"  # the oldest\nname: prod\n',

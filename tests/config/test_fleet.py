@@ -12,6 +12,7 @@ import yaml
 
 from hyperpod_cdk.config.documents import DocumentError
 from hyperpod_cdk.config.fleet import Fleet, Wave, fleet_of, fleet_schema_text, read_fleet
+from tests.support.tables import row_by_row
 
 FILE = Path("fleet.yaml")
 NAMES = ("prod-eu", "prod-us", "staging")
@@ -51,8 +52,8 @@ def one(**keys: object) -> str:
     return yaml.safe_dump({"waves": [{key: value for key, value in wave.items() if value is not None}]}, width=200)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@row_by_row(
+    "text, said",
     [
         ("", ["fleet.yaml:1: is empty; write its waves, or delete the file"]),
         ("waves: []", ["fleet.yaml:1 waves: must hold at least one wave, got none; add one"]),

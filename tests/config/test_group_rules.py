@@ -51,8 +51,8 @@ ACCOUNT = (
 )
 
 
-@pytest.mark.parametrize(
-    ("arn", "partition", "region", "account", "problems"),
+@row_by_row(
+    "arn, partition, region, account, problems",
     [
         (PLAN, "aws", "us-east-1", "111122223333", []),
         (PLAN, "aws", "us-west-2", "111122223333", [REGION("us-west-2", "us-east-1", "us-east-1")]),

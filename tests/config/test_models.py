@@ -17,6 +17,7 @@ from hyperpod_cdk.catalog import network as network_catalog
 from hyperpod_cdk.config import Environment, LoadedEnvironment, Network, Sharing, TaskGovernance
 from hyperpod_cdk.config.environment import NAME_LENGTH
 from hyperpod_cdk.config.shape import bare, item_type, type_at
+from tests.support.tables import row_by_row
 
 Changed = Callable[[Mapping[str, str]], str]
 Load = Callable[[str], LoadedEnvironment]
@@ -172,8 +173,8 @@ def test_claim_name_by_default(changed: Changed, load: Load) -> None:
     assert unnamed.resolved_claim_name == "scratch"
 
 
-@pytest.mark.parametrize(
-    ("path", "words"),
+@row_by_row(
+    "path, words",
     [
         (("hyperpod", "node_recovery"), tuple(hyperpod.NODE_RECOVERY)),
         (("hyperpod", "provisioning"), tuple(hyperpod.PROVISIONING)),

@@ -22,6 +22,7 @@ from hyperpod_cdk.config.recorded_quotas import (
     read_record,
 )
 from hyperpod_cdk.findings import Severity
+from tests.support.tables import row_by_row
 
 FILE = "environments/prod.quotas.json"
 ANEW = "restore it from version control, or write it again with 'hyperpod-cdk quotas show prod --record'"
@@ -92,8 +93,8 @@ def test_what_is_written_is_read(quotas: list[RecordedQuota]) -> None:
     assert len(again.quotas) == len(made.quotas)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
+@row_by_row(
+    "data, message",
     [
         ([], "must be a mapping, got a list"),
         (record(schema_version=2), f"{FILE}:2 schema_version: must be 1, which this hyperpod-cdk reads, got 2; update"),

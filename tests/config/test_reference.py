@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from hyperpod_cdk.config import load_environment
+from tests.support.tables import row_by_row
 
 HERE = Path(__file__).parent
 PAGE = (HERE.parent.parent / "docs" / "environment-file.md").read_text(encoding="utf-8")
@@ -19,7 +19,7 @@ SECTIONS = {
 }
 
 
-@pytest.mark.parametrize("title", SECTIONS)
+@row_by_row("title", SECTIONS)
 def test_every_section_has_an_example_of_its_own_fields(title: str) -> None:
     text = SECTIONS[title]
     fields = set(re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE))

@@ -17,6 +17,7 @@ from hyperpod_cdk.config import Environment, load_environment
 from hyperpod_cdk.review.changes.causes import other_paths, property_paths
 from tests.support.assembly import ENVIRONMENTS, Synthesized, shipped, synthesized_once
 from tests.support.schemas import resource_schema
+from tests.support.tables import row_by_row
 
 HERE = Path(__file__).parent
 COVERAGE: dict[str, dict[str, dict[str, str]]] = property_paths()
@@ -82,7 +83,7 @@ def test_every_type_of_the_templates_is_in_one_of_the_tables(environments: list[
     assert sorted(COVERAGE.keys() & OTHERS.keys()) == []
 
 
-@pytest.mark.parametrize("resource_type", OTHERS)
+@row_by_row("resource_type", OTHERS)
 def test_every_property_of_another_type_is_decided_once(resource_type: str) -> None:
     known, stated = properties(resource_type), decided(resource_type)
     by = {name: [each for each in stated if is_below(name, each)] for name in known}
@@ -110,7 +111,7 @@ def test_the_walk_sees_through_references_lists_and_alternatives() -> None:
     assert {"ClusterArn", "InstanceGroups.CurrentCount", "InstanceGroups"} & found == set()
 
 
-@pytest.mark.parametrize("resource_type", API["compared"])
+@row_by_row("resource_type", API["compared"])
 def test_what_the_api_has_and_cloudformation_lacks_is_listed_with_its_reason(resource_type: str) -> None:
     found = api_only(resource_type)
     listed = [each for names in API["lacks"].get(resource_type, {}).values() for each in names]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hyperpod_cdk.config.source import MAX_DEPTH, Ambiguous, Refused, parse_path, read_source, render_path
+from tests.support.tables import row_by_row
 
 
 def read(text: str) -> object:
@@ -17,8 +18,8 @@ def findings(text: str) -> list[str]:
     return [finding.render() for finding in read_source(text, "prod.yaml").findings]
 
 
-@pytest.mark.parametrize(
-    ("scalar", "value"),
+@row_by_row(
+    "scalar, value",
     [
         ("prod", "prod"),
         ("'1.30'", "1.30"),
@@ -43,8 +44,8 @@ def test_scalar(scalar: str, value: object) -> None:
     assert read(f"key: {scalar}") == {"key": value}
 
 
-@pytest.mark.parametrize(
-    ("scalar", "reading"),
+@row_by_row(
+    "scalar, reading",
     [
         ("yes", "true or false"),
         ("No", "true or false"),
@@ -92,8 +93,8 @@ def test_lines() -> None:
     assert source.line_of(("absent", 3)) == 3
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
+@row_by_row(
+    "text, line",
     [
         pytest.param(
             "a: [1",

@@ -15,12 +15,13 @@ from hyperpod_cdk.config.shape import sections_of
 from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.findings import Finding
 from tests.config.conftest import FILE, TODAY
+from tests.support.tables import row_by_row
 
 WORDS = ("on_demand", "spot", "training_plan", "count", "dev")
 
 
-@pytest.mark.parametrize(
-    ("word", "meant"),
+@row_by_row(
+    "word, meant",
     [
         ("conut", "count"),
         ("cuont", "count"),

@@ -13,6 +13,7 @@ from aws_cdk.assertions import Template
 from hyperpod_cdk.catalog import network as rules
 from hyperpod_cdk.network.endpoints import InterfaceEndpoints
 from hyperpod_cdk.network.vpc import EfaSecurityGroup, Network
+from tests.support.tables import row_by_row
 from tests.support.templates import app, of_type, stack, template_of
 
 ZONES = {"use1-az5": "10.5.0.0/16", "use1-az4": "10.4.0.0/28"}
@@ -242,7 +243,7 @@ def test_refused_networks(options: dict[str, Any], message: str) -> None:
         Network(stack(), "Network", vpc_cidr="10.192.0.0/20", availability_zones=ZONES, **options)
 
 
-@pytest.mark.parametrize("prefix", range(16, 29))
+@row_by_row("prefix", range(16, 29))
 def test_node_blocks_of_every_size(prefix: int) -> None:
     own, _ = closed({**ZONES, "use1-az4": f"10.4.0.0/{prefix}"})
     blocks = [row["Properties"]["CidrBlock"] for row in of_type(template_of(own), "AWS::EC2::VPCCidrBlock").values()]

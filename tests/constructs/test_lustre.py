@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hyperpod_cdk.catalog import lustre as rules
 from hyperpod_cdk.storage.lustre import DataRepository, LustreFileSystem, ReadCache
 from tests.support.schemas import resource_schema
+from tests.support.tables import row_by_row
 from tests.support.templates import app, of_type, stack, template_of
 
 CLIENTS = "sg-0123456789abcdef0"
@@ -178,8 +179,8 @@ def test_compression(compression: str, expected: str) -> None:
     assert row["Properties"]["LustreConfiguration"]["DataCompressionType"] == expected
 
 
-@pytest.mark.parametrize(
-    ("options", "allowed"),
+@row_by_row(
+    "options, allowed",
     [
         ({"capacity_gib": 1199}, False),
         ({"capacity_gib": 1200}, True),
@@ -413,8 +414,8 @@ REPOSITORY = DataRepository(path="/a", s3_uri="s3://mine/a/")
 BETWEEN_STEPS = rules.capacity_problem(2000, throughput_mbps_per_tib=0, efa=False)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+@row_by_row(
+    "options, message",
     [
         ({"compression": "gzip"}, 'compression: must be lz4 or none, got "gzip"; set compression to one of these'),
         (

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import network as rules
 from hyperpod_cdk.network.vpc import EfaSecurityGroup, Network, _slots, zone_suffix
+from tests.support.tables import row_by_row
 from tests.support.templates import of_type, stack, template_of
 
 ZONES = {"use1-az5": "10.5.0.0/16", "use1-az4": "10.4.0.0/16"}
@@ -307,8 +308,8 @@ def test_slots_are_disjoint_parts_of_the_block(prefix: int, needed: int) -> None
     assert all(not a.overlaps(b) for index, a in enumerate(slots) for b in slots[:index])
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+@row_by_row(
+    "options, message",
     [
         (
             {"vpc_cidr": "10.192.0.0/27"},

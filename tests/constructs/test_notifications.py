@@ -12,6 +12,7 @@ from aws_cdk.assertions import Template
 from hyperpod_cdk import EncryptionKey, Notifications
 from hyperpod_cdk.config.notify import EVENTS
 from hyperpod_cdk.hyperpod.notifications import SlackChannel
+from tests.support.tables import row_by_row
 
 CLUSTER_ARN = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdef012345"
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
@@ -287,7 +288,7 @@ def test_a_bus_gets_alarms_by_a_rule_and_messages_from_the_function() -> None:
     assert [each["Resource"] for each in allowed if each["Action"] == ["events:PutEvents"]] == [[bus], [bus]]
 
 
-@pytest.mark.parametrize("event", EVENTS)
+@row_by_row("event", EVENTS)
 def test_one_event_makes_only_what_it_needs(event: Any) -> None:
     found = resources(events=[event], instance_groups=["a"], file_systems={"b": "fs-0a1b2c3d4e5f67890"})
     functions, alarms = of_type(found, "AWS::Lambda::Function"), of_type(found, "AWS::CloudWatch::Alarm")
@@ -307,8 +308,8 @@ def test_settings_of_the_function_fit_its_variables() -> None:
     assert len(json.dumps(function["Environment"])) < 4096
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
+@row_by_row(
+    "arguments, said",
     [
         ({"emails": ["nobody"]}, "emails[0]: must be an e-mail address"),
         ({"emails": ["a@example.com", "a@example.com"]}, "emails[1]: must be named once, got a@example.com again"),

@@ -18,6 +18,7 @@ from hyperpod_cdk.catalog.governance import NATIVE_REGIONS, is_native
 from hyperpod_cdk.governance.task_governance import TaskGovernance
 from hyperpod_cdk.governance.teams import PriorityClass, QuotaRow, Team
 from hyperpod_cdk.templates.cdk_plugin import check_templates
+from tests.support.tables import row_by_row
 
 CLUSTER_ARN = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdef012345"
 ALICE = "arn:aws:iam::111122223333:role/alice"
@@ -288,8 +289,8 @@ def test_no_teams_is_a_policy_alone() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
+@row_by_row(
+    "make, message",
     [
         (
             lambda: PriorityClass(name="Urgent", weight=1),
@@ -435,7 +436,7 @@ def test_what_aws_would_refuse_is_refused_at_once(make: Callable[[], object], me
     assert str(error.value) == message
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "make",
     [
         lambda: PriorityClass(name="urgent", weight=0),

@@ -10,6 +10,7 @@ import pytest
 from hyperpod_cdk.catalog import instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.governance.teams import AcceleratorPartition, QuotaRow, Team, resource_limits
+from tests.support.tables import row_by_row
 
 P5, M5, TRN = "ml.p5.48xlarge", "ml.m5.2xlarge", "ml.trn1.32xlarge"
 GPU, EFA, NEURON = "requests.nvidia.com/gpu", "requests.vpc.amazonaws.com/efa", "requests.aws.amazon.com/neuron"
@@ -94,8 +95,8 @@ def test_limits_leave_what_the_team_owns_and_may_borrow(member: Team, limits: di
     assert resource_limits(member, numbers(P5, M5, TRN)) == limits
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
+@row_by_row(
+    "make, message",
     [
         (
             lambda: QuotaRow(instance_type=P5, count=1, vcpu=4),

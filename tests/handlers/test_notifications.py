@@ -20,6 +20,7 @@ from botocore.validate import validate_parameters
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.config.notify import EVENTS
 from hyperpod_cdk.handlers.notifications import index
+from tests.support.tables import row_by_row
 
 TOPIC = "arn:aws:sns:us-east-1:111122223333:on-call"
 CLUSTER = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdef012345"
@@ -288,8 +289,8 @@ def plan(*spans: tuple[datetime, datetime]) -> dict[str, Any]:
 START, END = datetime(2026, 4, 20, 11, 30, tzinfo=UTC), datetime(2026, 5, 20, 11, 30, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("moment", "title"),
+@row_by_row(
+    "moment, title",
     [
         (START - timedelta(days=7), "starts in 7 days"),
         (START - timedelta(days=1), "starts in 1 day"),
@@ -428,8 +429,8 @@ def p5(count: int, *, wanted: int | None = None, **values: Any) -> dict[str, Any
     }
 
 
-@pytest.mark.parametrize(
-    ("cluster", "quota", "percent"),
+@row_by_row(
+    "cluster, quota, percent",
     [
         (p5(0), 8.0, 0.0),
         (p5(6), 8.0, 75.0),

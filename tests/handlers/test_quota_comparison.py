@@ -24,6 +24,7 @@ from hyperpod_cdk.handlers.quota_gate.comparison import (
     number,
     to_properties,
 )
+from tests.support.tables import row_by_row
 
 P5 = "ml.p5.48xlarge for cluster usage"
 COUNT = "hyperpod.instance_groups[1].count"
@@ -62,8 +63,8 @@ def message(requirement: Requirement, reading: Reading, environment_name: str = 
     return verdict.severity, verdict.message
 
 
-@pytest.mark.parametrize(
-    ("value", "used", "severity", "said"),
+@row_by_row(
+    "value, used, severity, said",
     [
         (
             8,

@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnec
 from hyperpod_cdk.handlers.quota_gate import calling, reading
 from hyperpod_cdk.handlers.quota_gate.calling import Boto3Api
 from hyperpod_cdk.handlers.quota_gate.reading import Listed, NoSuchQuota, NotAnswered
+from tests.support.tables import row_by_row
 
 
 @dataclass
@@ -211,7 +212,7 @@ def questions() -> list[tuple[str, str]]:
     return sorted(made)
 
 
-@pytest.mark.parametrize(("service", "operation"), questions())
+@row_by_row("service, operation", questions())
 def test_boto3_knows_every_question(service: str, operation: str) -> None:
     make: Any = boto3.client
     client = make(service, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")

@@ -25,6 +25,7 @@ from hyperpod_cdk.handlers.quota_gate.reading import (
     read_quota,
     used,
 )
+from tests.support.tables import row_by_row
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
@@ -178,8 +179,8 @@ CLUSTERS = FakeApi(
 )
 
 
-@pytest.mark.parametrize(
-    ("kind", "count"),
+@row_by_row(
+    "kind, count",
     [
         ("hyperpod_instances:ml.p5.48xlarge", 4 + 1),
         ("hyperpod_instances:ml.g5.12xlarge", 3),
@@ -365,7 +366,7 @@ KINDS: Mapping[str, float] = {
 }
 
 
-@pytest.mark.parametrize(("kind", "count"), KINDS.items())
+@row_by_row("kind, count", KINDS.items())
 def test_use_of_others(kind: str, count: float) -> None:
     api = FakeApi(lists=THINGS)
     assert used(api, kind, OWN) == Usage(at_least=count)
@@ -389,7 +390,7 @@ def test_file_systems_of_restricted_groups() -> None:
     assert set(calls_of("restricted_lustre_tib")) == {"sagemaker:ListClusters", "sagemaker:DescribeCluster"}
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "hyperpod_instances", "hyperpod_spot_instances:ml.p5.48xlarge"])
+@row_by_row("kind", [*KINDS, "hyperpod_instances", "hyperpod_spot_instances:ml.p5.48xlarge"])
 def test_the_actions_of_a_kind_are_the_calls_it_makes(kind: str) -> None:
     api = FakeApi(lists=CLUSTERS.lists, clusters=CLUSTERS.clusters) if "hyperpod" in kind else FakeApi(lists=THINGS)
     used(api, kind, OWN)

@@ -17,6 +17,7 @@ from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.config.source import read_source
 from hyperpod_cdk.living.adopting import adopted
 from hyperpod_cdk.living.model import Difference, Next
+from tests.support.tables import row_by_row
 
 FILE = """\
 # what we run
@@ -76,8 +77,8 @@ def written(*differences: Difference, text: str = FILE) -> tuple[list[tuple[str,
     return [row for row in zip(before, after, strict=True) if row[0] != row[1]], [each.why for each in found.left]
 
 
-@pytest.mark.parametrize(
-    ("one", "before", "after"),
+@row_by_row(
+    "one, before, after",
     [
         (
             difference(CLUSTER, "InstanceGroups[h100].InstanceCount", "6"),
@@ -170,8 +171,8 @@ GROWN = (
 NO_PARENT = "the file does not have what it belongs to; write it by hand"
 
 
-@pytest.mark.parametrize(
-    ("one", "why"),
+@row_by_row(
+    "one, why",
     [
         (
             difference(CLUSTER, "Tags[owner]", "me"),
@@ -396,7 +397,7 @@ def _comments(text: str) -> list[str]:
     return [*dict.fromkeys(found[0] for line in text.splitlines() if (found := re.search(r"#.*$", line)))]
 
 
-@pytest.mark.parametrize("name", AWKWARD)
+@row_by_row("name", AWKWARD)
 def test_each_kind_of_field_is_adopted_in_each_way_of_writing(name: str) -> None:
     """The file then says that, and is valid; each of its lines but one stays, with its end, in its order."""
     text = AWKWARD[name]

@@ -13,6 +13,7 @@ from hyperpod_cdk.living.kinds import KINDS
 from hyperpod_cdk.living.model import Difference, Next
 from tests.living.account import CLUSTER_ARN, Account, Plant, only
 from tests.support.scripted_aws import Fails
+from tests.support.tables import row_by_row
 
 LATER = "The next change of any part of this HyperPod cluster: "
 
@@ -50,8 +51,8 @@ def test_what_was_deployed_is_no_drift() -> None:
     assert found.not_compared == {}
 
 
-@pytest.mark.parametrize(
-    ("plant", "edit", "expected"),
+@row_by_row(
+    "plant, edit, expected",
     [
         # CloudFormation user guide, "Update behaviors of stack resources": templates are compared, not what AWS has
         pytest.param(
@@ -153,8 +154,8 @@ def _labels(**values: Any) -> Plant:
     return lambda account: account.group("system")["KubernetesConfig"].update(values)
 
 
-@pytest.mark.parametrize(
-    ("plant", "path", "deployed", "actual"),
+@row_by_row(
+    "plant, path, deployed, actual",
     [
         (_set("NodeRecovery", "None"), "NodeRecovery", "Automatic", "None"),
         (_set("AutoScaling", {"Mode": "Enable"}), "AutoScaling.Mode", None, "Enable"),

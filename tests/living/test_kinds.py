@@ -16,6 +16,7 @@ from hyperpod_cdk.living.model import Next
 from tests.living.account import ACCOUNT, CLUSTER_ARN, Account, only
 from tests.support.assembly import PROJECT
 from tests.support.scripted_aws import Fails
+from tests.support.tables import row_by_row
 
 LEFT = Next(effect="nothing", sentence="Nothing: no template has it, and CloudFormation leaves it as it is.")
 UNCHANGED = Next(effect="nothing", sentence=NOT_IN_CHANGE)
@@ -695,8 +696,8 @@ def test_a_difference_is_found_once(row: Row) -> None:
         assert difference.next == expected
 
 
-@pytest.mark.parametrize(
-    ("call", "code", "resource"),
+@row_by_row(
+    "call, code, resource",
     [
         ("eks:DescribeAddon", "ResourceNotFoundException", "Addon"),
         ("eks:DescribeCluster", "ResourceNotFoundException", "Eks"),
@@ -744,7 +745,7 @@ def test_a_resource_deleted_by_hand(call: str, code: str, resource: str) -> None
     )
 
 
-@pytest.mark.parametrize("call", sorted({row[0] for row in ROWS}))
+@row_by_row("call", sorted({row[0] for row in ROWS}))
 def test_what_is_denied_is_skipped(call: str) -> None:
     account = Account()
     account.more[call] = Fails("AccessDeniedException", "no", 403)

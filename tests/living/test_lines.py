@@ -11,6 +11,7 @@ from hyperpod_cdk.living.model import Difference, Drift, Line, Next
 from hyperpod_cdk.living.pages import text
 from hyperpod_cdk.review.changes.causes import line_of_property
 from hyperpod_cdk.templates.assembly import Resource
+from tests.support.tables import row_by_row
 
 TEXT = """\
 name: small
@@ -97,7 +98,7 @@ ROWS: list[tuple[str, str, str, str, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "name", "path", "field", "line"), ROWS)
+@row_by_row("kind, name, path, field, line", ROWS)
 def test_a_line(kind: str, name: str, path: str, field: str, line: int) -> None:
     environment = load_environment(Path("small.yaml"), text=TEXT)
     path_of_construct = f"small/hyperpod/{name}/Resource"

@@ -34,6 +34,7 @@ from hyperpod_cdk.templates.assembly import Assembly
 from tests.living.account import Account
 from tests.support.answers import answered
 from tests.support.scripted_aws import Fails
+from tests.support.tables import row_by_row
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 
@@ -401,8 +402,8 @@ def times(kind: str, *seconds: float, when: str | None = "", action: Any = "crea
     return Times(type=kind, action=action, when=when, seconds=seconds)
 
 
-@pytest.mark.parametrize(
-    ("seen", "said"),
+@row_by_row(
+    "seen, said",
     [
         # 8 to 17 minutes, with a second to either side
         (Observed(times=[times(EKS, 480, 1020)]), []),

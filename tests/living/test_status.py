@@ -32,6 +32,7 @@ from hyperpod_cdk.living.status import Wanted, status
 from tests.support.answers import answered
 from tests.support.assembly import ENVIRONMENTS, PROJECT, shipped
 from tests.support.scripted_aws import WHO, Fails, Reaching, ScriptedSession, workloads
+from tests.support.tables import row_by_row
 
 NOW = datetime(2026, 11, 23, 3, 0, tzinfo=UTC)
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdefabcdef"
@@ -325,8 +326,8 @@ def test_all_is_well() -> None:
     assert (found.passed, found.verdict) == (True, "6 of 6 nodes run.")
 
 
-@pytest.mark.parametrize(
-    ("edit", "said"),
+@row_by_row(
+    "edit, said",
     [
         (
             lambda script: script["sagemaker:DescribeCluster"].update(ClusterStatus="Updating"),
@@ -511,8 +512,8 @@ def _first_group(script: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("call", "what"),
+@row_by_row(
+    "call, what",
     [
         ("sagemaker:ListClusterNodes", "nodes"),
         ("sagemaker:ListClusterEvents", "events"),

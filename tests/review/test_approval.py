@@ -280,8 +280,8 @@ def spent(before: float, after: float) -> Cost:
     )
 
 
-@pytest.mark.parametrize(
-    ("cost", "threshold", "asks"),
+@row_by_row(
+    "cost, threshold, asks",
     [
         (spent(0, 999.99), 1000, False),
         (spent(0, 1000), 1000, True),
@@ -323,8 +323,8 @@ def exception(**given_: Any) -> Exception_:
     return Exception_.model_validate({**values, **given_})
 
 
-@pytest.mark.parametrize(
-    ("given_", "on", "answers"),
+@row_by_row(
+    "given_, on, answers",
     [
         ({}, DAY, True),
         ({}, date(2026, 11, 23), False),

@@ -24,6 +24,7 @@ from hyperpod_cdk.templates.assembly import (
     read_template,
 )
 from tests.support.assembly import shipped
+from tests.support.tables import row_by_row
 
 TEMPLATE = {"Resources": {"Bucket": {"Type": "AWS::S3::Bucket"}}}
 PROPERTIES = {"stackName": "dev-network", "templateFile": "network.json"}
@@ -75,8 +76,8 @@ def test_finding_one_resource(assemblies: Path) -> None:
     assert found.find("nobody", cluster.logical_id) is None
 
 
-@pytest.mark.parametrize(
-    ("body", "name", "kept", "kept_on_replacement"),
+@row_by_row(
+    "body, name, kept, kept_on_replacement",
     [
         ({}, "Id", False, False),
         ({"Metadata": {"aws:cdk:path": "prod/network/Vpc/Resource"}}, "Vpc", False, False),
@@ -323,8 +324,8 @@ def test_yaml_with_short_forms() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@row_by_row(
+    "text, said",
     [
         ("", "t: not a CloudFormation template: it has no Resources"),
         ("{}", "t: not a CloudFormation template: it has no Resources"),

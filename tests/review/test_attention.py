@@ -42,6 +42,7 @@ from hyperpod_cdk.review.review_file import ReviewRules, Thresholds
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.difference import PropertyChange, compare
 from tests.review.judged import CLUSTER, FINDINGS, LAYER, LUSTRE, changed, finding, judged, proven, resource
+from tests.support.tables import row_by_row
 
 CAUSE = Cause(file="environments/dev.yaml", line=7, path="hyperpod.instance_groups[0].count", before="4", after="3")
 
@@ -85,8 +86,8 @@ def test_what_needs_no_look(quiet: ResourceEffect) -> None:
 INDIRECT: dict[str, Any] = {"is_indirect": True}
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
+@row_by_row(
+    "changes, said",
     [
         (
             [changed("A", Effect.REPLACED, reason="It refers to X.", **INDIRECT)],
@@ -433,8 +434,8 @@ def grant(**given: Any) -> Grant:
     return Grant(**{**values, "stack": "dev-x", "logical_id": "Id", **given})
 
 
-@pytest.mark.parametrize(
-    ("given", "is_told"),
+@row_by_row(
+    "given, is_told",
     [
         (grant(), False),
         (grant(is_wildcard=True), True),
@@ -506,8 +507,8 @@ def test_policy(given: PolicyFinding, is_error: bool) -> None:  # noqa: FBT001 -
     assert seen(judged(policy=Policy(findings=(given,)))) == expected
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "is_lower_bound", "said"),
+@row_by_row(
+    "before, after, is_lower_bound, said",
     [
         (1000, 1099, False, None),
         (1000, 1100, False, "Costs $100 more per month, $1,100 in all."),
@@ -547,8 +548,8 @@ def told_of(cost: Cost, threshold: float) -> list[tuple[ReasonKind | None, str]]
 PAID_ONCE = "paid once, whether the nodes run or not."
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "threshold", "said"),
+@row_by_row(
+    "before, after, threshold, said",
     [
         (0, 1000, 1000, f"Costs $1,000 more, {PAID_ONCE}"),
         (0, 999.99, 1000, None),
@@ -626,8 +627,8 @@ KEPT = {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"}
 ON, OFF = ({"Properties": {"DeletionProtection": each}} for each in (True, False))
 
 
-@pytest.mark.parametrize(
-    ("base", "head", "said"),
+@row_by_row(
+    "base, head, said",
     [
         (assembly(KEPT), assembly(KEPT), []),
         (
@@ -936,8 +937,8 @@ def test_reasons_stand_in_the_order_of_what_they_cost_who_reads_them() -> None:
     assert [each.kind.value for each in found] == ["deletion", "access", "interruption", "cost", "unknown"]
 
 
-@pytest.mark.parametrize(
-    ("policy", "oldest"),
+@row_by_row(
+    "policy, oldest",
     [
         ("ELBSecurityPolicy-TLS13-1-3-2021-06", "TLS 1.3"),
         ("ELBSecurityPolicy-TLS13-1-2-Res-PQ-2025-09", "TLS 1.2"),

@@ -21,6 +21,7 @@ from hyperpod_cdk.review.run import review
 from hyperpod_cdk.review.standing import fingerprints
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, read_assembly
 from hyperpod_cdk.templates.deployment import is_usual
+from tests.support.tables import row_by_row
 
 pytestmark = pytest.mark.usefixtures("nag_here")
 
@@ -150,8 +151,8 @@ def test_what_bootstrap_makes_is_as_it_should_be(tmp_path: Path) -> None:
         assert (found.item.property, found.item.before) == (name, value)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
+@row_by_row(
+    "name, value, expected",
     [
         ("assumeRoleArn", role("deploy"), True),
         ("assumeRoleArn", role("deploy").replace(ACCOUNT, "${AWS::AccountId}"), True),

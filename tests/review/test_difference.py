@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack
 from hyperpod_cdk.templates.difference import MISSING, apart, compare
 from hyperpod_cdk.templates.values import Reference
+from tests.support.tables import row_by_row
 
 
 def assembly(resources: dict[str, Any], **sections: Any) -> Assembly:
@@ -29,8 +30,8 @@ def group(name: str, count: int) -> dict[str, Any]:
     return {"InstanceGroupName": name, "InstanceCount": count}
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
+@row_by_row(
+    "before, after, expected",
     [
         ({"P": 1}, {"P": 1}, []),
         ({"P": 1}, {"P": 2}, [("P", 1, 2)]),

@@ -21,6 +21,7 @@ from hyperpod_cdk.templates.groups import (
     whole_number,
 )
 from tests.support.assembly import ENVIRONMENTS, shipped
+from tests.support.tables import row_by_row
 
 STORED = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "4"}}
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
@@ -95,8 +96,8 @@ def test_groups_are_compared_and_shown_without_their_resources() -> None:
     assert "Resource(" not in repr(before)
 
 
-@pytest.mark.parametrize(
-    ("body", "types", "is_flexible", "capacity"),
+@row_by_row(
+    "body, types, is_flexible, capacity",
     [
         ({"InstanceType": "ml.m5.large"}, ("ml.m5.large",), False, "on-demand"),
         ({"InstanceType": {"Ref": "Type"}}, (), False, "on-demand"),
@@ -125,8 +126,8 @@ def test_types_and_capacity(body: dict[str, Any], types: tuple[str, ...], is_fle
     assert (found.types, found.is_flexible, found.capacity) == (types, is_flexible, capacity)
 
 
-@pytest.mark.parametrize(
-    ("count", "number", "note"),
+@row_by_row(
+    "count, number, note",
     [
         (0, 0, ""),
         ("3", 3, ""),
@@ -306,7 +307,7 @@ def test_whole_numbers(number: int) -> None:
     assert whole_number(2.0) == 2
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@row_by_row("name", ENVIRONMENTS)
 def test_every_shipped_environment_has_its_groups(name: str, assemblies: Path) -> None:
     environment = shipped(assemblies, name).environment
     made = read_assembly(assemblies / name, name)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_cdk.review.mangled import mangled, restored
+from tests.support.tables import row_by_row
 
 _LETTERS = st.text(st.sampled_from("ab?üß漢😀"), max_size=3)
 _VALUES = st.recursive(
@@ -32,8 +33,8 @@ def test_mangled(value: Any, told: Any) -> None:
     assert mangled(value) == told
 
 
-@pytest.mark.parametrize(
-    ("deployed", "head", "expected", "number"),
+@row_by_row(
+    "deployed, head, expected, number",
     [
         ("Z?rich", "Zürich", "Zürich", 1),
         ("Z?rich", "Z?rich", "Z?rich", 0),

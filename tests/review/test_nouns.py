@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hyperpod_cdk.review.nouns import count, noun
+from tests.support.tables import row_by_row
 
 
-@pytest.mark.parametrize(
-    ("resource_type", "said"),
+@row_by_row(
+    "resource_type, said",
     [
         ("AWS::EC2::RouteTable", "route table"),
         ("AWS::EC2::SecurityGroupIngress", "security group rule"),
@@ -26,8 +25,8 @@ def test_nouns(resource_type: str, said: str) -> None:
     assert noun(resource_type) == said
 
 
-@pytest.mark.parametrize(
-    ("number", "name", "said"),
+@row_by_row(
+    "number, name, said",
     [
         (0, "file system", "0 file systems"),
         (1, "file system", "1 file system"),

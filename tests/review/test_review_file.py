@@ -27,6 +27,7 @@ from hyperpod_cdk.review.review_file import (
     rules_schema,
     rules_schema_text,
 )
+from tests.support.tables import row_by_row
 
 GIT = shutil.which("git") or "git"
 
@@ -57,8 +58,8 @@ def test_a_whole_file() -> None:
     assert rules.exceptions[0].last_day.isoformat() == "2027-03-31"
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "said"),
+@row_by_row(
+    "text, line, said",
     [
         ("thresholds:\n  monthly: 5\n", 2, "monthly"),
         ("approver: {}\n", 1, "approver"),
@@ -97,8 +98,8 @@ def test_what_is_refused(text: str, line: int, said: str) -> None:
 OWNED = ENTRY.replace("owner: d", "owner: {owner}").replace("reason: c", "reason: {reason}").replace("{}", "2027-03-31")
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@row_by_row(
+    "text, said",
     [
         (
             "thresholds: {monthly_increase_usd: -1}\n",
@@ -203,8 +204,8 @@ def test_thresholds_at_their_bounds(dollars: str) -> None:
     assert rules.thresholds.monthly_increase_usd == float(dollars)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text", "answers"),
+@row_by_row(
+    "pattern, text, answers",
     [
         ("Role a may b.", "Role a may b.", True),
         ("Role a may b.", "Role a may bx", False),
@@ -234,8 +235,8 @@ def test_a_star_of_a_sentence_is_a_name_that_the_resource_has(pattern: str, text
     assert exception.answers(reason, "prod / role a") is answers
 
 
-@pytest.mark.parametrize(
-    ("pattern", "resource", "answers"),
+@row_by_row(
+    "pattern, resource, answers",
     [
         ("prod / Cluster", "prod / Cluster", True),
         ("*-hyperpod / Cluster", "prod-hyperpod / Cluster", True),

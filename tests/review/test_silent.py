@@ -15,6 +15,7 @@ from hyperpod_cdk.catalog import updates
 from hyperpod_cdk.review.model import ReasonKind, Report, Side
 from hyperpod_cdk.review.run import review
 from hyperpod_cdk.templates.assembly import Assembly, Stack
+from tests.support.tables import row_by_row
 
 pytestmark = pytest.mark.usefixtures("nag_here")
 
@@ -148,9 +149,7 @@ def test_somebody_elses_code_asks_whatever_it_is_told(type_: str) -> None:
     assert asked(reviewed(new, new)) == []
 
 
-@pytest.mark.parametrize(
-    ("type_", "foreign"), [*((each, True) for each in FOREIGN), *((each, False) for each in KNOWN)]
-)
+@row_by_row("type_, foreign", [*((each, True) for each in FOREIGN), *((each, False) for each in KNOWN)])
 def test_whose_code_makes_a_type(type_: str, *, foreign: bool) -> None:
     assert updates.is_foreign(type_) is foreign
 

@@ -9,6 +9,7 @@ import pytest
 from hyperpod_cdk.review.model import Reason, ReasonKind, Side
 from hyperpod_cdk.review.run import review
 from hyperpod_cdk.templates.assembly import Assembly, Stack
+from tests.support.tables import row_by_row
 
 pytestmark = pytest.mark.usefixtures("nag_here")
 
@@ -130,8 +131,8 @@ def test_a_tag_that_stays_or_comes_along_is_told_of_by_nobody(selecting: Body) -
     assert asked(selecting, {**after, **selecting}) == ()
 
 
-@pytest.mark.parametrize(
-    ("key", "asks"),
+@row_by_row(
+    "key, asks",
     [
         ("karpenter.sh/discovery", True),
         ("kubernetes.io/role/internal-elb", True),

@@ -20,6 +20,7 @@ from hyperpod_cdk.templates.values import (
     resolve,
     target,
 )
+from tests.support.tables import row_by_row
 
 DEEPEST = 101
 """Lists of which each but the first stands in another one, that are resolved: a template goes no deeper."""
@@ -55,8 +56,8 @@ HYPERPOD = Stack(name="dev-hyperpod", template={"Resources": {"Cluster": {"Type"
 DEV = Assembly(environment="dev", stacks=(NETWORK, HYPERPOD))
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@row_by_row(
+    "value, expected",
     [
         (3, 3),
         ({"A": [1, {"Ref": "AWS::NoValue"}], "B": {"Ref": "AWS::NoValue"}}, {"A": [1]}),

@@ -9,12 +9,13 @@ import pytest
 from hyperpod_cdk.review.model import Attention, Effect, Fabric, Level, Policy, ResourceEffect
 from hyperpod_cdk.review.verdict import sentence
 from tests.review.judged import CLUSTER, FINDINGS, LAYER, LUSTRE, changed, finding, judged, proven, resource
+from tests.support.tables import row_by_row
 
 REFUSED = (changed("Export dev-x:It", Effect.REFUSED, is_indirect=True),)
 
 
-@pytest.mark.parametrize(
-    ("resources", "level", "needs_approval"),
+@row_by_row(
+    "resources, level, needs_approval",
     [
         ([], Level.NONE, False),
         ([resource(Effect.ADDED)], Level.ADDED, False),
@@ -57,8 +58,8 @@ LEFT_OUT = (changed("InstanceGroups[b]", Effect.DELETED, before="4 x ml.g5.12xla
 TWO_GROUPS = (*SCALED_DOWN, changed("RestrictedInstanceGroups[b]", Effect.INTERRUPTED))
 
 
-@pytest.mark.parametrize(
-    ("resources", "said"),
+@row_by_row(
+    "resources, said",
     [
         ([], "Nothing that is deployed changes."),
         ([resource(Effect.ADDED)], "Adds 1 resource; nothing that is deployed changes."),
@@ -172,8 +173,8 @@ def test_what_is_wrong_is_said(resources: list[ResourceEffect], sections: dict[s
     assert (found.sentence, found.is_wrong) == (said, True)
 
 
-@pytest.mark.parametrize(
-    ("resources", "sections", "expected"),
+@row_by_row(
+    "resources, sections, expected",
     [
         ([], {}, False),
         *(([resource(effect)], {}, effect is Effect.REFUSED) for effect in Effect),

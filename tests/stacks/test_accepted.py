@@ -23,6 +23,7 @@ from tests.support import legal
 from tests.support.assembly import PROJECT, light_app, read_assembly
 from tests.support.embedded import embedded
 from tests.support.in_process_cdk import Aws, InProcessCdk
+from tests.support.tables import row_by_row
 
 FOUND = Path(__file__).parent / "found_files.yaml"
 """Files that were accepted once and did not work, shrunk; or that are refused since."""
@@ -66,7 +67,7 @@ def test_whatever_is_accepted_deploys(shard: int) -> None:
     works(2000 + shard, DEPLOYED_EACH, deploys)
 
 
-@pytest.mark.parametrize("name", yaml.load(FOUND.read_text(encoding="utf-8"), yaml.CSafeLoader))
+@row_by_row("name", yaml.load(FOUND.read_text(encoding="utf-8"), yaml.CSafeLoader))
 def test_what_was_found_works_or_is_refused(name: str) -> None:
     row = yaml.load(FOUND.read_text(encoding="utf-8"), yaml.CSafeLoader)[name]
     answer = legal.asked(row["file"])

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hyperpod_cdk.config import Environment
 from tests.support.assembly import ENVIRONMENTS, Synthesized
 from tests.support.differences import applied, changes
+from tests.support.tables import row_by_row
 
 GOLDEN = Path(__file__).parent / "golden"
 SECTIONS = ("Parameters", "Rules", "Conditions", "Resources", "Outputs")
@@ -84,8 +85,8 @@ def test_a_difference_says_where_it_is_and_what_to_do() -> None:
 X, Y = {"Key": "x"}, {"Key": "y"}
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "found"),
+@row_by_row(
+    "before, after, found",
     [
         ({"a": 1}, {"a": 1}, {}),
         ({"a": 1}, {"a": 2}, {"~ a": [1, 2]}),
@@ -157,8 +158,8 @@ def test_only_whole_words_are_replaced(value: str, text: str) -> None:
     assert in_words({value: [value, 1]}, words) == {text: [text, 1]}
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
+@row_by_row(
+    "value, text",
     [
         ({"Ref": "Vpc"}, "${Vpc}"),
         ({"Fn::GetAtt": ["Group", "GroupId"]}, "${Group.GroupId}"),

@@ -11,10 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from hyperpod_cdk.catalog import durations
 from tests.support.assembly import ENVIRONMENTS, Node, Synthesized, shipped
+from tests.support.tables import row_by_row
 
 SECONDS = {
     "AWS::EC2::InternetGateway": 16,
@@ -186,8 +185,8 @@ def test_the_chain_that_was_asked_for_ends_in_time_without_cert_manager(prod: Sy
     assert times.end(quota) - earlier <= 1.1 * 2070
 
 
-@pytest.mark.parametrize(
-    ("kind", "when", "wanted"),
+@row_by_row(
+    "kind, when, wanted",
     [
         *((kind, "", wanted) for kind, wanted in SECONDS.items()),
         ("AWS::EC2::VPCEndpoint", "interface", INTERFACE_ENDPOINT),

@@ -54,5 +54,7 @@ def row_by_row(
 
 def _case(row: Any, ids: Callable[[Any], object], *, is_single: bool) -> tuple[object, tuple[Any, ...]]:
     if isinstance(row, type(pytest.param())):
-        return row.id, tuple(row.values)
+        if row.marks:
+            raise ValueError(f"a row of one test has no marks of its own: {row.id}")
+        return row.id or reprlib.repr(row.values), tuple(row.values)
     return ids(row), (row,) if is_single else tuple(row)

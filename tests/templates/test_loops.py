@@ -12,6 +12,7 @@ import pytest
 from hyperpod_cdk.catalog import updates
 from hyperpod_cdk.templates.assembly import AssemblyError, parse_template, with_loops
 from hyperpod_cdk.templates.loops import UNTOLD, TooManyError, expanded
+from tests.support.tables import row_by_row
 
 
 def of(**sections: Any) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def test_what_a_loop_makes(resources: dict[str, Any], expected: dict[str, Any]) 
     assert of(Resources=resources)["Resources"] == expected
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "loop",
     [
         ["X", {"Ref": "Names"}, {"R${X}": {"Type": "T"}}],

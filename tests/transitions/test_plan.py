@@ -13,6 +13,7 @@ from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack
 from hyperpod_cdk.transitions.cdk import selection
 from hyperpod_cdk.transitions.model import Refusal
 from tests.support.picomatch import matches
+from tests.support.tables import row_by_row
 from tests.transitions.stacks import ACCOUNT, REGION, assembly, planned, stack, steps
 
 NETWORK = stack("network", exports=["vpc"])
@@ -503,8 +504,8 @@ TOPIC = "arn:aws:sns:us-east-1:111122223333:on-call"
 OTHER = "arn:aws:sns:us-east-1:111122223333:night"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "is_step", "is_told"),
+@row_by_row(
+    "old, new, is_step, is_told",
     [
         ("", TOPIC, True, False),
         (TOPIC, OTHER, True, False),
@@ -645,8 +646,8 @@ _IMAGE = (
 _GONE = "A group that is left out is deleted with its nodes and all that is on their volumes."
 
 
-@pytest.mark.parametrize(
-    ("base", "head", "loses"),
+@row_by_row(
+    "base, head, loses",
     [
         pytest.param(_of_groups(_H100), _of_groups(_H100), None, id="as it is"),
         pytest.param(_of_groups(_H100), _of_groups(("h100", 17)), (), id="one node more"),

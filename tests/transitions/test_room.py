@@ -16,6 +16,7 @@ from hyperpod_cdk.templates.groups import CLUSTER
 from hyperpod_cdk.transitions.between import with_stacks
 from hyperpod_cdk.transitions.plan import betweens
 from hyperpod_cdk.transitions.room import Room, room_for, swaps, verdict
+from tests.support.tables import row_by_row
 from tests.transitions.stacks import assembly, planned, stack, steps
 
 P5 = "ml.p5.48xlarge"
@@ -233,8 +234,8 @@ def of_others(count: float, *unread: Unread) -> dict[tuple[str, str], Usage]:
 UNREAD = Unread(kind="HyperPod cluster", name="far", reason="no permission")
 
 
-@pytest.mark.parametrize(
-    ("room", "has_room", "says"),
+@row_by_row(
+    "room, has_room, says",
     [
         # the old two and the new two, beside two for the system
         (known(4, total=6, each=6), True, "and both take 4 in this cluster"),
@@ -335,8 +336,8 @@ def test_a_training_plan_has_room_for_what_is_free_in_it(free: int | None, stand
     )
 
 
-@pytest.mark.parametrize(
-    ("base", "head"),
+@row_by_row(
+    "base, head",
     [
         # nobody's nodes go, or nobody's come
         (OLD, cluster(SYSTEM)),

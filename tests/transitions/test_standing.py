@@ -16,6 +16,7 @@ from hyperpod_cdk.templates.assembly import Assembly, AssemblyError
 from hyperpod_cdk.transitions.model import Refusal
 from hyperpod_cdk.transitions.standing import Standing, read_standing, read_to_destroy
 from tests.support.scripted_aws import WHO, Fails, ScriptedSession
+from tests.support.tables import row_by_row
 from tests.transitions.stacks import ACCOUNT, REGION, assembly, planned, stack
 
 FOUNDATION = stack("foundation", exports=["vpc"])
@@ -174,7 +175,7 @@ def test_each_status_of_a_stack_is_in_one_set() -> None:
     assert sorted(STATUSES) == sorted(each for one in sets for each in one)
 
 
-@pytest.mark.parametrize("status", [*STATUSES, "HALTED"])
+@row_by_row("status", [*STATUSES, "HALTED"])
 def test_no_verb_deploys_or_deletes_what_takes_neither(status: str) -> None:
     """Of each status that CloudFormation has, and of one that it may get."""
     statuses = {"dev-foundation": "CREATE_COMPLETE", "dev-storage": status}

@@ -13,6 +13,7 @@ from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.living.taken import Taken, taken
 from hyperpod_cdk.templates.assembly import Assembly
 from hyperpod_cdk.transitions import pages
+from tests.support.tables import row_by_row
 from tests.transitions.stacks import assembly, stack
 from tests.transitions.test_run import Cloud, FakePerson, deployment
 
@@ -53,8 +54,8 @@ class Scaled(Cloud):
         return {"ClusterName": "dev", "InstanceGroups": rows}
 
 
-@pytest.mark.parametrize(
-    ("base", "head", "groups", "said"),
+@row_by_row(
+    "base, head, groups, said",
     [
         (BASE, OTHER, {"h100": 6}, "Sets h100 from 6 back to 2: 4 nodes are terminated; HyperPod chooses which."),
         (BASE, OTHER, {"h100": 3}, "Sets h100 from 3 back to 2: 1 node is terminated; HyperPod chooses which."),

@@ -40,6 +40,7 @@ from tests.support.embedded import ACCOUNT, REGION
 from tests.support.in_process_cdk import Aws, InProcessCdk, a_moment
 from tests.support.pairs import Person
 from tests.support.scripted_aws import Fails
+from tests.support.tables import row_by_row
 from tests.transitions.test_lives import WithPlaceholder
 
 assert builder  # a fixture
@@ -1081,7 +1082,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@row_by_row("name", REFUSED)
 def test_what_a_deployment_would_do_without_knowing(name: str) -> None:
     resources, answers, said = REFUSED[name]
     found = planned_beside(resources, **answers)
@@ -1131,7 +1132,7 @@ TAKES_IMPORTS = {
 }
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "status",
     [
         *get_session().get_service_model("cloudformation").shape_for("StackStatus").enum,  # type: ignore[attr-defined]  # botocore: an enum of strings

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hyperpod_cdk.catalog import instance_types, training_images
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.workloads import image
+from tests.support.tables import row_by_row
 
 BIN = Path(sys.executable).parent
 PROGRAM = {"fsdp_training/train.py": "print('loss: 1.0')\n"}
@@ -269,8 +270,8 @@ def test_commands_build_for_the_nodes() -> None:
     assert commands == ("docker buildx build --platform linux/arm64 --tag r.example.com/t:1 --push image",)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+@row_by_row(
+    "options, message",
     [
         ({"cuda": "11.8"}, 'cuda: must be one of 13.0, 12.8, got "11.8"'),
         (

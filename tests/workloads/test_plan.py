@@ -13,14 +13,15 @@ from hyperpod_cdk.config import Environment
 from hyperpod_cdk.workloads.allocatable import allocatable
 from hyperpod_cdk.workloads.job import JOB_NAME, KINDS, TRAINING, Job, Kind
 from hyperpod_cdk.workloads.plan import MPI, plan
+from tests.support.tables import row_by_row
 from tests.workloads.groups import TYPES, environment, planned
 
 IMAGE = "registry.example.com/training:1"
 TRAINING_FIELDS: dict[str, Any] = {"name": "train", "image": IMAGE, "command": ["train.py"]}
 
 
-@pytest.mark.parametrize(
-    ("instance_type", "kind", "expected"),
+@row_by_row(
+    "instance_type, kind, expected",
     [
         # (accelerators, EFA, vCPU, memory, shared memory, huge pages)
         ("ml.g5.12xlarge", "pytorch", (4, 1, 44, 153, 76, 0)),

@@ -10,6 +10,7 @@ import yaml
 
 from hyperpod_cdk.workloads.job import Job
 from hyperpod_cdk.workloads.schema import job_schema, schema_text
+from tests.support.tables import row_by_row
 from tests.workloads.test_loading import TEXT
 
 
@@ -25,8 +26,8 @@ def test_it_takes_a_right_job() -> None:
     jsonschema.validate(yaml.safe_load(TEXT), job_schema())
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
+@row_by_row(
+    "old, new",
     [
         ("kind: hyperpod-pytorch", "kind: pytorch-job"),
         ("nodes: 2", "nodes: 0"),

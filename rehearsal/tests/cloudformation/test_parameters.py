@@ -9,6 +9,7 @@ import pytest
 
 from hyperpod_cdk_rehearsal.embedded.cloudformation.parameters import ParameterValue, resolve_parameters
 from hyperpod_cdk_rehearsal.embedded.cloudformation.template import Template, TemplateError
+from tests.support.tables import row_by_row
 
 
 def resolve(
@@ -22,8 +23,8 @@ def value(key: str, text: str) -> dict[str, str]:
     return {"ParameterKey": key, "ParameterValue": text}
 
 
-@pytest.mark.parametrize(
-    ("declaration", "given", "expected"),
+@row_by_row(
+    "declaration, given, expected",
     [
         ({"Type": "String"}, "a", "a"),
         ({"Type": "Number", "MinValue": 1, "MaxValue": 3}, "3", "3"),
@@ -46,8 +47,8 @@ def test_default_previous_and_given() -> None:
     assert {key: parameter.text for key, parameter in found.items()} == {"A": "given", "B": "5", "C": "old"}
 
 
-@pytest.mark.parametrize(
-    ("declaration", "given", "message"),
+@row_by_row(
+    "declaration, given, message",
     [
         ({"Type": "String", "AllowedValues": ["a", "b"]}, "c", "Parameter 'P' must be one of AllowedValues"),
         ({"Type": "CommaDelimitedList", "AllowedValues": ["a"]}, "a,b", "Parameter 'P' must be one of AllowedValues"),

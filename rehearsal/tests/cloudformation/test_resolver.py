@@ -17,6 +17,7 @@ from hyperpod_cdk_rehearsal.embedded.cloudformation.resolver import (
     Scope,
 )
 from hyperpod_cdk_rehearsal.embedded.cloudformation.template import Template, TemplateError
+from tests.support.tables import row_by_row
 
 DOCUMENT = {
     "Mappings": {"Map": {"us-west-2": {"Ami": "ami-1", "Zones": ["a", "b"]}}},
@@ -46,8 +47,8 @@ def resolver() -> Resolver:
     )
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@row_by_row(
+    "value, expected",
     [
         ("plain", "plain"),
         ({"Ref": "Text"}, "hello"),
@@ -109,8 +110,8 @@ def test_what_is_not_known_yet_stays_so(value: Any) -> None:
     assert resolver().resolve(value) == KNOWN_AFTER_APPLY
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
+@row_by_row(
+    "value, message",
     [
         ({"Fn::Select": [2, {"Ref": "List"}]}, "Template error: Fn::Select cannot select nonexistent value at index 2"),
         ({"Fn::FindInMap": ["Map", "x", "Ami"]}, "Template error: Unable to get mapping for Map::x::Ami"),

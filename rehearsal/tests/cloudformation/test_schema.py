@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hyperpod_cdk_rehearsal.embedded.cloudformation.schema import Registry, ResourceSchema, values_at
+from tests.support.tables import row_by_row
 
 REGISTRY = Registry("us-east-1")
 
@@ -24,8 +25,8 @@ CLUSTER = "AWS::SageMaker::Cluster"
 PARAMETER = "AWS::SSM::Parameter"
 
 
-@pytest.mark.parametrize(
-    ("resource_type", "properties", "problems"),
+@row_by_row(
+    "resource_type, properties, problems",
     [
         (BUCKET, {}, []),
         (BUCKET, {"BucketName": "good-name"}, []),
@@ -67,8 +68,8 @@ def test_problems(resource_type: str, properties: dict[str, Any], problems: list
     assert schema(resource_type).problems(properties) == problems
 
 
-@pytest.mark.parametrize(
-    ("resource_type", "given", "expected"),
+@row_by_row(
+    "resource_type, given, expected",
     [
         ("AWS::Lambda::Function", {"Timeout": "30"}, {"Timeout": 30}),
         (PARAMETER, {"Tags": {"cost": 1}}, {"Tags": {"cost": "1"}}),

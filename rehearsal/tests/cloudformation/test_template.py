@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from hyperpod_cdk_rehearsal.embedded.cloudformation.graph import check_acyclic
 from hyperpod_cdk_rehearsal.embedded.cloudformation.references import check_references
 from hyperpod_cdk_rehearsal.embedded.cloudformation.template import Template, TemplateError
+from tests.support.tables import row_by_row
 
 TOPIC = {"Type": "AWS::SNS::Topic"}
 
@@ -24,8 +23,8 @@ def refused(document: Any) -> str:
     return "accepted"
 
 
-@pytest.mark.parametrize(
-    ("document", "message"),
+@row_by_row(
+    "document, message",
     [
         ({}, "Template format error: At least one Resources member must be defined."),
         ({"Resources": {"A": TOPIC}, "Extra": 1}, "Invalid template property or properties [Extra]"),

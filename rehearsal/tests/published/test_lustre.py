@@ -7,10 +7,10 @@ from functools import cache
 from itertools import product
 
 import botocore.session
-import pytest
 
 from hyperpod_cdk.catalog import lustre as catalog
 from hyperpod_cdk_rehearsal.embedded.published import lustre
+from tests.support.tables import row_by_row
 
 
 @cache
@@ -21,8 +21,8 @@ def _documented(shape: str, member: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", members[member].documentation).split())
 
 
-@pytest.mark.parametrize(
-    ("shape", "member", "sentence"),
+@row_by_row(
+    "shape, member, sentence",
     [
         (
             "CreateFileSystemRequest",

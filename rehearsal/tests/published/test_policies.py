@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import iam_matching as catalog
 from hyperpod_cdk_rehearsal.embedded.published import policies
+from tests.support.tables import row_by_row
 
 # few letters, so that patterns and texts meet often
 ROLE = "arn:aws:iam::111122223333:role/prod-hyperpod-ExecutionRole"
@@ -22,8 +23,8 @@ def test_wildcards(pattern: str, text: str) -> None:
     assert policies.like(pattern, text) == catalog.matches(pattern, text)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text", "fits"),
+@row_by_row(
+    "pattern, text, fits",
     [
         # IAM user guide, "IAM JSON policy elements: Resource" and "Action", 2026
         ("s3:*Object", "s3:PutObject", True),
@@ -40,8 +41,8 @@ def test_iams_own_examples(pattern: str, text: str, fits: bool) -> None:  # noqa
     assert policies.like(pattern, text) is fits
 
 
-@pytest.mark.parametrize(
-    ("pattern", "arn", "fits"),
+@row_by_row(
+    "pattern, arn, fits",
     [
         ("*", ROLE, True),
         ("*", "*", True),
@@ -75,8 +76,8 @@ def test_not_action_and_not_resource_speak_of_all_others() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("condition", "holds"),
+@row_by_row(
+    "condition, holds",
     [
         ({"StringEquals": {"aws:RequestedRegion": "us-east-1"}}, True),
         ({"StringEquals": {"AWS:requestedregion": ["eu-west-1", "us-east-1"]}}, True),

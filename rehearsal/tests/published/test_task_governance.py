@@ -8,6 +8,7 @@ import pytest
 
 from hyperpod_cdk.catalog import addons, governance, instance_types
 from hyperpod_cdk_rehearsal.embedded.published import task_governance
+from tests.support.tables import row_by_row
 
 AMOUNTS = {
     "Count": "count",
@@ -20,7 +21,7 @@ SUBSETS = list(chain.from_iterable(combinations(AMOUNTS, size) for size in range
 RELEASES = ["v1.3.1-eksbuild.1", "v1.4.0-eksbuild.1", "v1.4.9-eksbuild.2", "v1.5.0-eksbuild.1", "latest"]
 
 
-@pytest.mark.parametrize("members", SUBSETS, ids="-".join)
+@row_by_row("members", SUBSETS, ids="-".join)
 def test_the_catalog_refuses_the_same_amounts(members: tuple[str, ...]) -> None:
     ours = governance.amounts_problem([AMOUNTS[each] for each in members])
     assert (task_governance.amounts(members) is None) == (ours is None)

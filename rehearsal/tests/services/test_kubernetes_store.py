@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store as store
+from tests.support.tables import row_by_row
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:
@@ -49,8 +50,8 @@ def test_the_hyperpod_chart_is_known_by_its_name(name: str, chart: str, found: b
     assert store.Release(name, "kube-system", chart).is_of(store.HYPERPOD_CHART) is found
 
 
-@pytest.mark.parametrize(
-    ("base", "change", "expected"),
+@row_by_row(
+    "base, change, expected",
     [
         # the examples of RFC 7386, appendix A, that are of objects
         ({"a": "b"}, {"a": "c"}, {"a": "c"}),

@@ -983,8 +983,8 @@ def bucket(name: str, **attributes: Any) -> dict[str, Any]:
     return resource("AWS::S3::Bucket", attributes, BucketName=name)
 
 
-@pytest.mark.parametrize(
-    ("base", "head", "effect"),
+@row_by_row(
+    "base, head, effect",
     [
         (one({"Old": bucket("b")}), one({"A": bucket("b")}), Effect.REFUSED),
         (one({"Old": bucket("b")}), one({"A": bucket("c")}), Effect.ADDED),

@@ -21,6 +21,7 @@ from hyperpod_cdk.review.figures.capacity import capacity
 from hyperpod_cdk.review.model import Capacity, Change, QuotaNeed
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, read_assembly
 from tests.support.assembly import ENVIRONMENTS, shipped
+from tests.support.tables import row_by_row
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
 ACCOUNT, REGION, DAY = "111122223333", "us-east-1", date(2026, 11, 20)
@@ -101,8 +102,8 @@ def test_totals_add_up_groups_of_a_type_in_a_zone() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("changed", "nodes", "accelerators", "note"),
+@row_by_row(
+    "changed, nodes, accelerators, note",
     [
         ({"count": {"Ref": "Asked"}}, None, None, "The number of nodes of h100 is not known: ${Asked} gives it."),
         ({"instance_type": "ml.x9.metal"}, 2, None, None),
@@ -196,7 +197,7 @@ def test_a_plan_that_is_left_is_used_by_nobody() -> None:
     assert (of(plan.used), plan.seats, plan.problem) == ((2, 0), None, None)
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@row_by_row("name", ENVIRONMENTS)
 def test_addresses_of_shipped_environments_are_those_of_preflight(name: str, assemblies: Path) -> None:
     environment = shipped(assemblies, name).environment
     found = capacity(EMPTY, read_assembly(assemblies / name, name))
@@ -205,7 +206,7 @@ def test_addresses_of_shipped_environments_are_those_of_preflight(name: str, ass
     assert blocks == {each.cidr or each.subnet_id: (each.needed, each.usable or None) for each in budgets}
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@row_by_row("name", ENVIRONMENTS)
 def test_quotas_of_shipped_environments_are_those_of_the_gate(name: str, assemblies: Path) -> None:
     environment = shipped(assemblies, name).environment
     found = capacity(EMPTY, read_assembly(assemblies / name, name)).quotas

@@ -22,6 +22,7 @@ from hyperpod_cdk.review.figures.cost import KINDS, cost, thing
 from hyperpod_cdk.review.model import Change, Cost, CostLine, Paid, PlanFee
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, read_assembly
 from tests.support.assembly import shipped
+from tests.support.tables import row_by_row
 
 REGION = "us-west-2"
 LIST = "on demand, before taxes, discounts, savings plans and free tiers; a month has 730 hours"
@@ -294,8 +295,8 @@ def test_a_restricted_group_has_a_file_system_of_which_the_price_is_not_publishe
     )
 
 
-@pytest.mark.parametrize(
-    ("properties", "expected", "unknown"),
+@row_by_row(
+    "properties, expected, unknown",
     [
         (
             {
@@ -426,8 +427,8 @@ def test_other_file_systems_have_no_price() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("kind", "properties", "expected"),
+@row_by_row(
+    "kind, properties, expected",
     [
         ("AWS::EC2::NatGateway", {}, [("1 NAT gateway", 32.85), ("1, paid by the data that passes", None)]),
         (

@@ -19,6 +19,7 @@ from hyperpod_cdk.checks.aws import LiveAws
 from hyperpod_cdk.handlers.quota_gate.reading import Own
 from hyperpod_cdk.review.figures.price_list import REGION, WANTED, Fetched, differences, fetch, merged
 from tests.support.scripted_aws import WHO, Fails, ScriptedSession, holds_to_shape
+from tests.support.tables import row_by_row
 
 DAY = "2026-11-20T17:05:01Z"
 P5 = "node.ml.p5.48xlarge"
@@ -235,8 +236,8 @@ def test_the_first_tier_that_costs_anything(terms: dict[str, Any], usd: str) -> 
 CLUSTER = "USW2-AmazonEKS-Hours:perCluster"
 
 
-@pytest.mark.parametrize(
-    ("broken", "problem"),
+@row_by_row(
+    "broken, problem",
     [
         (product(CLUSTER, unit="Quantity"), f"{CLUSTER} is sold by Quantity, not by cluster-hour"),
         (product(CLUSTER, terms={"Reserved": {"x": {}}}), f"{CLUSTER} has no price on demand"),

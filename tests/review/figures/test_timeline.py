@@ -16,6 +16,7 @@ from hyperpod_cdk.review.model import BlastRadius, Effect, ResourceEffect, Step,
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, read_assembly
 from hyperpod_cdk.templates.difference import compare
 from tests.support.assembly import shipped
+from tests.support.tables import row_by_row
 
 STACK = durations.STACK.high
 OTHER = durations.OTHERS.high
@@ -239,8 +240,8 @@ def test_an_update_takes_what_its_change_takes(
     assert step(planned(base, head), "X").lasts.high == high
 
 
-@pytest.mark.parametrize(
-    ("kind", "properties", "high"),
+@row_by_row(
+    "kind, properties, high",
     [
         (LUSTRE, {"LustreConfiguration": {"EfaEnabled": "true"}}, 60),
         (LUSTRE, {"LustreConfiguration": {"EfaEnabled": False}}, 15),

@@ -33,6 +33,7 @@ from hyperpod_cdk.templates.groups import CLUSTER, part
 from hyperpod_cdk.templates.rules.network import efa_security_group
 from hyperpod_cdk.templates.rules.rule import Context
 from tests.support.assembly import ENVIRONMENTS, OF_THEIR_OWN, shipped
+from tests.support.tables import row_by_row
 
 OPEN = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
@@ -155,8 +156,8 @@ NO_OUT = "no rule lets G (lab) send to itself: 0.0.0.0/0 does not replace it; EF
 NO_IN = "no rule lets G (lab) receive from itself; EFA health checks fail"
 
 
-@pytest.mark.parametrize(
-    ("change", "inside", "outside"),
+@row_by_row(
+    "change, inside, outside",
     [
         ({"Out": None}, ("holds", "G (lab) allows all traffic from itself"), ("broken", NO_OUT)),
         ({"In": None}, ("broken", NO_IN), ("holds", "G (lab) allows all traffic to itself")),
@@ -327,8 +328,8 @@ def way(**target: Any) -> dict[str, Any]:
     return res("AWS::EC2::Route", RouteTableId={"Ref": "T"}, DestinationCidrBlock="0.0.0.0/0", **target)
 
 
-@pytest.mark.parametrize(
-    ("change", "s3", "apis"),
+@row_by_row(
+    "change, s3, apis",
     [
         (
             {"E": None},
@@ -474,7 +475,7 @@ def test_a_closed_network(door: dict[str, Any], result: str) -> None:
         assert found.detail == "calls of ec2 go to Eec2 (lab), and no rules let G (lab) reach it on port 443"
 
 
-@pytest.mark.parametrize("missing", NEEDED)
+@row_by_row("missing", NEEDED)
 def test_a_closed_network_lacks_an_endpoint(missing: str) -> None:
     made = closed()
     del made[f"E{missing}"]
@@ -685,7 +686,7 @@ def test_nothing_holds_without_a_rule_for_it(kept: set[str]) -> None:
     assert [each.result for each in sides] == ["holds" if side in kept else "broken" for side in ("In", "Out")]
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@row_by_row("name", ENVIRONMENTS)
 def test_every_shipped_environment_is_proven_or_not_told(name: str, assemblies: Path) -> None:
     shipped(assemblies, name)
     subjects = fabric(EMPTY, read_assembly(assemblies / name, name)).subjects

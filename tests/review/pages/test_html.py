@@ -18,6 +18,7 @@ from hyperpod_cdk.review.pages.html import html
 from hyperpod_cdk.review.pictures.gantt import gantt
 from hyperpod_cdk.review.pictures.svg import Picture
 from tests.review.sample import ABOUT, HOSTILE, quiet_report, rich_report
+from tests.support.tables import row_by_row
 
 SECTIONS = [
     "attention",
@@ -232,8 +233,8 @@ def test_a_picture_stands_before_what_could_not_be_told_or_last() -> None:
     assert ids == [key for key in SECTIONS if key != "notes"]
 
 
-@pytest.mark.parametrize(
-    ("level", "tone"),
+@row_by_row(
+    "level, tone",
     [
         (Level.REPLACED, "grave"),
         (Level.DELETED, "grave"),

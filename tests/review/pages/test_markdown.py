@@ -15,6 +15,7 @@ from markdown_it.token import Token
 from hyperpod_cdk.review.model import Attention, Cause, Change, CostLine, Effect, Level, PolicyFinding, Report, Side
 from hyperpod_cdk.review.pages.markdown import GITHUB_LIMIT, SMALLEST_LIMIT, markdown, marker
 from tests.review.sample import ABOUT, HOSTILE, quiet_report, rich_report
+from tests.support.tables import row_by_row
 
 GITHUB = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 """What of GitHub's renderer there is to test with; what it does after Markdown is LIVE below."""
@@ -225,7 +226,7 @@ def test_a_cause_that_all_changes_have_is_said_once() -> None:
     assert mixed.count("  - Caused by ") == 3
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "said",
     [
         "Nodes 96 -> 104 (+8), accelerators 768 -> 832 (+64), EFA interfaces at least 2,560",
@@ -271,7 +272,7 @@ def test_only_sources_are_links() -> None:
     assert {str(token.attrs["href"]).split("/")[2] for token in links} == {"docs.aws.amazon.com"}
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@row_by_row("text", HOSTILE)
 def test_a_hostile_text_is_shown_as_it_is_and_does_nothing(text: str) -> None:
     comment = markdown(attended(text, before=text, after="x"))
     shown = plain_texts(comment)
@@ -286,8 +287,8 @@ def test_a_hostile_text_is_shown_as_it_is_and_does_nothing(text: str) -> None:
     assert [token.type for token in tokens(item)].count("bullet_list_open") == 2
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
+@row_by_row(
+    "value, shown",
     [
         ("a | b", "`a | b`"),
         ("`", "`` ` ``"),
@@ -340,7 +341,7 @@ def test_two_long_values_are_cut_where_they_differ() -> None:
 SIGNS = {"fabric": "🔴", "policy": "🔴", "cost": "🟡"}
 
 
-@pytest.mark.parametrize("about", ABOUT)
+@row_by_row("about", ABOUT)
 def test_what_is_no_change_to_a_resource_has_its_own_badge(about: str) -> None:
     lines = markdown(rich_report(hostile=())).splitlines()
     at = lines.index(f"  - Look at the {about}.")
@@ -445,7 +446,7 @@ def test_the_first_line_is_found_again(environment: str, line: str) -> None:
     assert markdown(report).splitlines()[0] == line
 
 
-@pytest.mark.parametrize("level", list(Level))
+@row_by_row("level", list(Level))
 def test_the_level_is_said_in_words(level: Level) -> None:
     report = quiet_report()
     changed = report.model_copy(update={"verdict": report.verdict.model_copy(update={"level": level})})

@@ -13,6 +13,7 @@ from hyperpod_cdk.review.pages.page import Word
 from hyperpod_cdk.review.pages.sections import page
 from hyperpod_cdk.review.pages.text import text
 from tests.review.sample import ABOUT, quiet_report, rich_report
+from tests.support.tables import row_by_row
 
 
 def printed(report: Report, *, width: int = 140, colour: bool = False) -> str:
@@ -116,7 +117,7 @@ def test_a_wide_range_of_minutes_names_the_step_that_makes_it_wide() -> None:
     assert figures["Deployment"] == (Word("up to 50 min"),)
 
 
-@pytest.mark.parametrize("about", ABOUT)
+@row_by_row("about", ABOUT)
 def test_what_is_no_change_to_a_resource_has_its_own_badge(about: str) -> None:
     lines = printed(rich_report(hostile=())).splitlines()
     at = lines.index(f"    Look at the {about}.")

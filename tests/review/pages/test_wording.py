@@ -29,18 +29,19 @@ from hyperpod_cdk.review.pages.wording import (
     visible,
 )
 from tests.review.sample import quiet_report
+from tests.support.tables import row_by_row
 
 
-@pytest.mark.parametrize(
-    ("value", "said"),
+@row_by_row(
+    "value, said",
     [(0, "0"), (16, "16"), (1_234, "1,234"), (0.25, "0.25"), (0.5, "0.5"), (2.999, "3"), (-8, "-8"), (-0.001, "0")],
 )
 def test_a_number(value: float, said: str) -> None:
     assert number(value) == said
 
 
-@pytest.mark.parametrize(
-    ("dollars", "said"),
+@row_by_row(
+    "dollars, said",
     [
         (0, "$0"),
         (3.2, "$3.20"),
@@ -78,8 +79,8 @@ def test_a_difference_is_known_where_both_sides_are(
     assert difference(Change(before=before, after=after)) == more
 
 
-@pytest.mark.parametrize(
-    ("value", "said"),
+@row_by_row(
+    "value, said",
     [
         (0, "0 min"),
         (0.001, "1 s"),
@@ -125,8 +126,8 @@ def test_one_and_many() -> None:
     assert counted(2, "entry", "entries") == "2 entries"
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
+@row_by_row(
+    "text, shown",
     [
         ("plain", "plain"),
         ("a\r\nb\nc\rd\te", "a⏎b⏎c⏎d e"),

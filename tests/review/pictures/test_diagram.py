@@ -21,6 +21,7 @@ from hyperpod_cdk.review.pictures.diagram import WIDTH, diagram, place
 from hyperpod_cdk.review.pictures.svg import SMALLEST_FONT, TIMES, shortened, text_width
 from hyperpod_cdk.templates.assembly import Assembly, Stack, parse_template, read_assembly
 from tests.support.assembly import shipped
+from tests.support.tables import row_by_row
 
 SVG = "{http://www.w3.org/2000/svg}"
 TYPES = ("ml.p5.48xlarge", "ml.trn2.48xlarge", "ml.g5.12xlarge", "ml.m5.2xlarge", "ml.p5en.48xlarge")
@@ -143,7 +144,7 @@ def crowd(zones: int, each: int, *, start: int = 0) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize(("zones", "each"), [(1, 1), (1, 6), (2, 3), (3, 6), (4, 2), (5, 1), (6, 2), (1, 100), (3, 34)])
+@row_by_row("zones, each", [(1, 1), (1, 6), (2, 3), (3, 6), (4, 2), (5, 1), (6, 2), (1, 100), (3, 34)])
 def test_nothing_overlaps_and_every_text_fits(zones: int, each: int) -> None:
     head = environment(crowd(zones, each), zones=zones)
     base = environment(crowd(zones, each, start=1), zones=zones)
@@ -183,8 +184,8 @@ def test_a_group_says_what_it_has() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("stated", "expected"),
+@row_by_row(
+    "stated, expected",
     [
         ({"TrainingPlanArn": "arn:aws:sagemaker:us-east-1:1:training-plan/april"}, "training plan april"),
         ({"CapacityRequirements": {"Spot": {}}}, "spot"),

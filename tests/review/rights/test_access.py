@@ -16,6 +16,7 @@ from hyperpod_cdk.review.rights.access import access
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, read_assembly
 from hyperpod_cdk.templates.difference import compare
 from tests.support.assembly import ENVIRONMENTS, shipped
+from tests.support.tables import row_by_row
 
 ACCOUNT = "111122223333"
 LAMBDA = {
@@ -76,8 +77,8 @@ def permitted(*statements: Any, **properties: Any) -> list[str]:
     return grants(before, {**BUCKET, "Role": role(Policies=inline(*statements), **properties)})
 
 
-@pytest.mark.parametrize(
-    ("statement", "sentence"),
+@row_by_row(
+    "statement, sentence",
     [
         (
             allow(["s3:ListBucket", "s3:GetObject"], IN_BUCKET),
@@ -180,8 +181,8 @@ def test_gains_come_first_and_the_widest_of_them() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("principal", "who"),
+@row_by_row(
+    "principal, who",
     [
         ("*", "anyone"),
         ({"AWS": "*"}, "anyone"),
@@ -377,8 +378,8 @@ WRITE = {"Effect": "Allow", "Principal": {"AWS": "444455556666"}, "Action": "s3:
 EXTERNAL = "account 444455556666 (another account)"
 
 
-@pytest.mark.parametrize(
-    ("added", "sentence"),
+@row_by_row(
+    "added, sentence",
     [
         (
             resource("S3::BucketPolicy", Bucket={"Ref": "Scripts"}, PolicyDocument={"Statement": WRITE}),
@@ -489,8 +490,8 @@ def test_endpoint_policy_narrows_what_was_open() -> None:
     assert judged(*sides(BUCKET, {**BUCKET, "E": narrow})).wildcards.after == 0
 
 
-@pytest.mark.parametrize(
-    ("statement", "is_wildcard"),
+@row_by_row(
+    "statement, is_wildcard",
     [
         (allow("*"), True),
         (allow("s3:*", "arn:aws:s3:::b"), True),
@@ -510,8 +511,8 @@ def test_wildcards_are_counted(statement: dict[str, Any], *, is_wildcard: bool) 
     assert (found.wildcards.before, found.wildcards.after) == (0, 2 if is_wildcard and allows else 0)
 
 
-@pytest.mark.parametrize(
-    ("statement", "is_grave"),
+@row_by_row(
+    "statement, is_grave",
     [
         (allow("iam:PassRole", "arn:aws:iam::111122223333:role/nodes"), False),
         (allow("iam:PassRole", "arn:aws:iam::111122223333:role/*"), True),
@@ -575,8 +576,8 @@ def test_who_comes_from_outside_is_to_be_looked_at(principal: Any, *, is_grave: 
     assert [grant.is_grave for grant in found.grants] == [is_grave]
 
 
-@pytest.mark.parametrize(
-    ("condition", "is_grave"),
+@row_by_row(
+    "condition, is_grave",
     [
         ({}, True),
         ({"StringEquals": {"aws:SourceAccount": ACCOUNT}}, False),

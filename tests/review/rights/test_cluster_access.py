@@ -11,6 +11,7 @@ from hyperpod_cdk.review.model import Access
 from hyperpod_cdk.review.rights.access import access
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.difference import compare
+from tests.support.tables import row_by_row
 
 ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 EDIT = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSEditPolicy"
@@ -281,8 +282,8 @@ def test_manifest_that_is_not_json_is_noted() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("after", "is_grave"),
+@row_by_row(
+    "after, is_grave",
     [
         (entry(AccessPolicies=[policy(ADMIN)]), True),
         (entry(AccessPolicies=[policy(EDIT)]), True),

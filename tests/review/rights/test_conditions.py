@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_cdk.review.rights.conditions import Limit, Wider, changes_something, limits, overlap, wider
+from tests.support.tables import row_by_row
 
 KEY = "aws:SourceIp"
 
@@ -94,7 +95,7 @@ LESS: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("how", "until_now", "condition"), LESS)
+@row_by_row("how, until_now, condition", LESS)
 def test_which_keys_limit_less(how: str, until_now: str, condition: str) -> None:
     assert [each.how for each in wider(until_now, condition)] == ([how] if how else [])
 
@@ -129,8 +130,8 @@ def test_what_does_more_than_look(actions: list[str], *, expected: bool) -> None
     assert changes_something(actions) is expected
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
+@row_by_row(
+    "one, other, expected",
     [
         ("a", "a", True),
         ("a", "b", False),

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from hyperpod_cdk.review.rights.identities import sign_ins
 from hyperpod_cdk.review.rights.views import views
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack
 from hyperpod_cdk.templates.difference import compare
+from tests.support.tables import row_by_row
 
 ADMINISTRATOR = "arn:aws:iam::aws:policy/AdministratorAccess"
 CASES: list[tuple[str, dict[str, Any], list[tuple[str, bool | str]]]] = [
@@ -111,7 +110,7 @@ CASES: list[tuple[str, dict[str, Any], list[tuple[str, bool | str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "properties", "expected"), CASES)
+@row_by_row("kind, properties, expected", CASES)
 def test_who_signs_in(kind: str, properties: dict[str, Any], expected: list[tuple[str, bool | str]]) -> None:
     resources = {"It": {"Type": f"AWS::{kind}", "Properties": properties}}
     stack = Stack(name="s", template={"Resources": resources}, account="111122223333", region="us-east-1")

@@ -17,6 +17,7 @@ from hyperpod_cdk.review.rights.statements import permissions
 from hyperpod_cdk.review.rights.views import views
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack
 from hyperpod_cdk.templates.difference import compare
+from tests.support.tables import row_by_row
 
 Body = dict[str, Any]
 ADMINISTRATOR = "arn:aws:iam::aws:policy/AdministratorAccess"
@@ -53,8 +54,8 @@ def powerful(**resources: Body) -> set[str]:
 ADMIN = role(ManagedPolicyArns=[ADMINISTRATOR])
 
 
-@pytest.mark.parametrize(
-    ("statement", "is_edge"),
+@row_by_row(
+    "statement, is_edge",
     [
         (allow("iam:PassRole", arn("Admin")), True),
         (allow("iam:Pass*", arn("Admin")), True),
@@ -110,7 +111,7 @@ CODE: list[tuple[Body, str, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("runner", "action", "is_edge"), CODE)
+@row_by_row("runner, action, is_edge", CODE)
 def test_who_decides_the_code_of_what_acts_as_an_administrator(runner: Body, action: str, *, is_edge: bool) -> None:
     for reference in (arn("Runner"), {"Ref": "Runner"}):
         found = powerful(Admin=ADMIN, Runner=runner, Weak=role(allow(action, reference)))

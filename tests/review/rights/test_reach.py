@@ -14,6 +14,7 @@ from hyperpod_cdk.review.rights.access import access
 from hyperpod_cdk.review.rights.reach import difference, is_denied
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.difference import compare
+from tests.support.tables import row_by_row
 
 CLOSED = [{"CidrIp": "127.0.0.1/32", "IpProtocol": "-1"}]
 GROUP = "security group Efa (prod-network)"
@@ -47,8 +48,8 @@ def reach(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, bool
 SELF = {"Fn::GetAtt": ["Efa", "GroupId"]}
 
 
-@pytest.mark.parametrize(
-    ("rule", "sentence", "is_world"),
+@row_by_row(
+    "rule, sentence, is_world",
     [
         ({"IpProtocol": "-1", "SourceSecurityGroupId": SELF}, "lets in all traffic from itself", False),
         (
@@ -376,8 +377,8 @@ def test_odd_rules_are_no_error() -> None:
 ACL = ("acl", "acl-1", "False", "10", "deny", "tcp", "22-25", "192.0.2.0/24")
 
 
-@pytest.mark.parametrize(
-    ("number", "protocol", "ports", "block", "denied"),
+@row_by_row(
+    "number, protocol, ports, block, denied",
     [
         ("10", "tcp", "22-25", "192.0.2.0/24", True),
         ("10", "tcp", "22-25", "192.0.0.0/16", True),

@@ -20,6 +20,7 @@ from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.rules import RULES, TABLE
 from hyperpod_cdk.templates.rules.pack import problems
 from hyperpod_cdk.templates.rules.rule import Context, Spot
+from tests.support.tables import row_by_row
 
 Resources = dict[str, Any]
 Change = Callable[[Resources], Any]
@@ -271,8 +272,8 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
         assert rule.fix.endswith(".") or rule.fix.endswith("}.")
 
 
-@pytest.mark.parametrize(
-    ("change", "rule", "resource", "place", "message"),
+@row_by_row(
+    "change, rule, resource, place, message",
     [
         pytest.param(
             setting("Role", ManagedPolicyArns=["arn:aws:iam::111122223333:policy/team/AdministratorAccess"]),
@@ -617,7 +618,7 @@ def test_a_shortage_of_documented_addresses_is_an_error(
     assert found == expected
 
 
-@pytest.mark.parametrize(
+@row_by_row(
     "changes",
     [
         pytest.param((unchecked, of_group(InstanceCount=1)), id="one node"),

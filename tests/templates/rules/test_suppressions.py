@@ -10,6 +10,7 @@ import pytest
 
 from hyperpod_cdk.templates.assembly import Resource, Stack
 from hyperpod_cdk.templates.rules import Suppression, Suppressions
+from tests.support.tables import row_by_row
 
 
 def resource(metadata: Any) -> Resource:
@@ -20,8 +21,8 @@ def nag(**entry: Any) -> dict[str, Any]:
     return {"cdk_nag": {"rules_to_suppress": [entry]}}
 
 
-@pytest.mark.parametrize(
-    ("metadata", "rule", "expected"),
+@row_by_row(
+    "metadata, rule, expected",
     [
         (nag(id="node-role", reason="a  test\nof it"), "node-role", Suppression("a test of it")),
         (nag(id="hyperpod-cdk::node-role", reason="known"), "node-role", Suppression("known")),

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-import pytest
-
 from hyperpod_cdk.workloads.admission.cohort import ClusterModel, Key, TeamQueue
 from hyperpod_cdk.workloads.admission.preemption import Running, in_use, victims
 from hyperpod_cdk.workloads.admission.requests import Workload
+from tests.support.tables import row_by_row
 
 KEY: Key = ("ml.m5.large", "cpu")
 ENDLESS = Decimal(1000)
@@ -148,7 +147,7 @@ FAIR: dict[str, tuple[Mapping[str, Jobs], str, float, set[str] | None]] = {
 }
 
 
-@pytest.mark.parametrize("name", FAIR)
+@row_by_row("name", FAIR)
 def test_fair_sharing(name: str) -> None:
     """Each case of Kueue's own, with both of its strategies and equal weights."""
     admitted, team, vcpu, expected = FAIR[name]
@@ -215,7 +214,7 @@ WEIGHTS: dict[str, tuple[Mapping[str, int], Mapping[str, int], Mapping[str, Jobs
 }
 
 
-@pytest.mark.parametrize("name", WEIGHTS)
+@row_by_row("name", WEIGHTS)
 def test_weights(name: str) -> None:
     """One vCPU for a team, by weights; a weight of 0 is beyond all others once something is borrowed."""
     nominal, weights, admitted, team, expected = WEIGHTS[name]
@@ -250,7 +249,7 @@ CLASSIC: dict[str, tuple[Mapping[str, Jobs], str, float, set[str] | None]] = {
 }
 
 
-@pytest.mark.parametrize("name", CLASSIC)
+@row_by_row("name", CLASSIC)
 def test_first_come_first_served(name: str) -> None:
     """Without fair sharing: up to the own quota from who borrows, beyond it from own jobs alone."""
     admitted, team, vcpu, expected = CLASSIC[name]

@@ -7,10 +7,11 @@ from decimal import Decimal
 import pytest
 
 from hyperpod_cdk.workloads.admission.quantities import amount
+from tests.support.tables import row_by_row
 
 
-@pytest.mark.parametrize(
-    ("quantity", "number"),
+@row_by_row(
+    "quantity, number",
     [
         (2, 2),
         (0.5, "0.5"),
@@ -38,7 +39,7 @@ def test_quantities(quantity: object, number: int | str) -> None:
     assert amount(quantity) == Decimal(number)
 
 
-@pytest.mark.parametrize("text", ["", "1GB", "1 Gi", "Gi", "1Zi", "1mi", "1e", "1e3Gi", "0x1", "1,5", None, True, [1]])
+@row_by_row("text", ["", "1GB", "1 Gi", "Gi", "1Zi", "1mi", "1e", "1e3Gi", "0x1", "1,5", None, True, [1]])
 def test_what_is_no_quantity(text: object) -> None:
     """Everything else is refused in one sentence."""
     with pytest.raises(ValueError, match="must be a Kubernetes quantity such as 2, 500m or 64Gi, got ") as caught:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hyperpod_cdk.workloads.admission.requests import PodSet, requests, workloads
+from tests.support.tables import row_by_row
 
 Manifest = dict[str, Any]
 TYPE = "node.kubernetes.io/instance-type"
@@ -93,8 +94,8 @@ def test_a_list_is_its_items() -> None:
     assert (job.job, job.queue, job.pod_sets[0].count) == ("Job b/a", None, 1)
 
 
-@pytest.mark.parametrize(
-    ("manifest", "says"),
+@row_by_row(
+    "manifest, says",
     [
         ({}, "kind: is missing"),
         ({"kind": "List", "items": 3}, "List: items: must be a list of Kubernetes objects, got 3"),
@@ -173,8 +174,8 @@ def _term(operator: str, *values: str, key: str = TYPE) -> Manifest:
     return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
 
 
-@pytest.mark.parametrize(
-    ("selector", "terms", "may"),
+@row_by_row(
+    "selector, terms, may",
     [
         ({}, None, True),
         ({TYPE: "ml.g5.12xlarge"}, None, True),

@@ -17,6 +17,7 @@ from hyperpod_cdk.config import Environment, load_environment
 from hyperpod_cdk.workloads.admission.simulation import Admission, ClusterModel, Decision, simulate
 from hyperpod_cdk.workloads.loading import load_job
 from hyperpod_cdk.workloads.manifests.render import render
+from tests.support.tables import row_by_row
 
 Manifest = dict[str, Any]
 
@@ -221,7 +222,7 @@ NEVER: dict[str, tuple[Manifest, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", NEVER)
+@row_by_row("name", NEVER)
 def test_jobs_that_are_never_admitted(name: str) -> None:
     """Each says what it lacks, uses nothing and does not wait."""
     manifest, why = NEVER[name]
@@ -287,8 +288,8 @@ def test_jobs_wait_and_start_when_others_end() -> None:
     assert admission.waiting == (late.job,)
 
 
-@pytest.mark.parametrize(
-    ("lender", "borrower", "pods", "status"),
+@row_by_row(
+    "lender, borrower, pods, status",
     [
         ({"strategy": "lend_and_borrow"}, {"strategy": "lend_and_borrow"}, 3, "admitted"),
         ({"strategy": "lend"}, {"strategy": "lend_and_borrow"}, 3, "admitted"),

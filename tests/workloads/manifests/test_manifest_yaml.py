@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_cdk.workloads.manifests.manifest_yaml import to_yaml
+from tests.support.tables import row_by_row
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text(),
@@ -23,8 +23,8 @@ def test_what_is_written_is_what_is_read(documents: list[dict[str, Any]]) -> Non
     assert list(yaml.safe_load_all(to_yaml(documents))) == documents
 
 
-@pytest.mark.parametrize(
-    ("text", "written"),
+@row_by_row(
+    "text, written",
     [
         ("1", '"1"'),
         ("1e3", '"1e3"'),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hyperpod_cdk.workloads.manifests.render import manifests_of
+from tests.support.tables import row_by_row
 from tests.workloads.groups import environment, planned
 from tests.workloads.manifests.pod_security import baseline, pods, restricted
 
@@ -39,12 +40,12 @@ def pods_of(job: str, *, pod_security: str = "baseline") -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("job", JOBS)
+@row_by_row("job", JOBS)
 def test_baseline_admits_every_kind_of_job(job: str) -> None:
     assert [baseline(pod) for pod in pods_of(job)] == [[]] * len(pods_of(job))
 
 
-@pytest.mark.parametrize("job", JOBS)
+@row_by_row("job", JOBS)
 def test_restricted_admits_none_so_that_the_rules_refuse_it(job: str) -> None:
     assert all("root" in restricted(pod) for pod in pods_of(job))
 
@@ -58,8 +59,8 @@ def test_a_privileged_team_uses_more_of_its_nodes(job: str, beyond: list[str]) -
     assert beyond in found
 
 
-@pytest.mark.parametrize(
-    ("pod", "said"),
+@row_by_row(
+    "pod, said",
     [
         ({"hostNetwork": True}, ["hostNetwork"]),
         ({"hostPID": True, "hostIPC": True}, ["hostPID", "hostIPC"]),

@@ -15,6 +15,7 @@ import yaml
 
 from hyperpod_cdk.governance.team_access import team_objects
 from hyperpod_cdk.governance.teams import QuotaRow, Team
+from tests.support.tables import row_by_row
 from tests.workloads.schemas import FOLDER, KUBERNETES_VERSIONS, SOURCES, check, pod_templates, problems
 
 Manifest = dict[str, Any]
@@ -349,7 +350,7 @@ WRONG_JOBS: dict[str, tuple[Manifest, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG_JOBS)
+@row_by_row("name", WRONG_JOBS)
 def test_what_is_wrong_in_a_job_is_found(name: str) -> None:
     """Each of the wrong jobs is found by the definition of its kind."""
     manifest, expected = WRONG_JOBS[name]

@@ -17,6 +17,7 @@ from hyperpod_cdk.workloads.report import (
     report_json,
     report_schema,
 )
+from tests.support.tables import row_by_row
 from tests.workloads.report.logs_like import EFA, HEAD, SOCKET, devices, info, marked, row, run
 
 LOGS = Path(__file__).parent / "logs"
@@ -94,8 +95,8 @@ def test_tcp_instead_of_efa_fails_and_says_why() -> None:
     assert report.network.hosts_on_tcp == ("a", "b")
 
 
-@pytest.mark.parametrize(
-    ("said", "instance_type", "state", "check"),
+@row_by_row(
+    "said, instance_type, state, check",
     [
         ((SOCKET,), "ml.g5.2xlarge", "tcp", ("pass", "TCP is in use; the instance type has no EFA")),
         ((SOCKET,), P5, "tcp", ("fail", "TCP is in use instead of EFA")),
@@ -137,8 +138,8 @@ def test_some_nodes_on_tcp_fail_by_name() -> None:
     assert {line.text.partition("] ")[2] for line in report.network.evidence} == {SOCKET, EFA}
 
 
-@pytest.mark.parametrize(
-    ("plateau", "instance_type", "hosts", "verdict"),
+@row_by_row(
+    "plateau, instance_type, hosts, verdict",
     [
         (394.1, P5, 2, "pass"),
         (393.9, P5, 2, "fail"),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hyperpod_cdk.workloads.report import judge, parse, parse_files, read_lines, report_json, text
 from hyperpod_cdk.workloads.report.lines import LONGEST, words
 from hyperpod_cdk.workloads.report.measures import collective, plateau
+from tests.support.tables import row_by_row
 from tests.workloads.report import logs_like as making
 
 LOGS = Path(__file__).parent / "logs"
@@ -36,8 +37,8 @@ def test_the_real_log_is_read_whole() -> None:
     assert run.is_complete
 
 
-@pytest.mark.parametrize(
-    ("line", "text_", "pod", "rank"),
+@row_by_row(
+    "line, text_, pod, rank",
     [
         (b"[1,0]<stdout>:# x", "# x", "", "0"),
         (b"[1,15]<stderr>: # x", "# x", "", "15"),
@@ -127,8 +128,8 @@ def test_several_collectives_are_told_apart_by_what_precedes_them() -> None:
     assert [plateau(run) for run in runs] == [437.0, 380.0, 40.0]
 
 
-@pytest.mark.parametrize(
-    ("said", "signals"),
+@row_by_row(
+    "said, signals",
     [
         ("NET/OFI Selected provider is efa, fabric is efa-direct (found 32 nics)", {"efa"}),
         ("NET/OFI Selected Provider is efa (found 4 nics)", {"efa"}),
@@ -160,8 +161,8 @@ def test_what_nccl_says_of_its_network(said: str, signals: set[str]) -> None:
     assert {host for tally in log.signals.values() for host in tally.hosts} == ({"worker-0"} if signals else set())
 
 
-@pytest.mark.parametrize(
-    ("operation", "root", "ratio", "hosts", "found"),
+@row_by_row(
+    "operation, root, ratio, hosts, found",
     [
         ("sum", -1, 1.875, 2, "all_reduce"),
         ("sum", -1, 0.9375, 2, "reduce_scatter"),
@@ -256,8 +257,8 @@ def test_numbers_that_are_none_are_told_and_not_taken() -> None:
     assert len(run.bad_rows) == 4
 
 
-@pytest.mark.parametrize(
-    ("operation", "found"),
+@row_by_row(
+    "operation, found",
     [
         ("allr", "all_reduce"),
         ("all_reduce", "all_reduce"),

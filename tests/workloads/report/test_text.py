@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hyperpod_cdk.workloads.report import judge, parse, read_lines, text
 from hyperpod_cdk.workloads.report.chart import Series, chart
+from tests.support.tables import row_by_row
 from tests.workloads.report.logs_like import SOCKET, marked, run
 
 LOGS = Path(__file__).parent / "logs"
@@ -85,8 +86,8 @@ def test_one_size_is_a_point_in_the_middle() -> None:
     assert "1 KiB" in lines[-2]
 
 
-@pytest.mark.parametrize(
-    ("highest", "top"),
+@row_by_row(
+    "highest, top",
     [
         (0.0, "1.00"),
         (5e-324, "1.00"),
