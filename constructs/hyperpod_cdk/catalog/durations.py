@@ -34,8 +34,8 @@ def duration(resource_type: str, action: Action, *, when: str = "") -> Duration:
     """Give how long a resource takes.
 
     ``when`` names a circumstance that makes a difference: ``version`` (of Kubernetes), ``efa``, ``interface`` (of an
-    endpoint), ``vpc`` (of a function), ``deep health checks``. A type or circumstance without a row of its own takes
-    as long as the type does without it, at last seconds.
+    endpoint), ``vpc`` (of a function), ``throughput`` (of a file system), ``deep health checks``. A type or
+    circumstance without a row of its own takes as long as the type does without it, at last seconds.
     """
     rows = _rows()
     return rows.get((resource_type, action, when)) or rows.get((resource_type, action, "")) or OTHERS

@@ -228,6 +228,8 @@ def test_a_stack_that_is_gone_stays_in_the_account() -> None:
         (EKS, {"Version": "1.34"}, {"Version": "1.35"}, 25),
         (EKS, {"Version": "1.34", "Tags": []}, {"Version": "1.34", "Tags": [1]}, 12),
         (LUSTRE, {**EFA, "S": 1}, EFA, 20),
+        (LUSTRE, *({"LustreConfiguration": {"PerUnitStorageThroughput": mbps}} for mbps in (125, 250)), 60),
+        (LUSTRE, *({"LustreConfiguration": {"ThroughputCapacity": mbps}} for mbps in (4000, 8000)), 60),
         (CLUSTER, {"InstanceGroups": []}, CHECKED, 150),
         (CLUSTER, {"InstanceGroups": []}, {**CHECKED, "NodeProvisioningMode": "Continuous"}, 25),
         (CLUSTER, {**CHECKED, "Tags": [1]}, CHECKED, 25),

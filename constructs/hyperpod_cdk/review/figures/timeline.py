@@ -150,7 +150,7 @@ def _duration(resource: Resource, action: durations.Action, changed: Iterable[st
     return durations.duration(resource.type, action, when=circumstance(resource, action, set(changed)))
 
 
-def circumstance(resource: Resource, action: str, changed: set[str]) -> str:
+def circumstance(resource: Resource, action: str, changed: set[str]) -> str:  # noqa: PLR0911 - one for each
     """Give the circumstance of the catalog's durations in which a resource is; ``changed`` are its properties."""
     properties = resource.properties
     match resource.type:
@@ -158,6 +158,8 @@ def circumstance(resource: Resource, action: str, changed: set[str]) -> str:
             return "version"
         case "AWS::FSx::FileSystem":
             lustre = properties.get("LustreConfiguration")
+            if {"PerUnitStorageThroughput", "ThroughputCapacity"} & changed:
+                return "throughput"
             return "efa" if isinstance(lustre, dict) and str(lustre.get("EfaEnabled")).lower() == "true" else ""
         case "AWS::EC2::VPCEndpoint":
             return "interface" if properties.get("VpcEndpointType") in ("Interface", "GatewayLoadBalancer") else ""
