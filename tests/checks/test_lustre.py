@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hyperpod_cdk.checks.answers import (
     BackupAnswer,
     BucketAnswer,
     LustreAnswer,
+    LustreChange,
     NotAnswered,
     SecurityGroupAnswer,
     SecurityGroupRule,
@@ -40,6 +42,7 @@ LINKS: Mapping[str, Any] = {
 STACK_STANDS: dict[str, StackAnswer | NotAnswered | None] = {
     "prod-storage": StackAnswer(name="prod-storage", status="UPDATE_COMPLETE")
 }
+NOW = datetime(2026, 4, 1, 9, 0, tzinfo=UTC)
 EFA: Mapping[str, Any] = {f"{SYSTEM}.efa": True, f"{SYSTEM}.capacity_gib": 19200}
 
 
@@ -443,6 +446,58 @@ def test_throughput_and_metadata_only_grow(case_of: CaseOf, run_check: RunCheck,
             " name"
         ),
     ]
+
+
+@pytest.mark.check("file_systems_only_grow", "fails")
+@pytest.mark.parametrize(
+    ("minutes", "status", "target", "said"),
+    [
+        (
+            300,
+            "UPDATED_OPTIMIZING",
+            {"capacity_gib": 2400},
+            (
+                f"error {SYSTEM}.capacity_gib: must not become 4800 before 2026-04-01 10:00 UTC, since FSx refuses"
+                " another change for 6 hours and fs-0a1b2c3d4e5f67890 was to become 2400 at 04:00 UTC; deploy after"
+                " that"
+            ),
+        ),
+        (359, "COMPLETED", {"capacity_gib": 2400, "metadata_iops": 3000}, "error"),
+        # the other bound, and what says nothing of this change
+        (360, "COMPLETED", {"capacity_gib": 2400}, ""),
+        (5, "COMPLETED", {}, ""),
+        (5, "COMPLETED", {"metadata_iops": 3000}, ""),
+        (
+            360,
+            "UPDATED_OPTIMIZING",
+            {"capacity_gib": 2400},
+            (
+                f"warning {SYSTEM}.capacity_gib: may not become 4800 before FSx has completed the last change of"
+                " fs-0a1b2c3d4e5f67890, got UPDATED_OPTIMIZING; see 'aws fsx describe-file-systems --file-system-ids"
+                " fs-0a1b2c3d4e5f67890' and deploy when it is COMPLETED"
+            ),
+        ),
+        (360, "FAILED", {"capacity_gib": 2400}, ""),
+        (5, "COMPLETED", {"throughput_mbps_per_tib": 500}, "warning"),
+        (400, "IN_PROGRESS", {"throughput_mbps_per_tib": 500}, "warning"),
+    ],
+)
+def test_what_was_changed_a_short_time_ago(
+    case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, *, minutes: int, status: str, target: Any, said: str
+) -> None:
+    case = replace(case_of(), now=NOW)
+    older = LustreChange(asked=NOW - timedelta(days=2), status="COMPLETED", target={"capacity_gib": 1200})
+    last = LustreChange(asked=NOW - timedelta(minutes=minutes), status=status, target=target)
+    standing = replace(file_system(2400), throughput_mbps_per_tib=500, changes=(last, older))
+    fake_aws.answers.stack = dict(STACK_STANDS)
+    fake_aws.answers.lustre_file_systems = (standing,)
+    result = run_check(GROWTH, case, fake_aws)
+    found = [f"{each.severity.value} {each.render()}" for each in result.findings]
+    assert len(found) == bool(said)
+    assert "".join(found).startswith(said)
+    # what the file leaves as it is may have been changed at any time
+    fake_aws.answers.lustre_file_systems = (replace(standing, capacity_gib=4800, throughput_mbps_per_tib=250),)
+    assert run_check(GROWTH, case, fake_aws).status is Status.PASSED
 
 
 EXISTING = "existing_file_systems_serve_the_nodes"

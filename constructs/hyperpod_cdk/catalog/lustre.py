@@ -50,6 +50,9 @@ TIERING_METADATA_IOPS: tuple[int, ...] = tuple(_DATA["intelligent_tiering"]["met
 LOG_LEVELS: Mapping[str, str] = _DATA["log_levels"]
 """Our word for what is logged of data repositories -> FSx's."""
 
+HOURS_BETWEEN_CHANGES: int = _DATA["hours_between_changes"]["hours"]
+"""After a request to increase storage or metadata performance, or to change the throughput, FSx refuses another."""
+
 LOG_GROUP_PREFIX: str = _DATA["log_group_prefix"]
 
 BACKUP_RETENTION_DAYS = Bound(**_DATA["backups"]["retention_days"])

@@ -451,12 +451,21 @@ class Decision:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LustreChange:
+    """A request to change a file system; ``target`` has the members of ``LustreAnswer`` that it was to change."""
+
+    asked: datetime
+    status: str
+    target: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
 class LustreAnswer:
     """An FSx for Lustre file system that stands in the account.
 
     ``capacity_gib`` is 0 on Intelligent-Tiering, ``throughput_capacity_mbps`` None elsewhere; ``metadata_iops`` None
     is automatic, or none to choose; ``provisioned_metadata_iops`` are those of either mode, None without a metadata
-    configuration. ``network_interface_ids`` are those of its servers.
+    configuration. ``network_interface_ids`` are those of its servers, ``changes`` the requests that FSx still lists.
     """
 
     file_system_id: str
@@ -473,6 +482,7 @@ class LustreAnswer:
     throughput_mbps_per_tib: int | None = None
     throughput_capacity_mbps: int | None = None
     network_interface_ids: tuple[str, ...] = ()
+    changes: tuple[LustreChange, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -24,6 +24,7 @@ from hyperpod_cdk.checks.answers import (
     KmsKeyAnswer,
     KubernetesVersionAnswer,
     LustreAnswer,
+    LustreChange,
     NotAnswered,
     Offering,
     QuotaRequest,
@@ -360,7 +361,28 @@ def lustre(row: Answer) -> LustreAnswer:
         throughput_mbps_per_tib=configuration.get("PerUnitStorageThroughput"),
         throughput_capacity_mbps=configuration.get("ThroughputCapacity"),
         network_interface_ids=tuple(row.get("NetworkInterfaceIds", ())),
+        changes=tuple(
+            _lustre_change(each)
+            for each in row.get("AdministrativeActions", ())
+            if each["AdministrativeActionType"] == "FILE_SYSTEM_UPDATE"
+        ),
         tags=_tags(row),
+    )
+
+
+def _lustre_change(row: Answer) -> LustreChange:
+    values = row.get("TargetFileSystemValues", {})
+    configuration = values.get("LustreConfiguration", {})
+    target = {
+        "capacity_gib": values.get("StorageCapacity"),
+        "throughput_mbps_per_tib": configuration.get("PerUnitStorageThroughput"),
+        "throughput_capacity_mbps": configuration.get("ThroughputCapacity"),
+        "metadata_iops": configuration.get("MetadataConfiguration", {}).get("Iops"),
+    }
+    return LustreChange(
+        asked=row["RequestTime"],
+        status=row["Status"],
+        target={key: value for key, value in target.items() if value is not None},
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network
 from typing import cast
 
@@ -22,6 +23,8 @@ _STACK_TAG = "aws:cloudformation:stack-name"
 _NAME_TAG = "Name"
 _AVAILABLE = frozenset({"AVAILABLE", "UPDATING"})
 _CHANGING = frozenset({"CREATING", "DELETING"})
+_BOTH_WAYS = frozenset({"throughput_mbps_per_tib"})
+_DONE = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
 _TCP = frozenset({"tcp", "6"})
 _ALL = "-1"
 # states of a stack in which a deployment makes it as if there were none
@@ -62,12 +65,15 @@ def data_repositories_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]
     area=AREA,
     asks=("lustre_file_systems", "stack"),
     may_lack=("stack",),
-    inputs="capacity_gib, throughput_capacity_mbps, metadata_iops and name of every file system that the environment"
-    " makes; the stack <name>-storage and what it has made already.",
-    passes="Every existing file system is AVAILABLE, and none has more than the file says. One that was retained"
-    " when an earlier environment of the name was destroyed does not count: the stack makes another.",
+    inputs="capacity_gib, throughput, metadata_iops and name of every file system that the environment makes; the stack"
+    " <name>-storage and what it has made already.",
+    passes="Every existing file system is AVAILABLE, none has more than the file says, and none that the file changes"
+    " was changed a short time ago. One that was retained when an earlier environment of the name was destroyed does"
+    " not count: the stack makes another.",
     fails="The file says less than a file system has: FSx only lets it grow, and the update would be rolled back. Or"
-    " one is still being made, or is being deleted; one that FAILED or is MISCONFIGURED is a warning.",
+    " one is still being made, or is being deleted; one that FAILED or is MISCONFIGURED is a warning. Or the storage"
+    " is to grow within six hours of the last increase; the same of throughput and metadata performance is a warning,"
+    " and so is a change that FSx has not completed.",
     skips="AWS gives no answer about the file systems of the account or the stack.",
     by_hand="aws fsx describe-file-systems --query 'FileSystems[].[FileSystemId,StorageCapacity,Tags]'",
 )
@@ -108,6 +114,17 @@ def file_systems_only_grow(case: Case, aws: Aws) -> Iterator[Found]:
         ):
             if wanted is not None and has is not None and wanted < has:
                 yield _shrunk(f"storage.lustre[{index}].{key}", key, what, wanted=wanted, has=has, present=present)
+        for key, wanted, has in (
+            ("capacity_gib", system.capacity_gib, present.capacity_gib),
+            ("throughput_mbps_per_tib", system.resolved_throughput_mbps_per_tib, present.throughput_mbps_per_tib),
+            ("throughput_capacity_mbps", system.throughput_capacity_mbps, present.throughput_capacity_mbps),
+            ("metadata_iops", system.resolved_metadata_iops, present.provisioned_metadata_iops),
+        ):
+            is_changed = (
+                wanted is not None and has is not None and (wanted > has or (key in _BOTH_WAYS and wanted != has))
+            )
+            if wanted is not None and is_changed:
+                yield from _too_soon(f"storage.lustre[{index}].{key}", key, wanted, present=present, now=case.now)
 
 
 @check(
@@ -286,6 +303,29 @@ def _shrunk(path: str, key: str, what: str, *, wanted: int, has: int, present: L
         f"must be at least {has}, the {what} of {present.file_system_id}, which can grow and never shrink, got"
         f" {wanted}; set {key}: {has}, or make a smaller one under another name",
     )
+
+
+def _too_soon(path: str, key: str, wanted: int, *, present: LustreAnswer, now: datetime) -> Iterator[Found]:
+    last = max((each for each in present.changes if key in each.target), key=lambda each: each.asked, default=None)
+    if last is None:
+        return
+    begins = last.asked + timedelta(hours=catalog.HOURS_BETWEEN_CHANGES)
+    if now < begins:
+        # a request that names another value along with its storage may not have changed it
+        say = error if key == "capacity_gib" else warning
+        yield say(
+            path,
+            f"must not become {wanted} before {begins.astimezone(UTC):%Y-%m-%d %H:%M} UTC, since FSx refuses another"
+            f" change for {catalog.HOURS_BETWEEN_CHANGES} hours and {present.file_system_id} was to become"
+            f" {last.target[key]} at {last.asked.astimezone(UTC):%H:%M} UTC; deploy after that",
+        )
+    elif last.status not in _DONE:
+        yield warning(
+            path,
+            f"may not become {wanted} before FSx has completed the last change of {present.file_system_id}, got"
+            f" {last.status}; see 'aws fsx describe-file-systems --file-system-ids {present.file_system_id}' and deploy"
+            " when it is COMPLETED",
+        )
 
 
 def _reached(

@@ -597,20 +597,30 @@ class TestUpdate:
                 {"LustreConfiguration": {"MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 12_000}}},
                 {"LustreConfiguration": {"MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 24_000}}},
             ),
+            (
+                "PerUnitStorageThroughput",
+                {"LustreConfiguration": {"PerUnitStorageThroughput": 1000}},
+                {"LustreConfiguration": {"PerUnitStorageThroughput": 125}},
+            ),
         ],
     )
-    def test_it_grows_once_in_six_hours(
+    def test_it_changes_once_in_six_hours(
         self, world: Any, refusal: Any, member: str, first: dict[str, Any], second: dict[str, Any]
     ) -> None:
-        """User guide, "Managing storage capacity" and "Managing metadata performance": time between increases."""
+        """User guide, "Managing storage capacity", "... metadata performance", "... throughput capacity"."""
         made = make(world, lustre={"MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 6000}})
         update, name = world.client("fsx").update_file_system, made["FileSystemId"]
         asked = world.clock.now()
         update(FileSystemId=name, **first)
         world.clock.sleep(6 * 3600 - 60)
-        text = f"{member} was increased {asked:%Y-%m-%d %H:%M} UTC and can be increased again after 6 hours."
+        text = f"{member} was changed {asked:%Y-%m-%d %H:%M} UTC and can be changed again after 6 hours."
         assert refusal(update, FileSystemId=name, **second) == ("BadRequest", text)
         update(FileSystemId=name, LustreConfiguration={"DataCompressionType": "NONE"})
+        told = describe(world, name)["AdministrativeActions"]
+        assert [(each["Status"], each["RequestTime"], each["TargetFileSystemValues"]) for each in told] == [
+            ("IN_PROGRESS", world.clock.now(), {"LustreConfiguration": {"DataCompressionType": "NONE"}}),
+            ("COMPLETED", asked, first),
+        ]
         world.clock.sleep(60)
         assert update(FileSystemId=name, **second)["FileSystem"]["Lifecycle"] == "UPDATING"
 

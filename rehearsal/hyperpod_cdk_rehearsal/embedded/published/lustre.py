@@ -34,9 +34,9 @@ _AUTOMATIC_BEYOND = (24_000, 12_000)
 """User guide, "Amazon FSx for Lustre performance", automatic mode: metadata IOPS by capacity in GiB, and 12,000 for
 each 24,000 GiB beyond."""
 
-HOURS_BETWEEN_INCREASES = 6
+HOURS_BETWEEN_CHANGES = 6
 """User guide, "Managing storage capacity" and "Managing metadata performance": no further increase until 6 hours after
-the last one was requested."""
+the last one was requested; "Managing provisioned throughput capacity": no further change until then."""
 
 TIERING_STEP_MBPS = 4000
 TIERING_LARGEST_MBPS = 2_000_000

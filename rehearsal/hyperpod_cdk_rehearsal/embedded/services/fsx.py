@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -20,7 +20,7 @@ from hyperpod_cdk_rehearsal.embedded.services.interfaces import give_up, make_in
 from hyperpod_cdk_rehearsal.embedded.services.keys import key_problem
 from hyperpod_cdk_rehearsal.embedded.services.network import Network
 from hyperpod_cdk_rehearsal.embedded.services.quotas import effective_value
-from hyperpod_cdk_rehearsal.embedded.services.stores import FileSystem, FsxStore, file_systems
+from hyperpod_cdk_rehearsal.embedded.services.stores import FileSystem, FileSystemChange, FsxStore, file_systems
 from hyperpod_cdk_rehearsal.embedded.services.timeline import GONE, Timeline, page
 
 CREATE_SECONDS = 1.0
@@ -133,8 +133,8 @@ def update_file_system(context: Context, request: dict[str, Any]) -> dict[str, A
     _check_update(context, file_system, request.get("StorageCapacity"), changes)
     with context.state.lock:
         configuration = file_system.view["LustreConfiguration"]
-        for member in _increases(file_system.view, request.get("StorageCapacity"), changes):
-            file_system.increased[member] = context.clock.now()
+        limited = _limited(file_system.view, request.get("StorageCapacity"), changes)
+        file_system.changes.append(FileSystemChange(context.clock.now(), limited, _target(request)))
         file_system.view["StorageCapacity"] = request.get("StorageCapacity") or file_system.view["StorageCapacity"]
         metadata = changes.pop("MetadataConfiguration", None)
         configuration.update(changes)
@@ -435,7 +435,7 @@ def _check_update(
     if efa and throughput != configuration.get("PerUnitStorageThroughput"):
         raise ServiceError("BadRequest", "PerUnitStorageThroughput of an EFA-enabled file system cannot be changed.")
     _check_growth(view, capacity_gib, changes)
-    _check_interval(context, file_system, _increases(view, capacity_gib, changes))
+    _check_interval(context, file_system, _limited(view, capacity_gib, changes))
     if changes.get("AutomaticBackupRetentionDays") and file_system.associations:
         raise ServiceError("BadRequest", "Backups are not supported for a file system with data repositories.")
     metadata = changes.get("MetadataConfiguration") or {}
@@ -497,26 +497,56 @@ def _check_growth(view: Mapping[str, Any], capacity_gib: int | None, changes: Ma
             raise ServiceError("BadRequest", f"{member} can only grow: the file system has {has}, got {wanted}.")
 
 
-def _increases(view: Mapping[str, Any], capacity_gib: int | None, changes: Mapping[str, Any]) -> list[str]:
-    """Give what a request increases of what FSx increases once in six hours only."""
-    has = (view["LustreConfiguration"].get("MetadataConfiguration") or {}).get("Iops")
+def _target(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what DescribeFileSystems tells as the target of a request (AdministrativeAction of the API reference)."""
+    return {name: request[name] for name in ("StorageCapacity", "LustreConfiguration") if request.get(name) is not None}
+
+
+def _limited(view: Mapping[str, Any], capacity_gib: int | None, changes: Mapping[str, Any]) -> tuple[str, ...]:
+    """Give what a request changes of what FSx changes once in six hours only."""
+    configuration = view["LustreConfiguration"]
+    has = (configuration.get("MetadataConfiguration") or {}).get("Iops")
     iops = (changes.get("MetadataConfiguration") or {}).get("Iops")
-    return [
+    return (
         *(["StorageCapacity"] if capacity_gib is not None else []),
         *(["MetadataConfiguration.Iops"] if has is not None and iops is not None and iops > has else []),
+        *(
+            member
+            for member in ("PerUnitStorageThroughput", "ThroughputCapacity")
+            if changes.get(member) not in {None, configuration.get(member)}
+        ),
+    )
+
+
+def _check_interval(context: Context, file_system: FileSystem, members: Iterable[str]) -> None:
+    hours = lustre.HOURS_BETWEEN_CHANGES
+    for member in members:
+        for change in file_system.changes:
+            asked = _asked(context, change)
+            if member in change.limited and context.clock.now() < asked + timedelta(hours=hours):
+                raise ServiceError(
+                    "BadRequest",
+                    f"{member} was changed {asked:%Y-%m-%d %H:%M} UTC and can be changed again after {hours} hours.",
+                )
+
+
+def _asked(context: Context, change: FileSystemChange) -> datetime:
+    """When a change was asked for, by a clock whose hours pass as fast as every other wait of this account."""
+    now = context.clock.now()
+    return now - (now - change.asked) / context.clock.scale
+
+
+def _actions(context: Context, file_system: FileSystem, lifecycle: str) -> list[dict[str, Any]]:
+    """What FSx tells of changes, the newest first; it lists ten of each type (user guide, "Monitoring ...")."""
+    return [
+        {
+            "AdministrativeActionType": "FILE_SYSTEM_UPDATE",
+            "RequestTime": _asked(context, change),
+            "Status": "IN_PROGRESS" if change is file_system.changes[-1] and lifecycle == "UPDATING" else "COMPLETED",
+            "TargetFileSystemValues": change.target,
+        }
+        for change in reversed(file_system.changes[-10:])
     ]
-
-
-def _check_interval(context: Context, file_system: FileSystem, increases: list[str]) -> None:
-    """Refuse a further increase, whose hours pass as fast as every other wait of this account."""
-    hours = lustre.HOURS_BETWEEN_INCREASES
-    for member in increases:
-        asked = file_system.increased.get(member)
-        if asked is not None and context.clock.now() < asked + timedelta(hours=hours) * context.clock.scale:
-            raise ServiceError(
-                "BadRequest",
-                f"{member} was increased {asked:%Y-%m-%d %H:%M} UTC and can be increased again after {hours} hours.",
-            )
 
 
 def _check_automatic(view: Mapping[str, Any], capacity_gib: int | None, metadata: Mapping[str, Any]) -> None:
@@ -674,7 +704,10 @@ def _new_view(
 
 
 def _view(context: Context, file_system: FileSystem) -> dict[str, Any]:
-    view = {**file_system.view, "Lifecycle": file_system.timeline.at(context.clock.now())}
+    lifecycle = file_system.timeline.at(context.clock.now())
+    view = {**file_system.view, "Lifecycle": lifecycle}
+    if file_system.changes:
+        view["AdministrativeActions"] = _actions(context, file_system, lifecycle)
     return {**view, "Tags": _tag_list(file_system.tags)} if file_system.tags else view
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
@@ -237,6 +237,15 @@ class SageMakerStore:
     extensions: list[PlanExtension] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class FileSystemChange:
+    """A request to change a file system: what FSx takes once in six hours only, and its TargetFileSystemValues."""
+
+    asked: datetime
+    limited: tuple[str, ...]
+    target: Mapping[str, Any]
+
+
 @dataclass
 class FileSystem:
     """An FSx for Lustre file system; `view` is what DescribeFileSystems answers apart from Lifecycle."""
@@ -245,8 +254,8 @@ class FileSystem:
     view: dict[str, Any]
     timeline: Timeline
     tags: dict[str, str]
-    increased: dict[str, datetime] = field(default_factory=Table)
-    """When an increase of capacity or metadata IOPS was last asked for, by the member's name."""
+    changes: list[FileSystemChange] = field(default_factory=list)
+    """Oldest first."""
     associations: dict[str, dict[str, Any]] = field(default_factory=Table)
     association_timelines: dict[str, Timeline] = field(default_factory=Table)
     association_tags: dict[str, dict[str, str]] = field(default_factory=Table)
