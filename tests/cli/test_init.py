@@ -217,13 +217,67 @@ def test_wrong_answers_write_nothing(run: Run, workspace: Path) -> None:
         (
             "--capacity (hyperpod.instance_groups[1].capacity): must say where ml.p5.48xlarge comes from (on_demand,"
             " spot or training_plan), since on-demand capacity of accelerated types is scarce; give"
-            " --capacity training_plan with its training_plan_arn"
+            " --capacity training_plan with --training-plan-arn"
         ),
         (
             "--team (task_governance.teams[0].name): must be 1 to 40 lower-case letters, digits and hyphens, beginning"
             ' and ending with a letter or digit, got "Research"; give --team research'
         ),
     ]
+    assert not (workspace / "environments" / "lab.yaml").exists()
+
+
+FIRST_ZONE = (
+    "must be an availability zone ID of us-east-1 (use1-az...), got usw2-az2 of us-west-2; write one of us-east-1, or"
+    " give --region us-west-2"
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("--team", "Bad_Team", "--lustre"),
+            (
+                (
+                    "--team (task_governance.teams[0].name): must be 1 to 40 lower-case letters, digits and hyphens,"
+                    ' beginning and ending with a letter or digit, got "Bad_Team"; give --team bad-team'
+                ),
+            ),
+        ),
+        (
+            ("--zone", "usw2-az2"),
+            (
+                "--zone (network.availability_zones): must hold at least 2 availability zones, got 1; add 1",
+                f"--zone (network.availability_zones.usw2-az2): {FIRST_ZONE}",
+            ),
+        ),
+        (
+            ("--instance-type", "ml.m5.2xlarge", "--training-plan-arn", PLAN),
+            (
+                (
+                    "--training-plan-arn (hyperpod.instance_groups[1].training_plan_arn): must go with capacity:"
+                    " training_plan, got no capacity; give --capacity training_plan or leave out --training-plan-arn"
+                ),
+            ),
+        ),
+        (
+            ("--instance-type", "ml.p5.48xlarge", "--capacity", "bogus"),
+            (
+                (
+                    "--capacity (hyperpod.instance_groups[1].capacity): must be on_demand, spot or training_plan, got"
+                    ' "bogus"; set --capacity to one of these'
+                ),
+            ),
+        ),
+    ],
+)
+def test_a_wrong_answer_is_told_once_and_by_its_options(
+    run: Run, workspace: Path, arguments: tuple[str, ...], said: tuple[str, ...]
+) -> None:
+    done = run("init", "lab", "--region", "us-east-1", "--account", ACCOUNT, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert tuple(done.stderr.splitlines()) == said
     assert not (workspace / "environments" / "lab.yaml").exists()
 
 

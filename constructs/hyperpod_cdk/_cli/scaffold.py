@@ -114,12 +114,49 @@ def checked_text(answers: Answers, root: Path, *, text: str | None = None, name_
         load_environment(path, text=text)
     except EnvironmentFileError as error:
         errors = [each for each in error.findings if each.severity is Severity.ERROR]
-        if not answers.zones and any(each.path == "region" for each in errors):
-            # which zones there are follows from the region
-            errors = [each for each in errors if not each.path.startswith("network.")]
-        raise ScaffoldError("\n".join(_by_option(each, name_is) for each in errors)) from error
+        raise ScaffoldError("\n".join(_by_option(each, name_is) for each in _first(errors, answers))) from error
     return text
 
+
+_FOLLOWS = (
+    # without zones given, those of the region
+    (re.compile(r"network\..*"), re.compile(r"region")),
+    (re.compile(r".*\.availability_zone_id"), re.compile(r"network\.availability_zones\..*")),
+    (re.compile(r"storage\.lustre\[\d+\]\.claim\..*"), re.compile(r"task_governance\.teams\[\d+\]\.name")),
+)
+"""Places of the file whose values are made of the answer for another place: only the answer is told."""
+
+
+def _first(errors: Sequence[Finding], answers: Answers) -> list[Finding]:
+    """Leave out the errors that only follow from an answer that is refused itself."""
+    refused = [each.path for each in errors]
+
+    def follows(path: str) -> bool:
+        return any(
+            place.fullmatch(path) and any(cause.fullmatch(each) for each in refused)
+            for place, cause in (_FOLLOWS[1:] if answers.zones else _FOLLOWS)
+        )
+
+    return [each for each in errors if not follows(each.path)]
+
+
+_BY_KEY = {
+    "account": "--account",
+    "region": "--region",
+    "capacity": "--capacity",
+    "training_plan_arn": "--training-plan-arn",
+}
+"""The option for a key that the fix of another place names, too."""
+
+_KEY = rf"(?P<key>{'|'.join(_BY_KEY)})"
+_FIXES = (
+    (re.compile(rf"\bset {_KEY}: "), "give {} "),
+    (re.compile(rf"\bset {_KEY} to "), "set {} to "),
+    (re.compile(rf"\bcorrect {_KEY}\b"), "correct {}"),
+    (re.compile(rf"\bremove {_KEY}\b"), "leave out {}"),
+    (re.compile(rf"\bwith its {_KEY}\b"), "with {}"),
+)
+"""What fixes of the file are called where there is no file yet."""
 
 _SET = re.compile(r"\b(?:set (?P<set>\w+)(?:\[\d+\])?: |correct (?P<correct>\w+))")
 
@@ -147,15 +184,13 @@ def _by_option(error: Finding, name_is: str) -> str:
 
     def given(match: re.Match[str]) -> str:
         key = match["set"] or match["correct"]
-        if re.sub(r"\[\d+\]$", "", error.path).endswith(key):
-            named = option
-        elif key in {"account", "region"}:
-            named = f"--{key}"
-        else:
+        if not re.sub(r"\[\d+\]$", "", error.path).endswith(key):
             return match[0]
-        return f"give {named} " if match["set"] else f"correct {named}"
+        return f"give {option} " if match["set"] else f"correct {option}"
 
     said = _SET.sub(given, _unquoted(error.message))
+    for fix, words in _FIXES:
+        said = fix.sub(lambda match, words=words: words.format(_BY_KEY[match["key"]]), said)  # type: ignore[misc]
     return f"{option}: {said}" if option == name_is else f"{option} ({error.path}): {said}"
 
 
