@@ -164,7 +164,10 @@ BEFORE_AWS = [
     ("import --name lab --region us-east-1 --cluster 'a b'", _CLUSTER.format("a b")),
     (
         f"{_IMPORT} --account 1234",
-        '--account: must be the 12 digits of an AWS account, got "1234"; one looks like "111122223333"',
+        (
+            '--account: must be the 12 digits of an AWS account, got "1234"; correct --account, which has to look like'
+            ' "111122223333"'
+        ),
     ),
     (
         "import --name lab --cluster theirs --region us-east-11",
@@ -188,7 +191,7 @@ BEFORE_AWS = [
         f"{_IMPORT} --kubernetes-version 1",
         (
             "--kubernetes-version: must be a Kubernetes version that HyperPod accepts (1.30 to 1.35 on 2026-11-20), got"
-            ' "1"; set --kubernetes-version: "1.35"'
+            ' "1"; give --kubernetes-version "1.35"'
         ),
     ),
     (

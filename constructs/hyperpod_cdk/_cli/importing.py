@@ -332,8 +332,8 @@ def _judge(
         ("--eks-security-group", eks_security_group, ExistingEks, "security_group_id"),
         ("--kubernetes-version", kubernetes_version, Eks, "kubernetes_version"),
     ):
-        if said is not None and (problem := answer_problem(field, said, section=section)):
-            usage(f"{option}: {re.sub(rf'set {field}(?=: | to )', f'set {option}', problem)}")
+        if said is not None and (problem := answer_problem(field, said, section=section, option=option)):
+            usage(f"{option}: {problem}")
     for zone in zones:
         if problem := _zone_problem(zone, region, option="--zone"):
             usage(f"--zone: {problem}")

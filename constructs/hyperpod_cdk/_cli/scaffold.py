@@ -13,6 +13,7 @@ from pathlib import Path
 from hyperpod_cdk.catalog import governance, hyperpod, instance_types, kubernetes, regions
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.catalog.sentences import Advice, Correction, OnlyInFiles, Setting, by_option, in_words_of
 from hyperpod_cdk.config import EnvironmentFileError, arguments, environment_files, load_environment
 from hyperpod_cdk.config.eks import Eks
 from hyperpod_cdk.config.environment import Environment
@@ -140,26 +141,6 @@ def _first(errors: Sequence[Finding], answers: Answers) -> list[Finding]:
     return [each for each in errors if not follows(each.path)]
 
 
-_BY_KEY = {
-    "account": "--account",
-    "region": "--region",
-    "capacity": "--capacity",
-    "training_plan_arn": "--training-plan-arn",
-}
-"""The option for a key that the fix of another place names, too."""
-
-_KEY = rf"(?P<key>{'|'.join(_BY_KEY)})"
-_FIXES = (
-    (re.compile(rf"\bset {_KEY}: "), "give {} "),
-    (re.compile(rf"\bset {_KEY} to "), "set {} to "),
-    (re.compile(rf"\bcorrect {_KEY}\b"), "correct {}"),
-    (re.compile(rf"\bremove {_KEY}\b"), "leave out {}"),
-    (re.compile(rf"\bwith its {_KEY}\b"), "with {}"),
-)
-"""What fixes of the file are called where there is no file yet."""
-
-_SET = re.compile(r"\b(?:set (?P<set>\w+)(?:\[\d+\])?: |correct (?P<correct>\w+))")
-
 _OPTIONS = (
     (re.compile(r"account"), "--account"),
     (re.compile(r"region"), "--region"),
@@ -173,6 +154,14 @@ _OPTIONS = (
 )
 """The option that decides a place of the file, for whom there is no file to edit."""
 
+_ELSEWHERE = {
+    "account": "--account",
+    "region": "--region",
+    "capacity": "--capacity",
+    "training_plan_arn": "--training-plan-arn",
+}
+"""The option for a key that a sentence about another place names."""
+
 
 def _by_option(error: Finding, name_is: str) -> str:
     """Say what is wrong with a place of the file to whom there is no file to edit, by the option that decides it."""
@@ -182,35 +171,37 @@ def _by_option(error: Finding, name_is: str) -> str:
     if option is None:
         return f"{error.path}: {error.message}"
 
-    def given(match: re.Match[str]) -> str:
-        key = match["set"] or match["correct"]
-        if not re.sub(r"\[\d+\]$", "", error.path).endswith(key):
-            return match[0]
-        return f"give {option} " if match["set"] else f"correct {option}"
+    def said(advice: Advice) -> str:
+        key = "" if isinstance(advice, OnlyInFiles) else advice.key
+        decides = option if error.path.endswith(key) else _ELSEWHERE.get(key)
+        return by_option(decides)(advice) if decides else str(advice)
 
-    said = _SET.sub(given, _unquoted(error.message))
-    for fix, words in _FIXES:
-        said = fix.sub(lambda match, words=words: words.format(_BY_KEY[match["key"]]), said)  # type: ignore[misc]
-    return f"{option}: {said}" if option == name_is else f"{option} ({error.path}): {said}"
+    message = in_words_of(error.message, said)
+    return f"{option}: {message}" if option == name_is else f"{option} ({error.path}): {message}"
 
 
-def _unquoted(message: str) -> str:
-    """Leave out that a file needs quotes, which a command line does not."""
-    return message.replace(", in quotes, got", ", got")
-
-
-def answer_problem(field: str, answer: str, *, section: type[Section] | None = None) -> str | None:
+def answer_problem(
+    field: str, answer: str, *, section: type[Section] | None = None, option: str | None = None
+) -> str | None:
     """Say what the file would refuse of an answer to the question for one of its fields, or give None.
 
-    The field is one of ``section``. Default: of ``eks``, or of the file itself.
+    The field is one of ``section``. Default: of ``eks``, or of the file itself. ``option`` is what gave the answer.
+    Default: it was typed.
     """
     section = section or (Eks if field in Eks.model_fields else Environment)
-    of = [answer] if field.endswith("s") else answer
-    problem = next(arguments.problems(section, {field: of}), None)
-    if problem is None:
-        return None
-    said = _unquoted(problem.partition(": ")[2])
-    return re.sub(r"; correct \w+, which has to look like ", "; one looks like ", said)
+    found = arguments.field_problems(section, field, [answer] if field.endswith("s") else answer)
+    words = by_option(option) if option else _as_an_answer
+    return in_words_of(found[0].message, words) if found else None
+
+
+def _as_an_answer(advice: Advice) -> str:
+    match advice:
+        case Setting():
+            return f"write {advice.value}"
+        case Correction():
+            return f"one looks like {advice.example}"
+        case _:
+            return by_option("it")(advice)
 
 
 def _check_workers(answers: Answers) -> None:

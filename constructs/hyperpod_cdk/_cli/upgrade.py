@@ -77,6 +77,7 @@ def upgrade(
     for the next step. Exit code 1 if the upgrade is refused.
     """
     from hyperpod_cdk.catalog.kubernetes import version_problem  # noqa: PLC0415 - 'upgrade --help' need not load it
+    from hyperpod_cdk.catalog.sentences import by_option, in_words_of  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.documents import decoded, shown  # noqa: PLC0415 - as above
     from hyperpod_cdk.transitions import pages  # noqa: PLC0415 - as above
     from hyperpod_cdk.transitions.ages import Ages  # noqa: PLC0415 - as above
@@ -85,7 +86,7 @@ def upgrade(
 
     asked = Asked(kubernetes=kubernetes, addons=addons, ami=ami, chart=chart, library=library)
     if kubernetes is not None and (problem := version_problem(kubernetes, key="--kubernetes")) is not None:
-        usage(f"--kubernetes: {problem.replace('; set --kubernetes: ', '; say --kubernetes ')}")
+        usage(f"--kubernetes: {in_words_of(problem, by_option('--kubernetes'))}")
     if write and asked.is_nothing:
         usage("--write: needs what is to be upgraded: --kubernetes, --ami, --addons, --chart or --library")
     root = root_of(project)

@@ -8,6 +8,7 @@ from typing import Any
 
 from hyperpod_cdk.catalog import _data
 from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.catalog.sentences import Sentence, Setting
 
 AS_OF: date = _data.as_of("kubernetes")
 
@@ -157,9 +158,10 @@ def version_problem(version: str, *, key: str = "kubernetes_version") -> str | N
         return None
     row = get(version)
     told = f" ({row.lacks})" if row and row.lacks else ""
-    return (
+    return Sentence(
         f"must be a Kubernetes version that HyperPod accepts ({allowed[0]} to {allowed[-1]} on {AS_OF}), "
-        f'got "{version}"{told}; set {key}: "{_nearest(version)}"'
+        f'got "{version}"{told}; ',
+        Setting(key, f'"{_nearest(version)}"'),
     )
 
 

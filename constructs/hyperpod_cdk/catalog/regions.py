@@ -11,6 +11,7 @@ from typing import Any
 from hyperpod_cdk.catalog import _data
 from hyperpod_cdk.catalog.closest import closest as _closest
 from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.catalog.sentences import Choosing, Correction, Sentence, Setting
 
 AS_OF: date = _data.as_of("regions")
 
@@ -61,8 +62,8 @@ def region_problem(region: str, *, key: str = "region") -> str | None:
         return None
     near = closest(region)
     choice = ", ".join(HYPERPOD_REGIONS)
-    fix = f"did you mean {near}?" if near else f"set {key}: one of {choice}"
-    return f'must be an AWS region known on {AS_OF}, got "{region}"; {fix}'
+    fix = f"did you mean {near}?" if near else Setting(key, f"one of {choice}")
+    return Sentence(f'must be an AWS region known on {AS_OF}, got "{region}"; ', fix)
 
 
 def hyperpod_warning(region: str, *, key: str = "region") -> str | None:
@@ -116,18 +117,22 @@ def az_id_problem(az_id: str, *, region: str, key: str = "availability_zone_id")
     example = next(iter(known_az_ids(region)), f"{prefix or 'use1'}-az1")
     of_region = f" --region {region}" if region else ""
     if is_az_name(az_id):
-        return (
+        return Sentence(
             f'must be an availability zone ID such as {example}, got the name "{az_id}", which means another '
-            f"zone in each account; find its ID with 'aws ec2 describe-availability-zones{of_region}' "
-            f"and set {key} to it"
+            f"zone in each account; find its ID with 'aws ec2 describe-availability-zones{of_region}' and ",
+            Choosing(key),
+            " it",
         )
     if not is_az_id(az_id):
-        return f'must be an availability zone ID such as {example}, got "{az_id}"; correct {key}'
+        said = f'must be an availability zone ID such as {example}, got "{az_id}"; '
+        return Sentence(said, Correction(key))
     if prefix is not None and not az_id.startswith(f"{prefix}-"):
         elsewhere = region_of_az_id(az_id)
         where = f" of {elsewhere}" if elsewhere else ""
-        fix = f"write one of {region}, or set region: {elsewhere}" if elsewhere else f"write one of {region}"
-        return f"must be an availability zone ID of {region} ({prefix}-az...), got {az_id}{where}; {fix}"
+        said = (
+            f"must be an availability zone ID of {region} ({prefix}-az...), got {az_id}{where}; write one of {region}"
+        )
+        return Sentence(said, ", or ", Setting("region", elsewhere)) if elsewhere else said
     return None
 
 

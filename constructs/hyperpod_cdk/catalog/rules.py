@@ -8,6 +8,8 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hyperpod_cdk.catalog.sentences import Advice, Correction, OnlyInFiles, Sentence, Setting
+
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
@@ -26,9 +28,9 @@ class Bound:
     def problem(self, value: int, *, key: str) -> str | None:
         """Say what is wrong with ``value`` and what to set ``key`` to, or give None."""
         if self.minimum is not None and value < self.minimum:
-            return f"must be at least {self.minimum}, got {value}; set {key}: {self.minimum} or more"
+            return Sentence(f"must be at least {self.minimum}, got {value}; ", Setting(key, f"{self.minimum} or more"))
         if self.maximum is not None and value > self.maximum:
-            return f"must be at most {self.maximum}, got {value}; set {key}: {self.maximum} or less"
+            return Sentence(f"must be at most {self.maximum}, got {value}; ", Setting(key, f"{self.maximum} or less"))
         return None
 
     def count_problem(self, count: int, *, what: str) -> str | None:
@@ -54,9 +56,10 @@ class Pattern:
     """What a text must look like: ``regex`` matches all of it, ``maximum`` is its length in characters.
 
     ``describes`` says the same in words; ``example`` is a text that passes, and is only ever shown as one: it names
-    things that nobody has. ``categories`` are the first letters of the Unicode categories that its characters may have,
-    where AWS states those, empty for all. ``refers`` says that the text names something that stands already (a bucket,
-    a role), so that no other name may be made of it than by taking away what surrounds it.
+    things that nobody has. ``in_files`` adds how a file writes it. ``categories`` are the first letters of the Unicode
+    categories that its characters may have, where AWS states those, empty for all. ``refers`` says that the text names
+    something that stands already (a bucket, a role), so that no other name may be made of it than by taking away what
+    surrounds it.
     """
 
     regex: str
@@ -66,6 +69,7 @@ class Pattern:
     refers: bool = False
     minimum: int = 1
     categories: str = ""
+    in_files: str = ""
     source: str = ""
     unsure: str = ""
 
@@ -78,24 +82,29 @@ class Pattern:
         """Say what is wrong with ``text`` and what to set ``key`` to, or give None."""
         if self.matches(text):
             return None
-        return f'must be {self.describes}, got "{text}"; {self._fix(text, key)}'
+        said = ("must be ", self.describes, OnlyInFiles(self.in_files), f', got "{text}"; ')
+        return Sentence(*said, *self._fix(text, key))
 
-    def _fix(self, text: str, key: str) -> str:
+    def _fix(self, text: str, key: str) -> Iterator[str | Advice]:
         """Correct ``text`` where plain changes suffice; else say what a right one looks like."""
         bare = _SCHEME.sub("", text.strip()).strip("/")
         for candidate in (bare, f"{bare}/", f"/{bare}"):
             if bare and self.matches(candidate):
-                return f"set {key}: {candidate}"
+                yield Setting(key, candidate)
+                return
         head, _, rest = bare.partition("/")
         if text.startswith("s3://") and self.refers and self.matches(head):
-            return f"set {key}: {head} ({rest} behind it is a prefix, which is written on its own)"
+            yield Setting(key, head)
+            yield f" ({rest} behind it is a prefix, which is written on its own)"
+            return
         # hyphens would make another address or thing of it, not the right one
         if not self.refers and ":" not in self.example:
             hyphenated = re.sub(r"[^0-9A-Za-z]+", "-", text)[: self.maximum].strip("-")
             for candidate in (hyphenated, hyphenated.lower()):
                 if self.matches(candidate):
-                    return f"set {key}: {candidate}"
-        return f"correct {key}, which has to look like {self.example}"
+                    yield Setting(key, candidate)
+                    return
+        yield Correction(key, self.example)
 
 
 _SCHEME = re.compile(r"^[A-Za-z0-9+]+://")

@@ -10,7 +10,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
 from hyperpod_cdk.catalog.rules import Pattern
-from hyperpod_cdk.config.problems import translate
+from hyperpod_cdk.config.problems import ValueProblem, translate
 from hyperpod_cdk.config.shape import item_type
 from hyperpod_cdk.config.source import DataPath, Source
 
@@ -39,13 +39,17 @@ def problems(
     as their fields are (field -> argument).
     """
     for name, value in values.items():
-        if value is None or is_token(value):
-            continue
         argument = (called or {}).get(name, name)
         asked = section if argument == name else _with_its_field_called(section, name, argument)
-        source = Source(file="", data={argument: value})
-        for problem in translate(asked, source, _errors(asked, argument, value)):
+        for problem in field_problems(asked, argument, value):
             yield f"{_written(problem.path)}: {problem.message}"
+
+
+def field_problems(section: type[BaseModel], name: str, value: Any) -> Sequence[ValueProblem]:
+    """Give what a field of ``section`` refuses of ``value``, in its sentences; nothing of None, which is left out."""
+    if value is None or is_token(value):
+        return ()
+    return translate(section, Source(file="", data={name: value}), _errors(section, name, value))
 
 
 def refuse(

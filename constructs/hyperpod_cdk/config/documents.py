@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from hyperpod_cdk.catalog.sentences import Sentence
 from hyperpod_cdk.config import problems as value_problems
 from hyperpod_cdk.config.draft import draft
 from hyperpod_cdk.config.source import MAX_BYTES, DataPath, Source, Wording, read_source, render_path
@@ -108,7 +109,7 @@ def tidy(text: str) -> str:
     """Keep a finding on one line, however the value it shows was written."""
     line = _CONTROL.sub(_escaped, text)
     if len(line) <= _LONGEST_MESSAGE:
-        return line
+        return text.with_text(lambda part: _CONTROL.sub(_escaped, part)) if isinstance(text, Sentence) else line
     half = _LONGEST_MESSAGE // 2
     return f"{line[:half]} ... {line[-half:]}"
 

@@ -10,6 +10,7 @@ from hyperpod_cdk.catalog import addons, kubernetes
 from hyperpod_cdk.catalog import network as network_rules
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.catalog.sentences import Sentence, Setting
 from hyperpod_cdk.config.network import SECURITY_GROUP_ID, SecurityGroupId
 from hyperpod_cdk.config.section import Check, Section, counted, like
 from hyperpod_cdk.config.suggest import closest
@@ -110,9 +111,10 @@ def role_arn_problem(arn: str, key: str) -> str | None:
     session = of.resource.split("/") if of.service == "sts" else []
     if len(session) >= 2 and session[0] == "assumed-role":
         role = f"arn:{of.partition}:iam::{of.account}:role/{session[1]}"
-        return (
-            f"must be the ARN of an IAM role, got the session {arn}, which ends with its login; set {key}: {role}"
-            " (with the role's path, if it has one)"
+        return Sentence(
+            f"must be the ARN of an IAM role, got the session {arn}, which ends with its login; ",
+            Setting(key, role),
+            " (with the role's path, if it has one)",
         )
     return f'must be the ARN of an IAM role, got "{arn}"; name the role that people assume, such as {ROLE_ARN.example}'
 

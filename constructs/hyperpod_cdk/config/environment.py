@@ -55,7 +55,8 @@ ACCOUNT_ID = Pattern(
     regex=r"[0-9]{12}",
     minimum=_ACCOUNT_ID_LENGTH,
     maximum=_ACCOUNT_ID_LENGTH,
-    describes="the 12 digits of an AWS account, in quotes",
+    describes="the 12 digits of an AWS account",
+    in_files=", in quotes",
     refers=True,
     example='"111122223333"',
 )

@@ -13,6 +13,7 @@ from typing import Literal, Protocol, get_args
 from hyperpod_cdk.catalog import arns, hyperpod, instance_types, kubernetes
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import again_problem, listing
+from hyperpod_cdk.catalog.sentences import Advice, Companion, Removal, Sentence, Setting
 from hyperpod_cdk.config.draft import duplicates
 
 _MIG_PROFILE = re.compile(r"\d+g\.\d+gb")
@@ -49,6 +50,14 @@ class _Patching(Protocol):
     def rollback_batch(self) -> _Batch | None: ...
 
 
+_BY_PLAN: tuple[str | Advice, ...] = (
+    Setting("capacity", "training_plan"),
+    " with ",
+    Companion("training_plan_arn"),
+)
+"""What a sentence proposes for capacity by a plan."""
+
+
 def type_problems(instance_type: str | None, instance_types: Sequence[str]) -> Iterator[Placed]:
     """Give why a group names no type, both one type and several, or one type twice."""
     if instance_type is not None and instance_types:
@@ -77,10 +86,11 @@ def capacity_problem(capacity: str | None, rows: Sequence[InstanceType], *, choi
     if capacity is not None or row is None:
         return None
     able = [choice for choice in choices if choice != "training_plan" or row.training_plan_supported]
-    fix = "training_plan with its training_plan_arn" if row.training_plan_supported else "on_demand"
-    return (
+    fix = _BY_PLAN if row.training_plan_supported else (Setting("capacity", "on_demand"),)
+    return Sentence(
         f"must say where {row.name} comes from ({listing(able)}), since on-demand capacity of accelerated types is"
-        f" scarce; set capacity: {fix}"
+        " scarce; ",
+        *fix,
     )
 
 
@@ -104,7 +114,12 @@ def plan_problems(
         got = f"capacity: {capacity}" if capacity else "no capacity"
         yield (
             ("training_plan_arn",),
-            f"must go with capacity: training_plan, got {got}; set capacity: training_plan or remove training_plan_arn",
+            Sentence(
+                f"must go with capacity: training_plan, got {got}; ",
+                Setting("capacity", "training_plan"),
+                " or ",
+                Removal("training_plan_arn"),
+            ),
         )
 
 
@@ -293,16 +308,17 @@ def plan_home_problems(arn: str, *, partition: str, region: str, account: str) -
     """
     of = arns.arn_parts(arn)
     if region and of.region != region:
-        yield (
-            f"must be a plan in {region}, got one in {of.region or 'no region'}; name a plan of"
-            f" {region}, or set region: {of.region or region}"
+        yield Sentence(
+            f"must be a plan in {region}, got one in {of.region or 'no region'}; name a plan of {region}, or ",
+            Setting("region", of.region or region),
         )
     elif region and (problem := arns.partition_problem(arn, partition=partition, region=region)):
         yield problem
     if account and of.account != account:
-        yield (
+        yield Sentence(
             f"must be a plan of account {account}, got one of {of.account}; plans cannot be shared: name a plan of"
-            f' {account}, or set account: "{of.account}"'
+            f" {account}, or ",
+            Setting("account", f'"{of.account}"'),
         )
 
 
@@ -313,9 +329,10 @@ def ultraserver_problem(instance_type: str, capacity: str | None) -> str | None:
         return None
     sizes = [f"{count} ({size})" for size, count in known.sizes.items()]
     said = f"{', '.join(sizes[:-1])} or {sizes[-1]}" if len(sizes) > 1 else sizes[0]
-    return (
+    return Sentence(
         f"must be training_plan for {instance_type}, which is sold as UltraServers of {said} instances, got"
-        f" {capacity}; set capacity: training_plan with its training_plan_arn"
+        f" {capacity}; ",
+        *_BY_PLAN,
     )
 
 
@@ -337,9 +354,10 @@ def ultraserver_region_problem(instance_type: str, *, region: str) -> str | None
     known = hyperpod.ultraserver(instance_type)
     if known is None or region == known.region:
         return None
-    return (
+    return Sentence(
         f"must be a type of {region}, got {instance_type}, whose UltraServers stand in"
-        f" {known.zone_name} only (as of {hyperpod.AS_OF}); name another type, or set region: {known.region}"
+        f" {known.zone_name} only (as of {hyperpod.AS_OF}); name another type, or ",
+        Setting("region", known.region),
     )
 
 

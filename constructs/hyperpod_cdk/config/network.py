@@ -13,6 +13,7 @@ from pydantic.config import JsonDict
 from hyperpod_cdk.catalog import network as rules
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.catalog.rules import Bound
+from hyperpod_cdk.catalog.sentences import Choosing, Sentence
 from hyperpod_cdk.config.section import Check, Section, counted, entries, within
 from hyperpod_cdk.config.source import DataPath
 
@@ -40,9 +41,10 @@ def _id_of(what: str, example: str, command: str) -> Check:
     def problem(value: str, key: str) -> str | None:
         if re.fullmatch(pattern, value):
             return None
-        return (
-            f'must be the ID of a {what} such as {example}, got "{value}"; set {key} to the one that'
-            f" 'aws ec2 {command}' shows"
+        return Sentence(
+            f'must be the ID of a {what} such as {example}, got "{value}"; ',
+            Choosing(key),
+            f" the one that 'aws ec2 {command}' shows",
         )
 
     words = f"must be the ID of a {what}: {example}"

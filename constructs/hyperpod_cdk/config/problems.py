@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 
 from hyperpod_cdk.catalog import aws_words
 from hyperpod_cdk.catalog.rules import listing
+from hyperpod_cdk.catalog.sentences import Advice, Choosing, Sentence
 from hyperpod_cdk.config.draft import Faults
 from hyperpod_cdk.config.shape import bare, field_at, item_type, model_of, places_of, type_at
 from hyperpod_cdk.config.source import Ambiguous, DataPath, Refused, Source, describe
@@ -143,6 +144,8 @@ def _fix_of_own(error: ErrorDetails, key: str) -> str:
 
 def _of_the_file(message: str, source: Source, value: object) -> str:
     """Write the file's own account and region into an example: another account's would be a stranger's."""
+    if isinstance(message, Sentence):
+        return message.with_text(lambda part: _of_the_file(part, source, value))
     data = source.data if isinstance(source.data, dict) else {}
     says, mark, example = next(
         (parts for word in ("such as ", "look like ") if (parts := message.rpartition(word))[1]), (message, "", "")
@@ -242,8 +245,8 @@ def _choice(annotation: Any, value: object, key: str) -> str:
     allowed = listing([_as_yaml(choice) for choice in choices])
     got = describe(value)
     near = closest(value, [str(choice) for choice in choices]) if isinstance(value, str) else None
-    fix = f"did you mean {near}?" if near else f"set {key} to one of these"
-    return f"must be {allowed}, got {got}; {fix}"
+    fix: tuple[str | Advice, ...] = (f"did you mean {near}?",) if near else (Choosing(key), " one of these")
+    return Sentence(f"must be {allowed}, got {got}; ", *fix)
 
 
 def _type_message(model: type[BaseModel], source: Source, path: DataPath, value: object) -> str:

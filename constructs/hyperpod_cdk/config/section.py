@@ -69,7 +69,7 @@ def like(pattern: Pattern) -> Check:
             "pattern": f"^(?:{pattern.regex})$",
             "minLength": pattern.minimum,
             "maxLength": pattern.maximum,
-            "patternErrorMessage": f"must be {pattern.describes}",
+            "patternErrorMessage": f"must be {pattern.describes}{pattern.in_files}",
             "examples": [pattern.example],
         },
     )

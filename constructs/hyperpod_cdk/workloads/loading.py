@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hyperpod_cdk.catalog.sentences import Advice, Setting, by_option, in_words_of
 from hyperpod_cdk.config import EnvironmentFileError, LoadedEnvironment, documents
 from hyperpod_cdk.config.documents import DocumentError, Said
 from hyperpod_cdk.config.source import DataPath, Source, Wording, parse_path, render_path
@@ -129,15 +129,19 @@ def _found(said: Said, source: Source, options: Mapping[DataPath, str]) -> Findi
     if option is None and source.file:
         return said.found_in(source)
     path = option or (f"--{said.path[0]}" if said.path in _OPTIONS else render_path(said.path))
-    message = said.message
-    # what a file states as a key is an option where there is no file, or where the option is what is wrong
-    for name in (each for each in _OPTION_NAMES if not source.file or (each,) in options):
-        message = re.sub(rf"\b(set|add|write) {name}: (?=\S)", rf"\1 --{name} ", message)
-    return Finding(severity=said.severity, message=message, path=path, rule=said.rule)
+
+    def with_options(advice: Advice) -> str:
+        # what a file states as a key is an option where there is no file, or where the option is what is wrong
+        if isinstance(advice, Setting) and (advice.key,) in (options if source.file else _OPTIONS):
+            return by_option(f"--{advice.key}")(advice)
+        return str(advice)
+
+    return Finding(severity=said.severity, message=in_words_of(said.message, with_options), path=path, rule=said.rule)
 
 
-_OPTION_NAMES = ("kind", "group", "name", "nodes", "team", "namespace", "priority", "image")
-_OPTIONS: frozenset[DataPath] = frozenset((name,) for name in _OPTION_NAMES)
+_OPTIONS: frozenset[DataPath] = frozenset(
+    (name,) for name in ("kind", "group", "name", "nodes", "team", "namespace", "priority", "image")
+)
 """Fields that have an option of the command: where there is no file a finding about them is about that option."""
 
 

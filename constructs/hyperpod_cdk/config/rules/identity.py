@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from hyperpod_cdk.catalog import instance_types, regions
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.rules import template_mark_problem
+from hyperpod_cdk.catalog.sentences import Sentence, Setting
 from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.instance_types import INSTANCE_TYPE_NAME
@@ -35,8 +36,11 @@ def region_runs_hyperpod(environment: Environment) -> Iterator[Problem]:
     near = closest(region, beside or regions.HYPERPOD_REGIONS) or (beside or regions.HYPERPOD_REGIONS)[0]
     yield Problem(
         ("region",),
-        f"must be a region where HyperPod runs (as of {regions.AS_OF}), got {region}; set region: {near}, or one of"
-        f" {', '.join(regions.HYPERPOD_REGIONS)}",
+        Sentence(
+            f"must be a region where HyperPod runs (as of {regions.AS_OF}), got {region}; ",
+            Setting("region", near),
+            f", or one of {', '.join(regions.HYPERPOD_REGIONS)}",
+        ),
     )
 
 

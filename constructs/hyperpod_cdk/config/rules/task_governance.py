@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import addons, governance, regions
 from hyperpod_cdk.catalog.rules import same_name_problem
+from hyperpod_cdk.catalog.sentences import Sentence, Setting
 from hyperpod_cdk.config.draft import duplicates, known
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules.book import Book, Problem, file_systems, teams, warning
@@ -79,8 +80,11 @@ def team_names_are_no_namespaces(environment: Environment, path: DataPath, team:
     if name.startswith(prefix):
         yield warning(
             (*path, "name"),
-            f'the namespace of the team would be {team.namespace}, since task governance puts "{prefix}" before the'
-            f" name; set name: {name.removeprefix(prefix) or governance.TEAM_NAME.example}",
+            Sentence(
+                f'the namespace of the team would be {team.namespace}, since task governance puts "{prefix}" before the'
+                " name; ",
+                Setting("name", name.removeprefix(prefix) or governance.TEAM_NAME.example),
+            ),
         )
     elif name in claimed and team.namespace not in claimed:
         yield warning(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hyperpod_cdk.catalog.rules import listing
+from hyperpod_cdk.catalog.sentences import Sentence, Setting
 from hyperpod_cdk.config.rules.book import Problem, warning
 from hyperpod_cdk.workloads.job import KINDS, TRAINING, Kind, own_kinds, runs_a_program
 from hyperpod_cdk.workloads.nodes import node_shape
@@ -64,14 +65,19 @@ def group_is_there(context: Context) -> Found:
     elif name in {group.name for group in section.restricted_instance_groups}:
         yield Problem(
             ("group",),
-            f"must be one of instance_groups ({listing(names)}), got {name}, a restricted group, where nothing runs but"
-            f" Nova recipes; set group: {_likely(context)}",
+            Sentence(
+                f"must be one of instance_groups ({listing(names)}), got {name}, a restricted group, where nothing runs"
+                " but Nova recipes; ",
+                Setting("group", _likely(context)),
+            ),
         )
     elif name not in names:
         yield Problem(
             ("group",),
-            f'must be an instance group of {context.environment.name} ({listing(names)}), got "{name}";'
-            f" {fix_for(name, names, key='group', likely=_likely(context))}",
+            Sentence(
+                f'must be an instance group of {context.environment.name} ({listing(names)}), got "{name}"; ',
+                fix_for(name, names, key="group", likely=_likely(context)),
+            ),
         )
 
 
@@ -98,7 +104,8 @@ def training_says_what_to_run(context: Context) -> Found:
     for key, example in examples.items():
         value = getattr(context.job, key)
         if not is_unknown(value) and not value:
-            yield Problem((key,), f"is missing, and {context.kind} has to say; add {key}: {example}")
+            said = Sentence(f"is missing, and {context.kind} has to say; ", Setting(key, example, verb="add"))
+            yield Problem((key,), said)
 
 
 @BOOK.rule

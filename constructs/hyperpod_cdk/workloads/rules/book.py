@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from hyperpod_cdk.catalog import governance
 from hyperpod_cdk.catalog.rules import listing
+from hyperpod_cdk.catalog.sentences import Setting
 from hyperpod_cdk.config import Environment, InstanceGroup, Team
 from hyperpod_cdk.config.draft import Unknown, UnknownValueError
 from hyperpod_cdk.config.rules.book import Problem, certain
@@ -126,10 +127,10 @@ class Book:
         return function
 
 
-def fix_for(word: str, known: Sequence[str], *, key: str, likely: str | None = None) -> str:
+def fix_for(word: str, known: Sequence[str], *, key: str, likely: str | None = None) -> str | Setting:
     """Give the end of a sentence about an unknown word: the near miss, else what is likely, the first by default."""
     near = closest(word, known)
-    return f"did you mean {near}?" if near else f"set {key}: {likely or known[0]}"
+    return f"did you mean {near}?" if near else Setting(key, likely or known[0])
 
 
 def or_less(most: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hyperpod_cdk.catalog.rules import listing
+from hyperpod_cdk.catalog.sentences import Sentence, Setting
 from hyperpod_cdk.config.rules.book import Problem, warning
 from hyperpod_cdk.workloads.job import Elastic
 from hyperpod_cdk.workloads.rules.book import Book, Context, Found, or_less
@@ -113,4 +114,5 @@ def _beginning(context: Context, elastic: Elastic) -> Found:
         return
     got = f"got {nodes}" if context.job.nodes else f"got all {nodes} of group {context.group.name}"
     shown = listing(sizes) if len(sizes) <= 8 else f"{sizes[0]}, {sizes[1]} ... {sizes[-1]}"
-    yield Problem(("nodes",), f"must be a size that elastic allows to begin with ({shown}), {got}; set nodes: {least}")
+    said = f"must be a size that elastic allows to begin with ({shown}), {got}; "
+    yield Problem(("nodes",), Sentence(said, Setting("nodes", least)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hyperpod_cdk.catalog import fabric
+from hyperpod_cdk.catalog.sentences import Sentence, Setting
 from hyperpod_cdk.config.rules.book import Problem, warning
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.workloads.allocatable import allocatable, kept_for_checkpoints
@@ -46,14 +47,20 @@ def kinds_suit_the_accelerators(context: Context) -> Found:
     elif kind in _NVIDIA and not shape.is_nvidia:
         yield Problem(
             ("kind",),
-            f"must be a test of Neuron for group {context.group.name} of {context.types}, got {kind}, which is for"
-            f" NVIDIA GPUs; set kind: {_NEURON_INSTEAD[kind]}",
+            Sentence(
+                f"must be a test of Neuron for group {context.group.name} of {context.types}, got {kind}, which is for"
+                " NVIDIA GPUs; ",
+                Setting("kind", _NEURON_INSTEAD[kind]),
+            ),
         )
     elif kind in _NEURON and not shape.is_neuron:
         yield Problem(
             ("kind",),
-            f"must be a test of NVIDIA GPUs for group {context.group.name} of {context.types}, got {kind}, which is for"
-            f" Neuron devices; set kind: {_NVIDIA_INSTEAD[kind]}",
+            Sentence(
+                f"must be a test of NVIDIA GPUs for group {context.group.name} of {context.types}, got {kind}, which is"
+                " for Neuron devices; ",
+                Setting("kind", _NVIDIA_INSTEAD[kind]),
+            ),
         )
 
 
@@ -75,8 +82,11 @@ def nodes_are_in_the_group(context: Context) -> Found:
         if nodes is None:
             yield Problem(
                 ("nodes",),
-                f"is missing, and group {context.group.name} has no number of its own, since Karpenter makes its nodes;"
-                " add nodes: 2",
+                Sentence(
+                    f"is missing, and group {context.group.name} has no number of its own, since Karpenter makes its"
+                    " nodes; ",
+                    Setting("nodes", 2, verb="add"),
+                ),
             )
         else:
             yield warning(
@@ -94,16 +104,21 @@ def nodes_are_in_the_group(context: Context) -> Found:
     elif nodes is not None and nodes > count:
         yield Problem(
             ("nodes",),
-            f"must be at most {count}, the count of group {context.group.name}, got {nodes}; set nodes:"
-            f" {or_less(count)}",
+            Sentence(
+                f"must be at most {count}, the count of group {context.group.name}, got {nodes}; ",
+                Setting("nodes", or_less(count)),
+            ),
         )
     elif spares and context.nodes + spares > count:
         left = count - context.nodes
-        fix = f"set spares: {or_less(left)}" if left else f"set nodes: {or_less(max(1, count - spares))}"
+        fix = Setting("spares", or_less(left)) if left else Setting("nodes", or_less(max(1, count - spares)))
         yield Problem(
             ("restart", "spares"),
-            f"must leave nodes and spares within the {count} of group {context.group.name}, got {context.nodes} and"
-            f" {spares}; {fix}",
+            Sentence(
+                f"must leave nodes and spares within the {count} of group {context.group.name}, got {context.nodes} and"
+                f" {spares}; ",
+                fix,
+            ),
         )
 
 
@@ -118,13 +133,20 @@ def collectives_have_two_nodes(context: Context) -> Found:
         where = "" if context.job.nodes else f", which is all of group {context.group.name}"
         yield Problem(
             at,
-            f"must be at least 2 for kind nccl, which measures between nodes, got {nodes}{where}; set nodes: 2 or more,"
-            " or kind: dcgm for what a node measures by itself",
+            Sentence(
+                f"must be at least 2 for kind nccl, which measures between nodes, got {nodes}{where}; ",
+                Setting("nodes", "2 or more"),
+                ", or kind: dcgm for what a node measures by itself",
+            ),
         )
     elif context.job.measure.pairs and nodes == _PAIR:
         yield warning(
             ("measure", "pairs"),
-            "two nodes are one pair, and no other tells which of them is slow; set nodes: 3 or more, or remove pairs",
+            Sentence(
+                "two nodes are one pair, and no other tells which of them is slow; ",
+                Setting("nodes", "3 or more"),
+                ", or remove pairs",
+            ),
         )
 
 
@@ -237,8 +259,11 @@ def partitions_stay_on_one_node(context: Context) -> Found:
     elif runs_a_program(context.kind) and context.nodes > 1:
         yield Problem(
             ("nodes",),
-            f"must be 1 on group {context.group.name}, whose GPUs are partitioned: NCCL does not work across"
-            f" partitions, got {context.nodes}; set nodes: 1",
+            Sentence(
+                f"must be 1 on group {context.group.name}, whose GPUs are partitioned: NCCL does not work across"
+                f" partitions, got {context.nodes}; ",
+                Setting("nodes", 1),
+            ),
         )
 
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from hyperpod_cdk.catalog import governance, scheduling
 from hyperpod_cdk.catalog.rules import listing
+from hyperpod_cdk.catalog.sentences import Sentence, Setting
 from hyperpod_cdk.config import TaskGovernance, Team
 from hyperpod_cdk.config.rules.book import Problem, warning
 from hyperpod_cdk.config.suggest import closest
@@ -48,7 +49,8 @@ def team_is_there(context: Context) -> Found:
     if name not in names:
         bare = name.removeprefix(_PREFIX)
         fix = f"did you mean {bare}?" if bare in names else fix_for(name, names, key="team")
-        yield Problem(at, f'must be a team of {context.environment.name} ({listing(names)}), got "{name}"; {fix}')
+        said = f'must be a team of {context.environment.name} ({listing(names)}), got "{name}"; '
+        yield Problem(at, Sentence(said, fix))
     elif context.team is not None and not context.team.active:
         yield Problem(
             at,
@@ -88,8 +90,12 @@ def namespaces_of_teams_go_with_teams(context: Context) -> Found:
     if namespace in owners:
         yield Problem(
             at,
-            f"must not be the namespace of a team without the team, which would pass by its queue and quota, got"
-            f" {namespace}; set team: {owners[namespace]} in place of namespace",
+            Sentence(
+                "must not be the namespace of a team without the team, which would pass by its queue and quota, got"
+                f" {namespace}; ",
+                Setting("team", owners[namespace]),
+                " in place of namespace",
+            ),
         )
     elif namespace.startswith(_PREFIX):
         near = closest(namespace.removeprefix(_PREFIX), owners.values())
@@ -108,8 +114,10 @@ def jobs_have_a_quota(context: Context) -> Found:
     if job.team is None and names and not (namespace or "").startswith(_PREFIX):
         yield warning(
             ("team",),
-            "without a team the job runs outside of all quotas, on nodes that are promised to teams; add team:"
-            f" {listing(names)}",
+            Sentence(
+                "without a team the job runs outside of all quotas, on nodes that are promised to teams; ",
+                Setting("team", listing(names), verb="add"),
+            ),
         )
 
 
@@ -132,9 +140,8 @@ def priority_is_a_class(context: Context) -> Found:
     if name not in names:
         bare = name.removesuffix(governance.priority_class(""))
         fix = f"did you mean {bare}?" if bare in names else fix_for(name, names, key="priority")
-        yield Problem(
-            at, f'must be a priority class of {context.environment.name} ({listing(names)}), got "{name}"; {fix}'
-        )
+        said = f'must be a priority class of {context.environment.name} ({listing(names)}), got "{name}"; '
+        yield Problem(at, Sentence(said, fix))
     elif context.job.team is None:
         yield Problem(
             at,
@@ -249,15 +256,18 @@ def _beyond(context: Context, team: str, best: _Share, pods: int) -> Problem:
     sizes = context.job.elastic
     # a test between nodes needs two of them
     least = sizes.min_nodes if sizes is not None else 2 if context.kind == "nccl" else 1
-    fix = f"set nodes: {or_less(best.most_pods)}, or raise" if best.most_pods >= least else "raise"
+    fewer = (Setting("nodes", or_less(best.most_pods)), ", or ") if best.most_pods >= least else ()
     # nobody has to look for a number that is stated nowhere
     of_default = f" on all {context.nodes} nodes of group {context.group.name}, the default"
     default = of_default if context.job.nodes is None and not pair else ""
     return Problem(
         ("nodes",),
-        f"must be at most the {_number(most)} {what} of {best.instance_type} that team {team} may ever have"
-        f" ({borrowed}), got {_number(pods * best.pod[resource] / unit)}{pair}{default}; {fix} the team's quota in the"
-        " environment",
+        Sentence(
+            f"must be at most the {_number(most)} {what} of {best.instance_type} that team {team} may ever have"
+            f" ({borrowed}), got {_number(pods * best.pod[resource] / unit)}{pair}{default}; ",
+            *fewer,
+            "raise the team's quota in the environment",
+        ),
     )
 
 

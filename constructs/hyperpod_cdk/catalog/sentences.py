@@ -1,0 +1,139 @@
+"""Sentences that know which of their words name a key of a file, so that a command can name its option there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Self
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What to state under a key: ``set count: 2``; ``verb`` says how, such as ``add`` for a key that is missing."""
+
+    key: str
+    value: object
+    verb: str = "set"
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.key}: {self.value}"
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What to correct, and what a right value looks like where no other one can be proposed."""
+
+    key: str
+    example: str = ""
+
+    def __str__(self) -> str:
+        shown = f", which has to look like {self.example}" if self.example else ""
+        return f"correct {self.key}{shown}"
+
+
+@dataclass(frozen=True)
+class Choosing:
+    """What to set to something that the words behind it describe: ``set vpc_id to`` the one that is shown."""
+
+    key: str
+
+    def __str__(self) -> str:
+        return f"set {self.key} to"
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What to leave out."""
+
+    key: str
+
+    def __str__(self) -> str:
+        return f"remove {self.key}"
+
+
+@dataclass(frozen=True)
+class Companion:
+    """What goes together with what the words before it state: ``training_plan with its training_plan_arn``."""
+
+    key: str
+
+    def __str__(self) -> str:
+        return f"its {self.key}"
+
+
+@dataclass(frozen=True)
+class OnlyInFiles:
+    """Words about how a value is written in a file, which an option has no use for."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Advice = Setting | Correction | Choosing | Removal | Companion | OnlyInFiles
+
+
+class Sentence(str):
+    """A sentence in the words of a file, whose ``parts`` a command can say in the words of its options.
+
+    It is text wherever text is wanted; text that is made of it, such as by an f-string, has no parts any more.
+    """
+
+    __slots__ = ("parts",)
+    parts: tuple[str | Advice, ...]
+
+    def __new__(cls, *parts: str | Advice) -> Self:
+        """Put parts together; those of a sentence among them are taken over."""
+        sentence = super().__new__(cls, "".join(str(part) for part in parts))
+        sentence.parts = tuple(_flat(parts))
+        return sentence
+
+    def with_text(self, change: Callable[[str], str]) -> Sentence:
+        """Give the sentence with its text, values and examples changed."""
+        return Sentence(*(_changed(part, change) for part in self.parts))
+
+
+def in_words_of(message: str, advice: Callable[[Advice], str]) -> str:
+    """Give a message with the words that ``advice`` finds for each key; as it is where it knows of none."""
+    if not isinstance(message, Sentence):
+        return message
+    return "".join(part if isinstance(part, str) else advice(part) for part in message.parts)
+
+
+def by_option(option: str) -> Callable[[Advice], str]:
+    """Give the words of a command whose ``option`` states what the sentence is about, whatever the file calls it."""
+
+    def said(advice: Advice) -> str:
+        match advice:
+            case Setting():
+                return f"give {option} {advice.value}"
+            case Correction():
+                return str(replace(advice, key=option))
+            case Choosing():
+                return str(Choosing(option))
+            case Removal():
+                return f"leave out {option}"
+            case Companion():
+                return option
+            case OnlyInFiles():
+                return ""
+
+    return said
+
+
+def _flat(parts: tuple[str | Advice, ...]) -> Iterator[str | Advice]:
+    for part in parts:
+        yield from part.parts if isinstance(part, Sentence) else (part,)
+
+
+def _changed(part: str | Advice, change: Callable[[str], str]) -> str | Advice:
+    if isinstance(part, str):
+        return change(part)
+    match part:
+        case Setting():
+            return replace(part, value=change(str(part.value)))
+        case Correction():
+            return replace(part, example=change(part.example))
+        case _:
+            return part

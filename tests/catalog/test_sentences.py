@@ -1,0 +1,75 @@
+"""Sentences in the words of a file, and in those of a command."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from hyperpod_cdk.catalog.rules import Bound, Pattern
+from hyperpod_cdk.catalog.sentences import Choosing, Correction, OnlyInFiles, Sentence, Setting, by_option, in_words_of
+
+ACCOUNT = Pattern(
+    regex="[0-9]{12}", maximum=12, describes="12 digits", in_files=", in quotes", example='"111122223333"'
+)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "in_a_file", "by_an_option"),
+    [
+        (
+            Bound(minimum=2).problem(1, key="count"),
+            "must be at least 2, got 1; set count: 2 or more",
+            "must be at least 2, got 1; give --n 2 or more",
+        ),
+        (
+            Bound(maximum=2).problem(3, key="count"),
+            "must be at most 2, got 3; set count: 2 or less",
+            "must be at most 2, got 3; give --n 2 or less",
+        ),
+        (
+            ACCOUNT.problem("1", key="account"),
+            'must be 12 digits, in quotes, got "1"; correct account, which has to look like "111122223333"',
+            'must be 12 digits, got "1"; correct --n, which has to look like "111122223333"',
+        ),
+        (
+            ACCOUNT.problem(" 111122223333", key="account"),
+            'must be 12 digits, in quotes, got " 111122223333"; set account: 111122223333',
+            'must be 12 digits, got " 111122223333"; give --n 111122223333',
+        ),
+        (
+            Sentence("is missing; ", Setting("nodes", 2, verb="add")),
+            "is missing; add nodes: 2",
+            "is missing; give --n 2",
+        ),
+        (Sentence("find it and ", Choosing("zone"), " it"), "find it and set zone to it", "find it and set --n to it"),
+        (Sentence(Correction("zone")), "correct zone", "correct --n"),
+    ],
+)
+def test_each_door_has_its_words(sentence: str | None, in_a_file: str, by_an_option: str) -> None:
+    assert sentence is not None
+    assert (sentence, in_words_of(sentence, by_option("--n"))) == (in_a_file, by_an_option)
+
+
+def test_a_sentence_takes_over_the_parts_of_another() -> None:
+    inner = Sentence("no; ", Setting("a", 1))
+    assert Sentence("group: ", inner, ", or ", Setting("b", 2)).parts == (
+        *("group: ", "no; ", Setting("a", 1), ", or "),
+        Setting("b", 2),
+    )
+
+
+def test_text_changes_in_every_part() -> None:
+    said = Sentence("x ", Setting("x", "x"), Correction("x", "x"), Choosing("x"), OnlyInFiles(" x"))
+    assert said.with_text(str.upper) == "X set x: Xcorrect x, which has to look like Xset x to x"
+
+
+def test_plain_text_is_said_as_it_is() -> None:
+    assert in_words_of("set count: 2", by_option("--n")) == "set count: 2"
+
+
+def test_copies_are_whole() -> None:
+    said = Sentence("no; ", Setting("a", 1))
+    for each in (copy.deepcopy(said), pickle.loads(pickle.dumps(said))):  # noqa: S301 - its own
+        assert (each, each.parts) == (said, said.parts)
