@@ -148,13 +148,16 @@ def node_budget(environment: Environment, az_id: str, *, cidr: str, path: str) -
     )
 
 
-def shortage(environment: Environment, budget: AddressBudget) -> str:
-    """Say that a node block which the environment makes holds too few addresses, and the smallest change that helps."""
+def shortage(environment: Environment, budget: AddressBudget, *, verb: Literal["must", "should"] = "must") -> str:
+    """Say that a node block which the environment makes holds too few addresses, and the smallest change that helps.
+
+    ``verb`` is ``should`` where the nodes have enough, and only their replacement has not.
+    """
     if budget.needed <= budget.usable:
         raise ValueError(f"{budget.cidr} holds {budget.usable} addresses, and {budget.needed} are needed")
     fixes = _larger_block(environment, budget)
     fixes = f"{fixes}, or {lower}" if (lower := lower_count(budget, budget.usable)) else fixes
-    text = f"must hold {budget.needed} addresses ({parts(budget)}), got {budget.cidr} with {budget.usable}; {fixes}"
+    text = f"{verb} hold {budget.needed} addresses ({parts(budget)}), got {budget.cidr} with {budget.usable}; {fixes}"
     return f"{text}{estimate_note(budget)}"
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_cdk.workloads.report import judge, parse, parse_files, read_lines, report_json, text
-from hyperpod_cdk.workloads.report.lines import LONGEST, words
+from hyperpod_cdk.workloads.report.lines import LONGEST, Speaker, words
 from hyperpod_cdk.workloads.report.measures import collective, plateau
 from tests.support.tables import row_by_row
 from tests.workloads.report import logs_like as making
@@ -292,8 +292,8 @@ def test_nccom_test_is_read(operation: str, found: str) -> None:
 def test_interfaces_are_counted_pod_by_pod() -> None:
     log = parse((LOGS / "efa-info.log").read_bytes().splitlines())
     assert log.fabrics == {
-        "pod/efa-info-0-x2k/efa-info": {"efa": {"rdmap0s29", "rdmap32s29"}},
-        "pod/efa-info-1-7qd/efa-info": {"efa": {"rdmap0s29"}},
+        Speaker("pod/efa-info-0-x2k/efa-info", rank=""): {"efa": {"rdmap0s29", "rdmap32s29"}},
+        Speaker("pod/efa-info-1-7qd/efa-info", rank=""): {"efa": {"rdmap0s29"}},
     }
 
 

@@ -429,11 +429,11 @@ def node_block_holds_its_nodes(
     budget = addresses.node_budget(environment, az_id, cidr=block, path="")
     if budget.needed <= budget.usable:
         return
-    message = addresses.shortage(environment, budget)
     if budget.running <= budget.usable:
-        wanted = message.replace("must", "should", 1)
+        wanted = addresses.shortage(environment, budget, verb="should")
         yield warning(at, f"{wanted}; otherwise the replacement of a faulty node may get no IP address")
         return
+    message = addresses.shortage(environment, budget)
     documented = budget.running - budget.estimated(running=True)
     yield Problem(at, message) if documented > budget.usable else warning(at, message)
 

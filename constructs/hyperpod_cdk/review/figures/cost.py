@@ -80,6 +80,8 @@ class _Item:
     """A line's one side. ``monthly`` is None where it is not known; ``unknown`` then says why."""
 
     key: tuple[str, ...]
+    is_of_type: bool = False
+    """Whether it counts all resources of a type, by the name of the type, and is of none of them."""
     resource: str
     kind: Kind
     what: str
@@ -155,6 +157,7 @@ class _Side:
         for (name, kind, what), count in by_use.items():
             yield _Item(
                 key=("by use", name, what),
+                is_of_type=True,
                 resource=name,
                 kind=kind,
                 what=f"{count}, paid by {what}",
@@ -165,6 +168,7 @@ class _Side:
         for name, count in in_doubt.items():
             yield _Item(
                 key=("in doubt", name),
+                is_of_type=True,
                 resource=name,
                 kind="other",
                 what=f"{count}, not known whether it costs money",
@@ -806,7 +810,7 @@ def _unpriced(before: Mapping[tuple[str, ...], _Item], after: Mapping[tuple[str,
 
 
 def _paid(item: _Item) -> Paid | None:
-    if item.key[0] in ("by use", "in doubt"):
+    if item.is_of_type:
         return None
     stack, logical_id, *_ = item.key
     return Paid(stack=stack, logical_id=logical_id, item=item.group, properties=item.properties)

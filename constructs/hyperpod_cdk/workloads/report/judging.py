@@ -400,7 +400,7 @@ def _looked_at(found: log.Log, *, is_paired: bool) -> Iterator[tuple[int, str, l
         yield len({each.node for each in found.counted}), "interfaces", found.counted[0].line
     elif found.fabrics and not found.runs and found.fabric_lines.lines:
         yield (
-            len({speaker.partition(" rank ")[0] for speaker in found.fabrics}),
+            len({speaker.pod for speaker in found.fabrics}),
             "interfaces",
             found.fabric_lines.lines[0],
         )

@@ -42,6 +42,16 @@ _DECORATION = re.compile(
 )
 
 
+class Speaker(NamedTuple):
+    """The pod that kubectl names and the rank that mpirun names; empty where none does."""
+
+    pod: str
+    rank: str
+
+    def __str__(self) -> str:
+        return " rank ".join(part for part in self if part) if self.rank else self.pod
+
+
 class Words(NamedTuple):
     """What a line says, by whom: the pod that kubectl names and the rank that mpirun names, empty where none does."""
 
@@ -50,9 +60,9 @@ class Words(NamedTuple):
     rank: str
 
     @property
-    def speaker(self) -> str:
-        """Pod and rank together, empty where neither is named."""
-        return " rank ".join(part for part in (self.pod, self.rank) if part) if self.rank else self.pod
+    def speaker(self) -> Speaker:
+        """Pod and rank together."""
+        return Speaker(self.pod, self.rank)
 
 
 def read_lines(stream: BinaryIO, *, most: int = MOST_BYTES) -> Iterator[bytes]:

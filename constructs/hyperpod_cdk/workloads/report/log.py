@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from hyperpod_cdk.workloads.report.lines import Speaker
+
 KEPT = 3
 """Lines that are kept of each kind, as evidence; the others are counted."""
 
@@ -209,7 +211,7 @@ class Log:
     exits: Tally = field(default_factory=Tally)
     problems: dict[str, Problem] = field(default_factory=dict)
     warnings: Tally = field(default_factory=Tally)
-    fabrics: dict[str, dict[str, set[str]]] = field(default_factory=dict)
+    fabrics: dict[Speaker, dict[str, set[str]]] = field(default_factory=dict)
     fabric_lines: Tally = field(default_factory=Tally)
     no_fabric: Tally = field(default_factory=Tally)
     health: list[Health] = field(default_factory=list)

@@ -143,8 +143,8 @@ def _lines(found: log.Log) -> list[log.Line]:
 def fabrics(found: log.Log) -> tuple[Fabric, ...]:
     """Give what fi_info lists, of each pod and rank."""
     return tuple(
-        Fabric(of=speaker, provider=provider, devices=tuple(sorted(devices)))
-        for speaker, providers in sorted(found.fabrics.items())
+        Fabric(of=str(speaker), provider=provider, devices=tuple(sorted(devices)))
+        for speaker, providers in sorted(found.fabrics.items(), key=lambda each: str(each[0]))
         for provider, devices in sorted(providers.items())
     )
 
@@ -223,7 +223,8 @@ def _none_seen(found: log.Log, row: InstanceType | None) -> Check | None:
 
 def _seen(found: log.Log) -> Iterator[tuple[str, int]]:
     for speaker, providers in found.fabrics.items():
-        yield speaker, len(set().union(*(devices for name, devices in providers.items() if name.startswith("efa"))))
+        of_efa = (devices for name, devices in providers.items() if name.startswith("efa"))
+        yield str(speaker), len(set().union(*of_efa))
 
 
 def _causes(found: log.Log) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import get_args
 
 from hyperpod_cdk.workloads.report import problems
 from hyperpod_cdk.workloads.report.documents import Documents
-from hyperpod_cdk.workloads.report.lines import Words, words
+from hyperpod_cdk.workloads.report.lines import Speaker, Words, words
 from hyperpod_cdk.workloads.report.log import (
     Device,
     Interfaces,
@@ -140,7 +140,7 @@ class _Stream:
     pair: tuple[str, ...] = ()
     program: str = ""
     marks: set[str] = field(default_factory=set)
-    providers: dict[str, str] = field(default_factory=dict)
+    providers: dict[Speaker, str] = field(default_factory=dict)
 
 
 def _may_tell(line: bytes) -> bool:
