@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered, Refused
-from hyperpod_cdk.review.changes.blast_radius import is_stateful
 from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST, rank
+from hyperpod_cdk.review.changes.entries import is_stateful
 from hyperpod_cdk.review.model import BlastRadius, Effect, PropertyEffect, Reason, ReasonKind, ResourceEffect
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Resource, Stack
 

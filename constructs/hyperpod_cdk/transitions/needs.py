@@ -12,6 +12,7 @@ from typing import Final
 
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.changes.blast_radius import changed_exports
+from hyperpod_cdk.review.changes.exports import Fate
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.deployment import TOPICS, topics
 from hyperpod_cdk.templates.difference import ResourceChange
@@ -75,25 +76,25 @@ def _tells(old: Stack, new: Stack) -> bool:
 
 
 class _Exports:
-    """What each export asks of the order; ``words`` are those of ``changed_exports``."""
+    """What each export asks of the order; ``fates`` are those of ``changed_exports``."""
 
-    def __init__(self, base: Assembly, head: Assembly, words: Mapping[str, str], found: Needs) -> None:
-        self.base, self.head, self.words, self.found = base, head, words, found
+    def __init__(self, base: Assembly, head: Assembly, fates: Mapping[str, Fate], found: Needs) -> None:
+        self.base, self.head, self.fates, self.found = base, head, fates, found
         self.before, self.after = _importers(base), _importers(head)
         # what one stack uses of another, by both: the one that comes first stands first
         self.held: dict[tuple[str, str], list[str]] = {}
         self.types: dict[str, set[str]] = {}
-        self.released: dict[tuple[str, str, str], list[str]] = {}
+        self.released: dict[tuple[str, str, Fate], list[str]] = {}
         self.needed: dict[tuple[str, str], list[str]] = {}
 
     def judge(self) -> None:
         for name, (exporter, value) in self.base.exports.items():
-            word = self.words.get(name) if exporter.name in self.head.by_name else "goes"
-            if word is not None:
+            fate = self.fates.get(name) if exporter.name in self.head.by_name else Fate.GOES
+            if fate is not None:
                 self.found.going[name] = exporter.name
                 given, kind = _given(self.base, exporter.name, value)
                 self.types.setdefault(given, set()).add(kind)
-                self._going(name, exporter.name, word, given)
+                self._going(name, exporter.name, fate, given)
         for name, (exporter, value) in self.head.exports.items():
             if name not in self.base.exports or self.base.exports[name][0].name != exporter.name:
                 self._new(name, exporter.name, _given(self.head, exporter.name, value)[0])
@@ -102,14 +103,14 @@ class _Exports:
                 self.found.foreign.setdefault(importer, []).append(name)
         self._tell()
 
-    def _going(self, name: str, exporter: str, word: str, given: str) -> None:
+    def _going(self, name: str, exporter: str, fate: Fate, given: str) -> None:
         before, after = ({*side.get(name, ())} - {exporter} for side in (self.before, self.after))
-        stays = before & after if word == "changes" else set()
+        stays = before & after if fate is Fate.CHANGES else set()
         for importer in sorted(stays):
             self.held.setdefault((exporter, importer), []).append(given)
         for importer in sorted(before - stays):
-            self.released.setdefault((importer, exporter, word), []).append(given)
-        for importer in sorted(after - before if word == "changes" else ()):
+            self.released.setdefault((importer, exporter, fate), []).append(given)
+        for importer in sorted(after - before if fate is Fate.CHANGES else ()):
             self.needed.setdefault((exporter, importer), []).append(given)
         for importer in sorted(after if name not in self.head.exports else ()):
             self.found.missing.setdefault(importer, []).append(given)
@@ -124,8 +125,8 @@ class _Exports:
             self.found.orders.append(Order(first=old, then=exporter, why=why))
 
     def _tell(self) -> None:
-        for (importer, exporter, word), gives in self.released.items():
-            verb = {"goes": "is to drop", "changes": "is to change"}[word]
+        for (importer, exporter, fate), gives in self.released.items():
+            verb = "is to change" if fate is Fate.CHANGES else "is to drop"
             why = f"{importer} still uses {joined(dict.fromkeys(gives))}, which {exporter} {verb}"
             self.found.orders.append(Order(first=importer, then=exporter, why=why))
         for (exporter, importer), gives in self.needed.items():

@@ -12,7 +12,8 @@ from hyperpod_cdk.catalog import kubernetes, updates
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
 from hyperpod_cdk.living.stacks import still_told
-from hyperpod_cdk.review.changes.blast_radius import BLOCKS, blast_radius
+from hyperpod_cdk.review.changes.blast_radius import blast_radius
+from hyperpod_cdk.review.changes.clashes import BLOCKS
 from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST
 from hyperpod_cdk.review.figures.timeline import timeline
 from hyperpod_cdk.review.model import BlastRadius, Effect, Minutes, PropertyEffect, ResourceEffect, Side

@@ -13,8 +13,8 @@ from hyperpod_cdk.catalog import updates
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered, reading
 from hyperpod_cdk.quotas.needs import STACKS
-from hyperpod_cdk.review.changes.blast_radius import is_stateful
 from hyperpod_cdk.review.changes.causes import line_of_failure
+from hyperpod_cdk.review.changes.entries import is_stateful
 from hyperpod_cdk.review.deployed import WITHOUT_RESOURCES, Api, Deployed, read_deployed
 from hyperpod_cdk.review.model import Cause
 from hyperpod_cdk.review.nouns import count, noun

@@ -13,7 +13,7 @@ from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.living.stacks import with_triggers
 from hyperpod_cdk.living.taken import Taken, taken
 from hyperpod_cdk.quotas.needs import STACKS
-from hyperpod_cdk.review.changes.blast_radius import is_stateful
+from hyperpod_cdk.review.changes.entries import is_stateful
 from hyperpod_cdk.review.deployed import WITHOUT_RESOURCES, Api, Deployed, read_deployed
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack, parse_template, with_loops
 from hyperpod_cdk.templates.difference import compare

@@ -1,0 +1,196 @@
+"""Names and blocks of addresses that a new resource takes while an old one still has them, which services refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import IPv4Network
+from typing import Any, Final
+
+from hyperpod_cdk.catalog import create_only, updates
+from hyperpod_cdk.catalog.rules import joined
+from hyperpod_cdk.review.changes.effects import Judged
+from hyperpod_cdk.review.changes.entries import Entry, Found
+from hyperpod_cdk.review.changes.excerpts import Excerpts
+from hyperpod_cdk.review.changes.uses import Key
+from hyperpod_cdk.review.model import Effect
+from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
+from hyperpod_cdk.templates.difference import MISSING
+from hyperpod_cdk.templates.values import Reference, Unknown, plain, resolve
+
+_BLOCK: Final = "CidrBlock"
+BLOCKS: Final = frozenset({"AWS::EC2::VPCCidrBlock", "AWS::EC2::Subnet"})
+"""What takes a block of a VPC's addresses, of which no two of a type overlap."""
+
+
+class Clashes:
+    """Judges ``entries``: what is found is added to the one that is made."""
+
+    def __init__(self, base: Assembly, head: Assembly, entries: Mapping[Key, Entry], *, excerpts: Excerpts) -> None:
+        self.base = base
+        self.head = head
+        self.entries = entries
+        self.excerpts = excerpts
+        self.order = {stack.name: place for place, stack in enumerate(head.stacks)}
+
+    def judge(self) -> None:
+        """Refuse every resource that takes what is taken."""
+        for entry in list(self.entries.values()):
+            self._check_name(entry)
+        self._check_moved()
+        self._check_blocks()
+
+    def _check_name(self, entry: Entry) -> None:
+        """A resource that is made anew under the name that the old one still has."""
+        before, after = entry.before, entry.after
+        if before is None or after is None or not entry.is_update or entry.effect is not Effect.REPLACED:
+            return
+        rule = create_only.update_rule(after.type)
+        if rule is not None and rule.deletes_first:
+            return
+        name, changed = self._name(self.head, after), {each.steps for each in entry.findings}
+        paths = updates.name_of(after.type)
+        if name is None or name != self._name(self.base, before):
+            return
+        if any(steps[: len(path)] == path or path[: len(steps)] == steps for steps in changed for path in paths):
+            return
+        shape = updates.SHAPES["name"]
+        reason = f"{shape.sentence} {_listed(paths)}; change that too"
+        entry.findings.append(Found(paths[0], name[0], name[0], Judged(Effect.REFUSED, reason, shape.source)))
+
+    def _check_moved(self) -> None:
+        """A resource that is made while another of its name is still there: one that goes, or that stays."""
+        made = (Effect.ADDED, Effect.REPLACED)
+        takers = [entry for entry in self.entries.values() if entry.effect in made and entry.after is not None]
+        types = {entry.resource.type for entry in takers}
+        # what is made in a new environment finds nothing there
+        holders = {
+            (each.type, full): each
+            for each in (self.base.resources() if types else ())
+            if each.type in types and (full := self._full_name(self.base, each)) is not None
+        }
+        for entry in takers if holders else ():
+            full = self._full_name(self.head, entry.resource)
+            name = self._name(self.head, entry.resource)
+            holder = holders.get((entry.resource.type, full)) if full is not None else None
+            if holder is None or name is None or (holder.stack, holder.logical_id) == entry.key:
+                continue
+            old = self.entries.get((holder.stack, holder.logical_id))
+            if old is not None and (self._is_gone_before(old, entry) or self._is_freed(old)):
+                continue
+            shape = updates.SHAPES["moved"]
+            paths = updates.name_of(entry.resource.type)
+            reason = f"{holder.logical_id} of {holder.stack} {shape.sentence} {_listed(paths)}"
+            entry.findings.append(Found(paths[0], None, name[0], Judged(Effect.REFUSED, reason, shape.source)))
+            if entry.fate is Effect.ADDED:
+                entry.fate = None
+
+    def _is_freed(self, old: Entry) -> bool:
+        """Whether a resource that stays, or is made anew before its old one goes, is said to give its name up."""
+        is_gone = old.fate in (Effect.DELETED, Effect.LEFT_BEHIND) or old.effect is Effect.REPLACED
+        if is_gone:
+            return False
+        # by an update in place, of which nobody tells whether it comes first
+        return old.after is None or self._full_name(self.head, old.after) != self._full_name(self.base, old.resource)
+
+    def _check_blocks(self) -> None:
+        """A block of addresses that is taken while another that it overlaps, which goes, is still there."""
+        gone = (Effect.DELETED, Effect.LEFT_BEHIND, Effect.REPLACED)
+        going = list(self._blocks(self.base, gone))
+        for new, vpc, block in list(self._blocks(self.head, (Effect.ADDED, Effect.REPLACED))):
+            if any(each.judged.effect is Effect.REFUSED for each in new.findings):
+                continue
+            for old, same, taken in going:
+                is_held = new.resource.type == old.resource.type and vpc == same and block.overlaps(taken)
+                if not is_held or self._is_gone_before(old, new):
+                    continue
+                shape = updates.SHAPES["block"]
+                whose = "its own" if old is new else f"that of {old.resource.logical_id} of {old.resource.stack}"
+                judged = Judged(Effect.REFUSED, f"{shape.sentence}: {whose}, {taken}", shape.source)
+                before = str(taken) if old is new else None
+                new.findings.append(Found((_BLOCK,), before, str(block), judged))
+                new.fate = None
+                break
+
+    def _blocks(self, assembly: Assembly, effects: Sequence[Effect]) -> Iterator[tuple[Entry, Key | str, IPv4Network]]:
+        """The blocks of addresses of what has one of these effects, and the VPC in which each is taken."""
+        for entry in self.entries.values():
+            resource = entry.before if assembly is self.base else entry.after
+            found = self._block(assembly, resource) if resource is not None and entry.effect in effects else None
+            if found is not None:
+                yield entry, *found
+
+    def _block(self, assembly: Assembly, resource: Resource) -> tuple[Key | str, IPv4Network] | None:
+        """The VPC and the block of addresses that a resource takes in it, None where the template does not tell."""
+        if resource.type not in BLOCKS:
+            return None
+        vpc, block = (resolve(assembly, resource.stack, resource.properties.get(each)) for each in ("VpcId", _BLOCK))
+        if isinstance(vpc, Reference):
+            made = self.entries.get((vpc.stack, vpc.logical_id))
+            # in a VPC that is made anew no block is taken
+            if made is not None and made.effect is Effect.REPLACED:
+                return None
+        try:
+            return ((vpc.stack, vpc.logical_id) if isinstance(vpc, Reference) else plain(vpc)), IPv4Network(
+                plain(block)
+            )
+        except ValueError:
+            return None
+
+    def _is_gone_before(self, old: Entry, new: Entry) -> bool:
+        """Whether the old one is deleted before the new one is made: by a stack that is deployed earlier."""
+        before, after = old.before, old.after
+        is_kept = before is not None and before.is_kept_on_replacement and after and after.is_kept_on_replacement
+        if old.fate is not Effect.DELETED and (old.effect is not Effect.REPLACED or is_kept):
+            return False
+        return self.order[old.resource.stack] < self.order[new.resource.stack]
+
+    def _name(self, assembly: Assembly, resource: Resource) -> tuple[str, ...] | None:
+        """The values of a resource's name, None where it has none that the template tells."""
+        paths = updates.name_of(resource.type)
+        if not paths:
+            return None
+        values = [resolve(assembly, resource.stack, _at(resource.properties, path)) for path in paths]
+        if values[0] is MISSING or any(isinstance(each, Unknown) for each in values):
+            return None
+        rule = create_only.update_rule(resource.type)
+        if rule is not None and rule.name == paths and MISSING in values:
+            return None
+        return tuple(self.excerpts.text(each) or "" for each in values)
+
+    def _full_name(self, assembly: Assembly, resource: Resource) -> tuple[str, ...] | None:
+        """The name with the stack of whatever it refers to, and the account and region that it stands in."""
+        name = self._name(assembly, resource)
+        if name is None:
+            return None
+        stack = assembly.by_name[resource.stack]
+        values = (
+            resolve(assembly, resource.stack, _at(resource.properties, path)) for path in updates.name_of(resource.type)
+        )
+        owners = (_owner(each, resource.stack) for each in values)
+        return (*_scope(resource.type, stack), *(f"{owner}{each}" for owner, each in zip(owners, name, strict=True)))
+
+
+def _owner(value: Any, stack: str) -> str:
+    """Give whose a value is that refers to something: a name made of what one stack holds is no other stack's."""
+    if isinstance(value, Reference):
+        return f"{value.stack}/"
+    return f"{stack}/" if "${" in plain(value) else ""
+
+
+def _scope(resource_type: str, stack: Stack) -> tuple[str, ...]:
+    """Give within what a name is taken once: a bucket's everywhere, one of IAM in the account, others in the region."""
+    if resource_type == "AWS::S3::Bucket":
+        return ()
+    return (stack.account,) if resource_type.startswith("AWS::IAM::") else (stack.account, stack.region)
+
+
+def _listed(paths: Sequence[tuple[str, ...]]) -> str:
+    return joined(".".join(path) for path in paths)
+
+
+def _at(properties: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        if not isinstance(properties, dict) or step not in properties:
+            return MISSING
+        properties = properties[step]
+    return properties

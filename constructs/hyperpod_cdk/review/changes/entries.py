@@ -1,0 +1,80 @@
+"""Resources that a change touches, and what is found out about each before it is put in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hyperpod_cdk.catalog import updates
+from hyperpod_cdk.review.changes.effects import Judged, gravest
+from hyperpod_cdk.review.changes.uses import Key
+from hyperpod_cdk.review.model import Effect, Part
+from hyperpod_cdk.templates.assembly import Resource
+
+
+@dataclass(frozen=True)
+class Found:
+    """One property's effect before it is put in words; ``before`` and ``after`` are ready to be shown."""
+
+    steps: tuple[str, ...]
+    before: str | None
+    after: str | None
+    judged: Judged
+    subject: str = ""
+    is_indirect: bool = False
+    """Whether the property reads as before, and only what it stands for is another."""
+    of: Part = "property"
+
+    @property
+    def path(self) -> str:
+        return ".".join(self.steps).replace(".[", "[")
+
+
+@dataclass(eq=False)
+class Entry:
+    """One resource and what is found out about it."""
+
+    before: Resource | None
+    after: Resource | None
+    fate: Effect | None = None
+    why: str = ""
+    findings: list[Found] = field(default_factory=list)
+    kept: str = ""
+
+    @property
+    def resource(self) -> Resource:
+        found = self.after or self.before
+        assert found is not None  # noqa: S101 - an entry is made of a side
+        return found
+
+    @property
+    def key(self) -> Key:
+        return self.resource.stack, self.resource.logical_id
+
+    @property
+    def effect(self) -> Effect:
+        if self.fate is not None:
+            return self.fate
+        # what comes or goes inside of a resource happens to its nodes, not to the resource
+        inside = {Effect.DELETED: Effect.INTERRUPTED, Effect.ADDED: Effect.IN_PLACE}
+        effects = (each.judged.effect for each in self.findings)
+        return gravest(inside.get(each, each) for each in effects) or Effect.IN_PLACE
+
+    @property
+    def is_update(self) -> bool:
+        return self.fate is None and self.before is not None and self.after is not None
+
+    def keeps(self, attribute: str) -> bool:
+        """Whether an attribute is a property that the old and the new one have in common."""
+        before, after = self.before, self.after
+        if not attribute or before is None or after is None or before.type != after.type:
+            return False
+        if attribute not in before.properties or attribute not in after.properties:
+            return False
+        return not any(each.steps[0] == attribute for each in self.findings)
+
+
+def is_stateful(resource: Resource) -> bool:
+    """Whether a resource holds something that can be lost; one of a type that nobody judged may."""
+    if resource.type in updates.STATEFUL or updates.is_foreign(resource.type):
+        return True
+    return resource.type.startswith("AWS::") and updates.kind_of(resource.type) != "nothing"
