@@ -8,7 +8,17 @@ import pickle
 import pytest
 
 from hyperpod_cdk.catalog.rules import Bound, Pattern
-from hyperpod_cdk.catalog.sentences import Choosing, Correction, OnlyInFiles, Sentence, Setting, by_option, in_words_of
+from hyperpod_cdk.catalog.sentences import (
+    Choosing,
+    Companion,
+    Correction,
+    OnlyInFiles,
+    Removal,
+    Sentence,
+    Setting,
+    by_option,
+    in_words_of,
+)
 
 ACCOUNT = Pattern(
     regex="[0-9]{12}", maximum=12, describes="12 digits", in_files=", in quotes", example='"111122223333"'
@@ -45,6 +55,8 @@ ACCOUNT = Pattern(
         ),
         (Sentence("find it and ", Choosing("zone"), " it"), "find it and set zone to it", "find it and set --n to it"),
         (Sentence(Correction("zone")), "correct zone", "correct --n"),
+        (Sentence(Removal("zone")), "remove zone", "leave out --n"),
+        (Sentence("plan with ", Companion("zone")), "plan with its zone", "plan with --n"),
     ],
 )
 def test_each_door_has_its_words(sentence: str | None, in_a_file: str, by_an_option: str) -> None:
