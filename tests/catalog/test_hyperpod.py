@@ -151,7 +151,7 @@ def test_immutable_properties_are_properties_of_a_group(registry_schema: Schema)
 @pytest.mark.parametrize(
     ("count", "problem"),
     [
-        (0, "must hold at least 1 instance groups, got 0; add 1"),
+        (0, "must hold instance groups, got none; add one"),
         (1, None),
         (100, None),
         (101, "must hold at most 100 instance groups, got 101; remove 1"),

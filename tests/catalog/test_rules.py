@@ -38,7 +38,7 @@ def test_a_value_beside_its_bounds(value: int, problem: str | None) -> None:
 @pytest.mark.parametrize(
     ("count", "problem"),
     [
-        (0, "must hold at least 1 taints, got 0; add 1"),
+        (0, "must hold taints, got none; add one"),
         (1, None),
         (10, None),
         (12, "must hold at most 10 taints, got 12; remove 2"),

@@ -346,9 +346,9 @@ class TestRefusals:
                 {"provisioning": "batch"},
                 'provisioning: must be continuous or all_or_nothing, got "batch"; set provisioning to one of these',
             ),
-            ({"vpc_subnets": []}, "vpc_subnets must hold at least 1 subnets, got 0; add 1"),
-            ({"security_groups": []}, "security_groups must hold at least 1 security groups, got 0; add 1"),
-            ({"instance_groups": []}, "instance_groups must hold at least 1 instance groups, got 0; add 1"),
+            ({"vpc_subnets": []}, "vpc_subnets must hold subnets, got none; add one"),
+            ({"security_groups": []}, "security_groups must hold security groups, got none; add one"),
+            ({"instance_groups": []}, "instance_groups must hold instance groups, got none; add one"),
             (
                 {"tags": {f"t{n}": "v" for n in range(50)}},
                 "tags must hold at most 50 tags (SageMaker=true is one of them), got 51; remove 1",

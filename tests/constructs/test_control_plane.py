@@ -352,8 +352,8 @@ def test_a_version_that_hyperpod_does_not_document_is_warned_about() -> None:
         (
             {"endpoint_access": "private", "public_access_cidrs": ["54.240.193.0/24"]},
             (
-                "public_access_cidrs: must be empty when endpoint_access is private, got 54.240.193.0/24; "
-                "remove them or set endpoint_access: public_and_private"
+                "public_access_cidrs: must be left out with endpoint_access: private, since no public endpoint answers;"
+                " remove public_access_cidrs or set endpoint_access: public_and_private"
             ),
         ),
         (
@@ -382,7 +382,10 @@ def test_one_subnet_is_too_few() -> None:
     vpc = foreign_vpc(own)
     with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the whole message is compared below
         ControlPlane(own, "ControlPlane", vpc=vpc, subnets=vpc.private_subnets[:1], eks_cluster_name="prod-eks")
-    assert str(refusal.value) == ("subnets: EKS needs at least 2, in different availability zones, got 1; add 1")
+    assert str(refusal.value) == (
+        "subnets: must hold at least 2 subnets, in different availability zones, for the EKS control plane, got 1;"
+        " add 1"
+    )
 
 
 def test_no_oidc_provider_unless_asked_for(plain: dict[str, Any]) -> None:

@@ -334,7 +334,7 @@ class TestBounds:
     @pytest.mark.parametrize(
         ("number", "message"),
         [
-            (0, "must hold at least 1 security groups, got 0; add 1"),
+            (0, "must hold security groups, got none; add one"),
             (6, "must hold at most 5 security groups, got 6; remove 1"),
         ],
     )

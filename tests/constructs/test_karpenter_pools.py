@@ -117,7 +117,7 @@ def test_each_pool_has_a_manifest_that_waits() -> None:
         ),
         (
             [Pool(name="gpu", instance_groups=[])],
-            'karpenter pool "gpu": instance_groups: must hold at least 1 instance groups, got 0; add 1',
+            'karpenter pool "gpu": instance_groups: must hold instance groups, got none; add one',
         ),
         (
             [Pool(name="gpu", instance_groups=[f"g{n}" for n in range(11)])],
@@ -136,7 +136,10 @@ def test_each_pool_has_a_manifest_that_waits() -> None:
         ),
         (
             [Pool(name="gpu", instance_groups=["tainted", "plain"])],
-            'karpenter pool "gpu": its groups must have the same taints; give them the same, or each a pool',
+            (
+                'karpenter pool "gpu": must hold groups with the same taints in a pool, got tainted and plain in pool'
+                " gpu; give both the same taints, or each a pool"
+            ),
         ),
     ],
 )

@@ -485,7 +485,10 @@ BETWEEN_STEPS = rules.capacity_problem(2000, throughput_mbps_per_tib=0, efa=Fals
         ),
         (
             {"backup_start_time": "03:00"},
-            "backup_start_time: must be left out without backups, got '03:00'; set backup_retention_days: 7",
+            (
+                'backup_start_time: must be left out without backups, got "03:00"; remove it, or set'
+                " backup_retention_days to 1 or more"
+            ),
         ),
         (
             {"backup_retention_days": 7, "backup_start_time": "24:00"},

@@ -20,7 +20,7 @@ from tests.support.templates import of_type, stack, template_of
 
 ZONES = {"use1-az5": "10.5.0.0/16", "use1-az4": "10.4.0.0/16"}
 # sentences of the catalog, whose own tests hold them
-OVERLAP = rules.secondary_cidr_problem("10.4.0.0/16", primary="10.192.0.0/16", others=["10.4.128.0/17"])
+OVERLAP = rules.secondary_cidr_problem("10.4.128.0/17", primary="10.192.0.0/16", others=["10.4.0.0/16"])
 ASSOCIATION = rules.secondary_cidr_problem("172.16.0.0/16", primary="10.192.0.0/16", others=["10.4.0.0/16"])
 THREE_ZONES = {**ZONES, "use1-az6": "10.6.0.0/16"}
 
@@ -332,23 +332,17 @@ def test_slots_are_disjoint_parts_of_the_block(prefix: int, needed: int) -> None
         ),
         (
             {"nat_gateways": 3},
-            (
-                "nat_gateways: must be between 1 and the 2 availability zones given, got 3; "
-                "set nat_gateways: 1 to share one"
-            ),
+            "nat_gateways: must be at most 2, one for each availability zone, got 3; set nat_gateways: 2",
         ),
         (
             {"zones": {"use1-az5": "10.5.0.0/16"}},
-            (
-                "control_plane_zones: must be between 2 and the 1 availability zones given, got 2; "
-                "name at least 2 zones, EKS needs them"
-            ),
+            "availability_zones: must hold at least 2 availability zones, got 1; add 1",
         ),
         (
             {"control_plane_zones": 1},
             (
-                "control_plane_zones: must be between 2 and the 2 availability zones given, got 1; "
-                "name at least 2 zones, EKS needs them"
+                "control_plane_zones: must be between 2, which EKS needs, and 2, the number of availability_zones, got"
+                " 1; set control_plane_zones: 2"
             ),
         ),
         (
@@ -379,7 +373,7 @@ def test_slots_are_disjoint_parts_of_the_block(prefix: int, needed: int) -> None
         ),
         (
             {"zones": {"use1-az5": "10.4.0.0/16", "use1-az4": "10.4.128.0/17"}},
-            f"availability_zones['use1-az5']: {OVERLAP}",
+            f"availability_zones['use1-az4']: {OVERLAP}",
         ),
     ],
 )

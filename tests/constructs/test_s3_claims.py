@@ -223,11 +223,11 @@ def test_the_driver_takes_its_rights_from_pod_identity() -> None:
         ),
         (
             {"read_only": True, "allow_delete": True},
-            "read_only: must be false to delete or overwrite objects, got true; set read_only: false",
+            "allow_delete: must be false with read_only, got true; set one of the two to false",
         ),
         (
             {"read_only": True, "allow_overwrite": True},
-            "read_only: must be false to delete or overwrite objects, got true; set read_only: false",
+            "allow_overwrite: must be false with read_only, got true; set one of the two to false",
         ),
     ],
 )

@@ -120,6 +120,14 @@ def two_pools_problem(group: str, pool: str) -> str:
     return f"must be in one pool, got {group} again after pool {pool}; remove one of the two"
 
 
+def unlike_taints_problem(group: str, other: str, *, pool: str) -> str:
+    """Say that two groups of a Karpenter ``pool`` have different taints: pods would not run on all of its nodes."""
+    return (
+        f"must hold groups with the same taints in a pool, got {group} and {other} in pool {pool}; give both the same"
+        " taints, or each a pool"
+    )
+
+
 def ultraserver(instance_type: str) -> UltraServer | None:
     """Give what is known of the UltraServers made of ``instance_type``, or None where it is sold by the instance."""
     row = _DATA["ultraservers"].get(instance_type)

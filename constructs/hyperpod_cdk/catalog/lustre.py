@@ -318,6 +318,11 @@ def next_metadata_iops(iops: int) -> int:
     return min(METADATA_IOPS_MAXIMUM, ceil(iops / METADATA_IOPS_STEP) * METADATA_IOPS_STEP)
 
 
+def backup_time_problem(start_time: str, *, key: str) -> str:
+    """Say that a time of day is stated for backups that are switched off; ``key`` has their days of retention."""
+    return f'must be left out without backups, got "{start_time}"; remove it, or set {key} to 1 or more'
+
+
 def region_problem(region: str, *, efa: bool, deployment_type: str = DEPLOYMENT_TYPE) -> str | None:
     """Say that FSx does not offer the file system in ``region``, or give None; the type is in FSx's words."""
     unavailable: dict[str, list[str]] = _DATA["unavailable_regions"]

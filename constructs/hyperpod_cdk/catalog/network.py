@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from ipaddress import IPv4Network, collapse_addresses
@@ -57,6 +57,9 @@ SHARED_RANGE: str = _DATA["shared_range"]
 
 _PUBLIC_ENDPOINT = _DATA["public_endpoint"]
 
+FEWEST_ZONES = 2
+"""The availability zones that an EKS control plane needs (EKS user guide, "Subnet requirements for clusters")."""
+ZONES = Bound(minimum=FEWEST_ZONES, source="eks-ug")
 PUBLIC_ACCESS_CIDRS = Bound(**_PUBLIC_ENDPOINT["most_blocks"])
 """Blocks from which the public endpoint of an EKS cluster answers; the quota cannot be raised."""
 
@@ -347,6 +350,39 @@ def internet_share(cidrs: Iterable[str]) -> float:
         covered += network.num_addresses - sum(block.num_addresses for block in reserved if block.subnet_of(network))
     everything = IPv4Network(EVERYWHERE).num_addresses - sum(block.num_addresses for block in reserved)
     return covered / everything
+
+
+def nat_gateways_problem(count: int, *, zones: int) -> str | None:
+    """Say that there are more NAT gateways than availability zones, or give None."""
+    if count <= zones:
+        return None
+    return f"must be at most {zones}, one for each availability zone, got {count}; set nat_gateways: {zones}"
+
+
+def control_plane_subnets_problem(count: int) -> str | None:
+    """Say that there are too few subnets for the EKS control plane, or give None."""
+    if count >= FEWEST_ZONES:
+        return None
+    return (
+        f"must hold at least {FEWEST_ZONES} subnets, in different availability zones, for the EKS control plane, got"
+        f" {count}; add {FEWEST_ZONES - count}"
+    )
+
+
+def private_endpoint_problem(endpoint_access: str, cidrs: Sequence[str]) -> str | None:
+    """Say that blocks are named from which a public endpoint answers where there is none, or give None."""
+    if endpoint_access != "private" or not cidrs:
+        return None
+    return (
+        "must be left out with endpoint_access: private, since no public endpoint answers; remove public_access_cidrs"
+        " or set endpoint_access: public_and_private"
+    )
+
+
+def blocks_beside(cidr: str, *, before: Iterable[str], after: Iterable[str]) -> list[str]:
+    """Give the other blocks of a VPC by which one is judged: of two that overlap, only the later one is refused."""
+    network = IPv4Network(cidr)
+    return [*before, *(other for other in after if not network.overlaps(IPv4Network(other)))]
 
 
 class Conflict(NamedTuple):

@@ -35,6 +35,8 @@ class Bound:
 
     def count_problem(self, count: int, *, what: str) -> str | None:
         """Like ``problem`` for how many ``what`` (a plural noun) a list or map holds."""
+        if self.minimum == 1 and count == 0:
+            return f"must hold {what}, got none; add one"
         if self.minimum is not None and count < self.minimum:
             return f"must hold at least {self.minimum} {what}, got {count}; add {self.minimum - count}"
         if self.maximum is not None and count > self.maximum:

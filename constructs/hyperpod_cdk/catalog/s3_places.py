@@ -24,5 +24,12 @@ def overlaps(places: Sequence[str], *, key: str) -> Iterator[tuple[int, str]]:
                 break
 
 
+def read_only_problems(*, read_only: bool, allow_delete: bool, allow_overwrite: bool) -> Iterator[tuple[str, str]]:
+    """Give each right to change what is mounted read-only, with the sentence that refuses it."""
+    for name, allowed in (("allow_delete", allow_delete), ("allow_overwrite", allow_overwrite)):
+        if read_only and allowed:
+            yield name, "must be false with read_only, got true; set one of the two to false"
+
+
 def _holds(outer: str, inner: str) -> bool:
     return inner == outer or inner.startswith(f"{outer.rstrip('/')}/")

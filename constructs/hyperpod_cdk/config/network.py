@@ -18,7 +18,7 @@ from hyperpod_cdk.config.section import Check, Section, counted, entries, within
 from hyperpod_cdk.config.source import DataPath
 
 DEFAULT_VPC_CIDR = "10.192.0.0/16"
-FEWEST_ZONES = 2
+FEWEST_ZONES = rules.FEWEST_ZONES
 _AZ_ID_KEYS: JsonDict = {
     "propertyNames": {
         "pattern": "^[a-z]{2,5}[0-9]-az[0-9]$",
@@ -223,7 +223,7 @@ class Network(Section):
     )
     availability_zones: Annotated[
         dict[str, Annotated[AvailabilityZone, BeforeValidator(_empty_for_nothing)]],
-        entries(Bound(minimum=FEWEST_ZONES), "availability zones"),
+        entries(rules.ZONES, "availability zones"),
     ] = Field(
         default_factory=dict,
         description=(

@@ -44,7 +44,6 @@ _STS = "sts.amazonaws.com"
 _PROVIDER = ":oidc-provider/"
 _CLUSTER_POLICY = "AmazonEKSClusterPolicy"
 _ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
-_FEWEST_SUBNETS = 2
 _SUBNET_TAG_WARNING = "@aws-cdk/aws-eks:clusterMustManuallyTagSubnet"
 
 
@@ -467,11 +466,8 @@ def _admit(scope: Construct, construct_id: str, role_arn: str, eks_cluster_name:
 
 
 def _check_subnets(subnets: Sequence[ec2.ISubnet]) -> None:
-    if len(subnets) < _FEWEST_SUBNETS:
-        raise ValueError(
-            f"subnets: EKS needs at least {_FEWEST_SUBNETS}, in different availability zones, got {len(subnets)}; "
-            f"add {_FEWEST_SUBNETS - len(subnets)}"
-        )
+    if problem := network_rules.control_plane_subnets_problem(len(subnets)):
+        raise ValueError(f"subnets: {problem}")
 
 
 def _check_addon_versions(versions: Mapping[str, str]) -> None:
@@ -520,11 +516,8 @@ def _check_home(scope: Construct, *, kubectl_role_arn: str | None, oidc_provider
 
 def _endpoint_access(kind: Literal["public_and_private", "private"], cidrs: Sequence[str]) -> eks.EndpointAccess:
     if kind == "private":
-        if cidrs:
-            raise ValueError(
-                f"public_access_cidrs: must be empty when endpoint_access is private, got {', '.join(cidrs)}; "
-                "remove them or set endpoint_access: public_and_private"
-            )
+        if problem := network_rules.private_endpoint_problem(kind, cidrs):
+            raise ValueError(f"public_access_cidrs: {problem}")
         return eks.EndpointAccess.PRIVATE
     problem = network_rules.PUBLIC_ACCESS_CIDRS.count_problem(len(cidrs), what="blocks")
     if problem is not None:

@@ -111,11 +111,12 @@ def _check(pools: Sequence[PoolLike], taints: Mapping[str, Sequence[TaintLike]])
             if group in home:
                 problem = f"instance_groups: {hyperpod.two_pools_problem(group, home[group])}"
             home[group] = pool.name
-        if (
-            len({frozenset(tuple(_taint(t).items()) for t in taints.get(each, ())) for each in pool.instance_groups})
-            > 1
-        ):
-            problem = "its groups must have the same taints; give them the same, or each a pool"
+        first, *others = pool.instance_groups or [""]
+        of_groups = {each: {tuple(_taint(t).items()) for t in taints.get(each, ())} for each in pool.instance_groups}
+        for other in others:
+            if of_groups[other] != of_groups[first]:
+                problem = hyperpod.unlike_taints_problem(first, other, pool=pool.name)
+                break
         if problem:
             raise ValueError(f'karpenter pool "{pool.name}": {problem}')
 

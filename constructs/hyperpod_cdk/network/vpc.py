@@ -22,7 +22,6 @@ from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
 
 _ANYWHERE = "0.0.0.0/0"
 _ALL = "-1"
-_FEWEST_CONTROL_PLANE_ZONES = 2
 _INTERNAL_LOAD_BALANCERS = {rules.INTERNAL_LOAD_BALANCER_TAG: "1"}
 """On one subnet of every zone: where subnets have the tag, the AWS Load Balancer Controller takes no others (its
 documentation, "Subnet Auto-Discovery"), and targets in a zone that a load balancer does not enable get no traffic
@@ -587,16 +586,15 @@ def _check(
     problem = rules.cidr_problem(vpc_cidr, key="vpc_cidr")
     if problem:
         raise ValueError(f"vpc_cidr: {problem}")
-    if not _FEWEST_CONTROL_PLANE_ZONES <= control_plane_zones <= len(zones):
+    if problem := rules.ZONES.count_problem(len(zones), what="availability zones"):
+        raise ValueError(f"availability_zones: {problem}")
+    if not rules.FEWEST_ZONES <= control_plane_zones <= len(zones):
         raise ValueError(
-            f"control_plane_zones: must be between {_FEWEST_CONTROL_PLANE_ZONES} and the {len(zones)} availability "
-            f"zones given, got {control_plane_zones}; name at least {_FEWEST_CONTROL_PLANE_ZONES} zones, EKS needs them"
+            f"control_plane_zones: must be between {rules.FEWEST_ZONES}, which EKS needs, and {len(zones)}, the number"
+            f" of availability_zones, got {control_plane_zones}; set control_plane_zones: {rules.FEWEST_ZONES}"
         )
-    if not 1 <= nat_gateways <= len(zones):
-        raise ValueError(
-            f"nat_gateways: must be between 1 and the {len(zones)} availability zones given, got {nat_gateways}; "
-            "set nat_gateways: 1 to share one"
-        )
+    if problem := rules.nat_gateways_problem(nat_gateways, zones=len(zones)):
+        raise ValueError(f"nat_gateways: {problem}")
     problem = rules.vpc_size_problem(vpc_cidr, key="vpc_cidr")
     if problem:
         raise ValueError(f"vpc_cidr: {problem}")
@@ -604,8 +602,9 @@ def _check(
     for zone, cidr in zones.items():
         if problem := rules.cidr_problem(cidr, key="node_cidr"):
             raise ValueError(f"availability_zones[{zone!r}]: {problem}")
-    for zone, cidr in zones.items():
-        others = [other for name, other in zones.items() if name != zone]
+    blocks = list(zones.values())
+    for index, (zone, cidr) in enumerate(zones.items()):
+        others = rules.blocks_beside(cidr, before=blocks[:index], after=blocks[index + 1 :])
         problem = rules.secondary_cidr_problem(cidr, primary=vpc_cidr, others=others)
         if problem:
             raise ValueError(f"availability_zones[{zone!r}]: {problem}")

@@ -435,9 +435,8 @@ def _performance_problems(settings: rules.Settings) -> Iterator[tuple[str, str |
 
 def _check_times(retention_days: int | None, start_time: str | None, maintenance_window: str | None) -> None:
     if start_time is not None and not retention_days:
-        raise ValueError(
-            f"backup_start_time: must be left out without backups, got {start_time!r}; set backup_retention_days: 7"
-        )
+        problem = rules.backup_time_problem(start_time, key="backup_retention_days")
+        raise ValueError(f"backup_start_time: {problem}")
     refuse(fields.Backups, called={"start_time": "backup_start_time"}, start_time=start_time)
     refuse(fields.Lustre, maintenance_window=maintenance_window)
 

@@ -11,7 +11,7 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from hyperpod_cdk.catalog import addons, arns
+from hyperpod_cdk.catalog import addons, arns, s3_places
 from hyperpod_cdk.catalog.rules import brackets_problem
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.config import storage as fields
@@ -58,8 +58,10 @@ class MountedBucket:
             raise ValueError(f"prefix: must end with / and not begin with it, got {self.prefix!r}; set {fixed!r}")
         if not is_token(self.prefix) and (problem := brackets_problem(self.prefix, key="prefix")):
             raise ValueError(f"prefix: {problem}")
-        if self.read_only and (self.allow_delete or self.allow_overwrite):
-            raise ValueError("read_only: must be false to delete or overwrite objects, got true; set read_only: false")
+        for key, problem in s3_places.read_only_problems(
+            read_only=self.read_only, allow_delete=self.allow_delete, allow_overwrite=self.allow_overwrite
+        ):
+            raise ValueError(f"{key}: {problem}")
 
 
 class S3Claims(VolumeClaims):

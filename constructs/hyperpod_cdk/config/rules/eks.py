@@ -42,12 +42,9 @@ def scaling_tier_is_listed(environment: Environment) -> Iterator[Problem]:
 @BOOK.whole
 def public_cidrs_need_a_public_endpoint(environment: Environment) -> Iterator[Problem]:
     """Refuse public blocks where the endpoint is private: they would be ignored."""
-    if environment.eks.endpoint_access == "private" and environment.eks.public_access_cidrs:
-        yield Problem(
-            ("eks", "public_access_cidrs"),
-            "must be left out with endpoint_access: private, since no public endpoint answers; remove"
-            " public_access_cidrs or set endpoint_access: public_and_private",
-        )
+    section = environment.eks
+    if problem := catalog.private_endpoint_problem(section.endpoint_access, section.public_access_cidrs):
+        yield Problem(("eks", "public_access_cidrs"), problem)
 
 
 @BOOK.whole

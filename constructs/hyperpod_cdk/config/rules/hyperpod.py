@@ -192,8 +192,7 @@ def pools_have_like_taints(environment: Environment) -> Iterator[Problem]:
                 at = (*_POOLS, place, "instance_groups") if section.karpenter_pools else _AT
                 yield Problem(
                     at,
-                    f"must hold groups with the same taints in a pool, got {first} and {name} in pool {pool.name};"
-                    " give both the same taints, or each a pool of karpenter_pools",
+                    f"{hyperpod.unlike_taints_problem(first, name, pool=pool.name)} of karpenter_pools",
                 )
                 break
 

@@ -73,12 +73,8 @@ def nat_gateways_have_zones(environment: Environment) -> Iterator[Problem]:
     """Refuse more NAT gateways than zones."""
     network = environment.network
     count = len(network.availability_zones)
-    if count and network.nat_gateways > count:
-        yield Problem(
-            ("network", "nat_gateways"),
-            f"must be at most {count}, one for each availability zone, got {network.nat_gateways}; set nat_gateways:"
-            f" {count}",
-        )
+    if count and (problem := catalog.nat_gateways_problem(network.nat_gateways, zones=count)):
+        yield Problem(("network", "nat_gateways"), problem)
 
 
 @BOOK.whole
@@ -292,15 +288,14 @@ def node_block_fits_the_vpc(
     if zone.node_cidr is None:
         yield from _same_default(environment, path, az_id)
         return
-    block = IPv4Network(zone.node_cidr)
-    others, before = [], True
-    for other_id, other in network.availability_zones.items():
-        before = before and other_id != az_id
-        if other_id == az_id or other.node_cidr is None:
-            continue
-        # of two blocks that overlap, only the later one is reported
-        if before or not block.overlaps(IPv4Network(other.node_cidr)):
-            others.append(other.node_cidr)
+    names = list(network.availability_zones)
+    stated = {name: each.node_cidr for name, each in network.availability_zones.items() if each.node_cidr is not None}
+    before, after = names[: names.index(az_id)], names[names.index(az_id) + 1 :]
+    others = catalog.blocks_beside(
+        zone.node_cidr,
+        before=[stated[name] for name in before if name in stated],
+        after=[stated[name] for name in after if name in stated],
+    )
     problem = catalog.secondary_cidr_problem(zone.node_cidr, primary=network.vpc_cidr, others=others)
     if problem is None:
         problem = _default_of_a_neighbour_problem(environment, az_id, zone.node_cidr)
@@ -319,11 +314,11 @@ def _same_default(environment: Environment, path: DataPath, az_id: str) -> Itera
     default = network.default_node_cidr(az_id) if regions.is_az_id(az_id) else ""
     for other in earlier if default else ():
         taken = network.default_node_cidr(other)
-        if problem := catalog.secondary_cidr_problem(default, primary=network.vpc_cidr, others=[taken]):
+        if conflict := catalog.secondary_cidr_conflict(default, primary=network.vpc_cidr, others=[taken]):
             yield Problem(
                 path,
-                f"{problem.partition('; ')[0]}, the defaults of this zone and of {other}; state a free node_cidr for"
-                " the zone of the two which is new",
+                f"{conflict.why}; these are the defaults of this zone and of {other}: state a free node_cidr for the"
+                " zone of the two that is new",
             )
             return
 
@@ -338,8 +333,8 @@ def _default_of_a_neighbour_problem(environment: Environment, az_id: str, cidr: 
         conflict = catalog.secondary_cidr_conflict(cidr, primary=network.vpc_cidr, others=[default])
         if conflict is not None:
             return (
-                f"{conflict.why}, which the nodes in {other_id} have by default; state another block for"
-                " that zone of the two which is new, since a change replaces the subnet of one that is deployed"
+                f"{conflict.why}; the nodes in {other_id} have the second by default: state another block for the zone"
+                " of the two that is new, since a change replaces the subnet of one that is deployed"
             )
     return None
 
@@ -378,13 +373,8 @@ def control_plane_has_subnets(environment: Environment) -> Iterator[Problem]:
         yield Problem((*path, index), f"must be named once, got {subnet_id} again after [{first}]; name another subnet")
     if environment.eks.is_existing:
         return
-    count = len(named)
-    if count < FEWEST_ZONES:
-        yield Problem(
-            path,
-            f"must hold at least {FEWEST_ZONES} subnets, in different availability zones, for the EKS control plane,"
-            f" got {count}; add {FEWEST_ZONES - count}, or name an existing cluster under eks.existing",
-        )
+    if problem := catalog.control_plane_subnets_problem(len(named)):
+        yield Problem(path, f"{problem}, or name an existing cluster under eks.existing")
     refused = regions.eks_control_plane_unsupported_az_ids()
     for az_id, subnet_id in known(existing.node_subnet_ids):
         if az_id in refused and subnet_id in named:

@@ -21,8 +21,9 @@ _SHARED: DataPath = ("hyperpod", "restricted_environment")
 @BOOK.whole
 def some_group_exists(environment: Environment) -> Iterator[Problem]:
     """Refuse a cluster without nodes of either kind."""
-    if not environment.hyperpod.all_groups:
-        yield Problem(("hyperpod", "instance_groups"), "must hold at least one instance group, got none; add one")
+    groups = len(environment.hyperpod.all_groups)
+    if not groups and (problem := hyperpod.INSTANCE_GROUPS.count_problem(groups, what="instance groups")):
+        yield Problem(("hyperpod", "instance_groups"), problem)
 
 
 @BOOK.each(restricted_groups)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hyperpod_cdk.catalog import addons, arns, governance
+from hyperpod_cdk.catalog import addons, arns, governance, s3_places
 from hyperpod_cdk.catalog import lustre as catalog
 from hyperpod_cdk.catalog.rules import again_problem, listing, same_name_problem
 from hyperpod_cdk.config.draft import duplicates
@@ -126,8 +126,7 @@ def backup_time_has_backups(path: DataPath, system: Lustre) -> Iterator[Problem]
     if backups is not None and backups.start_time is not None and not backups.retention_days:
         yield Problem(
             (*path, "backups", "start_time"),
-            f'cannot be set with retention_days: 0, got "{backups.start_time}"; remove it, or set retention_days'
-            " to 1 or more",
+            catalog.backup_time_problem(backups.start_time, key="retention_days"),
         )
 
 
@@ -256,9 +255,10 @@ def data_repositories_do_not_overlap(path: DataPath, system: Lustre) -> Iterator
 @BOOK.alone(s3_volumes)
 def read_only_buckets_stay(path: DataPath, volume: S3Volume) -> Iterator[Problem]:
     """Refuse rights to change what is mounted read-only."""
-    for key, allowed in (("allow_delete", volume.allow_delete), ("allow_overwrite", volume.allow_overwrite)):
-        if volume.read_only and allowed:
-            yield Problem((*path, key), "must be false with read_only, got true; set one of the two to false")
+    for key, problem in s3_places.read_only_problems(
+        read_only=volume.read_only, allow_delete=volume.allow_delete, allow_overwrite=volume.allow_overwrite
+    ):
+        yield Problem((*path, key), problem)
 
 
 @BOOK.each(s3_volumes)

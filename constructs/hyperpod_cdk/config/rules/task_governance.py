@@ -113,7 +113,7 @@ def default_queue_is_known_to_kueue(environment: Environment, path: DataPath, te
     problem = None if version is None or not team.default_queue else governance.default_queue_problem(version)
     if problem:
         yield Problem(
-            (*path, "default_queue"), f"{problem} in eks.addon_versions; raise the version, or set default_queue: false"
+            (*path, "default_queue"), f"{problem}; raise the version in eks.addon_versions, or set default_queue: false"
         )
 
 
