@@ -100,14 +100,14 @@ def chosen(environment: str, variables: Mapping[str, str]) -> dict[str, Any]:
         return {"commit": named, "first": False, "changed": []}
     own = set((_git("rev-list", "--first-parent", head) or "").split())
     if not own:
-        raise ToolError(f"git does not tell which commits the branch had before {head}")
+        raise ToolError(f"git does not show which commits the branch had before {head}")
     for commit in deployed(environment, variables):
         if commit in own:
             paths = (".", *(f":(exclude,top,glob){each}" for each in JUDGED))
             paths += tuple(f":(exclude,top,glob){each}/**" for each in JUDGED if "." not in each)
             said = _git("diff", "--name-only", "--no-renames", "-z", commit, head, "--", *paths)
             if said is None:
-                raise ToolError(f"git does not tell what changed from {commit} to {head}")
+                raise ToolError(f"git does not show what changed from {commit} to {head}")
             return {"commit": commit, "first": False, "changed": [each for each in said.split("\0") if each]}
     return {"commit": head, "first": True, "changed": []}
 

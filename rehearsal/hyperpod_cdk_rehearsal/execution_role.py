@@ -143,7 +143,7 @@ Source: FSx for Lustre user guide, "Unable to validate access to an S3 bucket wh
 class Need:
     """One action that CloudFormation has to be allowed.
 
-    ``resource`` is an ARN, ``*`` where AWS knows none for the action, empty where the rehearsal does not tell which.
+    ``resource`` is an ARN, ``*`` where AWS knows none for the action, empty where the rehearsal does not show which.
     ``keys`` are the condition keys of the request; ``origin`` says what made it.
     """
 
@@ -267,7 +267,7 @@ class _Reader:
         if not known:
             yield Need(action=action, resource=_UNKNOWN, origin=origin)
         for arn in sorted(known):
-            # none where the request has a key that the rehearsal does not tell, such as the policy to be attached
+            # none where the request has a key that the rehearsal does not show, such as the policy to be attached
             found = list(self._keys(action, arn, said, step))
             for extra in found:
                 yield self._need(action, arn, origin, extra)

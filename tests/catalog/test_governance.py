@@ -217,7 +217,7 @@ def test_all_amounts_have_one_bound(registry_schema: Schema, name: str) -> None:
         (
             ("accelerators", "vcpu", "accelerator_partition"),
             (
-                "must state accelerator_partition without other amounts, vcpu and memory_gib excepted, got"
+                "must state accelerator_partition without other amounts except vcpu and memory_gib, got"
                 " accelerator_partition beside accelerators; remove accelerator_partition, or remove accelerators"
             ),
         ),

@@ -238,8 +238,8 @@ def test_subnets_without_the_tag_of_load_balancers(
     result = balancing()
     shared = f" (the VPC is of account {owner}, whose tags may not show here)" if owner == "444455556666" else ""
     text = (
-        "warning: operators.inference.load_balancer_controller: finds subnets by the tag"
-        " kubernetes.io/role/internal-elb, before its version 2.12.1 by nothing else, and AWS shows it on none of"
+        "warning: operators.inference.load_balancer_controller: the controller finds subnets by the tag"
+        " kubernetes.io/role/internal-elb (before its version 2.12.1 only by it), and AWS shows it on none of"
         f" {NODES6}, {NODES4}, {CONTROL1} and {CONTROL2}{shared}; run 'aws ec2 create-tags --resources {NODES6} --tags"
         " Key=kubernetes.io/role/internal-elb,Value=1' for each in account 111122223333, or name subnets in the"
         " annotations of load balancers"

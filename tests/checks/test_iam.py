@@ -588,7 +588,7 @@ def test_what_an_extension_adds_is_not_asked_about(
     (skipped,) = result.skipped
     assert result.status is Status.SKIPPED
     assert skipped.reason == (
-        "the templates alone tell what parameters of pyproject.toml adds; run 'hyperpod-cdk bootstrap-policy prod',"
+        "only the templates show what parameters of pyproject.toml adds; run 'hyperpod-cdk bootstrap-policy prod',"
         " which names the types whose actions are not known"
     )
     assert result.details

@@ -251,7 +251,7 @@ def test_what_nobody_says_of_a_topic_is_skipped(run: RunCheck, fake_aws: FakeAws
     fake_aws.answers.topic = {TOPIC: NotAnswered("no permission")}
     assert run(TOPIC_CHECK, TO_TOPIC).status is Status.SKIPPED
     fake_aws.answers.topic = {TOPIC: TopicAnswer(arn=TOPIC, kms_key="")}
-    assert [each.reason for each in run(TOPIC_CHECK, TO_TOPIC).skipped] == [f"AWS does not tell the policy of {TOPIC}"]
+    assert [each.reason for each in run(TOPIC_CHECK, TO_TOPIC).skipped] == [f"AWS does not show the policy of {TOPIC}"]
     fake_aws.answers.topic = {TOPIC: TopicAnswer(arn=TOPIC, kms_key=KEY, policy=OPEN)}
     fake_aws.answers.kms_key = {KEY: NotAnswered("no permission")}
     assert run(TOPIC_CHECK, TO_TOPIC).status is Status.SKIPPED

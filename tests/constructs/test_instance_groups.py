@@ -755,8 +755,8 @@ class TestNodes:
             (
                 {"labels": {"node-role.kubernetes.io/worker": "worker"}},
                 (
-                    "labels: must not be node-role.kubernetes.io/worker: of the labels of kubernetes.io and k8s.io,"
-                    " which are Kubernetes' own, kubelet gives its node none but those of kubelet.kubernetes.io and"
+                    "labels: must not be node-role.kubernetes.io/worker: kubelet sets no labels of kubernetes.io and"
+                    " k8s.io, which are Kubernetes' own, except those of kubelet.kubernetes.io and"
                     " node.kubernetes.io; use a prefix of your own, such as example.com/worker"
                 ),
             ),

@@ -148,12 +148,12 @@ def test_seats_that_no_group_takes_are_nobodys(folder: Path) -> None:
         (
             {},
             "ml.p5.48xlarge",
-            "no record tells the fee of h100-april in US dollars; run 'hyperpod-cdk plans record dev'",
+            "no record states the fee of h100-april in US dollars; run 'hyperpod-cdk plans record dev'",
         ),
         (
             {"fee": "5", "currency": "CNY"},
             "ml.p5.48xlarge",
-            "no record tells the fee of h100-april in US dollars; run 'hyperpod-cdk plans record dev'",
+            "no record states the fee of h100-april in US dollars; run 'hyperpod-cdk plans record dev'",
         ),
         ({"a10g": "spot"}, "ml.g5.8xlarge", "the price of ml.g5.8xlarge on Spot changes all the time"),
     ],

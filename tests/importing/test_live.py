@@ -235,7 +235,7 @@ def test_a_cluster_without_an_arn_has_no_provider_that_is_known(tmp_path: Path) 
     eks = {**there.answers()["eks:DescribeCluster"]["cluster"], "arn": ""}
     found, _ = read(tmp_path, **NO_STORAGE, eks_DescribeCluster={"cluster": eks})
     gaps = [each.render() for each in found.notes if each.weight == "skipped"]
-    assert any(each.endswith("EKS does not tell the ARN of the cluster") for each in gaps), gaps
+    assert any(each.endswith("EKS does not show the ARN of the cluster") for each in gaps), gaps
     assert found.passed is not True
 
 
@@ -454,8 +454,9 @@ def test_a_takeover_names_what_comes_beside_the_cluster(tmp_path: Path) -> None:
             "us-west-2",
             {},
             (
-                "lost cluster policy and quotas stay as they are, and no stack owns them: in us-west-2 a custom"
-                " resource stands for AWS::SageMaker::ClusterSchedulerConfig, and CloudFormation imports none"
+                "lost cluster policy and quotas stay as they are and belong to no stack: in us-west-2 a custom resource"
+                " takes the place of AWS::SageMaker::ClusterSchedulerConfig, and CloudFormation imports no custom"
+                " resource"
             ),
         ),
         (

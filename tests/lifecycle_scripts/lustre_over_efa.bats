@@ -92,7 +92,7 @@ rdmap23s0 --peer-credits 32 --cpt [7]"
   holds $OPTIONS $'options ksocklnd credits=2560\noptions ptlrpc ptlrpcd_per_cpt_max=32\n'
 }
 
-@test "leaves out NUMA nodes without CPUs, devices of other drivers, and NUMA nodes that the firmware does not tell" {
+@test "leaves out NUMA nodes without CPUs, devices of other drivers, and NUMA nodes that the firmware does not show" {
   machine p6e-gb200.36xlarge
   environment "lustre_over_efa=p6e-gb200.36xlarge:8"
   modules efa=3.0.0 lnet lustre kefalnd=1.1.1 ksocklnd

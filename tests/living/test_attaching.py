@@ -157,7 +157,7 @@ def test_what_aws_leaves_out_fits_nothing(run: Run, plan: dict[str, Any], untold
     answers = script(dict(plan))
     found = json.loads(run("h100", "h100-may", "--format", "json", aws=answers).stdout)
     assert (found["passed"], [each["what"] for each in found["skipped"]]) == (None, untold)
-    assert found["verdict"] == "h100-may fits h100, as far as AWS tells."
+    assert found["verdict"] == "h100-may fits h100, as far as AWS shows."
     done = run("h100", "h100-may", "--strict", aws=answers)
     assert done.exit_code == 1
     assert f"skipped {untold[0]}" in done.output

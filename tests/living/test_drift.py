@@ -524,7 +524,7 @@ def test_a_stack_without_a_template_is_skipped() -> None:
     found = account.drift()
     assert (found.passed, found.differences) == (None, ())
     assert [(each.what, each.reason) for each in found.skipped] == [
-        ("dev-platform", "it is IMPORT_ROLLBACK_FAILED, and CloudFormation tells no template of it")
+        ("dev-platform", "it is IMPORT_ROLLBACK_FAILED, and CloudFormation shows no template of it")
     ]
 
 
@@ -562,7 +562,7 @@ def test_a_reference_that_nobody_tells_is_skipped() -> None:
             "Fn::ImportValue": "elsewhere"
         }
     (skipped,) = account.drift().skipped
-    assert skipped.reason == ("the template says ClusterRole by a reference whose value CloudFormation does not tell")
+    assert skipped.reason == ("the template says ClusterRole by a reference whose value CloudFormation does not show")
 
 
 def test_only_what_the_policy_of_the_verb_allows_is_asked() -> None:

@@ -396,7 +396,7 @@ def test_what_is_not_answered_is_skipped(run: Runs, call: str, what: str) -> Non
         ),
         (
             (1,),
-            "1 extension on offer for 1 plan, as far as AWS tells.",
+            "1 extension on offer for 1 plan, as far as AWS shows.",
             "what is on offer is not known for these days: 1",
         ),
         ((), "1 extension on offer for 1 plan.", ""),

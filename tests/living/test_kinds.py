@@ -811,7 +811,7 @@ def test_code_that_only_its_hash_tells_is_skipped(code: dict[str, str]) -> None:
     found = account.drift()
     assert (found.differences, found.passed) == ((), None)
     (skipped,) = found.skipped
-    assert skipped.reason == "its code stands in the template or in an image, of which Lambda tells only a hash"
+    assert skipped.reason == "its code is in the template or in an image, of which Lambda shows only a hash"
 
 
 def test_variables_that_lambda_does_not_tell_are_skipped() -> None:
@@ -821,7 +821,7 @@ def test_variables_that_lambda_does_not_tell_are_skipped() -> None:
     found = account.drift()
     assert (found.differences, [each.reason for each in found.skipped]) == (
         (),
-        ["Lambda does not tell its environment variables"],
+        ["Lambda does not show its environment variables"],
     )
 
 

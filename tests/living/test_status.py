@@ -640,7 +640,7 @@ def test_a_node_of_a_group_that_is_not_told_is_never_clean() -> None:
     found = look(script)
     assert (found.passed, [each.failing for each in found.groups]) == (None, [0, 0])
     assert [(each.what, each.reason) for each in found.skipped] == [
-        ("nodes", "2 nodes are in group spot, of which AWS tells no more")
+        ("nodes", "2 nodes are in group spot, of which AWS shows no more")
     ]
 
 

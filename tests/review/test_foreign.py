@@ -222,7 +222,7 @@ def test_the_workshop_gives_its_nodes_whole_services_and_loses_its_files() -> No
         broad.format(2, "AmazonFSxFullAccess"),
     ]
     assert (
-        "DeletionPolicy: must stay when its stack goes or replaces it, which takes its files with it, got "
+        "DeletionPolicy: must be retained when its stack is deleted or replaces it, to keep its files, got "
         "DeletionPolicy Delete, UpdateReplacePolicy Delete; set DeletionPolicy: Retain and UpdateReplacePolicy: Retain"
     ) in messages("cdk-stack", "kept-on-delete")
 

@@ -168,8 +168,8 @@ def test_what_cfn_init_runs_is_unknown(type_: str) -> None:
         return side(Resources=one(type_, {"Metadata": {INIT: config, **more}}))
 
     said = (
-        "Cfn-hup runs it as root on the instances where it is a daemon, and cfn-init on new ones; what it does no "
-        "template says."
+        "Cfn-hup runs it as root on the instances where it is a daemon, and cfn-init on new ones; no template "
+        "shows what it does."
     )
     assert asked(reviewed(of("a"), of("b"))) == [("prod / It", f"Metadata.{INIT}", said)]
     assert asked(reviewed(of("a"), of("a", **{"aws:cdk:path": "x"}))) == []

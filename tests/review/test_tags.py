@@ -54,7 +54,7 @@ SELECTING: list[tuple[Body, ReasonKind, str]] = [
         "The tag team of the volume changes, and conditions of managed IAM policy By decide by it who may do what.",
     ),
     (
-        # IAM does not tell small and large letters of a condition's key apart
+        # IAM does not show small and large letters of a condition's key apart
         permits({"StringEquals": {"ec2:resourceTag/Team": "a"}}),
         ReasonKind.ACCESS,
         "The tag team of the volume changes, and conditions of managed IAM policy By decide by it who may do what.",

@@ -564,7 +564,7 @@ def test_what_could_not_be_read_is_not_known(said: dict[str, str], told: str) ->
         ({"Status": "Expired", "AvailableInstanceCount": 9}, "its status is Expired"),
         ({"Status": "Suspended", "AvailableInstanceCount": 9}, "its status is Suspended"),
         ({"AvailableInstanceCount": 9}, "its status is unknown"),
-        ({"Status": "Active"}, "AWS does not tell it"),
+        ({"Status": "Active"}, "AWS does not show it"),
     ],
 )
 def test_a_plan_that_gives_nothing_has_no_room(plan: dict[str, Any] | None, why: str) -> None:

@@ -1232,7 +1232,7 @@ def test_a_type_that_cloudformation_does_not_import() -> None:
     assert told[5:] == [
         (
             "lab-hyperpod: AWS::SageMaker::ClusterSchedulerConfig and AWS::SageMaker::ComputeQuota are not in"
-            " CloudFormation's list of types that it imports, and nothing of them has changed. To go on without: remove"
+            " CloudFormation's list of types that it imports, and nothing was changed. To go on without them: remove"
             " task_governance from the file, and run the same command again"
         )
     ]

@@ -211,7 +211,7 @@ def amounts_problem(amounts: Sequence[str]) -> str | None:
     for alone, beside in (("count", ()), ("accelerator_partition", BESIDE_PARTITION)):
         others = [name for name in amounts if name != alone and name not in beside]
         if alone in given and others:
-            also = f", {joined(beside)} excepted" if beside else ""
+            also = f" except {joined(beside)}" if beside else ""
             return (
                 f"must state {alone} without other amounts{also}, got {alone} beside {joined(others)};"
                 f" remove {alone}, or remove {joined(others)}"

@@ -15,7 +15,7 @@ from hyperpod_cdk.catalog.arns import arn_parts
 
 Statement = Mapping[str, Any]
 Answer = Literal["lets", "denies", "silent", "unknown"]
-"""What a policy says of somebody: ``silent`` where no statement lets him, ``unknown`` where it alone does not tell."""
+"""What a policy says of somebody: ``silent`` where no statement lets him, ``unknown`` where it alone does not show."""
 
 _POSITIVE: Final = frozenset({"StringEquals", "StringEqualsIgnoreCase", "StringLike", "ArnEquals", "ArnLike", "Bool"})
 """Operators of conditions that hold where a value is, or fits, what is stated: others ask something else of it."""

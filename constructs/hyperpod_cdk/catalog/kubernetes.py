@@ -141,8 +141,8 @@ def node_label_problem(key: str) -> str | None:
     if not _is_below(prefix, rules["domains"]) or _is_below(prefix, rules["prefixes"]) or key in rules["keys"]:
         return None
     return (
-        f"must not be {key}: of the labels of {joined(rules['domains'])}, which are Kubernetes' own, kubelet"
-        f" gives its node none but those of {joined(rules['prefixes'])}; use a prefix of your own, such as"
+        f"must not be {key}: kubelet sets no labels of {joined(rules['domains'])}, which are Kubernetes' own, except"
+        f" those of {joined(rules['prefixes'])}; use a prefix of your own, such as"
         f" example.com/{key.rpartition('/')[2]}"
     )
 

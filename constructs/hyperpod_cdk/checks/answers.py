@@ -505,7 +505,7 @@ class BackupAnswer:
 class TopicAnswer:
     """An SNS topic; ``kms_key`` is the ID, alias or ARN of its key, empty where its messages are not encrypted.
 
-    ``policy`` says who may publish, None where AWS does not tell it.
+    ``policy`` says who may publish, None where AWS does not show it.
     """
 
     arn: str

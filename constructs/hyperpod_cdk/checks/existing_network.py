@@ -368,8 +368,8 @@ def load_balancers_find_existing_subnets(case: Case, aws: Aws) -> Iterator[Found
     shared = f" (the VPC is of account {owner}, whose tags may not show here)" if is_shared else ""
     yield warning(
         "operators.inference.load_balancer_controller",
-        f"finds subnets by the tag {tag}, before its version 2.12.1 by nothing else, and AWS shows it on none of"
-        f" {joined([each.subnet_id for each in standing])}{shared}; run 'aws ec2 create-tags"
+        f"the controller finds subnets by the tag {tag} (before its version 2.12.1 only by it), and AWS shows it on"
+        f" none of {joined([each.subnet_id for each in standing])}{shared}; run 'aws ec2 create-tags"
         f" --resources {standing[0].subnet_id} --tags Key={tag},Value=1' for each in account"
         f" {case.environment.account}, or name subnets in the annotations of load balancers",
     )

@@ -152,7 +152,7 @@ def cdk_bootstrap_is_new_enough(case: Case, aws: Aws) -> Iterator[Found]:
     if version is None:
         bucket = _asset_bucket(case)
         first = ""
-        # of a bucket that AWS does not tell of nothing is said: it may be missing, as it should be
+        # of a bucket that AWS does not show of nothing is said: it may be missing, as it should be
         with suppress(NotAnswered):
             if aws.bucket(bucket) is not None:
                 first = (
@@ -319,11 +319,11 @@ def caller_may_use_the_bootstrap_roles(case: Case, aws: Aws) -> Iterator[Found]:
     passes="The policy simulator lets the execution role do all of them. With 'cdk bootstrap' as it comes the role is"
     " an administrator; the policy of 'hyperpod-cdk bootstrap-policy' passes as well.",
     fails="It refuses an action that is surely called, for all resources and for one named as the stacks would name it;"
-    " where only the templates tell the name, a refusal for all resources counts for nothing."
+    " where only the templates show the name, a refusal for all resources counts for nothing."
     " A warning where the other actions of the table are refused, which a handler may or may not call or which may be"
     " allowed for some resources only, and where only a service control policy refuses, or a policy with conditions:"
     " the simulator reads those without all that a real request has. One finding names all, by service.",
-    skips="IAM could not simulate, or CDK is not bootstrapped; what an extension adds, which only the templates tell.",
+    skips="IAM could not simulate, or CDK is not bootstrapped; what an extension adds, which only the templates show.",
     by_hand="aws iam simulate-principal-policy --action-names sagemaker:CreateCluster eks:CreateCluster"
     " --policy-source-arn arn:aws:iam::111122223333:role/cdk-hnb659fds-cfn-exec-role-111122223333-us-east-1",
 )
@@ -335,7 +335,7 @@ def deployer_may_make_the_stacks(case: Case, aws: Aws) -> Iterator[Found]:
         return
     if own := [extension.name for extension, _ in builders(environment)]:
         yield Skipped(
-            reason=f"the templates alone tell what {joined(own)} of pyproject.toml adds; run 'hyperpod-cdk"
+            reason=f"only the templates show what {joined(own)} of pyproject.toml adds; run 'hyperpod-cdk"
             f" bootstrap-policy {case.called}', which names the types whose actions are not known",
             path="account",
         )
@@ -467,7 +467,7 @@ def _for_single_resources(
         among = Among({}, dict.fromkeys(asked, answer)) if isinstance(answer, NotAnswered) else answer
         unread.update(among.unread)
         for action, decision in among.read.items():
-            # which of its types an action needs, and which it may do without, the reference does not tell
+            # which of its types an action needs, and which it may do without, the reference does not show
             if action not in found or decision.decision == "allowed":
                 found[action] = decision
     for action, why in unread.items():

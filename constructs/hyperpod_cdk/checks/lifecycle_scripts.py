@@ -384,7 +384,7 @@ def _own_folders(text: str, parent: Path) -> Mapping[str, Path]:
 
 
 def _resolved(called: str, file: Path, folder: Path, folders: Mapping[str, Path], *, is_anywhere: bool) -> Path | None:
-    """Give the file that a call means, or None where the text does not tell."""
+    """Give the file that a call means, or None where the text does not show."""
     if match := _VARIABLE.match(called):
         rest = called[match.end() + 1 :]
         base = folders.get(match[1])

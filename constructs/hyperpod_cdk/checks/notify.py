@@ -104,7 +104,7 @@ def _publishers(environment: Environment, owner: str) -> Iterator[_Publisher]:
 
 def _policy(environment: Environment, topic: TopicAnswer) -> Iterator[Found]:
     if topic.policy is None:
-        yield Skipped(reason=f"AWS does not tell the policy of {topic.arn}", path=_TOPIC)
+        yield Skipped(reason=f"AWS does not show the policy of {topic.arn}", path=_TOPIC)
         return
     owner = arn_parts(topic.arn).account
     for each in _publishers(environment, owner):
@@ -126,7 +126,7 @@ def _policy(environment: Environment, topic: TopicAnswer) -> Iterator[Found]:
 
 
 def _lets(topic: TopicAnswer, owner: str, publisher: _Publisher) -> bool | None:
-    """Say whether the policy of a topic lets one publish, None where the policy alone does not tell it."""
+    """Say whether the policy of a topic lets one publish, None where the policy alone does not show it."""
     found = answers(
         topic.policy,
         "sns:Publish",

@@ -200,7 +200,7 @@ VERBS = (
         name="plans attach",
         asks=(),
         further=("sagemaker:DescribeCluster", "sagemaker:DescribeTrainingPlan"),
-        when_unseen=f"{_NULL}; 2 always where it does not tell what the plan is",
+        when_unseen=f"{_NULL}; 2 always where it does not show what the plan is",
     ),
     Verb(
         name="prices refresh",
@@ -240,7 +240,7 @@ VERBS = (
         name="import",
         asks=(),
         further=_IMPORT,
-        when_unseen=f"{_NULL}; nothing is written and 1 always where it does not tell of the cluster",
+        when_unseen=f"{_NULL}; nothing is written and 1 always where it does not show of the cluster",
     ),
     Verb(
         name="import --takeover",
@@ -276,13 +276,13 @@ VERBS = (
         name="node describe",
         asks=(),
         further=(*_NODE, "sagemaker:ListClusterEvents"),
-        when_unseen=f"{_NULL}; 2 always where it does not tell what a node is",
+        when_unseen=f"{_NULL}; 2 always where it does not show what a node is",
     ),
     Verb(
         name="node logs",
         asks=(),
         further=(*_NODE, "logs:DescribeLogStreams", "logs:FilterLogEvents", "logs:GetLogEvents"),
-        when_unseen='`"passed": null`, exit code 1 always; 2 where it does not tell what the node is',
+        when_unseen='`"passed": null`, exit code 1 always; 2 where it does not show what the node is',
     ),
     Verb(
         name="node replace",

@@ -94,7 +94,7 @@ def efa_interfaces(environment: Environment) -> dict[str, int]:
     """Give how many EFA interfaces nodes use for Lustre, by instance type (``ml.*``), sorted.
 
     Of the types beside a file system with EFA, in its zone, those that can reach it so, and, with 0, those that use it
-    and cannot. Beside a file system of somebody else's, whose EFA the file does not tell, those that can: over TCP it
+    and cannot. Beside a file system of somebody else's, whose EFA the file does not show, those that can: over TCP it
     makes no difference to them. Types whose numbers are unknown are left out.
     """
     found: dict[str, int] = {}

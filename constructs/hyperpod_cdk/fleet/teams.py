@@ -184,7 +184,7 @@ def _cost(
         why = ""
         if fee is None:
             fix = f"run 'hyperpod-cdk plans record {loaded.called}'"
-            why = f"no record tells the fee of {name} in US dollars; {fix}"
+            why = f"no record states the fee of {name} in US dollars; {fix}"
         return fee, f"the plan {name}, all of its window", seats, why
     if group.capacity == "spot":
         return None, month, booked, f"the price of {types} on Spot changes all the time"

@@ -83,7 +83,7 @@ class Notifications(Construct):
     namespace ``HyperPod/<cluster_name>``, by ``InstanceGroup``, on which alarms stand, and tells of training plans 7
     days, 1 day and 90 minutes before they start and end, and when they do, and of deep health checks that failed by
     their logs. How much of a quota for instances all HyperPod clusters of the account and region use is the metric
-    ``QuotaUsedPercent``, by ``Quota``; where AWS does not tell the one or the other nothing is written, and the alarm
+    ``QuotaUsedPercent``, by ``Quota``; where AWS does not show the one or the other nothing is written, and the alarm
     tells that it has no data. An alarm tells of the function itself where it fails or stands still. File systems have
     two alarms each: on all of it, and on the fullest of its storage targets. ``cluster_error`` is the alarm of
     ``NodeEvents``, which takes ``topic_arn`` of this construct in its ``alarm_actions``.

@@ -176,7 +176,7 @@ class Draft:
         else:
             self.log.note(
                 "missing",
-                "the VPC of the subnets, which the source does not tell; give --vpc-id, or write it into the file",
+                "the VPC of the subnets, which the source does not state; give --vpc-id, or write it into the file",
                 path="network.existing.vpc_id",
             )
         zones: dict[str, str] = {}
@@ -185,7 +185,7 @@ class Draft:
             if zone is None:
                 self.log.note(
                     "missing",
-                    f"the availability zone of {subnet_id}, which the source does not tell; give --subnet"
+                    f"the availability zone of {subnet_id}, which the source does not state; give --subnet"
                     f" {subnet_id}=AZ_ID, or write AZ_ID: {subnet_id} into the file ('aws ec2 describe-subnets"
                     f" --subnet-ids {subnet_id}' shows its AvailabilityZoneId)",
                     at=at,
@@ -228,7 +228,7 @@ class Draft:
         if "kubernetes_version" not in section:
             self.log.note(
                 "missing",
-                "the version of the existing cluster, which kubectl has to match and the source does not tell; give"
+                "the version of the existing cluster, which kubectl has to match and the source does not state; give"
                 " --kubernetes-version, or write it into the file",
                 path="eks.kubernetes_version",
             )
@@ -238,7 +238,7 @@ class Draft:
             name = existing.get("cluster_name", "NAME")
             self.log.note(
                 "missing",
-                "the security group that EKS made for the cluster, which the source does not tell; give"
+                "the security group that EKS made for the cluster, which the source does not state; give"
                 f" --eks-security-group, or write it into the file ('aws eks describe-cluster --name {name}' shows it"
                 " as clusterSecurityGroupId)",
                 path="eks.existing.security_group_id",
@@ -254,7 +254,7 @@ class Draft:
             return
         self.log.note(
             "missing" if len(own) > 1 else "changed",
-            f"which of {', '.join(own)} is the nodes' own and which the EKS cluster's, which the source does not tell;"
+            f"which of {', '.join(own)} is the nodes' own and which the EKS cluster's, which the source does not state;"
             " give --eks-security-group, or write the other one into the file"
             if own
             else "names none; one is made for the nodes",

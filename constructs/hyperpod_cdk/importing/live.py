@@ -162,7 +162,7 @@ def read_living_cluster(aws: Api, name: str, known: Known, log: Log) -> Draft:
     if draft.hyperpod.get("autoscaling") == "karpenter" and not known.is_takeover:
         log.note(
             "lost",
-            "Karpenter's node pools are in Kubernetes, which was not read, and AWS does not tell which groups they"
+            "Karpenter's node pools are in Kubernetes, which was not read, and AWS does not show which groups they"
             " choose among: a group above 0 keeps its count here, those of 0 are one pool",
             path="hyperpod.karpenter_pools",
         )
@@ -415,10 +415,10 @@ def _read_provider(asking: Asking, draft: Draft, eks: EksClusterAnswer) -> None:
     what, path = f"whether IAM has the OIDC provider of {eks.name}", "eks.existing.oidc_provider_arn"
     of = arn_parts(eks.arn)
     if not eks.oidc_issuer:
-        asking.skip(what, NotAnswered("EKS does not tell the issuer of the cluster"), path=path)
+        asking.skip(what, NotAnswered("EKS does not show the issuer of the cluster"), path=path)
         return
     if not of.account:
-        asking.skip(what, NotAnswered("EKS does not tell the ARN of the cluster"), path=path)
+        asking.skip(what, NotAnswered("EKS does not show the ARN of the cluster"), path=path)
         return
     arn = f"arn:{of.partition}:iam::{of.account}:oidc-provider/{eks.oidc_issuer.removeprefix('https://')}"
     found = asking.answer(
@@ -456,7 +456,7 @@ def _read_lustre(asking: Asking, draft: Draft, vpc_id: str, subnets: Sequence[Su
     found = asking.answer("the file systems of FSx for Lustre", ask, path="storage.lustre")
     for each in found or ():
         if not each.vpc_id:
-            missing = NotAnswered("FSx does not tell the VPC in which it stands")
+            missing = NotAnswered("FSx does not show the VPC in which it stands")
             asking.skip(f"whether {each.file_system_id} is the cluster's", missing, path="storage.lustre")
     ours = [each for each in found or () if each.vpc_id == vpc_id]
     zones = {each.subnet_id: each.availability_zone_id for each in subnets}

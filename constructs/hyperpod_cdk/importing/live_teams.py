@@ -88,8 +88,8 @@ def _take_over(draft: Draft, region: str, *, has_policy: bool, has_quotas: bool)
         del draft.sections[path]
         draft.log.note(
             "lost",
-            f"cluster policy and quotas stay as they are, and no stack owns them: in {region} a custom resource stands"
-            f" for {joined(custom)}, and CloudFormation imports none",
+            f"cluster policy and quotas stay as they are and belong to no stack: in {region} a custom resource takes"
+            f" the place of {joined(custom)}, and CloudFormation imports no custom resource",
             path=path,
         )
         return
@@ -145,7 +145,7 @@ def _policy(node: Node) -> dict[str, Any]:
             section["idle_resource_sharing"] = True
         config.rest()
     else:
-        node.log.note("skipped", "its answer does not tell what it orders", at=node.place())
+        node.log.note("skipped", "its answer does not show what it orders", at=node.place())
     node.rest()
     return section
 
@@ -176,7 +176,7 @@ def _team(node: Node) -> dict[str, Any] | None:
         team["sharing"] = {key: value for key, value in sharing.items() if value is not None}
         shared.rest()
     else:
-        node.log.note("skipped", "its answer does not tell whether it lends and borrows", at=node.place())
+        node.log.note("skipped", "its answer does not show whether it lends and borrows", at=node.place())
     target.rest()
     config.rest()
     node.rest()

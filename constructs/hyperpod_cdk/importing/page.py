@@ -15,7 +15,7 @@ from hyperpod_cdk.review.pages.wording import visible
 _WIDTH: Final = 116
 _UNFOLDED: Final = 10_000
 _TITLES: Final[Mapping[Weight, str]] = {
-    "missing": "What is still missing, since the source does not tell it:",
+    "missing": "What is still missing, since the source does not state it:",
     "skipped": "What AWS did not answer, so that the file may lack something:",
 }
 """What stands above the file, by the weight of the notes."""

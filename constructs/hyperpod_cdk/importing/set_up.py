@@ -296,7 +296,7 @@ def _read_lustre(said: _Parameters, draft: Draft, zones: list[str]) -> None:
         entry["existing"] = {"file_system_id": existing}
         draft.log.note(
             "missing",
-            f"its mount name, which the source does not tell ('aws fsx describe-file-systems --file-system-ids"
+            f"its mount name, which the source does not state ('aws fsx describe-file-systems --file-system-ids"
             f" {existing}' shows it as MountName)",
             at=node.place("FsxFileSystemId"),
             path="storage.lustre[0].existing.mount_name",

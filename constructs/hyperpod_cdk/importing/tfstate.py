@@ -99,7 +99,7 @@ def _attributes(node: Node, kind: str, *, modes: tuple[str, ...] = ("managed",))
 
 
 def _know(node: Node, draft: Draft) -> None:
-    """Take from the state what a request does not tell; what whoever imports says comes first."""
+    """Take from the state what a request does not show; what whoever imports says comes first."""
     known, both = draft.known, ("managed", "data")
     zones: dict[str, str] = {}
     vpc_ids: list[str] = []
@@ -160,7 +160,7 @@ def _read_add_ons(node: Node, draft: Draft) -> None:
         draft.eks["existing"]["oidc_provider_arn"] = providers[0]
     draft.log.note(
         "lost",
-        "operators, quotas of teams and claims were made by scripts and by Helm, of which the state does not tell"
+        "operators, quotas of teams and claims were made by scripts and by Helm, of which the state does not show"
         " enough: write operators and task_governance into the file",
         path="operators",
     )

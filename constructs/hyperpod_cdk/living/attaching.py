@@ -38,7 +38,7 @@ def attach(aws: Api, environment: Environment, *, called: str, group: str, plan:
     """Tell what putting ``plan``, a name or an ARN, on an instance group takes and does, reading only.
 
     ``now`` is aware and in UTC; ``called`` is what a command takes for the environment. Raises ValueError where the
-    environment has no such group, and NotAnswered where AWS does not tell what the plan is.
+    environment has no such group, and NotAnswered where AWS does not show what the plan is.
     """
     path, stated = placed(environment, group)
     described, counted = together(lambda ask: ask(), _questions(aws, environment, group, plan))
@@ -92,7 +92,7 @@ def _attachment(  # noqa: PLR0917 - what was read of each
 ) -> Attachment:
     arn, end = str(plan["TrainingPlanArn"]), plan.get("EndTime")
     problems = list(_problems(environment, group, plan, now))
-    skipped = [*skipped, *(Unread(what=each, reason="DescribeTrainingPlan does not tell it") for each in _untold(plan))]
+    skipped = [*skipped, *(Unread(what=each, reason="DescribeTrainingPlan does not show it") for each in _untold(plan))]
     is_there = group.training_plan_arn == arn
     nodes = "nodes" if standing is None else count(standing, "node")
     told: list[str] = []
@@ -106,7 +106,7 @@ def _attachment(  # noqa: PLR0917 - what was read of each
     else:
         told = [f"{_UNDOCUMENTED.format(nodes=nodes)}.", _SAFE.format(group=group.name, environment=called)]
     told += [] if is_there or problems else [_WRITE.format(arn=arn, path=render_path(path))]
-    fits = f"{plan['TrainingPlanName']} fits {group.name}{', as far as AWS tells' * bool(skipped)}"
+    fits = f"{plan['TrainingPlanName']} fits {group.name}{', as far as AWS shows' * bool(skipped)}"
     verdict = "; ".join(problems) if problems else fits
     return Attachment(
         environment=environment.name,

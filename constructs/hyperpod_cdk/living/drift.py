@@ -120,7 +120,7 @@ def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
         if living.statuses.get(stack) not in SETTLED
     ]
     skipped += [
-        Unread(what=stack, reason=f"it is {living.statuses[stack]}, and CloudFormation tells no template of it")
+        Unread(what=stack, reason=f"it is {living.statuses[stack]}, and CloudFormation shows no template of it")
         for stack in sorted(living.untold)
     ]
     skipped += [
@@ -173,7 +173,7 @@ def with_lines(found: Drift, living: Living, environment: LoadedEnvironment | No
         if each.type == STACK:
             return _line_of_stack(each.path, environment)
         resource = resources[each.stack, each.resource]
-        # what is deployed does not tell what a resource was made of
+        # what is deployed does not show what a resource was made of
         same = living.head.find(resource.stack, resource.logical_id) or resource
         cause = line_of_property(same, each.path, environment)
         return None if cause is None or cause.line is None else Line(file=cause.file, line=cause.line, path=cause.path)
@@ -258,7 +258,7 @@ def _compared(
         )
     gaps = []
     if untold:
-        reason = f"the template says {joined(untold)} by a reference whose value CloudFormation does not tell"
+        reason = f"the template says {joined(untold)} by a reference whose value CloudFormation does not show"
         gaps.append(Unread(what=_called(resource), reason=reason))
     return found, gaps
 

@@ -84,7 +84,7 @@ def _entries(look: Look) -> list[str]:
     """Give who is let in, as ``_add_ons``; entries that HyperPod and AWS's services make are theirs."""
     ours = [each.get("PrincipalArn") for each in _members(look.deployed, _ENTRY, look.id)]
     if not all(isinstance(each, str) for each in ours):
-        raise NotAnswered("a template lets somebody in whose ARN CloudFormation does not tell")
+        raise NotAnswered("a template lets somebody in whose ARN CloudFormation does not show")
     names = look.aws.pages("eks", "list_access_entries", "accessEntries", clusterName=look.id)
     others = [str(name) for name in names if name not in ours and ":role/aws-service-role/" not in str(name)]
     return [*map(str, ours), *(name for name in others if _type_of(look, name) not in (None, _OF_HYPERPOD))]

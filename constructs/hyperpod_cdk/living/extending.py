@@ -88,14 +88,14 @@ def extensions(aws: Api, environment: Environment, *, days: Sequence[int], now: 
             continue
         if not plan_found.ends:
             unseen += 1
-            skipped.append(Unread(what=f"the end of {name}", reason="DescribeTrainingPlan does not tell it"))
+            skipped.append(Unread(what=f"the end of {name}", reason="DescribeTrainingPlan does not show it"))
         known = None if isinstance(history, NotAnswered) else history
         plans.append(plan_found.model_copy(update={"history": known, "days_unknown": tuple(unknown)}))
     number = sum(len(each.extensions) for each in plans)
     is_whole = len(plans) == len(arns) and not any(each.days_unknown for each in plans)
     # where not all was told, none is no answer, and some are not all
     told = count(number, "extension") if number or is_whole else "It is not known whether an extension is"
-    end = ", as far as AWS tells" if number and not is_whole else ""
+    end = ", as far as AWS shows" if number and not is_whole else ""
     return Extensions(
         environment=environment.name,
         verdict=f"{told} on offer for {count(len(arns), 'plan')}{end}.",

@@ -12,7 +12,7 @@ Facts = Mapping[str, Any]
 """Values by their place: ``InstanceGroups[h100].InstanceCount``."""
 
 UNTOLD: Final = Unknown("known at deployment only")
-"""Stands for a value that a template does not tell and CloudFormation does not give."""
+"""Stands for a value that a template does not show and CloudFormation does not give."""
 
 _NAMES: Final = ("InstanceGroupName", "Name", "InstanceType", "PolicyArn", "AcceleratorType", "Rule")
 """What tells the items of a list apart. ``Key`` and ``Value`` together are a mapping, whatever the list."""

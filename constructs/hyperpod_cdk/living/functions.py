@@ -48,7 +48,7 @@ def _function(look: Look) -> Properties | None:
         told = found["Configuration"]
         environment = told.get("Environment", {})
         if "Error" in environment:
-            raise NotAnswered("Lambda does not tell its environment variables")
+            raise NotAnswered("Lambda does not show its environment variables")
         return {
             **taken(told, *_SETTINGS),
             "Code": _UPLOADED if told["CodeSha256"] == _digest(look) else _OTHER_CODE,
@@ -93,7 +93,7 @@ def _without_resource(policy: Mapping[str, Any]) -> dict[str, Any]:
 def _of_function(stated: Stated) -> Properties:
     code = stated.properties.get("Code")
     if not isinstance(code, Mapping) or "S3Key" not in code:
-        raise NotAnswered("its code stands in the template or in an image, of which Lambda tells only a hash")
+        raise NotAnswered("its code is in the template or in an image, of which Lambda shows only a hash")
     variables = (stated.properties.get("Environment") or {}).get("Variables") or {}
     return {
         **stated.properties,
@@ -111,7 +111,7 @@ def _permissions(stated: Stated) -> list[dict[str, Any]]:
         row = resolve(stated.assembly, each.stack, dict(each.properties))
         function = row.get("FunctionName") if isinstance(row, dict) else None
         if not isinstance(row, dict) or holds_untold(function):
-            raise NotAnswered(f"{each.name} names a function that CloudFormation does not tell")
+            raise NotAnswered(f"{each.name} names a function that CloudFormation does not show")
         name = stated.ids.get((each.stack, each.logical_id))
         if str(function).rpartition(":")[2] == stated.id and name is not None:
             found += statements({"Statement": [_statement(name, row)]})

@@ -59,7 +59,7 @@ def _of_role(stated: Stated) -> Properties:
     own = ("Description", "MaxSessionDuration", "Path", "PermissionsBoundary", "Tags")
     attached = [*(stated.properties.get("ManagedPolicyArns") or ()), *_managed(stated)]
     if any(isinstance(each, (Reference, Unknown)) for each in attached):
-        raise NotAnswered(f"a policy of {stated.resource.name} has an ARN that CloudFormation does not tell")
+        raise NotAnswered(f"a policy of {stated.resource.name} has an ARN that CloudFormation does not show")
     inline = [each for each in stated.properties.get("Policies") or () if isinstance(each, Mapping)]
     inline += [each for kind, key in _INLINE for each in _naming(stated, kind, key)]
     return {

@@ -139,7 +139,7 @@ class Plan(Model):
     name: str
     status: str
     nodes_leave: str
-    """When HyperPod takes its nodes, an hour before it ends; empty where AWS does not tell its end."""
+    """When HyperPod takes its nodes, an hour before it ends; empty where AWS does not show its end."""
     hours_left: float | None
     """Until then."""
     total: int | None
@@ -169,7 +169,7 @@ class Alarm(Model):
     is_advice: bool = False
     """Whether it says what may come, such as a quota that is nearly used up, and of nothing that it does not work."""
     since: str = ""
-    """Since when it is in this state; empty where AWS does not tell."""
+    """Since when it is in this state; empty where AWS does not show."""
 
     @property
     def is_raised(self) -> bool:
@@ -250,7 +250,7 @@ class Node(Model):
     id: str
     """The instance ID; empty where there is no instance yet."""
     logical_id: str
-    """HyperPod's own ID; empty where the cluster does not tell it."""
+    """HyperPod's own ID; empty where the cluster does not show it."""
     group: str
     instance_type: str
     status: str
@@ -382,7 +382,7 @@ class Extension(Model):
     ends: str
     """When the plan ends with it."""
     fee: str
-    """Charged at once; empty where AWS does not tell it."""
+    """Charged at once; empty where AWS does not show it."""
     currency: str
     price: str | None
     """The fee per accelerator and hour; null where it is not known."""
@@ -395,7 +395,7 @@ class Extended(Model):
     """The offer that bought it."""
     days: float | None
     at: str
-    """When it was bought; empty where AWS does not tell."""
+    """When it was bought; empty where AWS does not show."""
     status: str
     payment: str
 
@@ -410,9 +410,9 @@ class PlanToExtend(Model):
     ends: str
     nodes_leave: str
     buy_until: str
-    """An hour before its end; empty where AWS does not tell that."""
+    """An hour before its end; empty where AWS does not show that."""
     too_late: bool | None
-    """Null where AWS does not tell when it ends."""
+    """Null where AWS does not show when it ends."""
     groups: tuple[str, ...]
     """The groups that stand on it, with their nodes."""
     teams: tuple[str, ...]
@@ -443,7 +443,7 @@ class Attachment(Model):
     nodes_wanted: int
     """Nodes that the file wants."""
     nodes_leave: str
-    """When HyperPod takes the plan's nodes; empty where AWS does not tell its end."""
+    """When HyperPod takes the plan's nodes; empty where AWS does not show its end."""
     problems: tuple[str, ...] = ()
     """Why the plan does not fit."""
     told: tuple[str, ...] = ()

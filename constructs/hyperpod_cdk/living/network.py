@@ -85,7 +85,7 @@ def _stated_rule(row: Mapping[str, Any], word: str, members: tuple[str, ...], re
     other = next((row[name] for name in members if row.get(name) is not None), None)
     ports = (row.get("FromPort"), row.get("ToPort"))
     if any(isinstance(each, (Reference, Unknown)) for each in (other, row.get("IpProtocol"), *ports)):
-        raise NotAnswered(f"a rule of {resource.name} names a side that CloudFormation does not tell")
+        raise NotAnswered(f"a rule of {resource.name} names a side that CloudFormation does not show")
     return _rule(row.get("IpProtocol"), *ports, word, other), row.get("Description")
 
 

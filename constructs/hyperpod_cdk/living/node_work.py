@@ -55,7 +55,7 @@ _DELAY: Final = "keep it from being patched, or make the patch of its group fail
 _KARPENTER: Final = "Karpenter scales this cluster: a new node comes only while pods are pending."
 _WHOLE_GROUP: Final = "That is every node of group {group} at once."
 _JOBS: Final = "'kubectl get pods -A -o wide' shows the pods of each node"
-_NO_PLAN: Final = "AWS does not tell beforehand whether there are instances outside of training plans"
+_NO_PLAN: Final = "AWS does not show beforehand whether there are instances outside of training plans"
 
 
 def prepare(
@@ -129,7 +129,7 @@ def _refuse(action: Action, nodes: Sequence[Handled], *, is_continuous: bool) ->
 
 
 def _with_jobs(aws: Api, eks: str, nodes: Sequence[Handled], skipped: list[Unread]) -> list[Handled]:
-    """Give the nodes with what runs on them; why Kubernetes does not tell is said once."""
+    """Give the nodes with what runs on them; why Kubernetes does not show is said once."""
     found = []
     missing: dict[str, list[tuple[str, NotAnswered]]] = {}
     for node, jobs in zip(nodes, kubernetes.jobs_on(aws, eks, nodes), strict=True):
@@ -184,7 +184,7 @@ def _place(aws: Api, arn: str) -> str:
         told = (("AvailableInstanceCount", "available"), ("AvailableSpareInstanceCount", "spare"))
         counts = ", ".join(f"{plan[key]} {word}" for key, word in told if plan.get(key) is not None)
         if not counts:
-            raise NotAnswered("AWS does not tell how many instances of its plan are available")
+            raise NotAnswered("AWS does not show how many instances of its plan are available")
         return f"plan {plan['TrainingPlanName']} is {plan['Status']}: instances {counts}"
 
 

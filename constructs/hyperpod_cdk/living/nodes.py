@@ -96,7 +96,7 @@ def groups_of(cluster: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def rows_of(aws: Api, cluster: str) -> list[Mapping[str, Any]]:
-    """Give the groups of a cluster as DescribeCluster has them, none where it does not tell."""
+    """Give the groups of a cluster as DescribeCluster has them, none where it does not show."""
     try:
         return groups_of(describe_cluster(aws, cluster) or {})
     except NotAnswered:

@@ -75,7 +75,7 @@ def _of_topic(stated: Stated) -> Properties:
     rows: list[Mapping[str, Any]] = [*siblings(stated.assembly, _SUBSCRIPTION, of=("TopicArn", stated.id))]
     rows += [each for each in stated.properties.get("Subscription") or () if isinstance(each, Mapping)]
     if any(holds_untold(each.get("Endpoint")) for each in rows):
-        raise NotAnswered("a subscription has an endpoint that CloudFormation does not tell")
+        raise NotAnswered("a subscription has an endpoint that CloudFormation does not show")
     return {
         **stated.properties,
         "Subscriptions": [{"Name": _called(each["Protocol"], each["Endpoint"])} for each in rows],

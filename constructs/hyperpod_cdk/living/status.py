@@ -300,7 +300,7 @@ def _strays(groups: Sequence[Group], rows: Sequence[Mapping[str, Any]]) -> Itera
     strays = Counter(name for row in rows if (name := str(row["InstanceGroupName"])) not in names)
     for name, number in sorted(strays.items()):
         are = "is" if number == 1 else "are"
-        yield Unread(what="nodes", reason=f"{count(number, 'node')} {are} in group {name}, of which AWS tells no more")
+        yield Unread(what="nodes", reason=f"{count(number, 'node')} {are} in group {name}, of which AWS shows no more")
 
 
 def _stands_still(groups: Sequence[Group]) -> bool:

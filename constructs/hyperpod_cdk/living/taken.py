@@ -66,7 +66,7 @@ outside of it still exists."""
 def _described(aws: Api, base: Assembly, cluster: Resource) -> tuple[str, Mapping[str, Any] | None]:
     name = resolve(base, cluster.stack, cluster.properties.get("ClusterName"))
     if not isinstance(name, str):
-        raise NotAnswered(f"the template does not tell the name of {cluster.name}")
+        raise NotAnswered(f"the template does not show the name of {cluster.name}")
     return name, describe_cluster(aws, name)
 
 

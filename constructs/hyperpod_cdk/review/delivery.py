@@ -30,7 +30,7 @@ _WHAT: Final = {
 def changed_settings(base: Assembly, head: Assembly) -> list[Found]:
     """Find what 'cdk deploy' takes of the head's assembly that the base's has not, each as a gain of access.
 
-    Where the base does not tell (a stack that is new, or deployed: CloudFormation knows of two of them), what 'cdk
+    Where the base does not show (a stack that is new, or deployed: CloudFormation knows of two of them), what 'cdk
     bootstrap' makes in the stack's own account is as it should be, and anything else needs approval.
     """
     found = [each for stack in head.stacks for each in _of_stack(base.by_name.get(stack.name), stack)]

@@ -103,7 +103,7 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
         bare = frozenset(name for name, stack in whole.items() if stack is None)
         empty = frozenset(name for name in bare if statuses[name] == _TAKEN_BACK)
         notes = [note for each in found for note in _notes(each, is_empty=each["StackName"] in empty)]
-        notes += [f"CloudFormation tells no template of {name}: what it holds is not known." for name in bare - empty]
+        notes += [f"CloudFormation shows no template of {name}: what it holds is not known." for name in bare - empty]
         read = [stack for stack in whole.values() if stack is not None]
         with reading("cloudformation:GetTemplate"):
             stacks = [_restored(stack, head.by_name.get(stack.name)) for stack in read]
@@ -204,7 +204,7 @@ def _watched(described: Mapping[str, Any]) -> tuple[tuple[str, ...], int]:
 
 
 def _restored(stack: Stack, stated: Stack | None) -> tuple[Stack, int]:
-    """Give a deployed stack with the letters that CloudFormation does not tell, and how many values have such."""
+    """Give a deployed stack with the letters that CloudFormation does not show, and how many values have such."""
     if stated is None:
         return stack, 0
     template, number = restored(dict(stack.template), dict(stated.template))

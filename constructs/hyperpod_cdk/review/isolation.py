@@ -162,7 +162,7 @@ def _stop(running: subprocess.Popen[bytes]) -> None:
 
 
 def _resident_mib(ancestor: int) -> float:
-    """Give the memory of a process and all below it, 0 where the system does not tell."""
+    """Give the memory of a process and all below it, 0 where the system does not show."""
     parents: dict[int, int] = {}
     pages: dict[int, int] = {}
     for entry in Path("/proc").glob("[0-9]*"):

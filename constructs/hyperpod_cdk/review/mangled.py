@@ -29,7 +29,7 @@ def mangled(value: Any) -> Any:
 def restored(deployed: Any, head: Any) -> tuple[Any, int]:
     """Give what is deployed with the head's letters wherever the head's value would come back just so, and how many.
 
-    A value that differs in nothing but such letters so counts as the head's: CloudFormation does not tell them apart.
+    A value that differs in nothing but such letters so counts as the head's: CloudFormation does not show them apart.
     """
     found = _Restoring()
     return found.of(deployed, head), found.number

@@ -221,7 +221,7 @@ class GroupCapacity(Model):
     name: str
     instance_types: tuple[str, ...]
     zone_ids: tuple[str, ...]
-    """AZ IDs of its subnets, empty where the template does not tell."""
+    """AZ IDs of its subnets, empty where the template does not show."""
     capacity: str
     """``training plan h100-april``, ``on-demand``, ``spot``, ``flexible``."""
     nodes: Change

@@ -381,7 +381,7 @@ Source: the property's own page in the CloudFormation template reference, or tha
 
 _SECRET: Final = re.compile(r"\{\{resolve:(?:secretsmanager|ssm-secure):")
 _UNTOLD: Final = re.compile(r"\{\{resolve:|\$\{")
-"""Values of Secrets Manager and secure ones of Parameter Store, and what else only the deployment tells.
+"""Values of Secrets Manager and secure ones of Parameter Store, and what else only the deployment shows.
 
 Source: CloudFormation user guide, "Get values stored in other services using dynamic references".
 """
@@ -594,7 +594,7 @@ _FOREVER: Final = float("inf")
 
 
 def _length(name: str, value: Any) -> float | None:
-    """Give how long something is kept, None where only the deployment tells."""
+    """Give how long something is kept, None where only the deployment shows."""
     if value is MISSING:
         return _FOREVER if name in _FOREVER_WITHOUT else 0.0
     text = _text(value)

@@ -230,7 +230,7 @@ class _Tree:
     """Set when the app runs, or is not going to."""
 
     def identity(self, file: str) -> Identity | None:
-        """Give what CloudFormation knows the environment of a file by, None where the file does not tell."""
+        """Give what CloudFormation knows the environment of a file by, None where the file does not show."""
         path = self.root / file
         try:
             stated = open_source(path, ENVIRONMENT).data if path.is_file() else None
@@ -731,7 +731,7 @@ def _git(folder: Path, *arguments: str, **variables: str) -> str:
 
 
 def environments_of(project: Path, revision: str) -> list[str]:
-    """Give the environments that a revision has files of, by name. Raises AssemblyError where git does not tell."""
+    """Give the environments that a revision has files of, by name. Raises AssemblyError where git does not show."""
     found = _git(project, "ls-tree", "--name-only", "-z", "--end-of-options", revision, f"{FOLDER}/").split("\0")
     return [path.stem for path in map(PurePosixPath, found) if path.suffix == SUFFIX]
 

@@ -139,7 +139,7 @@ def _tags(value: Any) -> dict[str, Any]:
 
 
 def _selecting(base: Assembly, head: Assembly) -> dict[str, list[Resource]]:
-    """Give what selects by a tag, by the tag's key in small letters: IAM does not tell keys of conditions apart."""
+    """Give what selects by a tag, by the tag's key in small letters: IAM does not show keys of conditions apart."""
     found: dict[str, dict[tuple[str, str], Resource]] = {}
     for side in (base, head):
         for stack in side.stacks:

@@ -54,7 +54,7 @@ def verdict(
 
     A replacement or deletion that costs nothing (``catalog.updates``: a Lambda layer's version) counts as a change in
     place; one that keeps data, nodes or an address in the account but takes them out of their stack counts as deleted.
-    ``rules`` are those of ``review.yaml``, ``reasons`` what the templates alone do not tell, ``on`` the day on which
+    ``rules`` are those of ``review.yaml``, ``reasons`` what the templates alone do not show, ``on`` the day on which
     exceptions are judged; without a day none counts.
     """
     # a stack's own protection stands in no template, and is deployed all the same

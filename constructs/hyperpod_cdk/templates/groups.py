@@ -41,7 +41,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceGroup:
-    """One instance group of a HyperPod cluster; what the template does not tell is None or empty.
+    """One instance group of a HyperPod cluster; what the template does not show is None or empty.
 
     ``types``: the one instance type, or those of a flexible group, whose ``count`` is that of all together. Empty where
     a parameter decides. ``count`` is None with ``count_note`` saying why. ``zone_ids`` are AZ IDs, ``zones`` what the
@@ -104,7 +104,7 @@ class Use:
 class Subnet:
     """One subnet, made by the templates or named in them. ``zone_id`` and ``zone_name`` exclude each other.
 
-    ``cidr`` and ``zone_id`` are empty where the template does not tell. ``zone`` tells zones apart even then, where two
+    ``cidr`` and ``zone_id`` are empty where the template does not show. ``zone`` tells zones apart even then, where two
     subnets name their zone in the same words; empty where nothing is said. ``uses`` is what stands in it.
     """
 
@@ -170,7 +170,7 @@ def part(assembly: Assembly, stack: str, value: Any) -> Part:
 
 
 def parts(assembly: Assembly, stack: str, value: Any) -> tuple[Part, ...]:
-    """Give what a list of template values names; a list that the template does not tell is one part."""
+    """Give what a list of template values names; a list that the template does not show is one part."""
     resolved = resolve(assembly, stack, value)
     if resolved is None:
         return ()
@@ -194,7 +194,7 @@ def resolved_part(assembly: Assembly, stack: str, resolved: Any) -> Part:
 
 
 def exists(assembly: Assembly, resource: Resource) -> bool | None:
-    """Say whether a resource is made, by its condition; None where the template does not tell."""
+    """Say whether a resource is made, by its condition; None where the template does not show."""
     condition = resource.body.get("Condition")
     if condition is None:
         return True

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 LOOP: Final = "Fn::ForEach::"
 UNTOLD: Final = "Fn::ForEach"
-"""The type of what stands for resources of a loop whose list only the deployment tells: somebody else's code."""
+"""The type of what stands for resources of a loop whose list only the deployment shows: somebody else's code."""
 
 _PARTS: Final = 3
 _NO_WORD: Final = re.compile(r"[^A-Za-z0-9]")

@@ -31,14 +31,14 @@ class Reference:
 
 @dataclass(frozen=True)
 class Unknown:
-    """A value that the templates do not tell: a parameter without default, an import from elsewhere, a condition.
+    """A value that the templates do not show: a parameter without default, an import from elsewhere, a condition.
 
     The text holds all that it depends on, so that two are equal only where nothing of it has changed.
     """
 
     text: str
     is_choice: bool = field(default=False, compare=False)
-    """Whether a condition that the templates do not tell chooses between two values."""
+    """Whether a condition that the templates do not show chooses between two values."""
 
 
 def resolve(assembly: Assembly, stack: str, value: Any) -> Any:

@@ -48,7 +48,7 @@ class Swap:
     stack: str
     cluster: str
     called: str
-    """The name of the cluster as HyperPod knows it; empty where only the deployment tells it."""
+    """The name of the cluster as HyperPod knows it; empty where only the deployment shows it."""
     old: tuple[InstanceGroup, ...]
     new: tuple[InstanceGroup, ...]
 
@@ -152,7 +152,7 @@ def room_for(aws: Api, base: Assembly, head: Assembly) -> Room:
             missing[plan] = f"its status is {status or 'unknown'}"
         elif isinstance(free, int):
             available[plan] = free
-    return Room(limits=limits, others=others, available=available, missing=missing, why="AWS does not tell it")
+    return Room(limits=limits, others=others, available=available, missing=missing, why="AWS does not show it")
 
 
 @dataclass(frozen=True)

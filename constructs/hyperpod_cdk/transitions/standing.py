@@ -220,8 +220,8 @@ def _made_again(why: str, word: str) -> Refusal:
     return Refusal(
         why=why,
         what_works=(
-            f"'hyperpod-cdk destroy {word}' and 'hyperpod-cdk deploy {word}' make all of it again; what "
-            "is retained stays. Until then leave in the file what changes it as it is deployed."
+            f"'hyperpod-cdk destroy {word}' and 'hyperpod-cdk deploy {word}' create all of it again; "
+            "what is retained stays. Until then keep its settings in the file as they are deployed."
         ),
     )
 

@@ -37,8 +37,8 @@ CHANGE_SET: Final = "hyperpod-cdk-takeover"
 _CLUSTER: Final = "AWS::SageMaker::Cluster"
 _ROLE: Final = "AWS::IAM::Role"
 _GO_ON_WITHOUT: Final = (
-    f"{joined(sorted(UNSURE))} are not in CloudFormation's list of types that it imports, and nothing of them has"
-    " changed. To go on without: remove task_governance from the file, and run the same command again"
+    f"{joined(sorted(UNSURE))} are not in CloudFormation's list of types that it imports, and nothing was"
+    " changed. To go on without them: remove task_governance from the file, and run the same command again"
 )
 _OR_KEEP: Final = {
     "AWS::EKS::Addon": ". To leave it there: write the add-on into eks.existing.installed_addons",

@@ -205,7 +205,7 @@ class _Upgrade:
     def _image(self, group: InstanceGroup) -> Aged:
         what = f"AMI of group {group.name}"
         if group.image.ami_id:
-            says = "your own, built on HyperPod's; whether it is of the cluster's Kubernetes version no API tells"
+            says = "your own, built on HyperPod's; no API shows whether it is of the cluster's Kubernetes version"
             return Aged(what=what, stands=group.image.ami_id, newest=None, is_old=None, says=says)
         software = (self._ages.groups or {}).get(group.name)
         stands = (software.release if software else None) or group.image.release_version
@@ -395,7 +395,7 @@ class _Upgrade:
         return all(self._pinned(name) in {None, stands} for name, stands in self._ages.addons.items())
 
     def _blind(self, name: str, pinned: str | None, minor: str) -> dict[DataPath, str]:
-        """Give the version to write where AWS does not tell which fit: one that its user guide names, if not older."""
+        """Give the version to write where AWS does not show which fit: one that its user guide names, if not older."""
         named = addon_rows.published(name, minor)
         if pinned is None or pinned == named:
             return {}

@@ -113,8 +113,8 @@ def test_what_is_deployed_has_no_files_to_compare_with(tmp_path: Path) -> None:
     assert told(base, deployed(head)) == []
     said = (
         "The files of 1 asset that change were not compared with those that are deployed, which lie in the account and "
-        "were not read: what differs in them no line of this report tells. --base with the revision that is deployed "
-        "tells it, and for all but images credentials with s3:GetObject do."
+        "were not read: this report does not show what differs in them. Use --base with the deployed revision, or, "
+        "for assets other than images, credentials with s3:GetObject."
     )
     report = review(deployed(base), head, base_side=Side(label="deployed"), head_side=Side(label="head"))
     assert said in report.notes

@@ -553,9 +553,7 @@ def test_who_is_given_the_name_of_a_parameter_that_changes(users: dict[str, Any]
     )
     (found,) = (each for each in blast_radius(base, head, compare(base, head)).resources if each.logical_id == "P")
     (change,) = found.properties
-    reason = (
-        "Whoever reads it gets the other value from the next time on, and the templates do not tell everyone who does"
-    )
+    reason = "Readers get the other value from their next read on, and the templates do not show all readers"
     assert change.reason.startswith(f"{reason}{said}" if said else f"{reason}.")
 
 

@@ -188,9 +188,9 @@ def test_a_template_without_a_region_has_no_prices() -> None:
         ),
         (
             {"InstanceType": {"Ref": "Asked"}},
-            "2 x an instance type that the template does not tell, on demand",
+            "2 x an instance type that the template does not show, on demand",
             "",
-            "dev-a / Cluster[g]: the template does not tell its instance types",
+            "dev-a / Cluster[g]: the template does not show its instance types",
         ),
         (
             {"InstanceCount": {"Ref": "Asked"}},
@@ -209,7 +209,7 @@ def test_a_template_without_a_region_has_no_prices() -> None:
             {"CapacityRequirements": {"Ref": "Asked"}},
             "2 x ml.p4d.24xlarge, unknown",
             "",
-            "dev-a / Cluster[g]: the template does not tell how its nodes are paid",
+            "dev-a / Cluster[g]: the template does not show how its nodes are paid",
         ),
     ],
 )
@@ -344,12 +344,12 @@ def test_a_restricted_group_has_a_file_system_of_which_the_price_is_not_publishe
         (
             {"StorageCapacity": 1200, "LustreConfiguration": {"DeploymentType": "PERSISTENT_2"}},
             [("1200 GiB", None)],
-            ("dev-a / It (AWS::FSx::FileSystem): the template does not tell its throughput",),
+            ("dev-a / It (AWS::FSx::FileSystem): the template does not show its throughput",),
         ),
         (
             {"BackupId": "backup-1"},
             [("? GiB of Lustre, SCRATCH_1 on SSD", None)],
-            ("dev-a / It: the template does not tell its capacity",),
+            ("dev-a / It: the template does not show its capacity",),
         ),
         (
             {
@@ -405,7 +405,7 @@ def test_a_restricted_group_has_a_file_system_of_which_the_price_is_not_publishe
                 ("1, paid by the data that is kept and asked for", None),
             ],
             (
-                "dev-a / It: throughput: the template does not tell it",
+                "dev-a / It: throughput: the template does not show it",
                 "dev-a / It: the size of its read cache follows the throughput and is not known here",
                 "AWS::FSx::FileSystem (1): paid by the data that is kept and asked for",
             ),
@@ -497,7 +497,7 @@ def test_what_else_costs(kind: str, properties: dict[str, Any], expected: list[t
         (
             "AWS::EC2::VPCEndpoint",
             {"VpcEndpointType": {"Ref": "Asked"}},
-            "dev-a / It (AWS::EC2::VPCEndpoint): the template does not tell its type",
+            "dev-a / It (AWS::EC2::VPCEndpoint): the template does not show its type",
         ),
         ("AWS::EC2::Instance", {}, "dev-a / It (AWS::EC2::Instance): not one of the prices that are kept here"),
         ("AWS::Quantum::Computer", {}, "AWS::Quantum::Computer (1): not known whether it costs money"),
@@ -630,7 +630,7 @@ def test_a_resource_with_a_condition(condition: str, expected: list[float | None
     body = {**of_type("AWS::EC2::NatGateway"), "Condition": condition}
     found = cost(EMPTY, stack({"Nat": body}, Conditions=CONDITIONS), prices=PRICES)
     assert [line.monthly.after for line in found.lines] == expected
-    said = "dev-a / Nat: made only where condition Maybe holds, which the template does not tell"
+    said = "dev-a / Nat: made only where condition Maybe holds, which the template does not show"
     assert (said in found.unknown) == (condition == "Maybe")
 
 
@@ -733,7 +733,7 @@ def test_a_plan_s_fee_is_counted_once_and_not_by_the_hour(prod: LoadedEnvironmen
 @pytest.mark.parametrize(
     ("changes", "fee", "starts", "ends", "note"),
     [
-        ({"upfront_fee": "", "currency": ""}, None, True, True, f"the record does not tell the plan's fee; {RUN}"),
+        ({"upfront_fee": "", "currency": ""}, None, True, True, f"the record does not show the plan's fee; {RUN}"),
         ({"currency": "EUR"}, None, True, True, "the fee is 10984.20 EUR, which is not counted in US dollars"),
         ({"upfront_fee": "much"}, None, True, True, "the fee is much USD, which is not counted in US dollars"),
         ({"upfront_fee": "NaN"}, None, True, True, "the fee is NaN USD, which is not counted in US dollars"),
@@ -753,7 +753,7 @@ def test_what_a_record_lacks(
     assert plan.fee == Change(before=0, after=fee)
     assert (plan.starts is not None, plan.ends is not None) == (starts, ends)
     assert (plan.environment_during_window.after is not None) == (starts and ends)
-    note = note or f"no record of the plan tells its fee and its window; {RUN}"
+    note = note or f"no record of the plan states its fee and its window; {RUN}"
     assert plan.note == note
     assert found.unknown == ((f"training plan h100-april: {note}",) if fee is None else ())
     # nodes on a plan do not look as if they cost nothing

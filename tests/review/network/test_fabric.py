@@ -184,23 +184,23 @@ NO_IN = "no rule lets G (lab) receive from itself; EFA health checks fail"
         ({"In": rule("Ingress", SELF, {"Ref": "Param"})}, ("broken", NO_IN), None),
         (
             {"In": rule("Ingress", SELF, {"Fn::ImportValue": "elsewhere"})},
-            ("unknown", "the templates do not tell every rule of G (lab)"),
+            ("unknown", "the templates do not show every rule of G (lab)"),
             None,
         ),
         (
             {"In": {**rule("Ingress", SELF, SELF), "Condition": "Asked"}},
-            ("unknown", "the templates do not tell every rule of G (lab)"),
+            ("unknown", "the templates do not show every rule of G (lab)"),
             None,
         ),
         ({"In": {**rule("Ingress", SELF, SELF), "Condition": "Never"}}, ("broken", NO_IN), None),
         (
             {"In": None, "G": res("AWS::EC2::SecurityGroup", SecurityGroupIngress={"Fn::If": ["Asked", [], []]})},
-            ("unknown", "the templates do not tell every rule of G (lab)"),
+            ("unknown", "the templates do not show every rule of G (lab)"),
             None,
         ),
         (
             {"In": rule("Ingress", SELF, SELF, {"Ref": "Param"})},
-            ("unknown", "the templates do not tell every rule of G (lab)"),
+            ("unknown", "the templates do not show every rule of G (lab)"),
             None,
         ),
     ],

@@ -618,13 +618,13 @@ def test_policy_that_only_the_deployment_tells() -> None:
     def side(name: str) -> dict[str, Any]:
         return {"Role": role(ManagedPolicyArns=[{"Fn::If": ["Unknown", f"arn:aws:iam::aws:policy/{name}", "x"]}])}
 
-    told = "a policy that only the deployment tells ({{if Unknown: arn:aws:iam::aws:policy/{}, else x}})"
+    told = "a policy that only the deployment shows ({{if Unknown: arn:aws:iam::aws:policy/{}, else x}})"
     found = judged(*sides(side("A"), side("B")))
     assert [grant.sentence for grant in found.grants] == [
         f"{ROLE} has {told.format('B')}",
         f"{ROLE} no longer has {told.format('A')}",
     ]
-    assert found.notes == (f"{ROLE}: only the deployment tells: {{if Unknown: arn:aws:iam::aws:policy/B, else x}}",)
+    assert found.notes == (f"{ROLE}: only the deployment shows: {{if Unknown: arn:aws:iam::aws:policy/B, else x}}",)
 
 
 def test_resource_whose_condition_is_false_is_not_there() -> None:

@@ -116,7 +116,7 @@ SOUND: Resources = {
         },
     },
 }
-STAYS = "must stay when its stack goes or replaces it, which takes {} with it, got {}; set {}"
+STAYS = "must be retained when its stack is deleted or replaces it, to keep {}, got {}; set {}"
 NARROW = (
     "must give the nodes what they use and no more, since every pod on the host network has this role's rights, got {};"
     " name actions and resources"
@@ -429,8 +429,8 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "deep-health-checks",
             "Pod",
             "Properties.InstanceGroups.0",
-            "instance group gpu must check its nodes before they take work, got 6 nodes of ml.p5.48xlarge without "
-            "OnStartDeepHealthChecks, of which one bad accelerator stops a job over all of them; set "
+            "instance group gpu must check its nodes before they run jobs, got 6 nodes of ml.p5.48xlarge without "
+            "OnStartDeepHealthChecks: one bad accelerator stops a job that runs on all of them; set "
             "OnStartDeepHealthChecks: [InstanceStress, InstanceConnectivity]",
             id="unchecked nodes",
         ),
@@ -457,8 +457,8 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "deep-health-checks",
             "Pod",
             "Properties.InstanceGroups.0",
-            "instance group gpu must check its nodes before they take work, got 2 nodes of ml.p5.48xlarge without "
-            "OnStartDeepHealthChecks, of which one bad accelerator stops a job over all of them; set "
+            "instance group gpu must check its nodes before they run jobs, got 2 nodes of ml.p5.48xlarge without "
+            "OnStartDeepHealthChecks: one bad accelerator stops a job that runs on all of them; set "
             "OnStartDeepHealthChecks: [InstanceStress, InstanceConnectivity]",
             id="two unchecked nodes",
         ),

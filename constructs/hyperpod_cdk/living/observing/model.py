@@ -57,7 +57,7 @@ class Times(Model):
     type: Name
     action: Literal["create", "update", "delete"]
     when: Name | None
-    """The circumstance of the catalog's row; null where the events do not tell it."""
+    """The circumstance of the catalog's row; null where the events do not show it."""
     seconds: Annotated[tuple[Seconds, ...], Field(min_length=1)]
 
 

@@ -65,8 +65,8 @@ def not_compared(assets: Sequence[AssetChange]) -> list[str]:
         return []
     said = (
         f"The files of {count(len(names), 'asset')} that change were not compared with those that are deployed, which "
-        "lie in the account and were not read: what differs in them no line of this report tells. --base with the "
-        "revision that is deployed tells it, and for all but images credentials with s3:GetObject do."
+        "lie in the account and were not read: this report does not show what differs in them. Use --base with the "
+        "deployed revision, or, for assets other than images, credentials with s3:GetObject."
     )
     return [said]
 

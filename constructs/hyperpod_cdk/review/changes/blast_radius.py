@@ -210,7 +210,7 @@ class _Review:
             judged = Judged(Effect.REFUSED, shape.sentence, shape.source)
             entry.findings.append(Found(("Type",), None, entry.resource.type, judged))
             entry.fate = None
-        entry.why = "it is made" if there else "it is made if its condition holds, which the template does not tell"
+        entry.why = "it is made" if there else "it is made if its condition holds, which the template does not show"
         entry.findings += self._acts(entry.resource)
 
     def _acts(self, resource: Resource) -> Iterator[Found]:
@@ -286,7 +286,7 @@ class _Review:
             entry.findings.append(Found(("Type",), before.type, after.type, judged))
             return
         if _is_there(self.base, before) is not _is_there(self.head, after):
-            reason = "whether it is there depends on a condition that the template does not tell"
+            reason = "whether it is there depends on a condition that the template does not show"
             entry.findings.append(Found(("Condition",), None, None, Judged(Effect.UNKNOWN, reason, None)))
         circumstances = circumstances_of(before, self.head, after)
         for each in change.properties:
@@ -589,7 +589,7 @@ def _is_updated(entry: Entry, attribute: str) -> bool:
 
 
 def _is_there(assembly: Assembly, resource: Resource) -> bool | None:
-    """Whether a resource's condition holds, None where the template does not tell."""
+    """Whether a resource's condition holds, None where the template does not show."""
     condition = resource.body.get("Condition")
     if not isinstance(condition, str):
         return True

@@ -120,7 +120,7 @@ class Clashes:
                 yield entry, *found
 
     def _block(self, assembly: Assembly, resource: Resource) -> tuple[Key | str, IPv4Network] | None:
-        """The VPC and the block of addresses that a resource takes in it, None where the template does not tell."""
+        """The VPC and the block of addresses that a resource takes in it, None where the template does not show."""
         if resource.type not in BLOCKS:
             return None
         vpc, block = (resolve(assembly, resource.stack, resource.properties.get(each)) for each in ("VpcId", _BLOCK))

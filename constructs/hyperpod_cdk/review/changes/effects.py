@@ -96,7 +96,7 @@ def judge(
 ) -> Judged:
     """Judge one property of a resource that stays; ``circumstances`` of the table are those that the caller knows of.
 
-    A change that the templates do not tell whole, because a value is known at deployment only, is judged as one that
+    A change that the templates do not show whole, because a value is known at deployment only, is judged as one that
     happens. Whole instance groups that come and go are the caller's.
     """
     if _is_of_macro(change):
@@ -581,5 +581,5 @@ def _by_schema(resource_type: str, rule: create_only.UpdateRule | None, path: cr
 
 def _unknown(resource_type: str) -> str:
     if resource_type.startswith("Custom::"):
-        return "what a custom resource does with a change is its function's to say"
+        return "what a custom resource does with a change depends on its function"
     return f"the CloudFormation schemas of {create_only.SCHEMAS_AS_OF.isoformat()} have no type {resource_type}"

@@ -43,7 +43,7 @@ def capacity(
 ) -> Capacity:
     """Tell what the instance groups have before and after, and whether plans, subnets and quotas hold it.
 
-    Groups are matched by name. A number that the templates do not tell is None, with the reason in ``notes``: a count
+    Groups are matched by name. A number that the templates do not show is None, with the reason in ``notes``: a count
     that Karpenter sets or a parameter gives, an instance type that nobody states numbers for. The environments give
     what their files state about instance types, and the head's the records of plans and quotas beside it.
     """
@@ -136,7 +136,7 @@ class _Side:
         return _OR.join(names) or None
 
     def _of_nodes(self, group: InstanceGroup, number: Callable[[InstanceType], int | None]) -> int | None:
-        """Give a number of all nodes of a group; None where its types differ in it or one does not tell."""
+        """Give a number of all nodes of a group; None where its types differ in it or one does not show."""
         each = {number(row) if row is not None else None for row in map(self.row, group.types)}
         if group.count == 0:
             return 0

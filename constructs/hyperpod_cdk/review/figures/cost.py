@@ -204,7 +204,7 @@ class _Side:
                 )
 
     def _condition(self, resource: Resource) -> bool | None:
-        """Say whether the resource is made at all, None where the template does not tell."""
+        """Say whether the resource is made at all, None where the template does not show."""
         name = resource.body.get("Condition")
         if not isinstance(name, str):
             return True
@@ -370,7 +370,7 @@ class _Side:
         names = names or self._started_types(resource)
         shown = joined(names, last="or") or f"machine of {noun(resource.type)} {resource.name}"
         if count_path and stated[0] is None:
-            why += "; the template does not tell how many"
+            why += "; the template does not show how many"
         is_accelerated = not names or any(is_accelerated_type(each) for each in names)
         what = f"{'?' if count is None else count} x {shown}"
         return self._unpriced(
@@ -403,7 +403,7 @@ class _Side:
     def _nodes(self, group: InstanceGroup) -> Iterator[_Item]:
         name, resource = _name(group.cluster, group.name), group.cluster
         region = self._region(resource.stack)
-        shown = joined(group.types, last="or") or "an instance type that the template does not tell"
+        shown = joined(group.types, last="or") or "an instance type that the template does not show"
         count = "?" if group.count is None else str(group.count)
         how = {"on-demand": "on demand"}.get(group.capacity_kind, group.capacity_kind)
         what = f"{count} x {shown}, {f'on training plan {group.plan_name}' if group.plan else how}"
@@ -429,14 +429,14 @@ class _Side:
         elif group.count == 0:
             yield replace(item, monthly=Decimal(0))
         elif not group.types:
-            why = "the template does not tell its instance types"
+            why = "the template does not show its instance types"
             yield replace(unpriced, unknown=f"{name}: {why}", missing=why)
         elif group.capacity_kind == "spot":
             note = "Spot prices change all the time; the price on demand is no bound"
             why = f"the price of {shown} on Spot is not known"
             yield replace(unpriced, note=note, unknown=f"{name}: {why}", missing=why, sold=f"{shown} on Spot")
         elif group.capacity_kind == "unknown":
-            why = "the template does not tell how its nodes are paid"
+            why = "the template does not show how its nodes are paid"
             yield replace(unpriced, unknown=f"{name}: {why}", missing=why)
         elif group.is_scaled:
             note = "Karpenter adds and removes these nodes: paid by use"
@@ -525,7 +525,7 @@ class _Side:
         if deployment.startswith("SCRATCH"):
             sku, at = "lustre.scratch", ""
         elif tier is None or storage not in ("SSD", "HDD"):
-            yield self._unpriced(resource, "storage", f"{size} GiB", "the template does not tell its throughput")
+            yield self._unpriced(resource, "storage", f"{size} GiB", "the template does not show its throughput")
             return
         elif _at(lustre, "DriveCacheType") == "READ":
             yield self._unpriced(resource, "storage", f"{size} GiB", "HDD with a read cache has no price here")
@@ -534,7 +534,7 @@ class _Side:
             sku, at = f"lustre.{storage.lower()}.{tier}", f" at {tier} MB/s per TiB"
         what = f"{size} GiB of Lustre, {deployment} on {plain(storage)}{at}"
         # FSx sells the GiB that a file system has as the price list's GB
-        why = "the template does not tell its capacity"
+        why = "the template does not show its capacity"
         yield self._priced(resource, "storage", sku, capacity, what, why=why, properties=_LUSTRE)
         metadata = _at(lustre, "MetadataConfiguration")
         if _at(metadata, "Mode") == "USER_PROVISIONED":
@@ -557,7 +557,7 @@ class _Side:
         cache = _at(lustre, "DataReadCacheConfiguration")
         sizing = _at(cache, "SizingMode")
         size = whole_number(_at(cache, "SizeGiB"))
-        why = "the template does not tell it"
+        why = "the template does not show it"
         what = f"{'?' if throughput is None else throughput} MB/s of Lustre, Intelligent-Tiering"
         sku, by = "lustre.tiering.throughput", ("ThroughputCapacity", "StorageType")
         yield self._priced(resource, "storage", sku, throughput, what, why=f"throughput: {why}", properties=by)
@@ -628,7 +628,7 @@ class _Side:
             return
         if kind != "Interface":
             why = (
-                "the template does not tell its type"
+                "the template does not show its type"
                 if isinstance(kind, Unknown)
                 else f"no price for type {plain(kind)}"
             )
@@ -637,7 +637,7 @@ class _Side:
         zones = self._get(resource, "SubnetIds")
         count = len(zones) if isinstance(zones, list) else None
         what = f"1 interface endpoint in {'?' if count is None else count} {'zone' if count == 1 else 'zones'}"
-        why = "the template does not tell its subnets"
+        why = "the template does not show its subnets"
         yield self._priced(resource, "network", "interface_endpoint", count, what, why=why)
 
     def _alarm(self, resource: Resource) -> Iterator[_Item]:
@@ -661,7 +661,7 @@ class _Side:
         if self._get(resource, "AvailabilityMode") in (None, "zonal"):
             yield self._priced(resource, "network", "nat_gateway", 1, "1 NAT gateway")
             return
-        why = "a regional NAT gateway is paid for in every zone that it serves, which the template does not tell"
+        why = "a regional NAT gateway is paid for in every zone that it serves, which the template does not show"
         yield self._priced(resource, "network", "nat_gateway", None, "1 regional NAT gateway", why=why)
 
     def _volume(self, resource: Resource) -> Iterator[_Item]:
@@ -670,7 +670,7 @@ class _Side:
             return
         size = whole_number(self._get(resource, "Size"))
         what = f"{'?' if size is None else size} GB of gp3 volume"
-        yield self._priced(resource, "volumes", "ebs.gp3", size, what, why="the template does not tell its size")
+        yield self._priced(resource, "volumes", "ebs.gp3", size, what, why="the template does not show its size")
         if {"Iops", "Throughput"} & resource.properties.keys():
             why = "what its IOPS and throughput add to the size has no price here"
             yield self._unpriced(resource, "volumes", "IOPS and throughput", why, part="performance")
@@ -768,7 +768,7 @@ def _uncounted(group: InstanceGroup, name: str = "") -> str:
 
 
 def _conditional(item: _Item, condition: str) -> _Item:
-    unknown = f"{item.resource}: made only where condition {condition} holds, which the template does not tell"
+    unknown = f"{item.resource}: made only where condition {condition} holds, which the template does not show"
     return replace(item, monthly=None, unknown=unknown)
 
 
@@ -950,16 +950,16 @@ def _fees(plans: Iterable[PlanFee], sides: tuple[_Side, _Side]) -> Iterator[Unpr
 def _plan_note(plan: RecordedPlan | None, word: str) -> str:
     record = f"run 'hyperpod-cdk plans record {word}'"
     if plan is None:
-        return f"no record of the plan tells its fee and its window; {record}"
+        return f"no record of the plan states its fee and its window; {record}"
     if not plan.upfront_fee:
-        return f"the record does not tell the plan's fee; {record}"
+        return f"the record does not show the plan's fee; {record}"
     if fee_of(plan) is None:
         return f"the fee is {plan.upfront_fee} {plan.currency}, which is not counted in US dollars".replace("  ", " ")
     return "paid once, whether the nodes run or not; the nodes leave an hour before the end"
 
 
 def fee_of(plan: RecordedPlan | None) -> Decimal | None:
-    """Give the upfront fee of a plan in US dollars, None where the record does not tell it or in another currency."""
+    """Give the upfront fee of a plan in US dollars, None where the record does not show it or in another currency."""
     if plan is None or plan.currency not in ("USD", ""):
         return None
     try:
@@ -970,7 +970,7 @@ def fee_of(plan: RecordedPlan | None) -> Decimal | None:
 
 
 def _window(plan: RecordedPlan | None) -> tuple[datetime | None, datetime | None]:
-    """Give the start of the first block and the end of the last; None where a block does not tell."""
+    """Give the start of the first block and the end of the last; None where a block does not show."""
     blocks = plan.blocks if plan else ()
     starts, ends = [block.start for block in blocks], [block.end for block in blocks]
     start = min((each for each in starts if each), default=None) if None not in starts else None

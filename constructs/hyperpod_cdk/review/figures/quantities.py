@@ -69,7 +69,7 @@ Source: EBS pricing, gp3: 125 MB/s are included; RDS Performance Insights pricin
 
 
 class Quantity(NamedTuple):
-    """So much of something that is paid for; ``number`` is None where only the deployment tells."""
+    """So much of something that is paid for; ``number`` is None where only the deployment shows."""
 
     path: str
     what: str

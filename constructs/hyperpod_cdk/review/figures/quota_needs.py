@@ -18,7 +18,7 @@ GATE: Final = "Custom::HyperPodQuotaGate"
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """What is needed of one quota; ``needed`` is None where the template does not tell.
+    """What is needed of one quota; ``needed`` is None where the template does not show.
 
     ``key`` tells quotas apart, ``label`` is the quota's name with what it is counted by (``(use1-az5)``). ``default``
     is AWS's as documented; ``is_default_sure`` is False where accounts have been seen with another.

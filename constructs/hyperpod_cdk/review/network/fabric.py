@@ -530,7 +530,7 @@ def _untold(groups: Sequence[Part], word: str) -> str:
     outside = [each for each in groups if each.resource is None]
     if outside:
         return _elsewhere(outside, word)
-    return f"the templates do not tell every rule of {labels(groups)}"
+    return f"the templates do not show every rule of {labels(groups)}"
 
 
 def _elsewhere(named: Sequence[Part], word: str) -> str:

@@ -25,7 +25,7 @@ class Way:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether it may be a way out, which the templates do not tell."""
+        """Whether it may be a way out, which the templates do not show."""
         return self.kind in {"other", "unknown"}
 
 

@@ -21,7 +21,7 @@ ANYWHERE: Final = "0.0.0.0/0"
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One rule of a security group; what the template does not tell is None.
+    """One rule of a security group; what the template does not show is None.
 
     ``protocol`` is ``-1`` for all traffic. ``peer`` is a security group, ``cidr`` a block; a prefix list is neither.
     ``is_certain`` is False where a condition that nobody can tell decides whether the rule is there.

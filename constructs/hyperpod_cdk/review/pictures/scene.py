@@ -56,7 +56,7 @@ class Squares:
 class Card:
     """One thing: ``changes`` say what becomes of it.
 
-    An instance group ``is_group``; its ``nodes`` and ``accelerators`` are None where the template does not tell.
+    An instance group ``is_group``; its ``nodes`` and ``accelerators`` are None where the template does not show.
     """
 
     kind: Kind

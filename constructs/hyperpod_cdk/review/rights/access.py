@@ -849,7 +849,7 @@ class _Sentences:
         if TOKEN.fullmatch(arn):
             return self._token(arn, "")
         if arn.startswith("{"):
-            return f"a policy that only the deployment tells ({arn})"
+            return f"a policy that only the deployment shows ({arn})"
         name = words.shown(self.before, arn.rpartition("/")[2] if "/" in arn else arn)
         is_of_aws = arn_parts(arn).account == "aws"
         return f"AWS's policy {name}" if is_of_aws else f"policy {name}, which the templates do not hold"
@@ -1007,4 +1007,4 @@ def _notes(old: _Side, new: _Side, changes: Sequence[ResourceChange]) -> Iterato
         unknown = [each for each in side.view.unknown.get(place, ()) if not is_told and not each.startswith("${AWS::")]
         for said in dict.fromkeys((*unread, *unknown)):
             label = label or side.view.name(resource)
-            yield f"{label}: only the deployment tells: {said}" if said in unknown else f"{label}: not judged: {said}"
+            yield f"{label}: only the deployment shows: {said}" if said in unknown else f"{label}: not judged: {said}"

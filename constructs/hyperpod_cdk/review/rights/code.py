@@ -310,7 +310,7 @@ def _answers(view: View, resource: Resource) -> bool:
 
 
 def _is_run_from(view: View, upload: Mapping[str, Any]) -> bool:
-    """Whether something of the templates runs what lies in the bucket of an upload, or they do not tell which it is."""
+    """Whether something of the templates runs what lies in the bucket of an upload, or they do not show which it is."""
     bucket = text(upload.get("DestinationBucketName"))
     if "${" in bucket and not TOKEN.fullmatch(bucket):
         return True

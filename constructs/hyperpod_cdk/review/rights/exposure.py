@@ -377,7 +377,7 @@ def _naming(
     if is_code and (whose := images.publisher(value, view.account)):
         return Exposure(f"{name} runs the image {value} of {whose}", place, is_world=False, is_grave=True)
     if (account := _account(view, value)) and type_ not in _READ_ELSEWHERE:
-        whose = "another account" if view.account else "which the template does not tell from its own"
+        whose = "another account" if view.account else "which the template does not show from its own"
         said = f"{name} names account {account} ({whose}) in {where}"
         return Exposure(said, place, is_world=False, is_grave=True)
     if _is_block(value) and type_ not in _READ_AS_NETWORK:

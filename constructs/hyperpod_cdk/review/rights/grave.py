@@ -332,7 +332,7 @@ def acts_for_strangers(view: View, heading: Heading, block: Block) -> bool:
 
 
 def is_stranger(view: View, who: Principal) -> bool:
-    """Whether it is anybody, of another account, or somebody of whom the templates do not tell whose he is."""
+    """Whether it is anybody, of another account, or somebody of whom the templates do not show whose he is."""
     kind, value = who
     if kind in ("resource", "role", "user", "group", "holders") or (kind == "Service" and value != "*"):
         return False

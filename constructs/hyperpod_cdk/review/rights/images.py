@@ -21,7 +21,7 @@ _OF_AWS: Final = "aws/codebuild/"
 
 
 def publisher(image: str, account: str) -> str:
-    """Say whose an image is, empty where it is one of the own account's ECR, or where the templates do not tell.
+    """Say whose an image is, empty where it is one of the own account's ECR, or where the templates do not show.
 
     ``account`` is the own one, empty where it is not known. A name without a registry is Docker Hub's (the reference
     grammar of container images, distribution/reference).

@@ -104,7 +104,7 @@ Source: RDS and Aurora user guides, "Importing data from Amazon S3" and "Invokin
 _ROLE_ELSEWHERE: Final = re.compile(
     r"arn:[^:]*:iam::[^:]*:(?:role/(?!aws-service-role/)|instance-profile/).+|\{.+|.*\$\{[^}]*\}.*"
 )
-"""An ARN, or what only the deployment tells: a parameter, an import, a dynamic reference."""
+"""An ARN, or what only the deployment shows: a parameter, an import, a dynamic reference."""
 
 
 _PROFILES: Final = ("IamInstanceProfile", "InstanceProfileName", "JobFlowRole")
@@ -158,7 +158,7 @@ class Power:
         return False
 
     def is_group_of_power(self, group: str) -> bool:
-        """Whether a group is powerful, or one of which the templates do not tell what it may do."""
+        """Whether a group is powerful, or one of which the templates do not show what it may do."""
         return ("resource", group) in self.powerful or ("group", group) in self.powerful or not TOKEN.fullmatch(group)
 
     def trusts(self, resources: Iterable[str]) -> bool:

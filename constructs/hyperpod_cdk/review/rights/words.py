@@ -158,7 +158,7 @@ def is_external(view: View, who: Principal) -> bool:
 
 
 def is_outside(view: View, who: Principal) -> bool:
-    """Whether it is anybody, or of an account that the template does not tell to be its own."""
+    """Whether it is anybody, or of an account that the template does not show to be its own."""
     kind, value = who
     if value == "*" or kind == "but":
         return True
@@ -206,7 +206,7 @@ def _whose(view: View, account: str) -> str:
     own = view.account
     if account in ("${AWS::AccountId}", own):
         return "this account"
-    return "another account" if own else "which the template does not tell from its own"
+    return "another account" if own else "which the template does not show from its own"
 
 
 def unique(items: Iterable[str]) -> list[str]:

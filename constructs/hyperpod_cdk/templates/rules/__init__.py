@@ -1,6 +1,6 @@
 """The policy pack: CloudFormation's own engine and what no schema says about HyperPod, over plain templates.
 
-Works on any template, one of this project or of somebody else: what a template does not tell is not judged. Knows
+Works on any template, one of this project or of somebody else: what a template does not show is not judged. Knows
 neither aws_cdk nor a construct; ``template_checks`` makes a plugin for CDK of it, ``review.policy`` a part of a report.
 """
 

@@ -98,9 +98,9 @@ def deep_health_checks(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=group.read.cluster,
                 place=group.place,
-                message=f"instance group {group.read.name} must check its nodes before they take work, got "
-                f"{group.read.count} nodes of {listing(group.read.types)} without OnStartDeepHealthChecks, of which "
-                f"one bad accelerator stops a job over all of them; set OnStartDeepHealthChecks: [{checks}]",
+                message=f"instance group {group.read.name} must check its nodes before they run jobs, got "
+                f"{group.read.count} nodes of {listing(group.read.types)} without OnStartDeepHealthChecks: one bad "
+                f"accelerator stops a job that runs on all of them; set OnStartDeepHealthChecks: [{checks}]",
             )
 
 

@@ -36,7 +36,7 @@ def kept_on_delete(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=resource,
                 place=missing[0],
-                message=f"must stay when its stack goes or replaces it, which takes {_LOST[resource.type]} with it, "
+                message=f"must be retained when its stack is deleted or replaces it, to keep {_LOST[resource.type]}, "
                 f"got {got}; set {joined(f'{name}: Retain' for name in missing)}",
             )
 

@@ -191,7 +191,7 @@ TABLE: tuple[Rule, ...] = (
     Rule(
         id="eks-audit-log",
         severity=Severity.WARNING,
-        reason="Who deleted a job is told by the audit log alone.",
+        reason="Who deleted a job is told by the audit log only.",
         source="EKS user guide, control plane logs",
         fix="Add the type audit to Logging.",
         check=access.eks_audit_log,

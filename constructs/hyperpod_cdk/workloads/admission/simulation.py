@@ -413,8 +413,8 @@ class Admission:
             aside = [n for n in pods.requests if not scheduling.is_in_quotas(n) and not is_accelerator(n)]
             if workload.queue is not None and aside:
                 yield (
-                    f"its {pods.name} pods ask for {joined(aside)}, which AWS does not show in a team's queue: where"
-                    " Kueue is not told to leave it out of account, the job is never admitted"
+                    f"its {pods.name} pods ask for {joined(aside)}, which AWS does not show in a team's queue: unless"
+                    " Kueue is configured to ignore it, the job is never admitted"
                 )
 
     def _why_unmanaged(self, workload: Workload) -> str:

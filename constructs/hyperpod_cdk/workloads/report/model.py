@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class Verdict(StrEnum):
-    """``unknown`` where the log, or what is published, does not tell; never pass for want of knowledge."""
+    """``unknown`` where the log, or what is published, does not show; never pass for want of knowledge."""
 
     PASS = "pass"  # noqa: S105 - a verdict
     FAIL = "fail"
@@ -106,7 +106,7 @@ class Run(_Part):
     """One run of a collective."""
 
     tool: Literal["nccl-tests", "nccom-test"]
-    collective: str | None = Field(description="all_reduce and the like; null where the log does not tell.")
+    collective: str | None = Field(description="all_reduce and the like; null where the log does not show.")
     collective_from: Literal["job", "program", "columns", "unknown"] = Field(
         description="columns: inferred from the table's bandwidths and operation."
     )
