@@ -99,6 +99,7 @@ EKS = {
         "accessConfig": {"authenticationMode": "API"},
         "certificateAuthority": {"data": "LS0t"},
         "identity": {"oidc": {"issuer": "https://oidc"}},
+        "kubernetesNetworkConfig": {"ipFamily": "ipv6"},
         "tags": {"team": "ml"},
     }
 }
@@ -651,6 +652,7 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
             public_access_cidrs=("0.0.0.0/0",),
             certificate_authority="LS0t",
             oidc_issuer="https://oidc",
+            ip_family="ipv6",
             tags={"team": "ml"},
         ),
     ),

@@ -26,6 +26,7 @@ ACTIVE = "existing_cluster_is_active"
 NETWORK = "existing_cluster_stands_in_the_network"
 VERSION = "existing_cluster_has_the_stated_version"
 ENTRIES = "existing_cluster_takes_access_entries"
+FAMILY = "existing_cluster_gives_pods_ipv4_addresses"
 CNI = "existing_cluster_has_a_new_enough_vpc_cni"
 KUEUE = "existing_cluster_has_no_kueue_of_its_own"
 ADDONS = "existing_addons_are_told_apart"
@@ -33,7 +34,7 @@ REACH = "existing_cluster_can_be_reached"
 OIDC = "oidc_provider_is_the_clusters"
 ALONE = "existing_cluster_serves_no_other_hyperpod_cluster"
 SUITED = "installed_addons_suit_the_operators"
-ALL = (ACTIVE, NETWORK, VERSION, ENTRIES, CNI, KUEUE, ADDONS, SUITED, REACH, OIDC, ALONE)
+ALL = (ACTIVE, NETWORK, VERSION, ENTRIES, FAMILY, CNI, KUEUE, ADDONS, SUITED, REACH, OIDC, ALONE)
 
 VPC = "vpc-0c1f4e8a9b7d26350"
 EKS_SG = "sg-03e9b5d7f1a8c2646"
@@ -124,6 +125,7 @@ def changed(answers: Answers, **fields: Any) -> None:
 @pytest.mark.check("existing_cluster_stands_in_the_network", "passes")
 @pytest.mark.check("existing_cluster_has_the_stated_version", "passes")
 @pytest.mark.check("existing_cluster_takes_access_entries", "passes")
+@pytest.mark.check("existing_cluster_gives_pods_ipv4_addresses", "passes")
 @pytest.mark.check("existing_cluster_has_a_new_enough_vpc_cni", "passes")
 @pytest.mark.check("existing_cluster_has_no_kueue_of_its_own", "passes")
 @pytest.mark.check("existing_addons_are_told_apart", "passes")
@@ -149,6 +151,7 @@ def test_nothing_is_asked_for_a_cluster_that_is_made(
 @pytest.mark.check("existing_cluster_stands_in_the_network", "skips")
 @pytest.mark.check("existing_cluster_has_the_stated_version", "skips")
 @pytest.mark.check("existing_cluster_takes_access_entries", "skips")
+@pytest.mark.check("existing_cluster_gives_pods_ipv4_addresses", "skips")
 @pytest.mark.check("existing_cluster_has_a_new_enough_vpc_cni", "skips")
 @pytest.mark.check("existing_cluster_has_no_kueue_of_its_own", "skips")
 @pytest.mark.check("existing_addons_are_told_apart", "skips")
@@ -300,6 +303,24 @@ def test_a_cluster_without_access_entries(run: Run, cluster: Answers) -> None:
     ]
     changed(cluster, authentication_mode="API")
     assert everything(run) == []
+
+
+@pytest.mark.check("existing_cluster_gives_pods_ipv4_addresses", "fails")
+def test_a_cluster_whose_pods_have_ipv6_addresses(run: Run, cluster: Answers) -> None:
+    changed(cluster, ip_family="ipv6")
+    of_pods = (
+        "warning: eks.existing.cluster_name: should give pods IPv4 addresses, got ipv6 on platform, which the role of"
+        " the nodes may not assign; give the VPC CNI a role of its own with ec2:AssignIpv6Addresses, or name a cluster"
+        " of IPv4"
+    )
+    assert everything(run) == [
+        of_pods,
+        (
+            "warning: storage.lustre: is not supported in clusters of IPv6, such as platform, by the EKS user guide;"
+            " leave the claims out, or name a cluster of IPv4"
+        ),
+    ]
+    assert everything(run, storage=None) == [of_pods]
 
 
 @pytest.mark.check("existing_cluster_has_a_new_enough_vpc_cni", "fails")

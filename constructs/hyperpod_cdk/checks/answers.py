@@ -422,6 +422,7 @@ class EksClusterAnswer:
     public_access_cidrs: tuple[str, ...]
     certificate_authority: str
     oidc_issuer: str
+    ip_family: str = "ipv4"
     tags: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -309,6 +309,8 @@ def eks_cluster(row: Answer) -> EksClusterAnswer:
         public_access_cidrs=tuple(network.get("publicAccessCidrs", ())),
         certificate_authority=row.get("certificateAuthority", {}).get("data", ""),
         oidc_issuer=row.get("identity", {}).get("oidc", {}).get("issuer", ""),
+        # a cluster from before the choice has no family, and IPv4
+        ip_family=row.get("kubernetesNetworkConfig", {}).get("ipFamily", "ipv4"),
         tags=dict(row.get("tags", {})),
     )
 

@@ -34,6 +34,7 @@ _CNI_DAEMON_SET = "aws-node"
 _CNI_NAMESPACE = "kube-system"
 _CNI_IMAGE = re.compile(r"(?:^|/)amazon-k8s-cni:(v[\w.-]+)$")
 _NO_KUBECTL_SKEW = 1
+_IPV6 = "ipv6"
 
 
 @check(
@@ -149,6 +150,34 @@ def existing_cluster_takes_access_entries(case: Case, aws: Aws) -> Iterator[Foun
         f" 'aws eks update-cluster-config --name {cluster.name} --access-config"
         " authenticationMode=API_AND_CONFIG_MAP', which cannot be taken back",
     )
+
+
+@check(
+    area=AREA,
+    asks=("eks_cluster",),
+    inputs="eks.existing.cluster_name and storage.lustre.",
+    passes="The cluster gives its pods IPv4 addresses.",
+    fails="Never an error: a warning where it gives them IPv6 addresses, which the role of the nodes may not assign,"
+    " and another one where pods are to mount FSx for Lustre, which the EKS user guide excludes in such a cluster.",
+    skips="EKS does not answer.",
+    by_hand="aws eks describe-cluster --name platform --query cluster.kubernetesNetworkConfig.ipFamily",
+)
+def existing_cluster_gives_pods_ipv4_addresses(case: Case, aws: Aws) -> Iterator[Found]:
+    """HyperPod takes such clusters (CreateCluster, VpcConfig); what they ask for: EKS user guide, cni-ipv6."""
+    cluster = _cluster(case.environment.eks.existing, aws)
+    if cluster is None or cluster.ip_family != _IPV6:
+        return
+    yield warning(
+        _NAME,
+        f"should give pods IPv4 addresses, got {cluster.ip_family} on {cluster.name}, which the role of the nodes may"
+        " not assign; give the VPC CNI a role of its own with ec2:AssignIpv6Addresses, or name a cluster of IPv4",
+    )
+    if any(each.claim for each in case.environment.storage.lustre):
+        yield warning(
+            "storage.lustre",
+            f"is not supported in clusters of IPv6, such as {cluster.name}, by the EKS user guide; leave the claims"
+            " out, or name a cluster of IPv4",
+        )
 
 
 @check(

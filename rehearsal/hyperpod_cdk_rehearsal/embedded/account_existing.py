@@ -81,6 +81,7 @@ class ExistingCluster(Section):
     kubernetes_version: str = kubernetes.DEFAULT
     status: Literal["CREATING", "ACTIVE", "DELETING", "FAILED", "UPDATING"] = "ACTIVE"
     authentication_mode: Literal["API", "API_AND_CONFIG_MAP", "CONFIG_MAP"] = "API"
+    ip_family: Literal["ipv4", "ipv6"] = "ipv4"
     endpoint_public: bool = True
     endpoint_private: bool = True
     public_access_cidrs: tuple[str, ...] = ("0.0.0.0/0",)

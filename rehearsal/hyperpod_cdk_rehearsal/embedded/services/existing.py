@@ -213,6 +213,7 @@ def _cluster(context: Context, wanted: ExistingCluster) -> None:
         security_group_id=_cluster_group(context, wanted.cluster_security_group_id, subnets[0]["VpcId"]),
     )
     cluster.timeline = Timeline.begin(context.clock, wanted.status)
+    cluster.view["kubernetesNetworkConfig"]["ipFamily"] = wanted.ip_family
     if issuer:
         cluster.view["identity"] = {"oidc": {"issuer": f"https://{issuer}"}}
         context.client("iam").create_open_id_connect_provider(
