@@ -60,7 +60,8 @@ class Addon:
     ``managed_policies`` are names of AWS managed policies; ``needs_nodes`` says that it stays degraded or
     fails until a node is Ready; ``requires`` maps add-ons that must be there first to their oldest release
     (None: any). ``cluster_pods`` and ``node_pods`` count the pods it brings at least, once and on every node.
-    ``minimum_node_xlarge`` is the size of the smallest node on which its pods find room: 4 for ``4xlarge``.
+    ``minimum_node_xlarge`` is the size of the smallest node on which its pods find room: 4 for ``4xlarge``;
+    ``architecture`` is the only one that its images are for, None where none is excluded.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Addon:
     minimum_version: str | None = None
     minimum_kubernetes: str | None = None
     minimum_node_xlarge: int | None = None
+    architecture: str | None = None
     elastic_minimum_version: str | None = None
     inline_pod_identity: bool = True
     needs_oidc_provider: bool = False

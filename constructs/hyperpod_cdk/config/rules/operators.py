@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hyperpod_cdk.catalog import addons, arns, instance_types
 from hyperpod_cdk.catalog import operators as catalog
 from hyperpod_cdk.catalog.rules import listing
+from hyperpod_cdk.config.awaited_nodes import addon_groups
 from hyperpod_cdk.config.draft import duplicates, known
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.operators import CREATE
@@ -173,6 +174,27 @@ def operators_have_a_node_large_enough(environment: Environment) -> Iterator[Pro
                 ("operators", name),
                 f"needs a node of the size {least}xlarge or larger (as of {addons.AS_OF}), got {types}; take a larger"
                 " instance_type for one group",
+            )
+
+
+@BOOK.whole
+def operators_have_a_node_of_their_architecture(environment: Environment) -> Iterator[Problem]:
+    """Warn where no node that takes its pods has the architecture that the images of an operator are for."""
+    groups = [*addon_groups(environment)]
+    if environment.hyperpod.autoscaling == "karpenter":
+        groups += [group for group in environment.hyperpod.instance_groups if not group.count]
+    rows = [environment.instance_type(name) for group in groups for name in group.all_instance_types]
+    found = {row.architecture for row in rows if row is not None}
+    if not rows or None in rows:
+        return
+    for addon, name in _SECTIONS.items():
+        wanted = addons.row(addon).architecture
+        is_on = getattr(environment.operators, name).enabled and environment.eks.installs(addon)
+        if is_on and wanted is not None and wanted not in found:
+            yield warning(
+                ("operators", name),
+                f"needs a node of {wanted}, for which alone its images are (as of {addons.AS_OF}), got"
+                f" {listing(sorted(found), last='and')}; take an instance_type of {wanted} for one group",
             )
 
 
