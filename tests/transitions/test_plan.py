@@ -593,6 +593,21 @@ def test_what_an_operator_leaves_behind_is_not_known(name: str, more: dict[str, 
     assert unknown(EMPTY) == []
 
 
+@pytest.mark.parametrize("name", ["amazon-sagemaker-hyperpod-inference", "amazon-sagemaker-spaces"])
+def test_load_balancers_of_endpoints_go_before_their_operator(name: str) -> None:
+    addon = {"Operator": {"Type": "AWS::EKS::Addon", "Properties": {"AddonName": name, "ClusterName": "dev"}}}
+    base = assembly(stack("foundation"), stack("platform", resources=addon, after=["foundation"]))
+    said = (
+        "Delete the endpoints (InferenceEndpointConfig, JumpStartModel) with kubectl and wait until their load"
+        " balancers are gone: nobody deletes these afterwards, and while they stay EC2 does not delete their VPC."
+    )
+    wanted = [said] if "inference" in name else []
+    for head in (EMPTY, assembly(base.by_name["dev-foundation"], stack("platform", after=["foundation"]))):
+        assert [each for step in planned(base, head).steps for each in step.first] == wanted
+    # an operator that stays goes on deleting them itself
+    assert planned(base, base).steps == ()
+
+
 @pytest.mark.parametrize(
     ("name", "on", "written"),
     [

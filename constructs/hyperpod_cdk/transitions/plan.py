@@ -38,7 +38,17 @@ from hyperpod_cdk.transitions.needs import Held, Needs, needs
 from hyperpod_cdk.transitions.order import Batch, CircleError, batches
 from hyperpod_cdk.transitions.room import Room, moves
 from hyperpod_cdk.transitions.second_life import kept_in_the_way
-from hyperpod_cdk.transitions.services import CLAIM, POOL, POOLS, is_view, kubernetes_objects, left_on, orders, orphaned
+from hyperpod_cdk.transitions.services import (
+    CLAIM,
+    POOL,
+    POOLS,
+    balanced,
+    is_view,
+    kubernetes_objects,
+    left_on,
+    orders,
+    orphaned,
+)
 
 SIDE_BY_SIDE: Final = 3
 """How many stacks ``cdk deploy`` works on at once."""
@@ -472,6 +482,7 @@ def _first(before: Assembly, after: Assembly, radius: BlastRadius) -> Iterator[s
         resource = before.find(each.stack, each.logical_id)
         if resource is None or each.effect not in (Effect.DELETED, Effect.REPLACED):
             continue
+        yield from balanced(resource)
         objects = {called(one) for one in kubernetes_objects(before, resource)}
         for kind, namespace, name in sorted(objects):
             where = f"{namespace}/{name}" if namespace else name

@@ -87,6 +87,18 @@ def orphaned(before: Assembly, after: Assembly, *, is_cluster_kept: bool) -> Ite
             )
 
 
+def balanced(resource: Resource) -> Iterator[str]:
+    """Say what a person deletes before an operator that made load balancers goes, with whoever would delete these.
+
+    Of a load balancer that stays, the interfaces keep a VPC from being deleted (EKS user guide, "Delete a cluster").
+    """
+    if resource.type == _ADD_ON and resource.properties.get("AddonName") == addons.INFERENCE:
+        yield (
+            "Delete the endpoints (InferenceEndpointConfig, JumpStartModel) with kubectl and wait until their load "
+            "balancers are gone: nobody deletes these afterwards, and while they stay EC2 does not delete their VPC."
+        )
+
+
 def _is_on(cluster: Resource, name: str) -> bool:
     part = cluster.properties.get(name)
     return isinstance(part, dict) and part.get("Mode") == "Enable"
