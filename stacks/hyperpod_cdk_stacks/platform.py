@@ -233,6 +233,7 @@ class PlatformStack(cdk.Stack):
         self, foundation: FoundationStack, hyperpod: HyperPodStack, prerequisites: dict[str, IDependable]
     ) -> None:
         section, versions = self._environment.operators.inference, self._versions
+        network = foundation.network.network
         if self._installs(addons.METRICS_SERVER):
             prerequisites[addons.METRICS_SERVER] = NodeAddon(
                 self,
@@ -258,6 +259,7 @@ class PlatformStack(cdk.Stack):
             gated_models=section.gated_models,
             load_balancer_controller=section.load_balancer_controller,
             keda=section.keda,
+            subnets=(*network.node_subnets.values(), *network.control_plane_subnets),
             addon_version=versions.get(addons.INFERENCE),
         )
 

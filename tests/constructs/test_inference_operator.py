@@ -8,6 +8,7 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
@@ -59,6 +60,32 @@ def subjects(stack: cdk.Stack) -> dict[str, str]:
         assert conditions["${Issuer}:aud"] == "sts.amazonaws.com"
         found[name] = conditions["${Issuer}:sub"]
     return found
+
+
+def test_it_may_make_interfaces_in_subnets_that_another_account_may_share() -> None:
+    """AmazonSageMakerHyperPodInferenceAccess v4 lets it with aws:ResourceAccount, which is the subnet's owner's."""
+
+    def policies(*given: str) -> list[Any]:
+        app = cdk.App(builtin_cloud_formation_validation=False)
+        stack = cdk.Stack(app, "foreign", env=cdk.Environment(account="111122223333", region="us-east-1"))
+        made = ec2.CfnSubnet(stack, "Made", vpc_id="vpc-1").ref
+        subnets = [
+            ec2.Subnet.from_subnet_id(stack, f"Subnet{number}", each or made) for number, each in enumerate(given)
+        ]
+        operator_in(stack, subnets=subnets)
+        (role,) = (each for name, each in resources(stack, "AWS::IAM::Role").items() if name.startswith("OperatorRole"))
+        found: list[Any] = role["Properties"].get("Policies", [])
+        return found
+
+    assert policies() == []
+    # a subnet that is made here is this account's
+    assert policies("") == []
+    (policy,) = policies("subnet-0d5a9e3b71c84f206", "", "subnet-0d5a9e3b71c84f206")
+    (statement,) = policy["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Action"]) == ("Allow", ["ec2:CreateNetworkInterface"])
+    (place,) = statement["Resource"]
+    text = "".join(part if isinstance(part, str) else f"<{part['Ref']}>" for part in place["Fn::Join"][1])
+    assert text == "arn:<AWS::Partition>:ec2:<AWS::Region>:*:subnet/subnet-0d5a9e3b71c84f206"
 
 
 def test_roles_are_taken_by_these_service_accounts_and_no_other() -> None:

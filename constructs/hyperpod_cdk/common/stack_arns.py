@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Final
 
-from aws_cdk import Aws
+from aws_cdk import Aws, Token
 
 from hyperpod_cdk.catalog.rules import Pattern
 
@@ -16,6 +17,18 @@ STACK_NAME = Pattern(
     example="prod-foundation",
     source="CloudFormation API reference, CreateStack, 2026-11",
 )
+
+
+ANY_ACCOUNT: Final = "*"
+
+
+def ec2_arn(kind: str, resource_id: str) -> str:
+    """Give the ARN of a subnet, group or VPC: that of its owner, who for a VPC that is shared is another account.
+
+    EC2 asks for rights on the owner's ARN. What stood before is known by its ID alone, which no two accounts have.
+    """
+    account = Aws.ACCOUNT_ID if Token.is_unresolved(resource_id) else ANY_ACCOUNT
+    return f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{account}:{kind}/{resource_id}"
 
 
 def arn_here(service: str, resource: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-from aws_cdk import Aws, Token
+from aws_cdk import Aws
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -17,6 +17,7 @@ from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY as MANAGED
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge, all_objects
 from hyperpod_cdk.common.keys import VOLUME_ACTIONS
 from hyperpod_cdk.common.removal import goes_with_its_stack
+from hyperpod_cdk.common.stack_arns import ANY_ACCOUNT, ec2_arn
 from hyperpod_cdk.config.arguments import refuse_unlike
 from hyperpod_cdk.config.eks import ROLE_ARN
 
@@ -36,8 +37,6 @@ _OWN_INTERFACES = (
     "ec2:ModifyNetworkInterfaceAttribute",
     "ec2:UnassignPrivateIpAddresses",
 )
-
-_ANY_ACCOUNT = "*"
 
 _INSTANCE_SIDE = ("ec2:AttachNetworkInterface", "ec2:DetachNetworkInterface", "ec2:ModifyNetworkInterfaceAttribute")
 
@@ -117,11 +116,11 @@ class NodeExecutionRole(Construct):
             description="HyperPod nodes",
         )
         bucket_key = bucket.encryption_key
-        vpc_arn = _ec2_arn("vpc", vpc.vpc_id)
+        vpc_arn = ec2_arn("vpc", vpc.vpc_id)
         places = [
-            *(_ec2_arn("subnet", each) for each in _unique(subnet.subnet_id for subnet in subnets)),
+            *(ec2_arn("subnet", each) for each in _unique(subnet.subnet_id for subnet in subnets)),
             *(
-                _ec2_arn("security-group", each)
+                ec2_arn("security-group", each)
                 for each in _unique(group.security_group_id for group in security_groups)
             ),
         ]
@@ -143,7 +142,7 @@ class NodeExecutionRole(Construct):
             roles=[self._role.role_name, *(arn.rpartition("/")[2] for arn in others)],
         )
         goes_with_its_stack(cast("iam.CfnRole", self._role.node.default_child), self._policy)
-        shared = [place for place in places if f":{_ANY_ACCOUNT}:" in place]
+        shared = [place for place in places if f":{ANY_ACCOUNT}:" in place]
         acknowledge(self, _reasons(bucket, self, shared))
 
     @property
@@ -168,7 +167,7 @@ def _reasons(bucket: s3.IBucket, role: NodeExecutionRole, shared: Sequence[str])
         RESOURCE.format("arn:<AWS::Partition>:ec2:<AWS::Region>:*:instance/*"): interfaces,
         RESOURCE.format(f"{ec2_arn}:network-interface/*"): interfaces,
         **{
-            RESOURCE.format(f"arn:<AWS::Partition>:ec2:<AWS::Region>:{_ANY_ACCOUNT}:{place.rpartition(':')[2]}"): (
+            RESOURCE.format(f"arn:<AWS::Partition>:ec2:<AWS::Region>:{ANY_ACCOUNT}:{place.rpartition(':')[2]}"): (
                 "it stood before and may be of the account that shares its VPC; no other has its ID"
             )
             for place in shared
@@ -211,15 +210,6 @@ def _statements(
     if volume_key_arn is not None:
         statements.append(_allow("VolumeKey", VOLUME_ACTIONS, [volume_key_arn]))
     return statements
-
-
-def _ec2_arn(kind: str, resource_id: str) -> str:
-    """Give the ARN of a subnet, group or VPC: that of its owner, who for a VPC that is shared is another account.
-
-    EC2 asks for rights on the owner's ARN. What stood before is known by its ID alone, which no two accounts have.
-    """
-    account = Aws.ACCOUNT_ID if Token.is_unresolved(resource_id) else _ANY_ACCOUNT
-    return f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{account}:{kind}/{resource_id}"
 
 
 def _allow(sid: str, actions: Sequence[str], resources: Sequence[str]) -> dict[str, Any]:

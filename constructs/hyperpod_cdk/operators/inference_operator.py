@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
@@ -16,7 +17,7 @@ from constructs import Construct, IDependable
 from hyperpod_cdk.catalog import addons, hyperpod, operators, regions
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
-from hyperpod_cdk.common.stack_arns import arn_of_aws
+from hyperpod_cdk.common.stack_arns import arn_of_aws, ec2_arn
 from hyperpod_cdk.config.arguments import refuse, refuse_unlike
 from hyperpod_cdk.config.eks import OIDC_ISSUER, ExistingEks
 from hyperpod_cdk.eks.node_addons import NodeAddon, inline_policy
@@ -59,6 +60,10 @@ class InferenceOperator(Construct):
 
     ``keda``: whether the add-on brings KEDA. Default: yes.
 
+    ``subnets``: subnets of the cluster. Those that stood before may be of an account that shares its VPC, and AWS's
+    managed policy lets the operator make the network interfaces of endpoints in subnets of its own account only: it
+    may do so in these, too. Default: none.
+
     ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
     Kubernetes version.
 
@@ -79,6 +84,7 @@ class InferenceOperator(Construct):
         gated_models: bool = False,
         load_balancer_controller: bool = True,
         keda: bool = True,
+        subnets: Sequence[ec2.ISubnet] = (),
         addon_version: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -95,6 +101,7 @@ class InferenceOperator(Construct):
             sagemaker=True,
             role_name=_named(operators.INFERENCE_ROLE_PREFIX, name, room=_LONGEST_ROLE_NAME),
             managed_policy=_ACCESS,
+            statements=_placed(subnets),
         )
         configuration: dict[str, Any] = {
             "executionRoleArn": self.role.attr_arn,
@@ -169,8 +176,10 @@ class InferenceOperator(Construct):
         role_name: str | None = None,
         managed_policy: str | None = None,
         rights: operators.Rights | None = None,
+        statements: Sequence[Mapping[str, Any]] = (),
     ) -> iam.CfnRole:
-        statements = operators.statements(rights, partition=cdk.Aws.PARTITION) if rights else []
+        if rights:
+            statements = operators.statements(rights, partition=cdk.Aws.PARTITION)
         role = iam.CfnRole(
             self,
             construct_id,
@@ -183,7 +192,7 @@ class InferenceOperator(Construct):
         if managed_policy:
             own = "AWS keeps this policy in step with the operator, and it is all that this role may do"
             acknowledge(role, {MANAGED_POLICY.format(managed_policy): own})
-        reason = _REASONS.get(str(rights), "")
+        reason = _REASONS.get(str(rights), _SHARED)
         acknowledge(role, {RESOURCE.format(_as_nag_reads(each)): reason for each in _wide(statements)})
         if rights == "load_balancer_controller":
             ignore_in_checkov(role, {"CKV_AWS_111": _UNBOUND_WRITES})
@@ -219,10 +228,19 @@ _REASONS = {
     "keda": "Metrics of CloudWatch cannot be named by ARN, and an endpoint may scale by any Prometheus workspace",
 }
 
+_SHARED = "it stood before and may be of the account that shares its VPC; no other has its ID"
+
 _UNBOUND_WRITES = (
     "AWS's policy of the controller leaves rules of security groups, listeners and protections unbound: those of load"
     " balancers and groups that it has not tagged itself are its work too"
 )
+
+
+def _placed(subnets: Sequence[ec2.ISubnet]) -> list[dict[str, Any]]:
+    """Let the operator make interfaces in subnets that may be another account's (AWS's policy: aws:ResourceAccount)."""
+    stood = dict.fromkeys(each.subnet_id for each in subnets if not cdk.Token.is_unresolved(each.subnet_id))
+    places = [ec2_arn("subnet", each) for each in stood]
+    return [{"Effect": "Allow", "Action": ["ec2:CreateNetworkInterface"], "Resource": places}] if places else []
 
 
 def _named(prefix: str, name: str, *, room: int) -> str:
@@ -241,4 +259,4 @@ def _wide(statements: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _as_nag_reads(resource: str) -> str:
-    return resource.replace(cdk.Aws.PARTITION, "<AWS::Partition>")
+    return resource.replace(cdk.Aws.PARTITION, "<AWS::Partition>").replace(cdk.Aws.REGION, "<AWS::Region>")
