@@ -112,6 +112,25 @@ def test_a_bundle_follows_its_schema_and_is_read_again(tmp_path: Path) -> None:
     assert all(len(line) <= 80 or " " not in line.strip() for line in text(found).splitlines())
 
 
+def test_a_node_of_each_group_is_described_of_whatever_page() -> None:
+    other = {**NODE, "InstanceGroupName": "system", "InstanceId": "i-0123456789abcdef1"}
+
+    def listed(params: Mapping[str, Any]) -> dict[str, Any]:
+        rows = [
+            each
+            for each in (NODE, other)
+            if params.get("InstanceGroupNameContains", each["InstanceGroupName"]) in str(each["InstanceGroupName"])
+        ]
+        if "InstanceGroupNameContains" in params:
+            return {"ClusterNodeSummaries": rows}
+        return {"ClusterNodeSummaries": rows[:1], "NextToken": "second"}
+
+    of = account(**{"sagemaker:ListClusterNodes": listed})
+    observed(of)
+    described = {params["NodeId"] for name, params in of.asked if name == "sagemaker:DescribeClusterNode"}
+    assert described == {NODE["InstanceId"], other["InstanceId"]}
+
+
 SECRET = "zq7"
 """Stands in every planted secret and in no word of AWS."""
 

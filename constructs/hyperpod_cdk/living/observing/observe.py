@@ -19,6 +19,7 @@ from hyperpod_cdk.living.facts import aligned, facts
 from hyperpod_cdk.living.kinds import KINDS
 from hyperpod_cdk.living.look import reading
 from hyperpod_cdk.living.model import Unread, outcome
+from hyperpod_cdk.living.nodes import rows_of_nodes
 from hyperpod_cdk.living.objects import MANIFEST
 from hyperpod_cdk.living.observing.comparison import Observed, deviations
 from hyperpod_cdk.living.observing.happened import Happened
@@ -132,16 +133,12 @@ def _clusters(living: Living) -> Iterator[str]:
 def _nodes(aws: Api, cluster: str) -> list[Unread]:
     """Describe a node of each group, for what the answer looks like."""
     try:
-        rows = aws.call(
-            "sagemaker", "list_cluster_nodes", ClusterName=cluster, IncludeNodeLogicalIds=True, MaxResults=100
-        )
+        rows = rows_of_nodes(aws, cluster)
         with reading("sagemaker:ListClusterNodes"):
             first: dict[str, str] = {}
-            for row in rows["ClusterNodeSummaries"]:
+            for row in rows:
                 if row.get("InstanceId"):
                     first.setdefault(str(row["InstanceGroupName"]), str(row["InstanceId"]))
-    except NotFound:
-        return []
     except NotAnswered as missing:
         return [_unread("nodes", missing)]
     answers = together(lambda node: _node(aws, cluster, node), first.values())
