@@ -7,7 +7,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import get_args
 
@@ -72,9 +72,40 @@ def test_every_schema_is_tried_against_what_a_verb_wrote(project: Path) -> None:
 
 
 def test_help_says_which_schema(run: Run) -> None:
-    assert "Output format. 'schema --of node-work' writes the schema of the JSON." in " ".join(
-        run("node", "cordon", "--help").stdout.split()
-    )
+    schema = "writes the schema of the JSON."
+    refused = "If a file is refused, it is that of 'validate'."
+    for verb, said in {
+        ("node", "cordon"): f"Output format. 'schema --of node-work' {schema} {refused} [default",
+        ("destroy",): f"Output format of --plan. 'schema --of plan' {schema} [default",
+    }.items():
+        assert said in " ".join(run(*verb, "--help").stdout.split())
+
+
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "import": ("missing.json", "--name", "lab"),
+    "image render": ("dev", "--group", "h100"),
+    "job render": ("dev", "--group", "h100", "--kind", "nccl"),
+    "job admit": ("dev", "job.yaml"),
+    "plans attach": ("dev", "h100", "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100"),
+    **{f"node {verb}": ("dev", "i-0123456789abcdef0") for verb in ("describe", "logs", "cordon", "uncordon")},
+    **{
+        f"node {verb}": ("dev", "i-0123456789abcdef0", "--confirm", "i-0123456789abcdef0")
+        for verb in ("reboot", "replace", "check")
+    },
+}
+"""What verbs want beside the name of an environment."""
+
+
+@pytest.mark.parametrize("verb", sorted(words.REFUSED_AS_FILES))
+def test_a_refused_file_is_answered_as_validate_does(
+    verb: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(workspace)
+    file = workspace / "environments" / "dev.yaml"
+    file.write_text(f"{file.read_text(encoding='utf-8')}nothing: of ours\n", encoding="utf-8")
+    done = CliRunner().invoke(app, [*verb.split(), *WORDS.get(verb, ("dev",)), "--format", "json"])
+    assert done.exit_code == 1
+    assert answered("validate", done.stdout)["passed"] is False
 
 
 def test_to_a_file_that_cannot_be(run: Run) -> None:

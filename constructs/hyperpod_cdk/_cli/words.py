@@ -212,6 +212,19 @@ ANSWERS: Final[Mapping[str, str]] = {
 }
 """The page of 'schema --of' for what each verb writes with --format json; --iam-policy writes 'iam-policy'."""
 
+_OTHERWISE = frozenset(
+    {
+        # read no environment file, or are that answer themselves
+        *("new", "init", "charts pull", "job report", "prices show", "prices refresh", "validate"),
+        # let the app read it, and write nothing to standard output where it ends
+        *("review", "plan", "destroy", "drift", "observe", "recover"),
+    }
+)
+REFUSED_AS_FILES: Final[frozenset[str]] = frozenset(
+    verb for verb in ANSWERS if verb not in _OTHERWISE and not verb.startswith("fleet ")
+)
+"""Verbs whose JSON, where a file or a word is refused, is the answer of ``validate``."""
+
 
 _LONGEST_SENTENCE: Final = 1_000
 
@@ -338,10 +351,14 @@ class Verb(_Quick, TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Give arguments and options; ``--format`` says where the schema of this verb's JSON is."""
         found: list[Any] = super().get_params(ctx)
-        page = ANSWERS.get(ctx.command_path.partition(" ")[2])
+        verb = ctx.command_path.partition(" ")[2]
+        page = ANSWERS.get(verb)
         for each in found if page else ():
             if "--format" in each.opts:
-                each.help = f"Output format. 'schema --of {page}' writes the schema of the JSON."
+                # the help of one parameter is asked for more than once
+                said = str(each.help).partition(" 'schema --of ")[0]
+                refused = " If a file is refused, it is that of 'validate'." if verb in REFUSED_AS_FILES else ""
+                each.help = f"{said} 'schema --of {page}' writes the schema of the JSON.{refused}"
         return found
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
