@@ -329,6 +329,7 @@ def test_every_own_rule_has_an_id() -> None:
         "eks-audit-log",
         "eks-authentication",
         "kubernetes-version",
+        "imports-are-exported",
     )
 
 

@@ -162,6 +162,51 @@ def test_the_rules_of_an_extension_are_judged_too(monkeypatch: pytest.MonkeyPatc
     assert [(each.rule, each.logical_id, each.message) for each in found] == [("ours", "Pod", "is there")]
 
 
+def importing(name: Any) -> Resources:
+    return {"Queue": {"Type": "AWS::SQS::Queue", "Properties": {"KmsMasterKeyId": {"Fn::ImportValue": name}}}}
+
+
+MISSED = (
+    "must import what {} exports, got {}:{}, which is not there; export it from {}, or leave that stack as hyperpod-cdk"
+    " makes it"
+)
+
+
+@pytest.mark.parametrize(
+    ("exported", "imported", "missed"),
+    [
+        ("prod-storage:Key", "prod-storage:Key", None),
+        ("prod-storage:Key", "prod-storage:Other", ("prod-storage", "Other")),
+        (
+            {"Fn::Sub": "${AWS::StackName}:Key"},
+            {"Fn::Join": [":", ["prod-storage", "Other"]]},
+            ("prod-storage", "Other"),
+        ),
+        # of a stack that is no longer among them
+        ("prod-storage:Key", "prod-foundation:ExportsOutputRefVpc", ("prod-foundation", "ExportsOutputRefVpc")),
+        # of somebody else, or of whom only the deployment knows
+        ("prod-storage:Key", "prod-shared:Key", None),
+        ("prod-storage:Key", "network:ExportsOutputRefVpc", None),
+        ("prod-storage:Key", {"Ref": "Name"}, None),
+        ({"Ref": "Name"}, "prod-storage:Other", None),
+    ],
+)
+def test_what_stacks_import_of_each_other_is_exported(
+    exported: Any, imported: Any, missed: tuple[str, str] | None
+) -> None:
+    outputs = {"Key": {"Value": "key", "Export": {"Name": exported}}}
+    parameters = {"Name": {"Type": "String"}}
+    storage = Stack(name="prod-storage", template={"Parameters": parameters, "Resources": {}, "Outputs": outputs})
+    platform = Stack(name="prod-platform", template={"Parameters": parameters, "Resources": importing(imported)})
+    found = problems(Assembly(environment="prod", stacks=(storage, platform)), engine=lambda _: ())
+    said = [(each.rule, each.severity, each.stack.name, each.logical_id, each.message) for each in found]
+    if missed is None:
+        assert said == []
+    else:
+        message = MISSED.format(missed[0], *missed, missed[0])
+        assert said == [("imports-are-exported", Severity.ERROR, "prod-platform", "Queue", message)]
+
+
 def test_house_rules_warn_on_the_templates_of_others() -> None:
     """AWS takes a partition that is spelt out and a zone by its name; it refuses a cluster without access entries."""
     resources = changed(
@@ -265,7 +310,7 @@ def test_a_sound_template_has_nothing_to_say() -> None:
 
 
 def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
-    assert len(RULES) == len(set(RULES)) == 24
+    assert len(RULES) == len(set(RULES)) == 25
     for rule in TABLE:
         assert all(text.strip() for text in (rule.reason, rule.source, rule.fix))
         assert rule.reason.endswith(".")

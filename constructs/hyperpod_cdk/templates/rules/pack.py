@@ -212,6 +212,14 @@ TABLE: tuple[Rule, ...] = (
         fix="Set a version that both support.",
         check=access.kubernetes_version,
     ),
+    Rule(
+        id="imports-are-exported",
+        severity=Severity.ERROR,
+        reason="CloudFormation fails a stack that imports what no stack exports, after the stacks before it are made.",
+        source="CloudFormation user guide, exports and Fn::ImportValue",
+        fix="Export what the other stacks import.",
+        check=portable.imports_are_exported,
+    ),
 )
 """Every rule of this pack. The first seven are what this project never does, and errors for that."""
 

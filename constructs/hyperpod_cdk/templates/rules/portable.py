@@ -1,4 +1,4 @@
-"""What ties a template to one account, one partition, or nothing real."""
+"""What ties a template to one account, one partition, or nothing that is there."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from hyperpod_cdk.templates.groups import SUBNET
 from hyperpod_cdk.templates.rules.rule import Context, Spot
+from hyperpod_cdk.templates.values import imports
 
 _DUMMY = re.compile(r"dummy1[abc]|dummy-value-for-.*|vpc-12345|[sp]-12345")
 _LITERAL_ARN = re.compile(r"arn:aws[a-z-]*:(?P<service>[a-z0-9-]*)(?::[a-z0-9-]*:(?P<account>\d{12})(?!\d))?[^\s\"',]*")
@@ -36,6 +37,33 @@ def no_dummy_values(context: Context) -> Iterator[Spot]:
                     place=place,
                     message=f"must be a real value, got {text}, which CDK puts where it did not look anything up; "
                     "pass the value instead of a look-up",
+                )
+
+
+def imports_are_exported(context: Context) -> Iterator[Spot]:
+    """Find what stacks import of each other and no stack exports, as where one has taken the place of another.
+
+    An export whose name does not begin with that of a stack of these is somebody else's, and not known; one that CDK
+    has named for a stack of this environment is of a stack that is no longer there.
+    """
+    assembly = context.assembly
+    of_cdk = re.compile(rf"{re.escape(assembly.environment)}-.*:ExportsOutput") if assembly.environment else None
+    for stack in assembly.stacks:
+        if None in (name for other in assembly.stacks for name in other.export_names.values()):
+            # any of these may be the one that is missed
+            return
+        for name in dict.fromkeys(imports(stack)):
+            exporter = name.partition(":")[0]
+            is_known = exporter in assembly.by_name or (of_cdk is not None and of_cdk.match(name))
+            if not is_known or name in assembly.exports:
+                continue
+            importer = next((each for each in stack.resources.values() if name in imports(stack, each.body)), None)
+            if importer is not None:
+                yield Spot(
+                    resource=importer,
+                    place="",
+                    message=f"must import what {exporter} exports, got {name}, which is not there; export it from"
+                    f" {exporter}, or leave that stack as hyperpod-cdk makes it",
                 )
 
 
