@@ -1,4 +1,4 @@
-"""Each parameter of a public class has a line of its own, which says what it is and what it is by default."""
+"""Each parameter of a public class has a line of its own with its default, and each argument of a method is named."""
 
 from __future__ import annotations
 
@@ -48,6 +48,19 @@ def test_what_is_refused_is_said(name: str) -> None:
     own = any(_raises(each, public, set(), others=False) for each in _constructors(public))
     all_of_it = any(_raises(each, public, set(), others=True) for each in _constructors(public))
     assert (says or not own, all_of_it or not says) == (True, True)
+
+
+@row_by_row("name", hyperpod_cdk.__all__)
+def test_each_argument_of_a_method_is_named(name: str) -> None:
+    public = getattr(hyperpod_cdk, name)
+    unnamed = {}
+    for method, function in _methods(public):
+        text = inspect.getdoc(function) or ""
+        of_caller = [each for each in inspect.signature(function).parameters if each not in {"self", "cls"}]
+        missing = [each for each in of_caller if f"``{each}``" not in text]
+        if missing:
+            unnamed[method] = missing
+    assert unnamed == {}
 
 
 _NEEDED = object()
@@ -109,6 +122,14 @@ def _called(
         yield found, owner
     elif others or found.__name__ not in hyperpod_cdk.__all__:
         yield from ((each, found) for each in _constructors(found))
+
+
+def _methods(public: type) -> Iterator[tuple[str, types.FunctionType]]:
+    """Give the functions that a class has of its own for those who use it."""
+    for name, found in vars(public).items():
+        function = found.__func__ if isinstance(found, staticmethod | classmethod) else found
+        if isinstance(function, types.FunctionType) and not name.startswith("_"):
+            yield name, function
 
 
 def _parameters(public: type) -> list[tuple[str, object]]:

@@ -120,7 +120,8 @@ class EncryptionKey(Construct):
     def allow_node_volumes(self, *role_arns: str) -> None:
         """Let HyperPod use the key for volumes of nodes with these execution roles, by grants that it makes as them.
 
-        HyperPod sends no encryption context, so there must not be a condition on one.
+        ``role_arns``: ARNs of the execution roles. HyperPod sends no encryption context, so there must not be a
+        condition on one.
         """
         for role_arn in role_arns:
             service = {"StringEquals": {"kms:ViaService": f"sagemaker.{Aws.REGION}.amazonaws.com"}}
@@ -130,7 +131,10 @@ class EncryptionKey(Construct):
             self._allow(["kms:DescribeKey"], principal, service)
 
     def allow_publishers(self, *services: str) -> None:
-        """Let services of AWS, such as ``cloudwatch``, publish to a topic with the key, for the stack's account."""
+        """Let services of AWS publish to a topic with the key, for the stack's account.
+
+        ``services``: first parts of their principals, such as ``cloudwatch`` for ``cloudwatch.amazonaws.com``.
+        """
         for service in services:
             principal = iam.ServicePrincipal(f"{service}.amazonaws.com")
             self._allow(TOPIC_ACTIONS, principal, {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}})

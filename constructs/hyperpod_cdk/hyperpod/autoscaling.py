@@ -88,7 +88,8 @@ class KarpenterAutoscaling(Construct):
     def counts(self, *, cluster_name: str, groups: Sequence[str], watched: Mapping[str, Any]) -> list[int | float]:
         """Give the number of nodes of each group as a token: what it is when one of ``watched`` changes.
 
-        ``watched`` are the properties of the cluster, with counts of 0 for ``groups``.
+        ``cluster_name``: name of the HyperPod cluster. ``groups``: names of the groups that Karpenter scales.
+        ``watched``: the properties of the cluster, with counts of 0 for ``groups``.
         """
         resource = cdk.CfnResource(
             self,
@@ -105,7 +106,10 @@ class KarpenterAutoscaling(Construct):
         return [cdk.Token.as_number(resource.get_att(f"Count{index}")) for index, _ in enumerate(groups)]
 
     def wait_for(self, *, cluster_arn: str) -> None:
-        """Let ``ready`` stand for the moment when the Kubernetes API server knows Karpenter's objects."""
+        """Let ``ready`` stand for the moment when the Kubernetes API server knows Karpenter's objects.
+
+        ``cluster_arn``: ARN of the HyperPod cluster.
+        """
         self.ready = cdk.CfnResource(
             self,
             "Autoscaler",

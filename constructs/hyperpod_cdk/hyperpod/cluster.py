@@ -247,7 +247,11 @@ class HyperPodCluster(Construct):
         return f"/aws/sagemaker/Clusters/{self.cluster_name}/{self.cluster_id}"
 
     def ssm_target(self, group_name: str, instance_id: str = "<instance-id>") -> str:
-        """Give the target for ``aws ssm start-session --target``; raises ValueError for an unknown group."""
+        """Give the target for ``aws ssm start-session --target``.
+
+        ``group_name``: name of an instance group of the cluster. ``instance_id``: ID of one of its nodes, such as
+        ``i-0a1b2c3d4e5f67890``. Default: a placeholder to replace. Raises ValueError for an unknown group.
+        """
         names = [group.name for group in self._groups]
         if group_name not in names:
             raise ValueError(

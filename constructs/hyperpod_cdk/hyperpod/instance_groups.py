@@ -221,7 +221,10 @@ class InstanceGroup:
         return 2 if all(row.has_smt for row in self._known_types()) else 1
 
     def provisioning_problem(self, provisioning: str) -> str | None:
-        """Say what of this group works with continuous provisioning only, where the cluster has another, or None."""
+        """Say what of this group works with continuous provisioning only, where the cluster has another, or None.
+
+        ``provisioning``: that of the cluster, ``continuous`` or ``all_or_nothing``.
+        """
         return next(
             placed(
                 rules.provisioning_problems(
@@ -238,7 +241,12 @@ class InstanceGroup:
     def cloudformation(
         self, *, execution_role_arn: str, lifecycle_source_s3_uri: str, count: float | None = None
     ) -> sagemaker.CfnCluster.ClusterInstanceGroupProperty:
-        """Give the group as an element of ``InstanceGroups``, with ``count`` nodes in place of its own."""
+        """Give the group as an element of ``InstanceGroups``.
+
+        ``execution_role_arn``: ARN of the role of the nodes, where the group has none of its own.
+        ``lifecycle_source_s3_uri``: ``s3://`` address of the folder of the lifecycle scripts. ``count``: number of
+        nodes, or a token of one. Default: the group's own.
+        """
         cfn = sagemaker.CfnCluster
         return cfn.ClusterInstanceGroupProperty(
             instance_group_name=self.name,
@@ -297,7 +305,10 @@ class InstanceGroup:
         return next(placed(found), None)
 
     def region_problem(self, *, region: str, account: str) -> str | None:
-        """Say what of this group belongs to another region or account than its stack, or give None."""
+        """Say what of this group belongs to another region or account than its stack, or give None.
+
+        ``region``, ``account``: those of the stack; a token is not compared.
+        """
         if self.availability_zone_id is not None and not is_token(self.availability_zone_id) and not is_token(region):
             problem = regions.az_id_problem(self.availability_zone_id, region=region)
             if problem:

@@ -122,7 +122,7 @@ class NodeWaiter(Construct):
         return self.function.attr_arn
 
     def before(self, resource: cdk.CfnResource) -> None:
-        """Let a resource wait for the function and its rights; in another stack, that stack for this one."""
+        """Let ``resource`` wait for the function and its rights; in another stack, that stack for this one."""
         resource.node.add_dependency(self._may_go_on)
 
 

@@ -273,7 +273,10 @@ class RestrictedGroup:
         )
 
     def region_problem(self, *, region: str, account: str) -> str | None:
-        """Say what of this group belongs to another region or account than its stack, or give None."""
+        """Say what of this group belongs to another region or account than its stack, or give None.
+
+        ``region``, ``account``: those of the stack; a token is not compared.
+        """
         return self._plain().region_problem(region=region, account=account)
 
     def _plain(self) -> InstanceGroup:

@@ -66,7 +66,10 @@ class TemplateChecks:
         return [*RULES, *added, *(rule.id for rule in validation_engine().list_rules() if rule.id not in LEFT_OUT)]
 
     def validate(self, context: cdk.IPolicyValidationContext) -> cdk.PolicyValidationPluginReport:
-        """Check the templates of an app or stage, each for the region of its stack."""
+        """Check the templates of an app or stage, each for the region of its stack.
+
+        ``context``: what CDK gives its plugins; it names the templates.
+        """
         try:
             found = [problem for assembly in _assemblies(context) for problem in problems(assembly)]
         except ExtensionError as error:
