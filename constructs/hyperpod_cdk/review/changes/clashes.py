@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import create_only, updates
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.changes.effects import Judged
-from hyperpod_cdk.review.changes.entries import Entry, Found
-from hyperpod_cdk.review.changes.excerpts import Excerpts
+from hyperpod_cdk.review.changes.entries import Entry, Found, Sides
 from hyperpod_cdk.review.changes.uses import Key
 from hyperpod_cdk.review.model import Effect
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
@@ -22,15 +21,8 @@ BLOCKS: Final = frozenset({"AWS::EC2::VPCCidrBlock", "AWS::EC2::Subnet"})
 """What takes a block of a VPC's addresses, of which no two of a type overlap."""
 
 
-class Clashes:
+class Clashes(Sides):
     """Judges ``entries``: what is found is added to the one that is made."""
-
-    def __init__(self, base: Assembly, head: Assembly, entries: Mapping[Key, Entry], *, excerpts: Excerpts) -> None:
-        self.base = base
-        self.head = head
-        self.entries = entries
-        self.excerpts = excerpts
-        self.order = {stack.name: place for place, stack in enumerate(head.stacks)}
 
     def judge(self) -> None:
         """Refuse every resource that takes what is taken."""

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from hyperpod_cdk.catalog import updates
 from hyperpod_cdk.review.changes.effects import Judged, gravest
+from hyperpod_cdk.review.changes.excerpts import Excerpts
 from hyperpod_cdk.review.changes.uses import Key
 from hyperpod_cdk.review.model import Effect, Part
-from hyperpod_cdk.templates.assembly import Resource
+from hyperpod_cdk.templates.assembly import Assembly, Resource
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,17 @@ class Entry:
         if attribute not in before.properties or attribute not in after.properties:
             return False
         return not any(each.steps[0] == attribute for each in self.findings)
+
+
+class Sides:
+    """Both assemblies of a change with the ``entries`` of what differs, to which whoever judges them adds findings."""
+
+    def __init__(self, base: Assembly, head: Assembly, entries: dict[Key, Entry], *, excerpts: Excerpts) -> None:
+        self.base = base
+        self.head = head
+        self.entries = entries
+        self.excerpts = excerpts
+        self.order = {stack.name: place for place, stack in enumerate(head.stacks)}
 
 
 def is_stateful(resource: Resource) -> bool:

@@ -8,11 +8,9 @@ from typing import Any, Final
 from hyperpod_cdk.catalog import updates
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.changes.effects import Judged
-from hyperpod_cdk.review.changes.entries import Entry, Found
-from hyperpod_cdk.review.changes.excerpts import Excerpts
-from hyperpod_cdk.review.changes.uses import Key
+from hyperpod_cdk.review.changes.entries import Entry, Found, Sides
 from hyperpod_cdk.review.model import EXPORT_PREFIX, Effect
-from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.assembly import Resource
 from hyperpod_cdk.templates.values import Reference, holds, imports, plain, resolve
 
 EXPORT: Final = "CloudFormation export"
@@ -28,15 +26,8 @@ class Fate(StrEnum):
     """It is under a condition that only the deployment knows."""
 
 
-class Exports:
+class Exports(Sides):
     """Judges the exports of the base: what is found is added to the ``entries`` that they stand for."""
-
-    def __init__(self, base: Assembly, head: Assembly, entries: dict[Key, Entry], *, excerpts: Excerpts) -> None:
-        self.base = base
-        self.head = head
-        self.entries = entries
-        self.excerpts = excerpts
-        self.order = {stack.name: place for place, stack in enumerate(head.stacks)}
 
     def judge(self) -> None:
         """Judge exports that change or go while a stack that is deployed imports them."""
