@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from hyperpod_cdk.living.status import Wanted
 
 
-_EVERY_S: Final = 60
+EVERY_S: Final = 60
 
 
 def drift(
@@ -201,7 +201,7 @@ def status(
         return _looked(context, stated, wanted)
 
     if watch:
-        _watch(context, look, every=_EVERY_S if every is None else every, output=output)
+        _watch(context, look, every=EVERY_S if every is None else every, output=output)
     found = look()
     if output is Format.JSON:
         typer.echo(pages.as_json(found), nl=False)
