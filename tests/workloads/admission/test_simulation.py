@@ -485,8 +485,8 @@ def test_what_quotas_do_not_see_is_a_warning() -> None:
     pages = _submit(admission, _job("a", 1, name="pages", more={"hugepages-2Mi": "5120Mi"}))
     assert pages.warnings == (
         (
-            "its worker pods ask for hugepages-2Mi, which AWS does not show in a team's queue: where Kueue is not told"
-            " to leave it out of account, the job is never admitted"
+            "its worker pods ask for hugepages-2Mi, which AWS does not show in a team's queue: unless Kueue is"
+            " configured to ignore it, the job is never admitted"
         ),
     )
 
