@@ -106,6 +106,19 @@ def test_offerings_come_in_pages(account: Account) -> None:
     assert len([zone for name, zone in rows if name == "m5.2xlarge"]) == 6
 
 
+def test_offerings_are_whole(account: Account) -> None:
+    """EC2 gives a thousand at once, unlike others, and as many pages as there are."""
+    ec2 = account()("ec2")
+    pages = list(ec2.get_paginator("describe_instance_type_offerings").paginate(LocationType="availability-zone-id"))
+    rows = [(row["InstanceType"], row["Location"]) for page in pages for row in page["InstanceTypeOfferings"]]
+    assert len(rows) == len(set(rows)) > 1000
+    assert [len(page["InstanceTypeOfferings"]) for page in pages[:-1]] == [1000] * (len(pages) - 1)
+    # every zone offers what the first one does
+    zones = {zone for _, zone in rows}
+    types = {name for name, _ in rows}
+    assert len(rows) == len(zones) * len(types)
+
+
 @pytest.mark.parametrize(
     ("service", "operation", "key", "whole"),
     [

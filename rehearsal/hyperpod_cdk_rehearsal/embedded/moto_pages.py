@@ -56,6 +56,8 @@ def in_pages(
 
 
 def _most(service: str, operation: str) -> int:
+    if service == "ec2":
+        return EC2_PAGE
     shape = service_model(service).operation_model(operation).input_shape
     limit = limit_member(service, operation)
     stated = shape.members[limit].metadata.get("max") if shape and limit else None
