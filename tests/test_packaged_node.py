@@ -123,7 +123,7 @@ def test_the_verb_is_the_cli(tmp_path: Path) -> None:
             "-c",
             "from hyperpod_cdk.cli import main; main()",
             "cdk",
-            "deploy",
+            "diff",
             "prod/*",
             "-c",
             "env=prod",
@@ -135,7 +135,7 @@ def test_the_verb_is_the_cli(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (7, "deploy|prod/*|-c|env=prod|--help\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (7, "diff|prod/*|-c|env=prod|--help\n", "")
 
 
 # what jsii does at its start, with one module of a package

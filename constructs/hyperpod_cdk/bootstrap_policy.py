@@ -29,6 +29,7 @@ from hyperpod_cdk.catalog.deployer_actions import (
     LIMITABLE,
     LIMITED_TO,
     LIMITS,
+    NOTHING_MADE,
     Feature,
     LeftOut,
     Limitable,
@@ -53,7 +54,6 @@ NO_RESOURCE = "AWS has no resource for these actions in its service authorizatio
 
 _TAGGING = re.compile(r":(Tag|Untag|ListTags|AddTags|RemoveTags|DeleteTags|CreateTags)")
 _REFERENCE = re.compile(r"\$\{(\w+)\}")
-_NOTHING_MADE = frozenset({"AWS::CDK::Metadata", "AWS::CloudFormation::WaitConditionHandle"})
 _ROLE = "AWS::IAM::Role"
 _STACK_NAME = "aws:ResourceTag/aws:cloudformation:stack-name"
 _BOUNDARY = "iam:PermissionsBoundary"
@@ -153,7 +153,7 @@ def unknown_types(*assemblies: Assembly) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {}
     for assembly in assemblies:
         for each in assembly.resources():
-            if each.type not in _NOTHING_MADE and resource_type(each.type) is None:
+            if each.type not in NOTHING_MADE and resource_type(each.type) is None:
                 found.setdefault(each.type, []).append(f"{each.stack}/{each.logical_id}")
     return {name: tuple(dict.fromkeys(found[name])) for name in sorted(found)}
 

@@ -46,6 +46,7 @@ from hyperpod_cdk._cli.common import (
     ProjectOption,
     StrictOption,
     asked,
+    assembly_errors,
     aws_errors,
     console,
     environment_file,
@@ -665,6 +666,14 @@ def preflight(
     offline: Annotated[
         bool, typer.Option("--offline", help="Do not call AWS. Checks that need it are skipped.")
     ] = False,
+    head: Annotated[
+        Path | None,
+        typer.Option(
+            "--head",
+            metavar="DIR",
+            help="Cloud assembly of the environment. Only needed to check the permissions for what extensions add.",
+        ),
+    ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show every check on its own line, with what it read.")
     ] = False,
@@ -685,6 +694,7 @@ def preflight(
     from hyperpod_cdk.checks.policy import policy  # noqa: PLC0415 - as in validate
     from hyperpod_cdk.checks.run import select  # noqa: PLC0415 - as in validate
     from hyperpod_cdk.config import UsageError  # noqa: PLC0415 - as in validate
+    from hyperpod_cdk.templates.assembly import read_assembly  # noqa: PLC0415 - as in validate
 
     root = root_of(project)
     try:
@@ -695,8 +705,14 @@ def preflight(
         print_json(policy(checks))
         return
     loaded = judged_environment(environment_file(environment, root), output=output)
+    types = None
+    if head is not None:
+        with assembly_errors():
+            types = verb.made_types(read_assembly(head, loaded.environment.name))
     with aws_errors(otherwise=", or use --offline"):
-        report, asked = verb.run(loaded, project=root, only=only or (), skip=skip or (), is_offline=offline)
+        report, asked = verb.run(
+            loaded, project=root, only=only or (), skip=skip or (), is_offline=offline, types=types
+        )
     verb.print_report(report, asked, output=output, verbose=verbose or bool(only), is_offline=offline)
     finish(passed=report.passed, strict=strict)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hyperpod_cdk.bootstrap_policy import statements
 from hyperpod_cdk.catalog import deployer_actions, iam
 from hyperpod_cdk.checks.answers import Among, BucketAnswer, Caller, Decision, NotAnswered, RoleAnswer
 from hyperpod_cdk.checks.iam import WHEN, needed_types, qualifier
-from hyperpod_cdk.checks.model import Result, Status
+from hyperpod_cdk.checks.model import Case, Result, Status
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.config.extensions import activate
 from hyperpod_cdk.templates.assembly import read_assembly
@@ -566,10 +567,9 @@ def test_an_execution_role_that_nobody_simulates(run: Run, fake_aws: FakeAws) ->
     ]
 
 
-@pytest.mark.check("deployer_may_make_the_stacks", "skips")
-def test_what_an_extension_adds_is_not_asked_about(
-    run: Run, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def builds(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A project with an extension that adds resources, and one that does not."""
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "ours.py").write_text(
         "from hyperpod_cdk.config.extensions import Extension\n"
@@ -581,17 +581,66 @@ def test_what_an_extension_adds_is_not_asked_about(
         '[tool.hyperpod-cdk.extensions]\nparameters = "ours:BUILDS"\nothers = "ours:ELSE"\n', encoding="utf-8"
     )
     activate(tmp_path)
-    try:
-        result = run(DEPLOYER)
-    finally:
-        activate(project)
-    (skipped,) = result.skipped
+    yield
+    activate(project)
+
+
+@pytest.mark.check("deployer_may_make_the_stacks", "skips")
+@pytest.mark.usefixtures("builds", "run")
+@pytest.mark.parametrize(
+    ("types", "reason"),
+    [
+        (
+            None,
+            (
+                "only the templates show what parameters of pyproject.toml adds; give the assembly that 'cdk synth"
+                " --output' writes with --head"
+            ),
+        ),
+        (
+            frozenset({"AWS::SSM::Parameter", "AWS::CDK::Metadata", "AWS::S3::Bucket"}),
+            (
+                "the actions that CloudFormation needs for AWS::SSM::Parameter are not known; allow those of the type"
+                " by a policy of your own"
+            ),
+        ),
+        (
+            frozenset({"AWS::SSM::Parameter", "AWS::ECR::Repository"}),
+            (
+                "the actions that CloudFormation needs for AWS::ECR::Repository and AWS::SSM::Parameter are not known;"
+                " allow those of the types by a policy of your own"
+            ),
+        ),
+    ],
+)
+def test_what_an_extension_adds_is_not_asked_about(
+    case_of: Callable[..., Case],
+    run_check: Callable[..., Result],
+    fake_aws: FakeAws,
+    types: frozenset[str] | None,
+    reason: str,
+) -> None:
+    result = run_check(DEPLOYER, replace(case_of({}), types=types), fake_aws)
+    assert [each.reason for each in result.skipped] == [reason]
     assert result.status is Status.SKIPPED
-    assert skipped.reason == (
-        "only the templates show what parameters of pyproject.toml adds; run 'hyperpod-cdk bootstrap-policy prod',"
-        " which names the types whose actions are not known"
-    )
     assert result.details
+
+
+@pytest.mark.check("deployer_may_make_the_stacks", "passes")
+@pytest.mark.usefixtures("builds", "run")
+def test_known_types_that_an_extension_adds_are_asked_about(
+    case_of: Callable[..., Case], run_check: Callable[..., Result], fake_aws: FakeAws
+) -> None:
+    added = deployer_actions.resource_type("AWS::Budgets::Budget")
+    assert added is not None
+    without, with_it = (
+        run_check(DEPLOYER, replace(case_of({}), types=types), fake_aws)
+        for types in (frozenset(), frozenset({added.name, "AWS::CloudFormation::WaitConditionHandle"}))
+    )
+    assert (with_it.status, with_it.skipped) == (Status.PASSED, ())
+    actions = [set(result.details[-1].data["actions"]) for result in (without, with_it)]
+    assert actions[1] - actions[0] == set(added.actions) - actions[0]
+    assert set(added.actions) - actions[0]
 
 
 def environment(name: str = "environments/prod.yaml") -> Any:

@@ -16,6 +16,7 @@ from hyperpod_cdk._cli.review import Access, open_aws
 from hyperpod_cdk._cli.transitions import Deploying, _chart_is_missing
 from hyperpod_cdk.checks.model import REGISTER
 from hyperpod_cdk.config import load_environment
+from hyperpod_cdk.config.extensions import activate
 from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.templates.assembly import Assembly, Stack
@@ -82,6 +83,40 @@ def test_preflight_comes_first_and_is_strict(workspace: Path, head: Path) -> Non
     last = done.stderr.splitlines()[-1]
     assert last.startswith("Nothing was deployed. To deploy without what could not be checked: --skip ")
     assert set(last.partition(": ")[2].split()[1::2]) <= {each.name for each in REGISTER}
+
+
+def test_what_an_extension_adds_is_judged_by_the_templates(
+    workspace: Path, aws: Embedded, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    monkeypatch.syspath_prepend(workspace)
+    (workspace / "ours_of_deploy.py").write_text(
+        "from hyperpod_cdk.config import Extension\nOURS = Extension(constructs=lambda stage, section: None)\n", "utf-8"
+    )
+    with (workspace / "pyproject.toml").open("a", encoding="utf-8") as stream:
+        stream.write('\n[tool.hyperpod-cdk.extensions]\nours = "ours_of_deploy:OURS"\n')
+    try:
+        # nobody knows the actions of a queue
+        done = deploy(workspace, answers="n\n", **aws.environment())
+        said = "the actions that CloudFormation needs for AWS::SQS::Queue are not known"
+        assert (done.exit_code, said in done.stdout) == (1, True), done.output
+        logs = {"Resources": {"It": {"Type": "AWS::Logs::LogGroup"}}}
+        shutil.rmtree(workspace / "cdk.out")
+        write_assembly(
+            workspace / "cdk.out", {"foundation": logs, "storage": logs}, {}, where="aws://111122223333/us-west-2"
+        )
+        done = deploy(workspace, answers="n\n", **aws.environment())
+        assert "dev: 1 step. CloudFormation needs " in done.stdout, done.output
+    finally:
+        activate(tmp_path_factory.mktemp("none"))
+
+
+def test_preflight_reads_the_types_of_an_assembly(workspace: Path, head: Path) -> None:
+    with chdir(workspace):
+        words = ["preflight", "dev", "--offline", "--only", "account", "--head"]
+        assert CliRunner().invoke(cli.app, [*words, str(head)]).exit_code == 0
+        done = CliRunner().invoke(cli.app, [*words, "environments"])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("environments: not a cloud assembly")
 
 
 def test_an_assembly_that_is_not_there_and_a_check_that_is_none(workspace: Path) -> None:

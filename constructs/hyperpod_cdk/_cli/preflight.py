@@ -19,6 +19,7 @@ from hyperpod_cdk.handlers.quota_gate.reading import quoted
 
 if TYPE_CHECKING:
     from hyperpod_cdk.checks.aws import LiveAws
+    from hyperpod_cdk.templates.assembly import Assembly
 
 _FEW = 2
 """So many checks are named where several are skipped for one reason; of more, the areas."""
@@ -39,6 +40,11 @@ def open_aws(loaded: LoadedEnvironment, *, as_nobody: bool = False) -> LiveAws:
     return LiveAws.open(region=environment.region, account=environment.account, own=whose)
 
 
+def made_types(assembly: Assembly) -> frozenset[str]:
+    """Give the types of resources that templates have, those of extensions too."""
+    return frozenset(each.type for each in assembly.resources())
+
+
 def run(
     loaded: LoadedEnvironment,
     *,
@@ -46,12 +52,13 @@ def run(
     only: Sequence[str],
     skip: Sequence[str],
     is_offline: bool,
+    types: frozenset[str] | None = None,
 ) -> tuple[Report, dict[str, Any]]:
     """Run the checks; the second value says how AWS was asked: calls, the deepest chain of them, seconds."""
     if is_offline or not asks_aws(loaded.environment, select(only, skip)):
-        return preflight(loaded, offline(), project=project, only=only, skip=skip), {}
+        return preflight(loaded, offline(), project=project, only=only, skip=skip, types=types), {}
     aws = open_aws(loaded)
-    report = preflight(loaded, aws, project=project, only=only, skip=skip)
+    report = preflight(loaded, aws, project=project, only=only, skip=skip, types=types)
     return report, {"calls": len(aws.calls), "depth": aws.depth}
 
 

@@ -158,6 +158,7 @@ def deploy(
     from hyperpod_cdk._cli import preflight  # noqa: PLC0415 - as above
     from hyperpod_cdk.checks.run import select  # noqa: PLC0415 - as above
     from hyperpod_cdk.config import UsageError  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.extensions import builders  # noqa: PLC0415 - as above
     from hyperpod_cdk.packaged_node import ToolMissingError  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.isolation import Limits  # noqa: PLC0415 - as above
     from hyperpod_cdk.transitions.cdk import OwnCdk  # noqa: PLC0415 - as above
@@ -175,10 +176,18 @@ def deploy(
     person = Terminal(is_there=not yes)
     stated = loaded.environment
     access = access_of(context)
+    types = None
+    if any(builders(stated)):
+        # only the templates tell what an extension adds
+        with (
+            assembly_errors(),
+            synthesized(root, environment, base=None, head=head, limits=Limits(is_trusted=trusted)) as found,
+        ):
+            types = preflight.made_types(found[1].assembly)
     with assembly_errors(), aws_errors():
         # checks would take what is being made for what stands in the way
         settle(lambda: access.open(stated.region, stated.account), stated.name, say=person.say, pause=time.sleep)
-        report, asked = preflight.run(loaded, project=root, only=(), skip=skip or (), is_offline=False)
+        report, asked = preflight.run(loaded, project=root, only=(), skip=skip or (), is_offline=False, types=types)
     preflight.print_report(report, asked, output=Format.TEXT, verbose=False, is_offline=False)
     if report.passed is None:
         skipped = dict.fromkeys(result.check.name for result in report.results if result.skipped)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from hyperpod_cdk.catalog import _data
 
@@ -151,6 +151,10 @@ def is_left_out(type_name: str, action: str) -> bool:
 def limit_of(action: str) -> Limit | None:
     """Give the condition that narrows an action, None where none does."""
     return next((each for each in LIMITS if each.actions.fullmatch(action)), None)
+
+
+NOTHING_MADE: Final = frozenset({"AWS::CDK::Metadata", "AWS::CloudFormation::WaitConditionHandle"})
+"""Types for which CloudFormation calls no service."""
 
 
 def resource_type(name: str) -> ResourceType | None:

@@ -314,8 +314,9 @@ def caller_may_use_the_bootstrap_roles(case: Case, aws: Aws) -> Iterator[Found]:
 @check(
     area="iam",
     asks=("bootstrap_version", "simulate"),
-    inputs="What the file makes the stacks create; for each type of resource the actions that CloudFormation's handlers"
-    f" ask for (registry schemas, table of {deployer_actions.AS_OF}); CDK's role cdk-hnb659fds-cfn-exec-role.",
+    inputs="What the file makes the stacks create, and what the templates have where they are given; for each type of"
+    " resource the actions that CloudFormation's handlers ask for (registry schemas, table of"
+    f" {deployer_actions.AS_OF}); CDK's role cdk-hnb659fds-cfn-exec-role.",
     passes="The policy simulator lets the execution role do all of them. With 'cdk bootstrap' as it comes the role is"
     " an administrator; the policy of 'hyperpod-cdk bootstrap-policy' passes as well.",
     fails="It refuses an action that is surely called, for all resources and for one named as the stacks would name it;"
@@ -323,7 +324,8 @@ def caller_may_use_the_bootstrap_roles(case: Case, aws: Aws) -> Iterator[Found]:
     " A warning where the other actions of the table are refused, which a handler may or may not call or which may be"
     " allowed for some resources only, and where only a service control policy refuses, or a policy with conditions:"
     " the simulator reads those without all that a real request has. One finding names all, by service.",
-    skips="IAM could not simulate, or CDK is not bootstrapped; what an extension adds, which only the templates show.",
+    skips="IAM could not simulate, or CDK is not bootstrapped; what an extension adds, where no templates are given"
+    " (--head), and its types of which no actions are known.",
     by_hand="aws iam simulate-principal-policy --action-names sagemaker:CreateCluster eks:CreateCluster"
     " --policy-source-arn arn:aws:iam::111122223333:role/cdk-hnb659fds-cfn-exec-role-111122223333-us-east-1",
 )
@@ -333,13 +335,21 @@ def deployer_may_make_the_stacks(case: Case, aws: Aws) -> Iterator[Found]:
     if aws.bootstrap_version(qualifier(case.project)) is None:
         yield Skipped(reason=_NOT_BOOTSTRAPPED, path="account")
         return
-    if own := [extension.name for extension, _ in builders(environment)]:
+    own = [extension.name for extension, _ in builders(environment)]
+    if own and case.types is None:
         yield Skipped(
-            reason=f"only the templates show what {joined(own)} of pyproject.toml adds; run 'hyperpod-cdk"
-            f" bootstrap-policy {case.called}', which names the types whose actions are not known",
+            reason=f"only the templates show what {joined(own)} of pyproject.toml adds; give the assembly that 'cdk"
+            " synth --output' writes with --head",
             path="account",
         )
-    types = needed_types(environment)
+    added = {name: deployer_actions.resource_type(name) for name in sorted(case.types or ())}
+    if unknown := [name for name, row in added.items() if row is None and name not in deployer_actions.NOTHING_MADE]:
+        yield Skipped(
+            reason=f"the actions that CloudFormation needs for {joined(unknown)} are not known; allow those of the"
+            f" {'type' if len(unknown) == 1 else 'types'} by a policy of your own",
+            path="account",
+        )
+    types = tuple(dict.fromkeys([*needed_types(environment), *(row for row in added.values() if row is not None)]))
     actions = sorted({action for each in types for action in each.actions})
     executor, context = _executor(case), _context(environment)
     decisions = aws.simulate(executor, actions, context=context)

@@ -37,12 +37,14 @@ class Case:
 
     ``now`` is aware and in UTC; ``project`` is the folder that holds ``environments/`` and ``lifecycle_scripts/``;
     ``called`` is what a command that a message tells takes for the environment (``config.loading.called``).
+    ``types`` are those of the templates' resources, None where no template was read.
     """
 
     environment: Environment
     now: datetime
     project: Path
     called: str
+    types: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -93,13 +93,21 @@ def preflight(
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
     now: datetime | None = None,
+    types: frozenset[str] | None = None,
 ) -> Report:
     """Run the checks of ``only`` (default: all) without those of ``skip``; both take areas and names of checks.
 
-    ``now`` is the moment by which dates are judged. Default: the present one. Raises UsageError for a word that is
+    ``now`` is the moment by which dates are judged. Default: the present one. ``types`` are those of the templates'
+    resources, where they are at hand. Raises UsageError for a word that is
     neither an area nor a check.
     """
-    case = Case(environment=loaded.environment, now=now or datetime.now(UTC), project=project, called=loaded.called)
+    case = Case(
+        environment=loaded.environment,
+        now=now or datetime.now(UTC),
+        project=project,
+        called=loaded.called,
+        types=types,
+    )
     chosen = select(only, skip)
     # a thread is worth its start only where AWS is waited for
     asking = [check for check in chosen if _asks(check, case.environment) and not isinstance(aws, Offline)]
