@@ -85,6 +85,34 @@ def test_its_section_is_validated(run: Run, demo: Path) -> None:
     assert "did you mean name?" in done.stdout
 
 
+def test_a_deprecated_field_of_its_section_warns_where_it_is_stated(run: Run, demo: Path) -> None:
+    old = (
+        "    class Old(Section):\n"
+        '        days: int = Field(default=1, deprecated="write kept_days; it ends with 2.0", description="Days.")\n\n'
+        "    kept: Old | None = Field(default=None, description='How long.')\n"
+        "    others: list[Old] = Field(default=[], description='Others.')\n"
+        "    by_name: dict[str, Old] = Field(default={}, description='Others.')\n"
+    )
+    before = "    name: str = Field("
+    (demo / "ours.py").write_text(CODE.replace(before, old + before, 1), encoding="utf-8")
+    line = state(demo, SECTION)
+    assert "deprecated" not in run("validate", "prod", cwd=demo).stdout
+    stated = SECTION.replace(
+        "name: /ours/results",
+        "name: /ours/results, kept: {days: 1}, others: [{}, {days: 2}], by_name: {a: {days: 3}}",
+    )
+    file = demo / "environments" / "prod.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace(SECTION, stated), encoding="utf-8")
+    done = run("validate", "prod", cwd=demo)
+    assert done.returncode == 0, done.stdout
+    said = [each for each in done.stdout.splitlines() if "deprecated" in each]
+    assert said == [
+        f"warning environments/prod.yaml:{line} results.{place}: is deprecated; write kept_days; it ends with 2.0"
+        for place in ("by_name.a.days", "kept.days", "others[1].days")
+    ]
+    assert '"deprecated": true' in run("schema", cwd=demo).stdout
+
+
 def test_it_stands_in_the_schema(run: Run, demo: Path) -> None:
     schema = json.loads(run("schema", cwd=demo).stdout)
     assert schema["properties"]["results"]["description"] == "A log group for what our jobs write."

@@ -93,6 +93,7 @@ def load_environment(
     """
     from hyperpod_cdk.config import rules  # noqa: PLC0415 - who only looks for files need not build the models
     from hyperpod_cdk.config.extensions import environment_model  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.section import deprecated  # noqa: PLC0415 - as above
 
     try:
         source = documents.open_source(path, ENVIRONMENT, text=text)
@@ -103,6 +104,10 @@ def load_environment(
     said += [
         Said(problem.severity, problem.path, problem.message, rule.name)
         for rule, problem in rules.problems(environment, today=day)
+    ]
+    said += [
+        Said(Severity.WARNING, place, f"is deprecated; {instead}", "deprecated")
+        for place, instead in deprecated(environment)
     ]
     findings = [*source.findings, *(each.found_in(source) for each in said)]
     recorded, about_plans = _recorded_plans(path, environment, source, day) if with_record else (None, [])

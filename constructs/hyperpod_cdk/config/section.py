@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -18,6 +18,34 @@ class Section(BaseModel):
 
     # the environment's validator holds those of all its sections: most are never asked for one of their own
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
+
+
+def deprecated(section: BaseModel) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Give the place of each deprecated field that a section states, its own sections' too, with what the field says.
+
+    A field is deprecated by pydantic's ``deprecated``: a sentence that says what to write instead and which version
+    ends it, such as "write name; it ends with 2.0".
+    """
+    for name in sorted(section.model_fields_set & set(type(section).model_fields)):
+        field_info = type(section).model_fields[name]
+        key = field_info.alias or name
+        if isinstance(field_info.deprecated, str):
+            yield (key,), field_info.deprecated
+        # not by its name, by which pydantic warns in words of its own
+        for place, inner in _sections(section.__dict__[name]):
+            for below, said in deprecated(inner):
+                yield (key, *place, *below), said
+
+
+def _sections(value: Any) -> Iterator[tuple[tuple[str | int, ...], BaseModel]]:
+    if isinstance(value, BaseModel):
+        yield (), value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from (((key, *place), inner) for place, inner in _sections(each))
+    elif isinstance(value, (list, tuple)):
+        for index, each in enumerate(value):
+            yield from (((index, *place), inner) for place, inner in _sections(each))
 
 
 @dataclass(frozen=True, eq=False)
