@@ -451,6 +451,44 @@ class TestCheck:
         assert "dev: 0 of 1 node being checked; 1 not.\n" in done.stdout
 
 
+@pytest.mark.parametrize("code", ["ResourceNotFound", "ResourceNotFoundException"])
+def test_a_node_that_goes_after_it_was_described_has_events_that_were_skipped(run: Runs, code: str) -> None:
+    done = run("describe", RUNNING, aws=script(sagemaker_ListClusterEvents=Fails(code, "gone", 404)))
+    said = f"skipped events of {RUNNING}: sagemaker:ListClusterEvents was refused with {code}: gone\n"
+    assert (done.exit_code, done.stdout.endswith(said)) == (0, True)
+    strict = run("describe", RUNNING, "--strict", aws=script(sagemaker_ListClusterEvents=Fails(code, "gone", 404)))
+    assert strict.exit_code == 1
+
+
+@pytest.mark.parametrize("verb", ["list", "check"])
+def test_nodes_of_a_cluster_that_goes_are_not_none(run: Runs, verb: str) -> None:
+    words = () if verb == "list" else ("--group", "h100", "--confirm", "h100")
+    done = run(verb, *words, aws=script(sagemaker_ListClusterNodes=Fails("ResourceNotFound", "gone", 400)))
+    said = "sagemaker:ListClusterNodes was refused with ResourceNotFound: gone"
+    if verb == "list":
+        assert (done.exit_code, done.stdout) == (
+            0,
+            f"dev: The nodes could not be looked at.\nskipped nodes: {said}\n",
+        )
+    else:
+        assert (done.exit_code, done.stderr) == (2, f"what the node is cannot be read: {said}; nothing was done\n")
+
+
+@pytest.mark.parametrize("verb", ["describe", "replace", "reboot", "check", "logs"])
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [
+        ({"NodeDetails": None}, "'NoneType' object has no attribute 'get'"),
+        ({"NodeDetails": {"InstanceStatus": []}}, "'list' object has no attribute 'get'"),
+    ],
+)
+def test_an_answer_that_is_no_node_is_read_by_nobody(run: Runs, verb: str, lost: Any, said: str) -> None:
+    words = ("--confirm", RUNNING) if verb in ("replace", "reboot", "check") else ()
+    done = run(verb, RUNNING, *words, aws=script(sagemaker_DescribeClusterNode=lost))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"the answer to sagemaker:DescribeClusterNode cannot be read: {said}" in done.stderr
+
+
 class TestLogs:
     GROUP = "/aws/sagemaker/Clusters/dev/abcdefabcdef"
 

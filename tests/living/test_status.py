@@ -632,6 +632,61 @@ def test_a_page_that_is_throttled_leaves_all_of_it_open() -> None:
     assert found.skipped[0].reason.startswith("AWS throttled sagemaker:ListClusterNodes")
 
 
+GONE = [Fails("ResourceNotFound", "gone", 400), Fails("ResourceNotFoundException", "gone", 404)]
+
+
+@pytest.mark.parametrize("answer", GONE, ids=lambda each: str(each.code))
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        ("sagemaker:ListClusterNodes", "nodes"),
+        ("sagemaker:ListClusterEvents", "events"),
+        ("sagemaker:ListComputeQuotas", "compute quotas"),
+        ("sagemaker:ListClusterSchedulerConfigs", "the cluster policy"),
+    ],
+)
+def test_what_belongs_to_a_cluster_that_went_meanwhile_is_skipped_and_never_none(
+    call: str, what: str, answer: Any
+) -> None:
+    """DescribeCluster has told the cluster, and what is asked next says that there is none: no node was counted."""
+    script = answers()
+    script[call] = answer
+    found = look(script)
+    (skipped,) = [each for each in found.skipped if each.what == what]
+    assert (skipped.reason, skipped.aws_said) == (f"{call} was refused with {answer.code}: gone", "")
+    assert "0 of" not in found.verdict
+    assert "no node runs" not in found.verdict
+
+
+def test_events_that_go_in_circles_are_told_once() -> None:
+    script = answers()
+    script["sagemaker:ListClusterEvents"]["NextToken"] = "again"
+    found = look(script)
+    assert [each.text for each in found.events] == ["Instance creation failed"]
+    assert [(each.what, each.reason) for each in found.skipped] == [
+        ("older events", "the answer to sagemaker:ListClusterEvents goes in circles: the same page comes again")
+    ]
+
+
+@pytest.mark.parametrize("end", [None, "2026-99-99T00:00:00Z"])
+def test_a_plan_whose_end_is_not_told_is_never_clean(end: Any) -> None:
+    script = answers()
+    script["sagemaker:DescribeTrainingPlan"]["EndTime"] = end
+    assert [(each.what, each.reason) for each in look(script).skipped] == [
+        ("training plan h100-april", "AWS does not tell when it ends")
+    ]
+
+
+def test_a_row_that_is_none_is_skipped() -> None:
+    script = answers()
+    script["sagemaker:ListComputeQuotas"]["ComputeQuotaSummaries"][0] = None
+    (skipped,) = look(script).skipped
+    assert (skipped.what, skipped.reason) == (
+        "compute quotas",
+        "the answer to sagemaker:ListComputeQuotas cannot be read: 'NoneType' object is not subscriptable",
+    )
+
+
 def test_a_node_of_a_group_that_is_not_told_is_never_clean() -> None:
     """Its group was deleted between two calls, or made; it may be the one that fails."""
     script = answers()
@@ -685,6 +740,22 @@ def test_a_word_that_aws_adds_is_never_clean(edit: Callable[[Any, Any], object],
     )
     found = look(script)
     assert (found.passed, [(each.what, each.reason) for each in found.skipped]) == (None, [("group h100", reason)])
+
+
+def test_words_that_aws_adds_for_what_stands_around_it_are_never_clean() -> None:
+    script = well()
+    script["cloudwatch:DescribeAlarms"]["MetricAlarms"][0]["StateValue"] = "MUTED"
+    script["sagemaker:ListComputeQuotas"]["ComputeQuotaSummaries"][0]["Status"] = "Paused"
+    _policy(script)["Status"] = "Paused"
+    found = look(script)
+    assert (found.passed, [(each.what, each.reason) for each in found.skipped]) == (
+        None,
+        [
+            ("alarm dev-hyperpod-events", "its status is MUTED, which is not known here"),
+            ("the compute quota of team research", "its status is Paused, which is not known here"),
+            ("the cluster policy", "its status is Paused, which is not known here"),
+        ],
+    )
 
 
 def test_a_group_of_the_file_that_goes_is_not_well() -> None:

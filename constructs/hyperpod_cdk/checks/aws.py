@@ -75,6 +75,14 @@ IAM's API reference gives no limit to the list of actions.
 """
 
 
+class _NotThere(NotFound, NotAnswered):
+    """AWS says that there is no such thing, which is no answer for who asks about what something else has told."""
+
+
+class _NoQuota(NoSuchQuota, NotAnswered):
+    """The same of a quota."""
+
+
 class LiveAws(AwsCalls):
     """Answers every question of ``Aws`` from one account in one region, and is the ``Api`` of the quota gate's code.
 
@@ -123,9 +131,9 @@ class LiveAws(AwsCalls):
             return cast("Mapping[str, Any]", self._asked(service, operation, params))
         except Refused as refused:
             if refused.code == "NoSuchResourceException":
-                raise NoSuchQuota(refused.reason) from None
+                raise _NoQuota(refused.reason) from None
             if service == "sagemaker" and _is_missing_from_sagemaker(refused):
-                raise NotFound(refused.reason) from None
+                raise _NotThere(refused.reason, said=refused.said) from None
             raise
 
     def quota(self, service: str, name: str, code: str | None) -> QuotaValue | None:

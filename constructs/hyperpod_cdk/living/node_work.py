@@ -102,8 +102,9 @@ def prepare(
     if action == "replace" and found.get("AutoScaling", {}).get("Mode") == "Enable":
         told.append(_KARPENTER)
     for group, number in Counter(node.group for node in nodes).items():
-        if number >= int(of_cluster.get(group, {}).get("CurrentCount", number + 1)):
-            told.append(_WHOLE_GROUP.format(group=group))
+        with reading("sagemaker:DescribeCluster"):
+            is_whole = number >= int(of_cluster.get(group, {}).get("CurrentCount", number + 1))
+        told += [_WHOLE_GROUP.format(group=group)] if is_whole else []
     return NodeWork(
         environment=environment,
         cluster=cluster,

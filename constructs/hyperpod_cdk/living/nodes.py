@@ -69,7 +69,9 @@ def rows_of_nodes(aws: Api, cluster: str) -> list[Mapping[str, Any]]:
         names = list(dict.fromkeys(map(str, named)))
         read = together(lambda name: _of_group(aws, asked, name), names)
     except NotFound:
-        return []
+        if describe_cluster(aws, cluster) is None:
+            return []
+        raise
     for each in read:
         if isinstance(each, NotAnswered):
             raise each
@@ -178,6 +180,8 @@ def described(aws: Api, cluster: str, names: Sequence[str], *, called: str) -> l
             raise NodeError(f"cluster {cluster} has no node {name}; {fix}") from None
         with reading("sagemaker:DescribeClusterNode"):
             found: Mapping[str, Any] = answer["NodeDetails"]
+            # who has the row reads it so, and no further
+            node_of(found)
             return found
 
     found = together(ask, names)

@@ -17,7 +17,6 @@ from hyperpod_cdk.checks.side_by_side import answered, together
 from hyperpod_cdk.config.recorded_plans import RECLAIM
 from hyperpod_cdk.findings import passed
 from hyperpod_cdk.handlers.quota_gate.comparison import Requirement, Usage
-from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.living.hyperpod import PLAN_WORKS, describe_cluster, describe_training_plan, is_on_eks
 from hyperpod_cdk.living.kubernetes import operators, with_reasons
 from hyperpod_cdk.living.look import reading
@@ -77,8 +76,16 @@ _LONGEST_LOOK: Final = timedelta(days=1)
 """One of ours looks back over a day at most (``catalog.notifications.NODES_MISSING_MINUTES``): what has no data for
 longer is not new."""
 
+_ALARM_STATES: Final = frozenset({"OK", "ALARM", _NO_DATA})
+"""All that CloudWatch calls the state of an alarm (botocore 1.44.5, StateValue)."""
+
 _DELETED: Final = "Deleted"
 """Of a compute quota or a cluster policy that is gone (botocore 1.44.5, SchedulerResourceStatus)."""
+
+_GOVERNING: Final = frozenset(
+    f"{action}{end}" for action in ("Creat", "Updat", "Delet") for end in ("ing", "ed", "eFailed", "eRollbackFailed")
+)
+"""All that it is called (as above)."""
 
 _MOST_ASKED: Final = 5
 """Of so many operators at most is asked why their pods are not ready."""
@@ -178,12 +185,14 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
     for arn, answer in zip(arns, together(lambda each: _plan(aws, each, now), arns), strict=True):
         found = told(f"training plan {arn.rpartition('/')[2]}", answer)
         plans += [found] if found is not None else []
+    skipped += _endless(plans)
     state = str(cluster.get("ClusterStatus", "unknown"))
     volumes = told("file systems", file_systems)
     lacking, seen_policies = told("add-ons", addons) or [], told("the cluster policy", policies)
     seen_alarms, silent = told("alarms", alarms) or (None, ())
     skipped += silent
     seen_teams = told("compute quotas", teams)
+    skipped += _unknown_words(seen_alarms or (), seen_teams or (), seen_policies or ())
     seen_operators = told("operators", pods) or ()
     left = [told(f'quota "{each.name}"', answer) for each, answer in zip(wanted.quotas, quotas, strict=True)]
     short = _short(seen_operators, groups)
@@ -294,6 +303,25 @@ def _unknown_of(group: Group, rows: Sequence[Mapping[str, Any]]) -> Iterator[Unr
     yield from unknown_states(states, what=what)
 
 
+def _unknown_words(alarms: Sequence[Alarm], teams: Sequence[Team], policies: Sequence[str]) -> Iterator[Unread]:
+    """Say the same of what stands around the cluster."""
+    states = [
+        *((f"alarm {each.name}", each.state, _ALARM_STATES) for each in alarms),
+        *((f"the compute quota of team {each.name}", each.status, _GOVERNING) for each in teams),
+        *(("the cluster policy", each, _GOVERNING) for each in policies),
+    ]
+    for what, state, known in states:
+        if state not in known:
+            yield Unread(what=what, reason=f"its status is {state}, which is not known here")
+
+
+def _endless(plans: Sequence[Plan]) -> Iterator[Unread]:
+    """Say which plans have an end that AWS does not tell: their nodes may leave at any time."""
+    for each in plans:
+        if each.status in PLAN_WORKS and each.hours_left is None:
+            yield Unread(what=f"training plan {each.name}", reason="AWS does not tell when it ends")
+
+
 def _strays(groups: Sequence[Group], rows: Sequence[Mapping[str, Any]]) -> Iterator[Unread]:
     """Say which nodes are in no group that DescribeCluster tells: they are in no count here, failing or not."""
     names = {each.name for each in groups}
@@ -376,21 +404,23 @@ def _events(aws: Api, cluster: str, now: datetime) -> tuple[tuple[Event, ...], U
     """
     with suppress(NotAnswered):
         found = describe_cluster(aws, cluster)
-        if found is not None and found.get("NodeProvisioningMode") != "Continuous":
+        if found is None or found.get("NodeProvisioningMode") != "Continuous":
             return (), None
     asked = {"SortBy": "EventTime", "SortOrder": "Descending", "MaxResults": 100, "EventTimeAfter": now - RECENT}
     events: list[Event] = []
     token: dict[str, Any] = {}
+    seen: set[object] = set()
     for _ in range(_MOST_EVENT_PAGES):
-        try:
-            page = aws.call("sagemaker", "list_cluster_events", ClusterName=cluster, **asked, **token)
-        except NotFound:
-            return (), None
+        page = aws.call("sagemaker", "list_cluster_events", ClusterName=cluster, **asked, **token)
         with reading("sagemaker:ListClusterEvents"):
             events += [event_of(each) for each in page["Events"] if each.get("EventLevel") != _QUIET]
         if len(events) >= MOST_EVENTS or not page.get("NextToken"):
             return tuple(events[:MOST_EVENTS]), None
         token = {"NextToken": page["NextToken"]}
+        if page["NextToken"] in seen:
+            reason = "the answer to sagemaker:ListClusterEvents goes in circles: the same page comes again"
+            return tuple(dict.fromkeys(events)), Unread(what="older events", reason=reason)
+        seen.add(page["NextToken"])
     reason = f"the last day has more than {_MOST_EVENT_PAGES} pages of events, of which the newest were read"
     return tuple(events), Unread(what="older events", reason=reason)
 
@@ -492,8 +522,9 @@ def _governing(aws: Api, wanted: Wanted, operation: str, key: str) -> list[Any]:
     with reading("sagemaker:DescribeCluster"):
         arn = str(found["ClusterArn"])
     rows: list[Any] = aws.pages("sagemaker", operation, key, ClusterArn=arn)
-    # one that was deleted may be listed for a while
-    return [row for row in rows if row.get("Status") != _DELETED]
+    with reading(f"sagemaker:{''.join(map(str.capitalize, operation.split('_')))}"):
+        # one that was deleted may be listed for a while
+        return [row for row in rows if row["Status"] != _DELETED]
 
 
 def _lacks(names: frozenset[str], there: Sequence[Alarm | Team] | None) -> list[str]:
