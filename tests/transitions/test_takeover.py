@@ -96,9 +96,13 @@ def ids(told: dict[str, Any]) -> dict[str, str]:
     return {f"{name}.{key}": each[key] for name, each in told.items() for key in keys if key in each}
 
 
+OTHERS = ("CDKToolkit", "files")
+
+
 def stacks(builder: Builder) -> dict[str, str]:
+    """Give the status of each stack but those that are somebody else's."""
     found = builder.client("cloudformation").describe_stacks()["Stacks"]
-    return {each["StackName"]: each["StackStatus"] for each in found if each["StackName"] != "CDKToolkit"}
+    return {each["StackName"]: each["StackStatus"] for each in found if each["StackName"] not in OTHERS}
 
 
 def written(folder: Path, edit: Callable[[str], str] = str) -> Assembly:
@@ -295,7 +299,7 @@ def with_teams(builder: Builder) -> None:
     builder.quota("serving-2", "serving", config, FairShareWeight=90, Description="what customers wait for")
 
 
-def with_several_roles(builder: Builder) -> None:
+def with_several_roles(builder: Builder, **more: Any) -> None:
     """A role for each kind of group, one of them below a path."""
     trust = {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": ["sts:AssumeRole"]}
     iam = builder.client("iam")
@@ -306,8 +310,46 @@ def with_several_roles(builder: Builder) -> None:
     other = made["Role"]["Arn"]
     builder.cluster(
         builder.group("far", 1, "use1-az5", ExecutionRole=other),
-        builder.group("more", 1, "use1-az4"),
+        builder.group("more", 1, "use1-az4", **more),
         builder.group("system", 1, "use1-az4"),
+    )
+
+
+def with_files_of_another_stack(builder: Builder) -> None:
+    """A file system that somebody's stack owns, two roles, and a group with an AMI of its own."""
+    properties = {
+        "FileSystemType": "LUSTRE",
+        "StorageCapacity": 1200,
+        "SubnetIds": [SUBNETS["use1-az4"]],
+        "SecurityGroupIds": [NODES],
+        "LustreConfiguration": {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 250},
+    }
+    template = {"Resources": {"Files": {"Type": "AWS::FSx::FileSystem", "Properties": properties}}}
+    cloudformation = builder.client("cloudformation")
+    cloudformation.create_stack(StackName="files", TemplateBody=json.dumps(template))
+    cloudformation.get_waiter("stack_create_complete").wait(StackName="files", WaiterConfig={"Delay": 1})
+    with_several_roles(builder, ImageId="ami-0123456789abcdef0")
+
+
+def with_checks_and_tiers(builder: Builder) -> None:
+    """Accelerators with deep health checks, a schedule for updates of the software, checkpoints in memory."""
+    builder.cluster(
+        builder.group(
+            "gpu",
+            1,
+            "use1-az5",
+            InstanceType="ml.g6e.12xlarge",
+            OnStartDeepHealthChecks=["InstanceStress", "InstanceConnectivity"],
+        ),
+        builder.group(
+            "system",
+            1,
+            "use1-az4",
+            ScheduledUpdateConfig={"ScheduleExpression": "cron(0 3 ? * SUN *)"},
+            InstanceStorageConfigs=None,
+        ),
+        NodeRecovery="None",
+        TieredStorageConfig={"Mode": "Enable", "InstanceMemoryAllocationPercentage": 30},
     )
 
 
@@ -388,6 +430,8 @@ TAKEN: dict[Any, tuple[str, ...]] = {
     by_the_command_line: (*ALWAYS, "AWS::EKS::AccessEntry"),
     with_teams: (*ALWAYS, POLICY, QUOTA, QUOTA, ADD_ON),
     with_several_roles: ALWAYS,
+    with_files_of_another_stack: ALWAYS,
+    with_checks_and_tiers: ALWAYS,
     as_the_set_up_stack_drops_pins: ALWAYS,
     # with the role of Karpenter; cert-manager has values of its own and stays
     as_terraform_makes_it: (*ALWAYS, "AWS::IAM::Role", QUOTA, ADD_ON, ADD_ON, ASSOCIATION),
