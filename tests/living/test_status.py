@@ -19,7 +19,7 @@ from hyperpod_cdk._cli import living
 from hyperpod_cdk._cli.living import Watching, wanted_of
 from hyperpod_cdk._cli.review import Access
 from hyperpod_cdk.catalog import quotas
-from hyperpod_cdk.checks.answers import NotAnswered, Refused
+from hyperpod_cdk.checks.answers import AwsAccessError, NotAnswered, Refused
 from hyperpod_cdk.checks.aws import LiveAws
 from hyperpod_cdk.checks.policy import VERBS
 from hyperpod_cdk.config import load_environment
@@ -1048,6 +1048,41 @@ def test_a_watch_redraws_a_terminal(tmp_path: Path) -> None:
         ["dev: 3 of 6 nodes run; h100: 1 node failing."],
         ["dev: 3 of 7 nodes run; h100: 1 node failing."],
     ]
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_watch_goes_on_where_the_network_goes_and_comes_back(tmp_path: Path, *, is_terminal: bool) -> None:
+    """A look at which nobody answers is skipped, said so, and followed by the next; without the first there is none."""
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments" / "dev.yaml").write_text(FILE, encoding="utf-8")
+    gone = AwsAccessError("AWS is out of reach: nothing answers; check the network, its proxy and AWS_ENDPOINT_URL")
+
+    def watched(*networks: str) -> Any:
+        there = iter(networks)
+
+        def look(_region: str, _account: str) -> LiveAws:
+            if next(there) == "gone":
+                raise gone
+            return reaching(of_today())
+
+        way = Watching(open=look, pause=Clock(looks=len(networks)).pause, is_terminal=is_terminal)
+        words = ["status", "dev", "--watch", "--project", str(tmp_path)]
+        return CliRunner().invoke(cli.app, words, prog_name="hyperpod-cdk", obj=way, color=True)
+
+    done = watched("there", "gone", "there")
+    assert done.exit_code == 130
+    if is_terminal:
+        screens = done.stdout.split("\x1b[H\x1b[2J\x1b[3J")[1:]
+        assert screens[0] == screens[2]
+        assert "".join(screens[1].split()).startswith(
+            f"dev:Nothingcouldbelookedat.skippedthecluster:{gone}".replace(" ", "")
+        )
+    else:
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        assert [line["passed"] for line in lines] == [False, None, False]
+        assert [(each["what"], each["reason"]) for each in lines[1]["skipped"]] == [("the cluster", str(gone))]
+    first = watched("gone")
+    assert (first.exit_code, first.stdout, first.stderr) == (2, "", f"{gone}\n")
 
 
 def test_a_watch_goes_on_where_something_is_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

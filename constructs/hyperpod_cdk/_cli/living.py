@@ -197,12 +197,15 @@ def status(
     stated = stated_of(environment, project, output).environment
     wanted = wanted_of(stated)
 
-    def look() -> Status:
-        return _looked(context, stated, wanted)
-
+    with aws_errors():
+        # who reaches nobody has nothing to watch
+        found = _looked(context, stated, wanted)
     if watch:
-        _watch(context, look, every=EVERY_S if every is None else every, output=output)
-    found = look()
+
+        def look() -> Status:
+            return _looked_again(context, stated, wanted)
+
+        _watch(context, found, look, every=EVERY_S if every is None else every, output=output)
     if output is Format.JSON:
         typer.echo(pages.as_json(found), nl=False)
     else:
@@ -248,24 +251,44 @@ def wanted_of(stated: Environment, *, is_of_a_wave: bool = False) -> Wanted:
 
 
 def _looked(context: typer.Context, stated: Environment, wanted: Wanted) -> Status:
-    """Look at the cluster once, through a connection of its own: one keeps what it was answered."""
+    """Look at the cluster once, through a connection of its own: one keeps what it was answered.
+
+    Raises AwsAccessError where nobody answers, or takes the credentials.
+    """
     from datetime import UTC, datetime  # noqa: PLC0415 - 'status --help' need not load it
 
     from hyperpod_cdk.living.status import status as asked  # noqa: PLC0415 - as above
 
-    with aws_errors():
-        aws = access_of(context).open(stated.region, stated.account)
+    aws = access_of(context).open(stated.region, stated.account)
     return asked(aws, wanted, now=datetime.now(UTC))
 
 
-def _watch(context: typer.Context, look: Callable[[], Status], *, every: int, output: Format) -> NoReturn:
+def _looked_again(context: typer.Context, stated: Environment, wanted: Wanted) -> Status:
+    """Look once more: a network that goes, or credentials that end, may come back before the next look."""
+    from hyperpod_cdk.checks.answers import AwsAccessError  # noqa: PLC0415 - as above
+    from hyperpod_cdk.living.model import Status, Unread  # noqa: PLC0415 - as above
+
+    try:
+        return _looked(context, stated, wanted)
+    except AwsAccessError as missing:
+        return Status(
+            environment=wanted.environment,
+            cluster=wanted.cluster,
+            verdict="Nothing could be looked at.",
+            passed=None,
+            skipped=(Unread(what="the cluster", reason=str(missing)),),
+        )
+
+
+def _watch(
+    context: typer.Context, found: Status, look: Callable[[], Status], *, every: int, output: Format
+) -> NoReturn:
     from hyperpod_cdk.living import pages  # noqa: PLC0415 - as above
 
     way = context.obj
     if not isinstance(way, Watching):
         way = Watching(open=open_aws, pause=time.sleep, is_terminal=sys.stdout.isatty())
     while True:
-        found = look()
         if way.is_terminal and output is Format.TEXT:
             typer.echo(f"{_CLEAR}{pages.status_text(found)}", nl=False)
             print_skipped(found.skipped)
@@ -277,6 +300,7 @@ def _watch(context: typer.Context, look: Callable[[], Status], *, every: int, ou
             # '| head' has what it wanted
             raise typer.Exit
         way.pause(every)
+        found = look()
 
 
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
