@@ -453,7 +453,7 @@ def test_another_hyperpod_cluster_is_found_beside_one_that_was_not_read(run: Run
         (
             {"endpoint_private": False, "public_access_cidrs": ("8.8.8.0/24", "10.0.0.0/8")},
             (
-                "warning: eks.existing.cluster_name: platform does not answer inside its VPC, and outside to"
+                "warning: eks.existing.cluster_name: platform has no private endpoint, and its public endpoint allows"
                 " 8.8.8.0/24,"
                 " 10.0.0.0/8 only: nodes and kubectl reach it where the address of their NAT gateway is among"
                 " these; run"
@@ -464,8 +464,8 @@ def test_another_hyperpod_cluster_is_found_beside_one_that_was_not_read(run: Run
             {"endpoint_private": False, "public_access_cidrs": ("10.0.0.0/8",)},
             (
                 "error: eks.existing.cluster_name: needs an API server that nodes and kubectl reach, got platform,"
-                " which does"
-                " not answer inside its VPC, and outside to 10.0.0.0/8; run 'aws eks update-cluster-config --name"
+                " which has no private endpoint, and whose public endpoint allows 10.0.0.0/8; run"
+                " 'aws eks update-cluster-config --name"
                 " platform"
                 " --resources-vpc-config endpointPrivateAccess=true'"
             ),
@@ -474,8 +474,8 @@ def test_another_hyperpod_cluster_is_found_beside_one_that_was_not_read(run: Run
             {"endpoint_private": False, "endpoint_public": False, "public_access_cidrs": ()},
             (
                 "error: eks.existing.cluster_name: needs an API server that nodes and kubectl reach, got platform,"
-                " which does"
-                " not answer inside its VPC, and outside to no block; run 'aws eks update-cluster-config --name"
+                " which has no private endpoint, and whose public endpoint allows no block; run"
+                " 'aws eks update-cluster-config --name"
                 " platform"
                 " --resources-vpc-config endpointPrivateAccess=true'"
             ),

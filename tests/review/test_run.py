@@ -156,7 +156,7 @@ def test_a_template_of_tokens_only(other: str) -> None:
     base = {"nothing": EMPTY, "itself": head, "without": of(bare)}[other]
     report = reviewed(base, head)
     assert report.environment == "main"
-    assert "The template names no region, so nothing is told that differs between regions." in report.notes
+    assert "The template names no region, so nothing is shown that differs between regions." in report.notes
     proofs = [proof.result for subject in report.fabric.subjects for proof in subject.proofs]
     assert "holds" not in proofs
     assert report.cost.is_lower_bound

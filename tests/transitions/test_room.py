@@ -221,8 +221,8 @@ def test_what_is_not_known_is_said() -> None:
         "; whether there is room for both is not known: the quotas 'ml.p5.48xlarge for cluster usage', 'Total number "
         "of instances allowed across SageMaker HyperPod clusters' and 'Maximum number instances allowed per SageMaker "
         "HyperPod cluster' are not known (AWS was not asked; AWS's defaults as of "
-        "{}: {}, {} and {}). Without room HyperPod refuses this step or adds no node, and old stays as it is: take it "
-        "out of the file first then.".format(quotas.AS_OF, *defaults)
+        "{}: {}, {} and {}). Without room HyperPod refuses this step or adds no node, and old stays as it is: in that "
+        "case, remove it from the file first.".format(quotas.AS_OF, *defaults)
     )
 
 

@@ -203,4 +203,4 @@ def brackets_problem(text: str, *, key: str) -> str | None:
     else:
         if not opened:
             return None
-    return f'must have its brackets in pairs, which CDK wants of what policies name, got "{text}"; change {key}'
+    return f'must have its brackets in pairs, which CDK requires in names that policies use, got "{text}"; change {key}'

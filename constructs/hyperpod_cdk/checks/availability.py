@@ -125,7 +125,7 @@ def control_plane_stands_where_eks_does(case: Case, aws: Aws) -> Iterator[Found]
     " warning where EC2 lists the type nowhere in the region, since HyperPod may have types that EC2 does not list"
     " there, where a flexible group has types that its zone lacks, and where a group has a count of 0 as yet. That a"
     " type is offered promises no capacity.",
-    skips="AWS gives no answer about the offerings. Zones that the account lacks are another check's to report.",
+    skips="AWS gives no answer about the offerings. Another check reports zones that the account does not have.",
     by_hand="aws ec2 describe-instance-type-offerings --location-type availability-zone-id"
     " --filters Name=instance-type,Values=p5.48xlarge",
 )

@@ -341,10 +341,9 @@ def installed_addons_suit_the_operators(case: Case, aws: Aws) -> Iterator[Found]
     inputs="eks.existing.cluster_name.",
     passes="The API server answers inside the VPC, where the nodes and the function that runs kubectl are. Whether you"
     " reach it from where you are does not matter: nothing but that function does.",
-    fails="It answers outside only, and the blocks from which it does hold no public address, so that nobody can"
-    " reach it."
-    " A warning where it answers outside only and not everywhere: the address of the NAT gateway has to be among the"
-    " blocks, which is not looked at.",
+    fails="It has no private endpoint, and its public one is off or allows no public address, so that no node can reach"
+    " it. A warning where the public endpoint alone answers and does not allow every address: the address of the NAT"
+    " gateway has to be among the allowed blocks, which is not checked.",
     skips="EKS does not answer.",
     by_hand="aws eks describe-cluster --name platform --query cluster.resourcesVpcConfig.publicAccessCidrs",
 )
@@ -359,15 +358,14 @@ def existing_cluster_can_be_reached(case: Case, aws: Aws) -> Iterator[Found]:
     if not cluster.endpoint_public or not any(map(addresses.reaches_the_internet, blocks)):
         yield error(
             _NAME,
-            f"needs an API server that nodes and kubectl reach, got {cluster.name}, which does not answer inside"
-            f" its VPC,"
-            f" and outside to {listed}; {fix}",
+            f"needs an API server that nodes and kubectl reach, got {cluster.name}, which has no private"
+            f" endpoint, and whose public endpoint allows {listed}; {fix}",
         )
     elif addresses.internet_share(blocks) < 1:
         yield warning(
             _NAME,
-            f"{cluster.name} does not answer inside its VPC, and outside to {listed} only: nodes and kubectl reach it"
-            f" where the address of their NAT gateway is among these; {fix}",
+            f"{cluster.name} has no private endpoint, and its public endpoint allows {listed} only: nodes and"
+            f" kubectl reach it where the address of their NAT gateway is among these; {fix}",
         )
 
 

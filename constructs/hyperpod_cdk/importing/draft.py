@@ -194,7 +194,7 @@ class Draft:
             elif zone in zones:
                 self.log.note(
                     "lost",
-                    f"{subnet_id} stands in {zone} as {zones[zone]} does, and the file has one subnet for each zone",
+                    f"{subnet_id} is in {zone}, as {zones[zone]} is, and the file has one subnet for each zone",
                     at=at,
                 )
             else:

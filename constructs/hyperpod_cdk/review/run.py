@@ -269,7 +269,7 @@ def untold(base: Assembly, head: Assembly) -> list[str]:
         if macro != _LANGUAGE_EXTENSIONS
     ]
     if head.stacks and not head.region:
-        notes.append("The template names no region, so nothing is told that differs between regions.")
+        notes.append("The template names no region, so nothing is shown that differs between regions.")
     return notes
 
 

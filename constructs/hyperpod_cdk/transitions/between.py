@@ -201,7 +201,7 @@ def _says_beside(base: Assembly, swap: Swap, told: Verdict) -> str:
         if told.has_room
         else (
             f"whether there is room for both is not known: {told.says}. Without room HyperPod refuses this step or "
-            f"adds no node, and {swap.old_names} stays as it is: take it out of the file first then."
+            f"adds no node, and {swap.old_names} stays as it is: in that case, remove it from the file first."
         )
     )
     return (
