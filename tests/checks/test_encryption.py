@@ -151,10 +151,19 @@ class TestPolicies:
         [
             ([ROOT, TOPIC], []),
             ([ROOT, {**TOPIC, "Condition": {"StringEquals": {"aws:SourceAccount": "111122223333"}}}], []),
-            ([ROOT], ["needs a key whose policy lets cloudwatch.amazonaws.com use it"]),
+            (
+                [ROOT],
+                [
+                    "needs a key whose policy lets cloudwatch.amazonaws.com use it",
+                    "needs a key whose policy lets budgets.amazonaws.com use it",
+                ],
+            ),
             (
                 [ROOT, {**TOPIC, "Action": "kms:Decrypt"}],
-                ["needs a key whose policy lets cloudwatch.amazonaws.com use"],
+                [
+                    "needs a key whose policy lets cloudwatch.amazonaws.com use",
+                    "needs a key whose policy lets budgets.amazonaws.com use",
+                ],
             ),
             (
                 [ROOT, {**TOPIC, "Principal": {"Service": "cloudwatch.amazonaws.com"}}],

@@ -225,6 +225,15 @@ def test_a_topic_of_another_account_lets_the_roles_of_this_one_in(
 
 
 @pytest.mark.check("notification_topic_takes_alarms", "fails")
+def test_a_topic_whose_key_lets_in_nobody_who_publishes(run: RunCheck, fake_aws: FakeAws) -> None:
+    fake_aws.answers.topic = {TOPIC: TopicAnswer(arn=TOPIC, kms_key=KEY, policy=OPEN)}
+    fake_aws.answers.kms_key = {KEY: key()}
+    fake_aws.answers.kms_key_policy = {KEY: lets_in("sns")}
+    result = run(TOPIC_CHECK, {"notify": {"sns_topic_arn": TOPIC, "monthly_budget_usd": 9}})
+    assert [each.message for each in result.findings] == [not_let_in("cloudwatch"), not_let_in("budgets")]
+
+
+@pytest.mark.check("notification_topic_takes_alarms", "fails")
 @pytest.mark.parametrize(
     ("topic", "policy", "budget", "message"),
     [

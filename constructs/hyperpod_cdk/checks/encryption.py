@@ -84,15 +84,12 @@ def kms_key_policies_let_the_services_in(case: Case, aws: Aws) -> Iterator[Found
             yield unanswered(answer, paths[0], about=f"the policy of {arn}")
             continue
         for path in paths:
-            found = None
             if path == _LOGS:
-                found = _logs_problem(environment, arn, answer)
-            elif path == _TOPIC:
-                found = publishers_problem(environment, _TOPIC, arn, answer)
-            if path != _LOGS and found is None:
-                found = _iam_problem(environment, arn, answer, path)
-            if found is not None:
-                yield found
+                found = [_logs_problem(environment, arn, answer)]
+            else:
+                found = list(publishers_problems(environment, _TOPIC, arn, answer)) if path == _TOPIC else []
+                found = found or [_iam_problem(environment, arn, answer, path)]
+            yield from filter(None, found)
 
 
 def _keys(environment: Environment) -> dict[str, list[str]]:
@@ -201,22 +198,21 @@ def _logs_problem(environment: Environment, arn: str, policy: Mapping[str, Any])
     return unknown
 
 
-def publishers_problem(environment: Environment, path: str, arn: str, policy: Mapping[str, Any]) -> Found | None:
-    """Say at ``path`` what publishes notifications and may not use their key by this policy, or give None."""
+def publishers_problems(environment: Environment, path: str, arn: str, policy: Mapping[str, Any]) -> Iterator[Found]:
+    """Say at ``path`` of each service that publishes notifications that it may not use their key by this policy."""
     has_budget = environment.notify is not None and environment.notify.monthly_budget_usd is not None
-    unknown = None
     for service in ("cloudwatch.amazonaws.com", *(["budgets.amazonaws.com"] if has_budget else [])):
         found = _lets(policy, arn, _User(environment.account, frozenset({service})), _OBJECT_ACTIONS)
         if found == "denies":
-            return _denied(path, arn, service)
-        if found == "silent":
-            return error(
+            yield _denied(path, arn, service)
+        elif found == "silent":
+            yield error(
                 path,
                 f"needs a key whose policy lets {service} use it, got {arn}, whose policy does not; add a statement for"
                 " that service with kms:Decrypt and kms:GenerateDataKey*",
             )
-        unknown = unknown or (_unknown(path, arn, service) if found == "unknown" else None)
-    return unknown
+        elif found == "unknown":
+            yield _unknown(path, arn, service)
 
 
 def _log_groups(environment: Environment) -> list[str]:

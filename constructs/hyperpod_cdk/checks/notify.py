@@ -9,7 +9,7 @@ from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.iam_matching import Statement, answers, is_positive, matches, names_account, names_service
 from hyperpod_cdk.catalog.notifications import MANAGED_TOPIC_KEY, chat_configuration
 from hyperpod_cdk.checks.answers import Aws, TopicAnswer
-from hyperpod_cdk.checks.encryption import publishers_problem
+from hyperpod_cdk.checks.encryption import publishers_problems
 from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.notify import Slack
@@ -175,9 +175,7 @@ def _key(environment: Environment, aws: Aws, named: str) -> Iterator[Found]:
     elif arn_parts(key.arn).account != environment.account:
         yield Skipped(reason=f"the policy of {key.arn} is another account's", path=_TOPIC)
     else:
-        found = publishers_problem(environment, _TOPIC, key.arn, aws.kms_key_policy(key.arn))
-        if found is not None:
-            yield found
+        yield from publishers_problems(environment, _TOPIC, key.arn, aws.kms_key_policy(key.arn))
 
 
 @check(
