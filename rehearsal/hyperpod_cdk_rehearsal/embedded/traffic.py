@@ -31,6 +31,9 @@ IAM_PREFIXES = {"amp": "aps", "service-quotas": "servicequotas"}
 """IAM's prefixes where they are not boto3's names."""
 
 IAM_ACTIONS = {
+    # Service authorization reference, AWS Budget Service: a budget is made and deleted by the right to modify it
+    ("budgets", "CreateBudget"): "budgets:ModifyBudget",
+    ("budgets", "DeleteBudget"): "budgets:ModifyBudget",
     ("lambda", "Invoke"): "lambda:InvokeFunction",
     ("s3", "DeleteBucketEncryption"): "s3:PutEncryptionConfiguration",
     ("s3", "DeleteBucketLifecycle"): "s3:PutLifecycleConfiguration",

@@ -9,6 +9,7 @@ import pytest
 
 from hyperpod_cdk.living.kinds import KINDS
 from hyperpod_cdk_rehearsal.embedded.resources.registry import handler_for
+from hyperpod_cdk_rehearsal.embedded.traffic import Call
 from tests.support.embedded import ACCOUNT, Embedded, embedded
 
 
@@ -49,6 +50,9 @@ def test_a_budget_is_made_changed_and_gone() -> None:
         (told,) = budgets.describe_notifications_for_budget(**asked)["Notifications"]
         assert (told["NotificationType"], told["Threshold"]) == ("ACTUAL", 80)
         assert aws.state()["recorded"] == []
+        # by rights that IAM knows, as which a rehearsal judges them
+        calls = [call for step in aws.steps() if step["stack"] == "costs" for call in step["calls"]]
+        assert {Call(each["service"], each["operation"]).action for each in calls} == {"budgets:ModifyBudget"}
 
         cloudformation.update_stack(StackName="costs", TemplateBody=template(2000))
         settled(aws, "update")
