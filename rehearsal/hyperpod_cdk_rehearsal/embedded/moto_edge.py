@@ -26,6 +26,8 @@ def patch_moto() -> None:
     _read_code_once()
     _tell_topics_of_alarms()
     _update_metric_filters()
+    _keep_how_functions_log()
+    _tag_dashboards()
 
 
 def empty_moto() -> None:
@@ -157,6 +159,48 @@ def _update_metric_filters() -> None:
         add(filters, filter_name, filter_pattern, log_group_name, *more)
 
     setattr(MetricFilters, "add_filter", add_filter)  # noqa: B010 - a patch
+
+
+@cache
+def _keep_how_functions_log() -> None:
+    """moto forgets LoggingConfig, which GetFunction tells with what Lambda fills in (Lambda API, LoggingConfig)."""
+    from moto.awslambda.models import LambdaFunction  # noqa: PLC0415 - moto loads after the account is set
+
+    begin, update, tell = LambdaFunction.__init__, LambdaFunction.update_configuration, LambdaFunction.get_configuration
+
+    def init(function: Any, account_id: str, spec: dict[str, Any], *more: Any, **named: Any) -> None:
+        begin(function, account_id, spec, *more, **named)
+        function.logging = spec.get("LoggingConfig") or {}
+
+    def update_configuration(function: Any, config_updates: dict[str, Any]) -> Any:
+        function.logging = {**function.logging, **(config_updates.get("LoggingConfig") or {})}
+        return update(function, config_updates)
+
+    def get_configuration(function: Any, on_create: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - as moto's
+        told = {"LogFormat": "Text", "LogGroup": f"/aws/lambda/{function.function_name}", **function.logging}
+        if told["LogFormat"] == "JSON":
+            told = {"ApplicationLogLevel": "INFO", "SystemLogLevel": "INFO", **told}
+        return {**tell(function, on_create), "LoggingConfig": told}
+
+    patches = {"__init__": init, "update_configuration": update_configuration, "get_configuration": get_configuration}
+    for name, patch in patches.items():
+        setattr(LambdaFunction, name, patch)
+
+
+@cache
+def _tag_dashboards() -> None:
+    """moto has tags of alarms alone (CloudWatch API, TagResource: alarms, dashboards and others)."""
+    from moto.cloudwatch.models import CloudWatchBackend  # noqa: PLC0415 - moto loads after the account is set
+
+    tag = CloudWatchBackend.tag_resource
+
+    def tag_resource(backend: Any, arn: str, tags: dict[str, str]) -> None:
+        if any(each.arn == arn for each in backend.dashboards.values()):
+            backend.tagger.tag_resource(arn, backend.tagger.convert_dict_to_tags_input(tags))
+        else:
+            tag(backend, arn, tags)
+
+    setattr(CloudWatchBackend, "tag_resource", tag_resource)  # noqa: B010 - a patch
 
 
 @cache

@@ -58,6 +58,15 @@ def test_the_log_group_of_its_logging_config(stack: Any, client: Any, function: 
     logs = stack.context.client("logs")
     assert [row["logGroupName"] for row in logs.describe_log_groups()["logGroups"]] == ["mine"]
     assert "here I am" in [row["message"] for row in logs.filter_log_events(logGroupName="mine")["events"]]
+    told = client.get_function(FunctionName="provider")["Configuration"]["LoggingConfig"]
+    assert told == {"LogFormat": "Text", "LogGroup": "mine"}
+    client.update_function_configuration(FunctionName="provider", LoggingConfig={"LogFormat": "JSON"})
+    assert client.get_function_configuration(FunctionName="provider")["LoggingConfig"] == {
+        "LogFormat": "JSON",
+        "LogGroup": "mine",
+        "ApplicationLogLevel": "INFO",
+        "SystemLogLevel": "INFO",
+    }
 
 
 def test_code_and_layer_from_a_bucket(stack: Any, client: Any, lambda_role: str, zipped: Callable[..., bytes]) -> None:

@@ -99,7 +99,13 @@ class TestLogs:
         with pytest.raises(ClientError, match="LimitExceededException"):
             stack.create("AWS::Logs::ResourcePolicy", {"PolicyName": "p10", "PolicyDocument": text}, "P10")
         group = stack.create("AWS::Logs::LogGroup", {"ResourcePolicyDocument": json.loads(text)}, "Events")
+        logs = stack.context.client("logs")
+        (row,) = logs.describe_log_groups()["logGroups"]
+        asked = {"policyScope": "RESOURCE", "resourceArn": row["logGroupArn"]}
+        (policy,) = logs.describe_resource_policies(**asked)["resourcePolicies"]
+        assert json.loads(policy["policyDocument"]) == json.loads(text)
         stack.update(group.physical_id, ResourcePolicyDocument=None)
+        assert logs.describe_resource_policies(**asked)["resourcePolicies"] == []
         assert len(stack.context.client("logs").describe_resource_policies()["resourcePolicies"]) == 10
 
     def test_a_filter_needs_its_group(self, stack: Any) -> None:
@@ -179,8 +185,15 @@ def test_alarms_and_a_dashboard(stack: Any) -> None:
     assert alarm.attributes["Arn"].endswith(f":alarm:{alarm.physical_id}")
     stack.update(alarm.physical_id, Threshold=2)
     assert [row["Threshold"] for row in cloudwatch.describe_alarms()["MetricAlarms"]] == [2.0]
-    dashboard = stack.create("AWS::CloudWatch::Dashboard", {"DashboardName": "d", "DashboardBody": '{"widgets": []}'})
-    assert cloudwatch.get_dashboard(DashboardName="d")["DashboardBody"] == '{"widgets": []}'
+    tags = [{"Key": "team", "Value": "ml"}]
+    dashboard = stack.create(
+        "AWS::CloudWatch::Dashboard", {"DashboardName": "d", "DashboardBody": '{"widgets": []}', "Tags": tags}
+    )
+    seen = cloudwatch.get_dashboard(DashboardName="d")
+    assert seen["DashboardBody"] == '{"widgets": []}'
+    assert cloudwatch.list_tags_for_resource(ResourceARN=seen["DashboardArn"])["Tags"] == tags
+    stack.update("d", Tags=None)
+    assert cloudwatch.list_tags_for_resource(ResourceARN=seen["DashboardArn"])["Tags"] == []
     delete_twice(stack, dashboard, alarm)
     assert cloudwatch.describe_alarms()["MetricAlarms"] == []
 

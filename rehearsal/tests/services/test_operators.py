@@ -145,6 +145,9 @@ class TestGrafana:
         assert made["workspace"]["status"] == "CREATING"
         world.settle()
         grafana.update_workspace(workspaceId=workspace_id, workspaceName="dashboards")
+        settings = '{"plugins": {"pluginAdminEnabled": true}}'
+        grafana.update_workspace_configuration(workspaceId=workspace_id, configuration=settings)
+        assert grafana.describe_workspace_configuration(workspaceId=workspace_id)["configuration"] == settings
         world.settle()
         found = grafana.describe_workspace(workspaceId=workspace_id)["workspace"]
         assert (found["status"], found["name"]) == ("ACTIVE", "dashboards")

@@ -93,9 +93,16 @@ class Dashboard(ResourceHandler):
 
     @staticmethod
     def _put(request: ResourceRequest, name: str) -> ResourceResult:
+        client = _client(request)
         body = document(request.properties["DashboardBody"])
-        answer = _client(request).put_dashboard(DashboardName=name, DashboardBody=body)
+        answer = client.put_dashboard(DashboardName=name, DashboardBody=body)
         messages = answer.get("DashboardValidationMessages") or []
         if messages:
             raise HandlerError("InvalidRequest", messages[0].get("Message", "The dashboard body is invalid."))
+        arn = client.get_dashboard(DashboardName=name)["DashboardArn"]
+        retag(
+            request,
+            add=lambda tags: client.tag_resource(ResourceARN=arn, Tags=tag_list(tags)),
+            remove=lambda keys: client.untag_resource(ResourceARN=arn, TagKeys=keys),
+        )
         return ResourceResult(name)

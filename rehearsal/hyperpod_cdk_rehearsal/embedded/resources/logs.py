@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -26,6 +25,7 @@ from hyperpod_cdk_rehearsal.embedded.resources.registry import (
     ResourceResult,
     handles,
 )
+from hyperpod_cdk_rehearsal.embedded.services.log_keys import LogGroupPolicies
 
 GONE = "ResourceNotFoundException"
 EXISTS = "ResourceAlreadyExistsException"
@@ -97,13 +97,6 @@ class LogGroup(ResourceHandler):
     @staticmethod
     def _result(request: ResourceRequest, name: str) -> ResourceResult:
         return ResourceResult(name, {"Arn": request.context.arn("logs", f"log-group:{name}:*")})
-
-
-@dataclass
-class LogGroupPolicies:
-    """The resource policies of log groups, by group; moto has those of the account only, and their limit of ten."""
-
-    by_group: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 def _policies(request: ResourceRequest) -> dict[str, dict[str, Any]]:

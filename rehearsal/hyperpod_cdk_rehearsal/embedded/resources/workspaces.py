@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from hyperpod_cdk_rehearsal.embedded.resources._calls import as_list, call, changed, ignoring, retag, tag_map
+from hyperpod_cdk_rehearsal.embedded.resources._calls import (
+    as_list,
+    call,
+    changed,
+    ignoring,
+    is_true,
+    retag,
+    tag_map,
+)
 from hyperpod_cdk_rehearsal.embedded.resources._waiting import wait_until_gone, wait_while
 from hyperpod_cdk_rehearsal.embedded.resources.registry import (
     HandlerError,
@@ -84,6 +93,7 @@ class GrafanaWorkspaceHandler(ResourceHandler):
             **{member: properties.get(name) for name, member in GRAFANA_MEMBERS.items()},
             "authenticationProviders": as_list(properties.get("AuthenticationProviders")),
             "grafanaVersion": properties.get("GrafanaVersion"),
+            "configuration": _configuration(properties) if "PluginAdminEnabled" in properties else None,
             "tags": tag_map(properties.get("Tags")) or None,
         }
         made = call(_grafana(request), "create_workspace", arguments)["workspace"]
@@ -95,6 +105,10 @@ class GrafanaWorkspaceHandler(ResourceHandler):
         if changed(request, *GRAFANA_MEMBERS):
             arguments = {member: request.properties.get(name) for name, member in GRAFANA_MEMBERS.items()}
             call(grafana, "update_workspace", {"workspaceId": workspace_id, **arguments})
+        if changed(request, "PluginAdminEnabled"):
+            grafana.update_workspace_configuration(
+                workspaceId=workspace_id, configuration=_configuration(request.properties)
+            )
         arn = request.context.arn("grafana", f"/workspaces/{workspace_id}")
         retag(
             request,
@@ -136,6 +150,10 @@ class GrafanaWorkspaceHandler(ResourceHandler):
                 "SamlConfigurationStatus": "NOT_CONFIGURED",
             },
         )
+
+
+def _configuration(properties: dict[str, Any]) -> str:
+    return json.dumps({"plugins": {"pluginAdminEnabled": is_true(properties.get("PluginAdminEnabled"))}})
 
 
 def _amp(request: ResourceRequest) -> Any:

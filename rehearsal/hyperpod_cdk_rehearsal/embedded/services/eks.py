@@ -66,6 +66,16 @@ CONFIG_UPDATES = {
 }
 """Members of UpdateClusterConfig with the update's type and the parameter that names it."""
 
+COPIED = (
+    "computeConfig",
+    "controlPlaneScalingConfig",
+    "encryptionConfig",
+    "remoteNetworkConfig",
+    "storageConfig",
+    "zonalShiftConfig",
+)
+"""Members of CreateCluster that DescribeCluster tells as they were asked for."""
+
 UNPROTECTED = frozenset({"CREATING", "DELETING", "FAILED"})
 """States in which deletion protection does not hold: it is for active clusters (user guide, deletion protection)."""
 
@@ -437,8 +447,7 @@ def new_cluster(
         "tags": dict(request.get("tags") or {}),
         "health": {"issues": []},
     }
-    copied = ("encryptionConfig", "zonalShiftConfig", "remoteNetworkConfig", "computeConfig", "storageConfig")
-    view.update({member: request[member] for member in copied if request.get(member)})
+    view.update({member: request[member] for member in COPIED if request.get(member)})
     timeline = Timeline.begin(context.clock, "CREATING", (CREATE_SECONDS, "ACTIVE"))
     return EksCluster(name=name, arn=arn, view=view, timeline=timeline)
 

@@ -1,7 +1,9 @@
-"""Keys of CloudWatch log groups, which moto neither checks nor changes."""
+"""Keys of CloudWatch log groups, which moto neither checks nor changes, and their own policies, which it lacks."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass, field
 from typing import Any
 
 from hyperpod_cdk_rehearsal.embedded.context import Context
@@ -10,6 +12,24 @@ from hyperpod_cdk_rehearsal.embedded.operations import PassToMoto, ServiceError,
 from hyperpod_cdk_rehearsal.embedded.services.keys import find_key, is_of_another_account
 
 KEY_ACTIONS = ("kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey", "kms:ReEncryptTo")
+
+
+@dataclass
+class LogGroupPolicies:
+    """The resource policies of log groups, by group; moto has those of the account only, and their limit of ten."""
+
+    by_group: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+@operation("logs", "DescribeResourcePolicies")
+def describe_resource_policies(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """The policy of one log group; those of the account are moto's."""
+    if request.get("policyScope") != "RESOURCE":
+        raise PassToMoto
+    arn = str(request["resourceArn"])
+    policy = context.state.store(LogGroupPolicies).by_group.get(arn.partition(":log-group:")[2])
+    told = {"policyDocument": json.dumps(policy), "policyScope": "RESOURCE", "resourceArn": arn}
+    return {"resourcePolicies": [] if policy is None else [told]}
 
 
 @operation("logs", "CreateLogGroup")

@@ -23,18 +23,22 @@ DEFAULT_VERSION = "13.2"
 """Stands for the version that Grafana gives where none is asked for: its newest (API reference, CreateWorkspace). The
 user guide has 13.x; 13.2 was seen by a third party."""
 
+DEFAULT_CONFIGURATION = '{"unifiedAlerting":{"enabled":false},"plugins":{"pluginAdminEnabled":false}}'
+"""Stands for what a workspace is made with where no settings are asked for; which they are was not read."""
+
 
 @dataclass
 class GrafanaRecord:
     """One workspace; ``view`` is what DescribeWorkspace answers apart from its status.
 
-    ``accounts`` are its service accounts by their IDs.
+    ``accounts`` are its service accounts by their IDs, ``configuration`` is its settings, as JSON.
     """
 
     view: dict[str, Any]
     timeline: Timeline
     modified: datetime
     accounts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    configuration: str = DEFAULT_CONFIGURATION
 
 
 @dataclass
@@ -88,6 +92,8 @@ def create_workspace(context: Context, request: dict[str, Any]) -> dict[str, Any
     }
     timeline = Timeline.begin(context.clock, "CREATING", (CREATE_SECONDS, "ACTIVE"))
     record = GrafanaRecord(view=view, timeline=timeline, modified=now)
+    if request.get("configuration"):
+        record.configuration = request["configuration"]
     with context.state.lock:
         context.state.store(GrafanaStore).workspaces[workspace_id] = record
     return {"workspace": _view(context, record)}
@@ -134,6 +140,22 @@ def update_workspace(context: Context, request: dict[str, Any]) -> dict[str, Any
         record.modified = context.clock.now()
         record.timeline = Timeline.begin(context.clock, "UPDATING", (UPDATE_SECONDS, "ACTIVE"))
     return {"workspace": _view(context, record)}
+
+
+@operation("grafana", "DescribeWorkspaceConfiguration")
+def describe_configuration(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a workspace, a text of their own."""
+    record = _find(context, request["workspaceId"])
+    return {"configuration": record.configuration, "grafanaVersion": record.view["grafanaVersion"]}
+
+
+@operation("grafana", "UpdateWorkspaceConfiguration")
+def update_configuration(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Replace the settings of a workspace."""
+    record = _find(context, request["workspaceId"])
+    with context.state.lock:
+        record.configuration = request["configuration"]
+    return {}
 
 
 @operation("grafana", "DeleteWorkspace")
