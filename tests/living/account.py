@@ -84,6 +84,12 @@ _PUBLISHES = {
 }
 CODE = b"an archive"
 _WRITES_LOGS = {"Sid": "Logs", "Effect": "Allow", "Action": ["logs:PutLogEvents"], "Resource": "*"}
+_EVENTS_WRITE = {
+    "Effect": "Allow",
+    "Principal": {"Service": "events.amazonaws.com"},
+    "Action": ["logs:PutLogEvents"],
+    "Resource": "arn:aws:logs:us-east-1:111122223333:log-group:/dev/nodes:*",
+}
 _READS_BUCKET = {"Sid": "Bucket", "Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::mine/*"}
 
 
@@ -146,18 +152,47 @@ TEMPLATES: Mapping[str, dict[str, Any]] = {
                     "LogGroupName": {"Ref": "Log"},
                 },
             },
-            "Log": {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": "/dev/nodes", "RetentionInDays": 90}},
+            "Log": {
+                "Type": "AWS::Logs::LogGroup",
+                "Properties": {
+                    "LogGroupName": "/dev/nodes",
+                    "RetentionInDays": 90,
+                    "ResourcePolicyDocument": {"Statement": [_EVENTS_WRITE]},
+                    "Tags": [{"Key": "team", "Value": "ml"}],
+                },
+            },
             "Settings": {
                 "Type": "Custom::HyperPodLogSettings",
-                "Properties": {"LogGroupName": "/aws/eks/dev-eks/cluster", "RetentionInDays": 90},
+                "Properties": {
+                    "LogGroupName": "/aws/eks/dev-eks/cluster",
+                    "RetentionInDays": 90,
+                    "Tags": {"team": "ml"},
+                },
             },
             "Filter": {
                 "Type": "AWS::Logs::MetricFilter",
-                "Properties": {"LogGroupName": {"Ref": "Log"}, "FilterPattern": "failed"},
+                "Properties": {
+                    "LogGroupName": {"Ref": "Log"},
+                    "FilterPattern": "failed",
+                    "MetricTransformations": [
+                        {"MetricName": "failing", "MetricNamespace": "dev", "MetricValue": "1", "DefaultValue": 0}
+                    ],
+                },
             },
             "Alarm": {
                 "Type": "AWS::CloudWatch::Alarm",
-                "Properties": {"AlarmName": "dev-nodes-fail", "Threshold": 1, "MetricName": "failing", "Period": 300},
+                "Properties": {
+                    "AlarmName": "dev-nodes-fail",
+                    "Threshold": 1,
+                    "Metrics": [
+                        {"Id": "used", "Expression": "failing / all", "Label": "used"},
+                        {
+                            "Id": "failing",
+                            "MetricStat": {"Metric": {"MetricName": "failing"}, "Period": 300, "Stat": "Maximum"},
+                            "ReturnData": False,
+                        },
+                    ],
+                },
             },
             "Rule": {
                 "Type": "AWS::Events::Rule",
@@ -212,6 +247,7 @@ TEMPLATES: Mapping[str, dict[str, Any]] = {
                 "Properties": {
                     "FileSystemType": "LUSTRE",
                     "StorageCapacity": 4800,
+                    "SecurityGroupIds": [{"Fn::GetAtt": ["Efa", "GroupId"]}],
                     "LustreConfiguration": {
                         "DeploymentType": "PERSISTENT_2",
                         "PerUnitStorageThroughput": 250,
@@ -230,6 +266,7 @@ TEMPLATES: Mapping[str, dict[str, Any]] = {
                             {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
                         ]
                     },
+                    "LoggingConfiguration": {"DestinationBucketName": "dev-access-logs"},
                 },
             },
             "BucketPolicy": {
@@ -254,6 +291,7 @@ TEMPLATES: Mapping[str, dict[str, Any]] = {
             "Key": {
                 "Type": "AWS::KMS::Key",
                 "Properties": {
+                    "Description": "of dev",
                     "EnableKeyRotation": True,
                     "KeyPolicy": {
                         "Statement": [
@@ -279,6 +317,9 @@ TEMPLATES: Mapping[str, dict[str, Any]] = {
                         "PublicAccessCidrs": ["192.0.2.0/24"],
                     },
                     "Logging": {"ClusterLogging": {"EnabledTypes": [{"Type": "api"}, {"Type": "audit"}]}},
+                    "ControlPlaneScalingConfig": {"Tier": "standard"},
+                    "KubernetesNetworkConfig": {"IpFamily": "ipv4", "ElasticLoadBalancing": {"Enabled": False}},
+                    "ZonalShiftConfig": {"Enabled": True},
                 },
             },
             "Protection": {
@@ -336,6 +377,7 @@ TEMPLATES: Mapping[str, dict[str, Any]] = {
                     "Environment": {"Variables": {"SETTINGS": "of dev"}},
                     "Handler": "index.handler",
                     "Layers": [{"Ref": "Layer"}],
+                    "LoggingConfig": {"LogFormat": "JSON", "LogGroup": {"Ref": "Log"}},
                     "MemorySize": 256,
                     "Role": {"Fn::GetAtt": ["Role", "Arn"]},
                     "Runtime": "python3.14",
@@ -384,7 +426,8 @@ TEMPLATES: Mapping[str, dict[str, Any]] = {
                                 "NotificationType": "ACTUAL",
                                 "ComparisonOperator": "GREATER_THAN",
                                 "Threshold": 80,
-                            }
+                            },
+                            "Subscribers": [{"SubscriptionType": "SNS", "Address": {"Ref": "Topic"}}],
                         }
                     ],
                 },
@@ -394,6 +437,7 @@ TEMPLATES: Mapping[str, dict[str, Any]] = {
                 "Properties": {
                     "AuthenticationProviders": ["AWS_SSO"],
                     "DataSources": ["PROMETHEUS", "CLOUDWATCH"],
+                    "PluginAdminEnabled": True,
                     "PermissionType": "CUSTOMER_MANAGED",
                 },
             },
@@ -563,26 +607,54 @@ def _answers() -> dict[str, Any]:
         },
         "logs:DescribeLogGroups": {
             "logGroups": [
-                {"logGroupName": "/dev/nodes", "retentionInDays": 90},
-                {"logGroupName": "/dev/nodes-2"},
-                {"logGroupName": "/aws/eks/dev-eks/cluster", "retentionInDays": 90},
+                _log_group("/dev/nodes", retentionInDays=90),
+                _log_group("/dev/nodes-2"),
+                _log_group("/aws/eks/dev-eks/cluster", retentionInDays=90),
             ]
         },
-        "logs:DescribeMetricFilters": {"metricFilters": [{"filterName": "dev-filter", "filterPattern": "failed"}]},
+        "logs:ListTagsForResource": {"tags": {"team": "ml"}},
+        "logs:DescribeResourcePolicies": {
+            "resourcePolicies": [{"policyDocument": json.dumps({"Statement": [_EVENTS_WRITE]})}]
+        },
+        "logs:DescribeMetricFilters": {
+            "metricFilters": [
+                {
+                    "filterName": "dev-filter",
+                    "filterPattern": "failed",
+                    "metricTransformations": [
+                        {"metricName": "failing", "metricNamespace": "dev", "metricValue": "1", "defaultValue": 0.0}
+                    ],
+                }
+            ]
+        },
         "cloudwatch:DescribeAlarms": {
             "MetricAlarms": [
                 {
                     "AlarmName": "dev-nodes-fail",
                     "ActionsEnabled": True,
+                    "AlarmArn": f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:dev-nodes-fail",
                     "Threshold": 1.0,
-                    "MetricName": "failing",
-                    "Period": 300,
                     "AlarmActions": [],
+                    "Metrics": [
+                        {
+                            "Id": "failing",
+                            "MetricStat": {
+                                "Metric": {"MetricName": "failing", "Dimensions": []},
+                                "Period": 300,
+                                "Stat": "Maximum",
+                            },
+                            "ReturnData": False,
+                        },
+                        {"Id": "used", "Expression": "failing / all", "Label": "used", "ReturnData": True},
+                    ],
                 }
             ]
         },
+        "cloudwatch:ListTagsForResource": {"Tags": []},
+        "events:ListTagsForResource": {"Tags": []},
         "events:DescribeRule": {
             "Name": "dev-node-health",
+            "Arn": f"arn:aws:events:{REGION}:{ACCOUNT}:rule/dev-node-health",
             "State": "ENABLED",
             "EventPattern": '{"source":["aws.sagemaker"]}',
         },
@@ -631,6 +703,7 @@ def _answers() -> dict[str, Any]:
                     "FileSystemTypeVersion": "2.15",
                     "StorageCapacity": 4800,
                     "StorageType": "SSD",
+                    "NetworkInterfaceIds": ["eni-0a1b", "eni-0a1c"],
                     "LustreConfiguration": {
                         "DeploymentType": "PERSISTENT_2",
                         "PerUnitStorageThroughput": 250,
@@ -641,7 +714,14 @@ def _answers() -> dict[str, Any]:
                 }
             ]
         },
+        "ec2:DescribeNetworkInterfaces": {
+            "NetworkInterfaces": [
+                {"NetworkInterfaceId": name, "Groups": [{"GroupId": "sg-0a1b", "GroupName": "efa"}]}
+                for name in ("eni-0a1b", "eni-0a1c")
+            ]
+        },
         "s3:GetBucketVersioning": {"Status": "Enabled"},
+        "s3:GetBucketLogging": {"LoggingEnabled": {"TargetBucket": "dev-access-logs", "TargetPrefix": ""}},
         "s3:GetBucketEncryption": {
             "ServerSideEncryptionConfiguration": {
                 "Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}, "BucketKeyEnabled": False}]
@@ -657,7 +737,8 @@ def _answers() -> dict[str, Any]:
         "s3:GetBucketLifecycleConfiguration": Fails("NoSuchLifecycleConfiguration", "There is none", 404),
         "s3:GetBucketTagging": Fails("NoSuchTagSet", "The TagSet does not exist", 404),
         "s3:GetBucketPolicy": {"Policy": json.dumps({"Version": "2012-10-17", "Statement": [statement]})},
-        "kms:DescribeKey": {"KeyMetadata": {"KeyId": "0a1b-2c3d", "KeyState": "Enabled"}},
+        "kms:DescribeKey": {"KeyMetadata": {"KeyId": "0a1b-2c3d", "KeyState": "Enabled", "Description": "of dev"}},
+        "kms:ListResourceTags": {"Tags": []},
         "kms:GetKeyPolicy": {"Policy": json.dumps({"Statement": root})},
         "kms:GetKeyRotationStatus": {"KeyRotationEnabled": True},
         "eks:DescribeCluster": {
@@ -667,6 +748,13 @@ def _answers() -> dict[str, Any]:
                 "roleArn": ROLE_ARN,
                 "accessConfig": {"authenticationMode": "API"},
                 "upgradePolicy": {"supportType": "EXTENDED"},
+                "kubernetesNetworkConfig": {
+                    "ipFamily": "ipv4",
+                    "serviceIpv4Cidr": "172.20.0.0/16",
+                    "elasticLoadBalancing": {"enabled": False},
+                },
+                "controlPlaneScalingConfig": {"tier": "standard"},
+                "zonalShiftConfig": {"enabled": True},
                 "deletionProtection": True,
                 "resourcesVpcConfig": {
                     "endpointPublicAccess": True,
@@ -709,6 +797,12 @@ def _answers() -> dict[str, Any]:
                 "Environment": {"Variables": {"SETTINGS": "of dev"}},
                 "Handler": "index.handler",
                 "Layers": [{"Arn": f"arn:aws:lambda:{REGION}:{ACCOUNT}:layer:dev:1"}],
+                "LoggingConfig": {
+                    "LogFormat": "JSON",
+                    "LogGroup": "/dev/nodes",
+                    "ApplicationLogLevel": "INFO",
+                    "SystemLogLevel": "INFO",
+                },
                 "MemorySize": 256,
                 "Role": ROLE_ARN,
                 "Runtime": "python3.14",
@@ -737,7 +831,10 @@ def _answers() -> dict[str, Any]:
             )
         },
         "lambda:GetLayerVersion": {"Version": 1},
-        "cloudwatch:GetDashboard": {"DashboardBody": json.dumps({"widgets": [{"region": REGION}]})},
+        "cloudwatch:GetDashboard": {
+            "DashboardArn": f"arn:aws:cloudwatch::{ACCOUNT}:dashboard/dev-hyperpod",
+            "DashboardBody": json.dumps({"widgets": [{"region": REGION}]}),
+        },
         "sns:GetTopicAttributes": {
             "Attributes": {"DisplayName": "on call", "Policy": json.dumps({"Statement": [_PUBLISHES]})}
         },
@@ -776,6 +873,12 @@ def _answers() -> dict[str, Any]:
                     "ThresholdType": "PERCENTAGE",
                 }
             ]
+        },
+        "budgets:DescribeSubscribersForNotification": {
+            "Subscribers": [{"SubscriptionType": "SNS", "Address": TOPIC_ARN}]
+        },
+        "grafana:DescribeWorkspaceConfiguration": {
+            "configuration": '{"plugins": {"pluginAdminEnabled": true}, "unifiedAlerting": {"enabled": false}}'
         },
         "grafana:DescribeWorkspace": {
             "workspace": {
@@ -824,6 +927,10 @@ def _answers() -> dict[str, Any]:
             "SchedulerConfig": {"FairShare": "Enabled", "PriorityClasses": [{"Name": "training", "Weight": 80}]},
         },
     }
+
+
+def _log_group(name: str, **more: Any) -> dict[str, Any]:
+    return {"logGroupName": name, "logGroupArn": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{name}", **more}
 
 
 def _entry(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -576,6 +576,7 @@ def test_only_what_the_policy_of_the_verb_allows_is_asked() -> None:
         "s3:GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
         "budgets:DescribeBudget": "budgets:ViewBudget",
         "budgets:DescribeNotificationsForBudget": "budgets:ViewBudget",
+        "budgets:DescribeSubscribersForNotification": "budgets:ViewBudget",
     }
     assert {actions.get(name, name) for name, _ in account.asked} <= set(verb.actions)
 

@@ -13,7 +13,7 @@ import pytest
 from hyperpod_cdk.living.drift import NOT_IN_CHANGE
 from hyperpod_cdk.living.kinds import is_left_out
 from hyperpod_cdk.living.model import Next
-from tests.living.account import ACCOUNT, CLUSTER_ARN, Account, only
+from tests.living.account import ACCOUNT, CLUSTER_ARN, TOPIC_ARN, Account, only
 from tests.support.assembly import PROJECT
 from tests.support.scripted_aws import Fails
 from tests.support.tables import row_by_row
@@ -32,6 +32,7 @@ def _later(what: str, sentence: str) -> Next:
 
 
 _ENABLED = _later("rule", "Sets State from DISABLED to ENABLED.")
+_PUTS_ALL = "the function behind it puts retention, key and tags with every update"
 _ANYTHING = {"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}
 
 _TRUSTS = '{{"Action": ["sts:AssumeRole"], "Effect": "Allow", "Principal": {who}}}'
@@ -296,7 +297,7 @@ ROWS: tuple[Row, ...] = (
         "RetentionInDays",
         "90",
         "1",
-        UNCHANGED,
+        _later("custom resource", f"Sets RetentionInDays from 1 to 90: {_PUTS_ALL}."),
     ),
     (
         "logs:DescribeMetricFilters",
@@ -671,6 +672,142 @@ ROWS: tuple[Row, ...] = (
         "Attachments[vpc-0a1b]",
         "there",
         None,
+        UNCHANGED,
+    ),
+    # members that stand beside what their service tells first
+    (
+        "lambda:GetFunction",
+        lambda answer: answer["Configuration"]["LoggingConfig"].update(LogGroup="/mine"),
+        "LoggingConfig.LogGroup",
+        "/dev/nodes",
+        "/mine",
+        UNCHANGED,
+    ),
+    (
+        "lambda:GetFunction",
+        lambda answer: answer["Configuration"]["LoggingConfig"].update(ApplicationLogLevel="FATAL"),
+        "LoggingConfig.ApplicationLogLevel",
+        None,
+        "FATAL",
+        UNCHANGED,
+    ),
+    (
+        "budgets:DescribeSubscribersForNotification",
+        lambda answer: answer["Subscribers"].append({"SubscriptionType": "EMAIL", "Address": "me@example.com"}),
+        "Notifications[ACTUAL GREATER_THAN 80].Subscribers[EMAIL to me@example.com]",
+        None,
+        "there",
+        LEFT,
+    ),
+    (
+        "budgets:DescribeSubscribersForNotification",
+        lambda answer: answer.update(Subscribers=[]),
+        f"Notifications[ACTUAL GREATER_THAN 80].Subscribers[SNS to {TOPIC_ARN}]",
+        "there",
+        None,
+        UNCHANGED,
+    ),
+    (
+        "logs:DescribeResourcePolicies",
+        lambda answer: answer.update(resourcePolicies=[]),
+        "ResourcePolicyDocument[Allow logs:PutLogEvents]",
+        json.dumps(
+            {
+                "Action": ["logs:PutLogEvents"],
+                "Effect": "Allow",
+                "Principal": {"Service": ["events.amazonaws.com"]},
+                "Resource": [f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group:/dev/nodes:*"],
+            }
+        ),
+        None,
+        UNCHANGED,
+    ),
+    (
+        "logs:DescribeMetricFilters",
+        lambda answer: answer["metricFilters"][0]["metricTransformations"][0].update(metricName="mine"),
+        "MetricTransformations",
+        '{"DefaultValue": "0", "MetricName": "failing", "MetricNamespace": "dev", "MetricValue": "1"}',
+        '{"DefaultValue": "0", "MetricName": "mine", "MetricNamespace": "dev", "MetricValue": "1"}',
+        UNCHANGED,
+    ),
+    (
+        "cloudwatch:DescribeAlarms",
+        lambda answer: answer["MetricAlarms"][0]["Metrics"][0]["MetricStat"].update(Stat="Average"),
+        "Metrics[failing].MetricStat.Stat",
+        "Maximum",
+        "Average",
+        _later("alarm", "Sets Metrics[failing].MetricStat.Stat from Average to Maximum."),
+    ),
+    (
+        "events:ListTagsForResource",
+        lambda answer: answer["Tags"].append({"Key": "mine", "Value": "yes"}),
+        "Tags[mine]",
+        None,
+        "yes",
+        LEFT,
+    ),
+    (
+        "kms:ListResourceTags",
+        lambda answer: answer["Tags"].append({"TagKey": "mine", "TagValue": "yes"}),
+        "Tags[mine]",
+        None,
+        "yes",
+        LEFT,
+    ),
+    (
+        "kms:DescribeKey",
+        lambda answer: answer["KeyMetadata"].update(Description="mine"),
+        "Description",
+        "of dev",
+        "mine",
+        UNCHANGED,
+    ),
+    (
+        "grafana:DescribeWorkspaceConfiguration",
+        lambda answer: answer.update(configuration="{}"),
+        "PluginAdminEnabled",
+        "true",
+        None,
+        UNCHANGED,
+    ),
+    (
+        "s3:GetBucketLogging",
+        lambda answer: answer.clear(),
+        "LoggingConfiguration.DestinationBucketName",
+        "dev-access-logs",
+        None,
+        UNCHANGED,
+    ),
+    (
+        "ec2:DescribeNetworkInterfaces",
+        lambda answer: answer["NetworkInterfaces"][1].update(Groups=[{"GroupId": "sg-9", "GroupName": "mine"}]),
+        "SecurityGroupIds",
+        "sg-0a1b",
+        "sg-9",
+        UNCHANGED,
+    ),
+    (
+        "eks:DescribeCluster",
+        lambda answer: answer["cluster"].update(zonalShiftConfig={"enabled": False}),
+        "ZonalShiftConfig.Enabled",
+        "true",
+        "false",
+        UNCHANGED,
+    ),
+    (
+        "eks:DescribeCluster",
+        lambda answer: answer["cluster"].update(controlPlaneScalingConfig={"tier": "tier-xl"}),
+        "ControlPlaneScalingConfig.Tier",
+        "standard",
+        "tier-xl",
+        UNCHANGED,
+    ),
+    (
+        "eks:DescribeCluster",
+        lambda answer: answer["cluster"].update(computeConfig={"enabled": True}),
+        "ComputeConfig.Enabled",
+        None,
+        "true",
         UNCHANGED,
     ),
     ("ec2:DescribeAddresses", lambda answer: answer.update(Addresses=[]), "", "there", None, STAYS_AWAY),

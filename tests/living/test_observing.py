@@ -95,7 +95,8 @@ def test_every_call_is_in_its_policy() -> None:
     called = {"s3:GetBucketEncryption": "s3:GetEncryptionConfiguration"}
     called["s3:GetBucketLifecycleConfiguration"] = "s3:GetLifecycleConfiguration"
     called["s3:GetPublicAccessBlock"] = "s3:GetBucketPublicAccessBlock"
-    called |= dict.fromkeys(("budgets:DescribeBudget", "budgets:DescribeNotificationsForBudget"), "budgets:ViewBudget")
+    of_budgets = ("DescribeBudget", "DescribeNotificationsForBudget", "DescribeSubscribersForNotification")
+    called |= dict.fromkeys((f"budgets:{each}" for each in of_budgets), "budgets:ViewBudget")
     actions = {called.get(name, name) for name, _ in of.asked}
     assert actions <= set(verb.actions)
     assert {"cloudformation:DescribeStackEvents", "sagemaker:DescribeClusterNode"} <= actions

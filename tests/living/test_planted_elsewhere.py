@@ -221,6 +221,134 @@ def _other_role_of_pods(account: Account) -> None:
     eks.update_pod_identity_association(clusterName=cluster, associationId=one["associationId"], roleArn=role)
 
 
+def _logs_elsewhere(account: Account) -> None:
+    _configured(account, TOLD, LoggingConfig={"LogGroup": "/by/hand"})
+
+
+def _alarm(account: Account, word: str) -> dict[str, Any]:
+    """Give an alarm as PutMetricAlarm takes it."""
+    name = next(each for kind, _, each in account.ids if kind == "AWS::CloudWatch::Alarm" and word in each)
+    (row,) = account.of("cloudwatch").describe_alarms(AlarmNames=[name])["MetricAlarms"]
+    taken = account.of("cloudwatch").meta.service_model.operation_model("PutMetricAlarm").input_shape.members
+    return {key: each for key, each in row.items() if key in taken}
+
+
+def _other_query(account: Account) -> None:
+    names = [each for kind, _, each in account.ids if kind == "AWS::CloudWatch::Alarm"]
+    rows = account.of("cloudwatch").describe_alarms(AlarmNames=names)["MetricAlarms"]
+    alarm = _alarm(account, next(row["AlarmName"] for row in rows if row.get("Metrics")))
+    first = {**alarm["Metrics"][0]}
+    assert "Expression" in first
+    account.of("cloudwatch").put_metric_alarm(
+        **{**alarm, "Metrics": [{**first, "Expression": "0"}, *alarm["Metrics"][1:]]}
+    )
+
+
+def _tells_others(account: Account) -> None:
+    alarm = _alarm(account, "")
+    account.of("cloudwatch").put_metric_alarm(**{**alarm, "AlarmActions": [f"arn:aws:sns:us-east-1:{ACCOUNT}:spy"]})
+
+
+def _tagged_dashboard(account: Account) -> None:
+    cloudwatch = account.of("cloudwatch")
+    arn = cloudwatch.get_dashboard(DashboardName=account.id("AWS::CloudWatch::Dashboard"))["DashboardArn"]
+    cloudwatch.tag_resource(ResourceARN=arn, Tags=[{"Key": "o", "Value": "d"}])
+
+
+def _untagged_rule(account: Account) -> None:
+    events = account.of("events")
+    rule = events.describe_rule(Name=account.id("AWS::Events::Rule", "Watch").rpartition("|")[2])
+    events.untag_resource(ResourceARN=rule["Arn"], TagKeys=["owner"])
+
+
+def _tagged_logs(account: Account) -> None:
+    account.of("logs").tag_log_group(logGroupName=account.id(LOGS, "QuotaGate"), tags={"o": "d"})
+
+
+def _other_metric(account: Account) -> None:
+    logs = account.of("logs")
+    name = account.id("AWS::Logs::MetricFilter")
+    found = next(row for row in logs.describe_metric_filters()["metricFilters"] if row["filterName"] == name)
+    made = [{**found["metricTransformations"][0], "metricName": "by-hand"}]
+    logs.put_metric_filter(
+        logGroupName=found["logGroupName"],
+        filterName=name,
+        filterPattern=found["filterPattern"],
+        metricTransformations=made,
+    )
+
+
+def _described_key(account: Account) -> None:
+    account.of("kms").update_key_description(KeyId=account.id("AWS::KMS::Key", "NodeVolumes"), Description="by hand")
+
+
+def _tagged_key(account: Account) -> None:
+    key = account.id("AWS::KMS::Key", "NodeVolumes")
+    account.of("kms").tag_resource(KeyId=key, Tags=[{"TagKey": "o", "TagValue": "d"}])
+
+
+def _no_access_logs(account: Account) -> None:
+    account.of("s3").put_bucket_logging(
+        Bucket=account.id("AWS::S3::Bucket", "LifecycleScriptsBucket"), BucketLoggingStatus={}
+    )
+
+
+def _tagged_bucket(account: Account) -> None:
+    s3, name = account.of("s3"), account.id("AWS::S3::Bucket", "LifecycleScriptsBucket")
+    tags = s3.get_bucket_tagging(Bucket=name)["TagSet"]
+    s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": [*tags, {"Key": "o", "Value": "d"}]})
+
+
+def _control_plane(**more: Any) -> Plant:
+    def plant(account: Account) -> None:
+        eks, name = account.of("eks"), account.id("AWS::EKS::Cluster")
+        eks.update_cluster_config(name=name, **more)
+        eks.get_waiter("cluster_active").wait(name=name, WaiterConfig={"Delay": 1})
+
+    return plant
+
+
+def _masters(account: Account) -> None:
+    entry = next(each for kind, _, each in account.ids if kind == "AWS::EKS::AccessEntry")
+    principal, _, cluster = entry.partition("|")
+    account.of("eks").update_access_entry(clusterName=cluster, principalArn=principal, kubernetesGroups=["by-hand"])
+
+
+def _other_group_of_files(account: Account) -> None:
+    fsx, ec2 = account.of("fsx"), account.of("ec2")
+    (one,) = fsx.describe_file_systems(FileSystemIds=[account.id("AWS::FSx::FileSystem")])["FileSystems"]
+    group = ec2.create_security_group(GroupName="by-hand", Description="by hand", VpcId=one["VpcId"])
+    ec2.modify_network_interface_attribute(NetworkInterfaceId=one["NetworkInterfaceIds"][-1], Groups=[group["GroupId"]])
+
+
+def _tagged_files(account: Account) -> None:
+    fsx = account.of("fsx")
+    (one,) = fsx.describe_file_systems(FileSystemIds=[account.id("AWS::FSx::FileSystem")])["FileSystems"]
+    fsx.tag_resource(ResourceARN=one["ResourceARN"], Tags=[{"Key": "o", "Value": "d"}])
+
+
+def _no_plugins(account: Account) -> None:
+    account.of("grafana").update_workspace_configuration(
+        workspaceId=account.id("AWS::Grafana::Workspace"),
+        configuration='{"plugins": {"pluginAdminEnabled": false}}',
+    )
+
+
+def _tagged_add_on(account: Account) -> None:
+    eks, cluster = account.of("eks"), account.id("AWS::EKS::Cluster")
+    name = account.id("AWS::EKS::Addon").partition("|")[2]
+    arn = eks.describe_addon(clusterName=cluster, addonName=name)["addon"]["addonArn"]
+    eks.tag_resource(resourceArn=arn, tags={"o": "d"})
+
+
+def _described_role(account: Account) -> None:
+    iam = account.of("iam")
+    name = next(
+        each for kind, _, each in account.ids if kind == ROLE and iam.get_role(RoleName=each)["Role"].get("Description")
+    )
+    iam.update_role(RoleName=name, Description="by hand")
+
+
 TABLE: dict[str, tuple[tuple[Plant, str], ...]] = {
     "on-call": (
         (lambda account: _configured(account, TOLD, MemorySize=2048), f"{FUNCTION} MemorySize: unknown"),
@@ -232,6 +360,12 @@ TABLE: dict[str, tuple[tuple[Plant, str], ...]] = {
         (_other_widgets, "AWS::CloudWatch::Dashboard DashboardBody: sets"),
         (_rule_off, "AWS::Events::Rule State: sets"),
         (_kept_a_day, f"{LOGS} RetentionInDays: unknown"),
+        (_logs_elsewhere, f"{FUNCTION} LoggingConfig.LogGroup: unknown"),
+        (_other_query, "AWS::CloudWatch::Alarm Metrics[used].Expression: sets"),
+        (_tagged_dashboard, "AWS::CloudWatch::Dashboard Tags[o]: nothing"),
+        (_untagged_rule, "AWS::Events::Rule Tags[owner]: unknown"),
+        (_tagged_logs, f"{LOGS} Tags[o]: nothing"),
+        (_other_metric, "AWS::Logs::MetricFilter MetricTransformations: nothing"),
     ),
     "closed": (
         (_no_rotation, "AWS::KMS::Key EnableKeyRotation: unknown"),
@@ -240,6 +374,13 @@ TABLE: dict[str, tuple[tuple[Plant, str], ...]] = {
         (_way_out, "AWS::EC2::RouteTable Routes[0.0.0.0/0]: nothing"),
         (_expires, "AWS::S3::Bucket LifecycleRules[old]: nothing"),
         (_may_do_anything, f"{ROLE} Inline[by-hand]: unknown"),
+        (_described_key, "AWS::KMS::Key Description: unknown"),
+        (_tagged_key, "AWS::KMS::Key Tags[o]: nothing"),
+        (_no_access_logs, "AWS::S3::Bucket LoggingConfiguration.DestinationBucketName: unknown"),
+        (
+            _control_plane(logging={"clusterLogging": [{"types": ["audit"], "enabled": False}]}),
+            "AWS::EKS::Cluster Logging.ClusterLogging.EnabledTypes: unknown",
+        ),
     ),
     "nova": (
         (_owned, "AWS::SageMaker::Cluster Tags[o]: nothing"),
@@ -248,6 +389,15 @@ TABLE: dict[str, tuple[tuple[Plant, str], ...]] = {
         (_ssh, "AWS::EC2::SecurityGroup Ingress[tcp 22 from 203.0.113.0/24]: nothing"),
         (_public, "AWS::S3::Bucket PublicAccessBlockConfiguration.BlockPublicPolicy: unknown"),
         (_kept_a_day, f"{LOGS} RetentionInDays: unknown"),
+        (
+            _control_plane(zonalShiftConfig={"enabled": True}),
+            "AWS::EKS::Cluster ZonalShiftConfig.Enabled: unknown",
+        ),
+        (
+            _control_plane(controlPlaneScalingConfig={"tier": "tier-xl"}),
+            "AWS::EKS::Cluster ControlPlaneScalingConfig.Tier: unknown",
+        ),
+        (_masters, "AWS::EKS::AccessEntry KubernetesGroups: unknown"),
     ),
     "data": (
         (_exports, "AWS::FSx::DataRepositoryAssociation S3.AutoExportPolicy.Events: unknown"),
@@ -259,6 +409,9 @@ TABLE: dict[str, tuple[tuple[Plant, str], ...]] = {
         (_one_more("gpu"), "AWS::SageMaker::Cluster InstanceGroups[gpu].InstanceCount: sets"),
         (_may_do_anything, f"{ROLE} Inline[by-hand]: unknown"),
         (_expires, "AWS::S3::Bucket LifecycleRules[old]: nothing"),
+        (_other_group_of_files, "AWS::FSx::FileSystem SecurityGroupIds: unknown"),
+        (_tagged_files, "AWS::FSx::FileSystem Tags[o]: nothing"),
+        (_tagged_bucket, "AWS::S3::Bucket Tags[o]: unknown"),
     ),
     "spot": (
         (_by_karpenter, ""),
@@ -271,6 +424,8 @@ TABLE: dict[str, tuple[tuple[Plant, str], ...]] = {
         (_ssh, "AWS::EC2::SecurityGroup Ingress[tcp 22 from 203.0.113.0/24]: nothing"),
         (_kept_a_day, f"{LOGS} RetentionInDays: unknown"),
         (_other_widgets, "AWS::CloudWatch::Dashboard DashboardBody: sets"),
+        (_other_metric, "AWS::Logs::MetricFilter MetricTransformations: nothing"),
+        (_tells_others, "AWS::CloudWatch::Alarm AlarmActions: sets"),
     ),
     "serving": (
         (_data_sources, "AWS::Grafana::Workspace DataSources: unknown"),
@@ -279,6 +434,9 @@ TABLE: dict[str, tuple[tuple[Plant, str], ...]] = {
         (_other_role_of_pods, "AWS::EKS::PodIdentityAssociation RoleArn: unknown"),
         (_ssh, "AWS::EC2::SecurityGroup Ingress[tcp 22 from 203.0.113.0/24]: nothing"),
         (_owned, "AWS::SageMaker::Cluster Tags[o]: nothing"),
+        (_no_plugins, "AWS::Grafana::Workspace PluginAdminEnabled: unknown"),
+        (_tagged_add_on, "AWS::EKS::Addon Tags[o]: nothing"),
+        (_described_role, f"{ROLE} Description: unknown"),
     ),
 }
 """By the example: what is planted, and what is said of it where all that has tags, and the cluster, is in a change.

@@ -84,6 +84,7 @@ _ACTIONS = {
     "s3:GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
     "budgets:DescribeBudget": "budgets:ViewBudget",
     "budgets:DescribeNotificationsForBudget": "budgets:ViewBudget",
+    "budgets:DescribeSubscribersForNotification": "budgets:ViewBudget",
 }
 
 _DENIED = re.compile(r"AccessDenied|Unauthorized(Operation|Access)|NotAuthorized|^Forbidden|^403$|AuthorizationError")

@@ -37,6 +37,7 @@ def _cluster(look: Look) -> Properties | None:
             "Version": cluster["version"],
             "RoleArn": cluster["roleArn"],
             "AccessConfig": {"AuthenticationMode": cluster.get("accessConfig", {}).get("authenticationMode")},
+            **_modes(cluster),
             "UpgradePolicy": {"SupportType": cluster.get("upgradePolicy", {}).get("supportType")},
             "ResourcesVpcConfig": {
                 "EndpointPublicAccess": network["endpointPublicAccess"],
@@ -54,6 +55,28 @@ def _cluster(look: Look) -> Properties | None:
             "AccessEntries": [{"Name": name} for name in _entries(look)],
             "Tags": keyed(cluster.get("tags", {})),
         }
+
+
+def _modes(cluster: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what EKS does by itself for a cluster, and how it is made; members that are not there say nothing."""
+    network = cluster.get("kubernetesNetworkConfig", {})
+    return {
+        "ComputeConfig": {"Enabled": cluster.get("computeConfig", {}).get("enabled")},
+        "ControlPlaneScalingConfig": {"Tier": cluster.get("controlPlaneScalingConfig", {}).get("tier", "standard")},
+        "EncryptionConfig": [
+            {"Provider": {"KeyArn": each["provider"].get("keyArn")}, "Resources": each["resources"]}
+            for each in cluster.get("encryptionConfig", [])
+        ],
+        "KubernetesNetworkConfig": {
+            "ElasticLoadBalancing": {"Enabled": network.get("elasticLoadBalancing", {}).get("enabled")},
+            "IpFamily": network.get("ipFamily"),
+            "ServiceIpv4Cidr": network.get("serviceIpv4Cidr"),
+        },
+        "StorageConfig": {
+            "BlockStorage": {"Enabled": cluster.get("storageConfig", {}).get("blockStorage", {}).get("enabled")}
+        },
+        "ZonalShiftConfig": {"Enabled": cluster.get("zonalShiftConfig", {}).get("enabled")},
+    }
 
 
 def _of_cluster(stated: Stated) -> Properties:
@@ -208,14 +231,22 @@ KINDS: Final[Mapping[str, Kind]] = {
             "Version",
             "RoleArn",
             "AccessConfig",
+            "ComputeConfig",
+            "ControlPlaneScalingConfig",
+            "EncryptionConfig",
+            "KubernetesNetworkConfig",
+            "StorageConfig",
             "UpgradePolicy",
             "ResourcesVpcConfig",
             "Logging",
+            "ZonalShiftConfig",
             "Tags",
         ),
         read=_cluster,
         state=_of_cluster,
-        made_by_hand=re.compile(rf"{TAGS}|Addons\[.+\]|AccessEntries\[.+\]"),
+        made_by_hand=re.compile(
+            rf"{TAGS}|Addons\[.+\]|AccessEntries\[.+\]|\w+Config\.(?:\w+\.)?Enabled|EncryptionConfig"
+        ),
         members={"Addons": "the add-on", "AccessEntries": "the access entry"},
         same=(
             re.compile(r"Version|ResourcesVpcConfig\..+|Logging\..+"),

@@ -116,7 +116,7 @@ def aligned(stated: Any, actual: Any) -> Any:
     if not isinstance(actual, (list, tuple)) or not all(isinstance(each, Mapping) for each in actual):
         return actual
     items = [each for each in stated if isinstance(each, Mapping)] if isinstance(stated, (list, tuple)) else []
-    name = next((name for name in _NAMES if actual and all(name in each for each in actual)), None)
+    name = next((name for name in _NAMES if actual and all(isinstance(each.get(name), str) for each in actual)), None)
     if name is not None:
         by_name = {each.get(name): each for each in items}
         return [aligned(by_name.get(each[name]), each) for each in actual]

@@ -29,6 +29,10 @@ _SETTINGS: Final = (
     "Timeout",
     "TracingConfig",
 )
+_LOGGING: Final = {"LogFormat": "Text", "ApplicationLogLevel": "INFO", "SystemLogLevel": "INFO"}
+"""What Lambda fills in of how a function logs (developer guide, "Configuring advanced logging controls"), beside its
+group."""
+
 _UPLOADED: Final = "as uploaded"
 _OTHER_CODE: Final = "another code than was uploaded"
 _OTHER_VALUE: Final = "another value"
@@ -54,11 +58,19 @@ def _function(look: Look) -> Properties | None:
             "Code": _UPLOADED if told["CodeSha256"] == _digest(look) else _OTHER_CODE,
             "Environment": {"Variables": _hidden(look, environment.get("Variables", {}))},
             "Layers": [each["Arn"] for each in told.get("Layers", [])],
+            "LoggingConfig": _logging(look, told.get("LoggingConfig", {})),
             "VpcConfig": taken(told.get("VpcConfig", {}), "SubnetIds", "SecurityGroupIds"),
             "ReservedConcurrentExecutions": _at_once(found.get("Concurrency", {}).get("ReservedConcurrentExecutions")),
             "Permissions": statements(_without_resource(json.loads(policy.get("Policy", "{}")))),
             "Tags": keyed(found.get("Tags", {})),
         }
+
+
+def _logging(look: Look, told: Mapping[str, str]) -> dict[str, str]:
+    """Give how a function logs, without what Lambda fills in where the template does not state it."""
+    filled = {**_LOGGING, "LogGroup": f"/aws/lambda/{look.id}"}
+    stated = look.stated.get("LoggingConfig") or {}
+    return {name: each for name, each in told.items() if name in stated or each != filled.get(name)}
 
 
 def _at_once(number: Any) -> Any:
@@ -150,6 +162,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             "Code",
             "Environment",
             "Layers",
+            "LoggingConfig",
             "VpcConfig",
             "ReservedConcurrentExecutions",
             "Tags",
@@ -157,7 +170,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         read=_function,
         state=_of_function,
         made_by_hand=re.compile(
-            rf"{TAGS}|Environment\..+|Layers|VpcConfig\..+|ReservedConcurrentExecutions|Permissions\[.+\]"
+            rf"{TAGS}|Environment\..+|Layers|LoggingConfig\..+|VpcConfig\..+|ReservedConcurrentExecutions|Permissions\[.+\]"
         ),
         members={"Permissions": "the permission"},
         # whether the handler sends what has not changed, and what it leaves out, no page says

@@ -87,6 +87,7 @@ def _cluster(look: Look) -> Properties | None:
             "AutoScaling": taken(found.get("AutoScaling", {}), "Mode", "AutoScalerType"),
             "InstanceGroups": [_group(row) for row in found.get("InstanceGroups", ())],
             "RestrictedInstanceGroups": [_group(row) for row in found.get("RestrictedInstanceGroups", ())],
+            "RestrictedInstanceGroupsConfig": _shared(found.get("RestrictedInstanceGroupsConfig", {})),
             "ComputeQuotas": [{"Name": name} for name in _quotas(look)],
             "Tags": tags,
         }
@@ -153,6 +154,12 @@ def _group(row: Mapping[str, Any]) -> dict[str, Any]:
     return group
 
 
+def _shared(told: Mapping[str, Any]) -> dict[str, Any]:
+    shared = told.get("SharedEnvironmentConfig", {})
+    names = ("FSxLustreConfig", "FSxLustreDeletionPolicy")
+    return {"SharedEnvironmentConfig": {name: shared[each] for name in names if (each := f"Desired{name}") in shared}}
+
+
 def _quota(look: Look) -> Properties | None:
     found = look.found("sagemaker", "describe_compute_quota", ComputeQuotaId=look.id.rpartition("/")[2])
     if found is None:
@@ -210,6 +217,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             "TieredStorageConfig",
             "InstanceGroups",
             "RestrictedInstanceGroups",
+            "RestrictedInstanceGroupsConfig",
             "Tags",
         ),
         read=_cluster,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered
@@ -124,20 +124,42 @@ def _budget(look: Look) -> Properties | None:
                 **taken(budget, "BudgetType", "TimeUnit"),
                 **({"BudgetLimit": {"Amount": float(limit["Amount"]), "Unit": limit["Unit"]}} if limit else {}),
             },
-            "Notifications": [{"Name": _notification(each)} for each in told or []],
+            "Notifications": [
+                {"Name": _notification(each), "Subscribers": _subscribers(rows)}
+                for each in told or []
+                if (rows := _told_of(look, each, asked)) is not None
+            ],
         }
+
+
+def _told_of(look: Look, notification: Mapping[str, Any], asked: Mapping[str, str]) -> list[Any] | None:
+    """Give who is told by one notification, None where it has gone meanwhile."""
+    # its state is no part of what it is called by
+    name = taken(notification, "NotificationType", "ComparisonOperator", "Threshold", "ThresholdType")
+    return look.listed(
+        "budgets", "describe_subscribers_for_notification", "Subscribers", _GONE, **asked, Notification=name
+    )
+
+
+def _subscribers(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    return [{"Name": _called(each["SubscriptionType"], each["Address"])} for each in rows]
 
 
 def _of_budget(stated: Stated) -> Properties:
     budget = stated.properties.get("Budget") or {}
     limit = budget.get("BudgetLimit") or {}
-    rows = [each["Notification"] for each in stated.properties.get("NotificationsWithSubscribers") or ()]
+    rows = stated.properties.get("NotificationsWithSubscribers") or ()
+    if any(holds_untold(row["Address"]) for each in rows for row in each.get("Subscribers") or ()):
+        raise NotAnswered("a subscriber has an address that CloudFormation does not tell")
     return {
         "Budget": {
             **taken(budget, "BudgetType", "TimeUnit"),
             **({"BudgetLimit": {**limit, "Amount": float(limit["Amount"])}} if "Amount" in limit else {}),
         },
-        "Notifications": [{"Name": _notification(each)} for each in rows],
+        "Notifications": [
+            {"Name": _notification(each["Notification"]), "Subscribers": _subscribers(each.get("Subscribers") or ())}
+            for each in rows
+        ],
     }
 
 

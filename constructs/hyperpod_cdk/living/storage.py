@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hyperpod_cdk.living.facts import canonical
@@ -14,6 +14,7 @@ from hyperpod_cdk.living.look import (
     Look,
     Properties,
     Stated,
+    keyed,
     reading,
     statements,
     taken,
@@ -21,12 +22,14 @@ from hyperpod_cdk.living.look import (
 )
 from hyperpod_cdk.review.stored import NO_BUCKET, content, files_of, objects
 
+_OF_LOGGING: Final = {"DestinationBucketName": "TargetBucket", "LogFilePrefix": "TargetPrefix"}
 _OF_FILE_SYSTEM: Final = (
     "FileSystemType",
     "FileSystemTypeVersion",
     "StorageCapacity",
     "StorageType",
     "SubnetIds",
+    "SecurityGroupIds",
     "LustreConfiguration",
     "Tags",
 )
@@ -41,7 +44,21 @@ def _file_system(look: Look) -> Properties | None:
         return None
     with reading("fsx:DescribeFileSystems"):
         (one,) = found["FileSystems"]
-        return taken(one, *_OF_FILE_SYSTEM)
+        return {**taken(one, *_OF_FILE_SYSTEM), "SecurityGroupIds": _groups(look, one["NetworkInterfaceIds"])}
+
+
+def _groups(look: Look, interfaces: Sequence[str]) -> list[str]:
+    """Give the security groups of a file system, which only its interfaces tell; of one that has others, those."""
+    rows = look.aws.pages(
+        "ec2",
+        "describe_network_interfaces",
+        "NetworkInterfaces",
+        Filters=[{"Name": "network-interface-id", "Values": [*interfaces]}],
+    )
+    with reading("ec2:DescribeNetworkInterfaces"):
+        found = [sorted(str(group["GroupId"]) for group in row["Groups"]) for row in rows]
+    stated = look.stated.get("SecurityGroupIds") or ()
+    return next((each for each in found if each != sorted(map(str, stated))), list(stated) if found else [])
 
 
 def _bucket(look: Look) -> Properties | None:
@@ -53,6 +70,7 @@ def _bucket(look: Look) -> Properties | None:
     access = look.found("s3", "get_public_access_block", "NoSuchPublicAccessBlockConfiguration", **name)
     tags = look.found("s3", "get_bucket_tagging", "NoSuchTagSet", **name)
     expiring = _expiring(look)
+    logs = look.aws.call("s3", "get_bucket_logging", **name)
     with reading("s3:GetBucketEncryption"):
         rules = ((encryption or {}).get("ServerSideEncryptionConfiguration") or {}).get("Rules", [])
         return {
@@ -72,6 +90,11 @@ def _bucket(look: Look) -> Properties | None:
                 ]
             },
             "LifecycleRules": expiring,
+            "LoggingConfiguration": {
+                ours: target[theirs]
+                for ours, theirs in _OF_LOGGING.items()
+                if theirs in (target := logs.get("LoggingEnabled", {}))
+            },
             "Tags": (tags or {}).get("TagSet", []),
         }
 
@@ -101,12 +124,15 @@ def _key(look: Look) -> Properties | None:
         return None
     policy = look.aws.call("kms", "get_key_policy", KeyId=look.id, PolicyName="default")
     rotation = look.aws.call("kms", "get_key_rotation_status", KeyId=look.id)
+    tags = look.aws.pages("kms", "list_resource_tags", "Tags", KeyId=look.id)
     with reading("kms:GetKeyPolicy"):
-        state = found["KeyMetadata"]["KeyState"]
+        key = found["KeyMetadata"]
         return {
+            "Description": key.get("Description"),
             "EnableKeyRotation": rotation["KeyRotationEnabled"],
             "KeyPolicy": statements(policy["Policy"]),
-            "KeyState": state,
+            "KeyState": key["KeyState"],
+            "Tags": keyed({each["TagKey"]: each["TagValue"] for each in tags}),
         }
 
 
@@ -196,9 +222,15 @@ KINDS: Final[Mapping[str, Kind]] = {
         ),
     ),
     "AWS::S3::Bucket": Kind(
-        properties=("VersioningConfiguration", "PublicAccessBlockConfiguration", "BucketEncryption", "Tags"),
+        properties=(
+            "VersioningConfiguration",
+            "PublicAccessBlockConfiguration",
+            "BucketEncryption",
+            "LoggingConfiguration",
+            "Tags",
+        ),
         read=_bucket,
-        made_by_hand=re.compile(rf"{TAGS}|LifecycleRules\[.+\]"),
+        made_by_hand=re.compile(rf"{TAGS}|LifecycleRules\[.+\]|LoggingConfiguration\..+"),
         # PutBucketTagging puts all tags of a bucket anew, unlike the TagResource of other services (S3 API reference)
         unsure=re.compile(TAGS),
     ),
@@ -209,9 +241,9 @@ KINDS: Final[Mapping[str, Kind]] = {
         made_by_hand=re.compile(r"PolicyDocument\[.+\]"),
     ),
     "AWS::KMS::Key": Kind(
-        properties=("EnableKeyRotation", "KeyPolicy", "Enabled"),
+        properties=("Description", "EnableKeyRotation", "KeyPolicy", "Enabled", "Tags"),
         read=_key,
         state=_of_key,
-        made_by_hand=re.compile(r"KeyPolicy\[.+\]"),
+        made_by_hand=re.compile(rf"{TAGS}|KeyPolicy\[.+\]"),
     ),
 }

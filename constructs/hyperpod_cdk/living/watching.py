@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from hyperpod_cdk.living.facts import holds_untold
-from hyperpod_cdk.living.look import TAGS, Kind, Look, Properties, Stated, keyed, reading, taken
+from hyperpod_cdk.living.look import (
+    ANY_TAG,
+    TAGS,
+    Kind,
+    Look,
+    Properties,
+    Stated,
+    keyed,
+    reading,
+    statements,
+    taken,
+)
 
 _GONE: Final = "ResourceNotFoundException"
 _ALARM: Final = (
@@ -31,25 +42,54 @@ _NEVER: Final = "never"
 
 
 def _log_group(look: Look) -> Properties | None:
-    return _kept(look, look.id)
+    """Give a group with the policy of its own, which says who writes to it."""
+    group = _kept(look, look.id)
+    if group is None:
+        return None
+    with reading("logs:DescribeLogGroups"):
+        asked = {"policyScope": "RESOURCE", "resourceArn": str(group["logGroupArn"])}
+    policies = look.aws.pages("logs", "describe_resource_policies", "resourcePolicies", **asked)
+    with reading("logs:DescribeResourcePolicies"):
+        return {
+            **_of_kept(look, group),
+            "ResourcePolicyDocument": [each for row in policies for each in statements(row["policyDocument"])],
+        }
 
 
-def _kept(look: Look, name: str) -> Properties | None:
+def _kept(look: Look, name: str) -> Mapping[str, Any] | None:
     rows = look.aws.pages("logs", "describe_log_groups", "logGroups", logGroupNamePrefix=name)
     with reading("logs:DescribeLogGroups"):
-        group = next((row for row in rows if row["logGroupName"] == name), None)
-        if group is None:
-            return None
-        return {"RetentionInDays": group.get("retentionInDays", _NEVER), "KmsKeyId": group.get("kmsKeyId")}
+        return next((row for row in rows if row["logGroupName"] == name), None)
+
+
+def _of_kept(look: Look, group: Mapping[str, Any]) -> dict[str, Any]:
+    with reading("logs:DescribeLogGroups"):
+        tags = look.aws.call("logs", "list_tags_for_resource", resourceArn=str(group["logGroupArn"]))
+        return {
+            "RetentionInDays": group.get("retentionInDays", _NEVER),
+            "KmsKeyId": group.get("kmsKeyId"),
+            "Tags": keyed(tags.get("tags", {})),
+        }
 
 
 def _of_log_group(stated: Stated) -> Properties:
-    return {"RetentionInDays": _NEVER, **taken(stated.properties, "RetentionInDays", "KmsKeyId")}
+    return {
+        "RetentionInDays": _NEVER,
+        **stated.properties,
+        "ResourcePolicyDocument": statements(stated.properties.get("ResourcePolicyDocument")),
+    }
 
 
 def _settings(look: Look) -> Properties | None:
-    found = _kept(look, str(look.properties["LogGroupName"]))
-    return None if found is None else taken(found, "RetentionInDays")
+    group = _kept(look, str(look.properties["LogGroupName"]))
+    if group is None:
+        return None
+    kept = _of_kept(look, group)
+    return {**taken(kept, "RetentionInDays", "Tags"), "KmsKeyArn": kept["KmsKeyId"]}
+
+
+def _of_settings(stated: Stated) -> Properties:
+    return {**stated.properties, "Tags": keyed(stated.properties.get("Tags") or {})}
 
 
 def _metric_filter(look: Look) -> Properties | None:
@@ -61,7 +101,14 @@ def _metric_filter(look: Look) -> Properties | None:
         found = next((row for row in rows or () if row["filterName"] == name), None)
         if found is None:
             return None
-        return {"LogGroupName": group, "FilterPattern": found.get("filterPattern", "")}
+        return {
+            "LogGroupName": group,
+            "FilterPattern": found.get("filterPattern", ""),
+            "MetricTransformations": [
+                {ours: row[theirs] for ours, theirs in _OF_METRIC.items() if theirs in row}
+                for row in found["metricTransformations"]
+            ],
+        }
 
 
 def _alarm(look: Look) -> Properties | None:
@@ -70,11 +117,27 @@ def _alarm(look: Look) -> Properties | None:
         found = next((row for row in rows if row["AlarmName"] == look.id), None)
         if found is None:
             return None
-        return {"ActionsEnabled": found["ActionsEnabled"], **taken(found, *_ALARM, *_ACTIONS)}
+        return {
+            "ActionsEnabled": found["ActionsEnabled"],
+            **taken(found, *_ALARM, *_ACTIONS),
+            "Metrics": _by_id(found.get("Metrics", ())),
+            "Tags": _tags(look, "cloudwatch", str(found["AlarmArn"])),
+        }
 
 
 def _of_alarm(stated: Stated) -> Properties:
-    return {"ActionsEnabled": True, **stated.properties}
+    return {"ActionsEnabled": True, **stated.properties, "Metrics": _by_id(stated.properties.get("Metrics") or ())}
+
+
+def _by_id(queries: Iterable[Any]) -> list[dict[str, Any]]:
+    """Name the metrics of an alarm by their IDs, and state of each whether it is the one that the alarm watches."""
+    rows = (each for each in queries if isinstance(each, Mapping))
+    return [{"ReturnData": True, **row, "Name": row["Id"]} for row in rows]
+
+
+def _tags(look: Look, service: str, arn: str) -> list[Any]:
+    tags: list[Any] = look.aws.call(service, "list_tags_for_resource", ResourceARN=arn).get("Tags", [])
+    return tags
 
 
 def _rule(look: Look) -> Properties | None:
@@ -90,6 +153,7 @@ def _rule(look: Look) -> Properties | None:
             **taken(found, "State", "ScheduleExpression", "Description"),
             "EventPattern": _parsed(found.get("EventPattern")),
             "Targets": [{"Name": each["Id"], "Arn": each["Arn"]} for each in targets],
+            "Tags": _tags(look, "events", str(found["Arn"])),
         }
 
 
@@ -97,7 +161,7 @@ def _of_rule(stated: Stated) -> Properties:
     targets = [each for each in stated.properties.get("Targets") or () if isinstance(each, Mapping)]
     return {
         "State": "ENABLED",
-        **taken(stated.properties, "State", "ScheduleExpression", "Description", "EventPattern"),
+        **taken(stated.properties, "State", "ScheduleExpression", "Description", "EventPattern", "Tags"),
         "Targets": [{"Name": each.get("Id"), "Arn": each.get("Arn")} for each in targets],
     }
 
@@ -115,12 +179,15 @@ def _dashboard(look: Look) -> Properties | None:
     with reading("cloudwatch:GetDashboard"):
         stated = look.properties.get("DashboardBody")
         is_same = json.loads(found["DashboardBody"]) == json.loads(str(stated))
-        return {"DashboardBody": _AS_DEPLOYED if is_same else _OTHER_BODY}
+        return {
+            "DashboardBody": _AS_DEPLOYED if is_same else _OTHER_BODY,
+            "Tags": _tags(look, "cloudwatch", str(found["DashboardArn"])),
+        }
 
 
 def _of_dashboard(stated: Stated) -> Properties:
     body = stated.properties.get("DashboardBody")
-    return {"DashboardBody": body if holds_untold(body) else _AS_DEPLOYED}
+    return {**stated.properties, "DashboardBody": body if holds_untold(body) else _AS_DEPLOYED}
 
 
 def _prometheus(look: Look) -> Properties | None:
@@ -154,13 +221,30 @@ def _grafana(look: Look) -> Properties | None:
                 "PrefixListIds": network.get("prefixListIds", []),
                 "VpceIds": network.get("vpceIds", []),
             },
+            "PluginAdminEnabled": _installs_plugins(look),
             "Tags": keyed(workspace.get("tags", {})),
         }
+
+
+def _installs_plugins(look: Look) -> bool | None:
+    """Say whether administrators of a workspace install plug-ins in it; its settings are a text of their own."""
+    found = look.aws.call("grafana", "describe_workspace_configuration", workspaceId=look.id)
+    with reading("grafana:DescribeWorkspaceConfiguration"):
+        is_enabled: bool | None = json.loads(found["configuration"]).get("plugins", {}).get("pluginAdminEnabled")
+        return is_enabled
 
 
 _AS_DEPLOYED: Final = "as deployed"
 _OTHER_BODY: Final = "other widgets than were deployed"
 _DELETING: Final = "DELETING"
+_OF_METRIC: Final = {
+    "DefaultValue": "defaultValue",
+    "Dimensions": "dimensions",
+    "MetricName": "metricName",
+    "MetricNamespace": "metricNamespace",
+    "MetricValue": "metricValue",
+    "Unit": "unit",
+}
 _OF_GRAFANA: Final = {
     "AccountAccessType": "accountAccessType",
     "DataSources": "dataSources",
@@ -174,45 +258,54 @@ _OF_GRAFANA: Final = {
 
 KINDS: Final[Mapping[str, Kind]] = {
     "AWS::Logs::LogGroup": Kind(
-        properties=("RetentionInDays", "KmsKeyId"),
+        properties=("RetentionInDays", "KmsKeyId", "ResourcePolicyDocument", "Tags"),
         read=_log_group,
         state=_of_log_group,
-        made_by_hand=re.compile(r"KmsKeyId"),
+        made_by_hand=re.compile(rf"{TAGS}|KmsKeyId|ResourcePolicyDocument\[.+\]"),
     ),
     "Custom::HyperPodLogSettings": Kind(
-        properties=("RetentionInDays",),
+        properties=("RetentionInDays", "KmsKeyArn", "Tags"),
         read=_settings,
-        resent="the function behind it puts the retention with every update",
+        state=_of_settings,
+        # what a group has that stood before is its own
+        made_by_hand=re.compile(r"(?!)"),
+        is_sent_whole=True,
+        differing=re.compile(r"(?!)"),
+        resent="the function behind it puts retention, key and tags with every update",
     ),
-    "AWS::Logs::MetricFilter": Kind(properties=("LogGroupName", "FilterPattern"), read=_metric_filter),
+    "AWS::Logs::MetricFilter": Kind(
+        properties=("LogGroupName", "FilterPattern", "MetricTransformations"), read=_metric_filter
+    ),
     "AWS::CloudWatch::Alarm": Kind(
-        properties=("ActionsEnabled", *_ALARM, *_ACTIONS),
+        properties=("ActionsEnabled", *_ALARM, *_ACTIONS, "Metrics", "Tags"),
         read=_alarm,
         state=_of_alarm,
-        made_by_hand=re.compile(r"AlarmActions|InsufficientDataActions|OKActions"),
-        # PutMetricAlarm overwrites all that an alarm says (CloudWatch API reference)
+        made_by_hand=re.compile(rf"{TAGS}|AlarmActions|InsufficientDataActions|OKActions"),
+        # PutMetricAlarm overwrites all that an alarm says but its tags (CloudWatch API reference)
         is_sent_whole=True,
     ),
     "AWS::Events::Rule": Kind(
-        properties=("State", "ScheduleExpression", "Description", "EventPattern", "Targets"),
+        properties=("State", "ScheduleExpression", "Description", "EventPattern", "Targets", "Tags"),
         read=_rule,
         state=_of_rule,
-        made_by_hand=re.compile(r"Targets\[.+\]"),
-        # PutRule keeps nothing of what it leaves out; targets it does not touch (EventBridge API reference)
+        made_by_hand=re.compile(rf"{TAGS}|Targets\[.+\]"),
+        # PutRule keeps nothing of what it leaves out; targets and tags it does not touch (EventBridge API reference)
         is_sent_whole=True,
-        differing=re.compile(r"Targets\[.+"),
+        differing=re.compile(rf"{ANY_TAG}|Targets\[.+"),
     ),
     "AWS::CloudWatch::Dashboard": Kind(
-        properties=("DashboardBody",),
+        properties=("DashboardBody", "Tags"),
         read=_dashboard,
         state=_of_dashboard,
-        # PutDashboard replaces all that a dashboard shows (CloudWatch API reference)
+        # PutDashboard replaces all that a dashboard shows, not its tags (CloudWatch API reference)
         is_sent_whole=True,
     ),
     "AWS::APS::Workspace": Kind(properties=("Alias", "KmsKeyArn", "Tags"), read=_prometheus),
     "AWS::Grafana::Workspace": Kind(
-        properties=(*_OF_GRAFANA, "AuthenticationProviders", "NetworkAccessControl", "Tags"),
+        properties=(*_OF_GRAFANA, "AuthenticationProviders", "NetworkAccessControl", "PluginAdminEnabled", "Tags"),
         read=_grafana,
-        made_by_hand=re.compile(rf"{TAGS}|DataSources|NotificationDestinations|NetworkAccessControl\..+"),
+        made_by_hand=re.compile(
+            rf"{TAGS}|PluginAdminEnabled|DataSources|NotificationDestinations|NetworkAccessControl\..+"
+        ),
     ),
 }
