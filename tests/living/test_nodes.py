@@ -460,6 +460,20 @@ def test_a_node_that_goes_after_it_was_described_has_events_that_were_skipped(ru
     assert strict.exit_code == 1
 
 
+def test_events_of_a_node_behind_a_page_without_any(run: Runs) -> None:
+    event = {"EventId": "1", "EventTime": NOW, "Description": "rebooted", "ClusterName": "dev"}
+    pages: list[Any] = [{"Events": [], "NextToken": "more"}, {"Events": [event]}]
+    done = run("describe", RUNNING, aws=script(sagemaker_ListClusterEvents=pages))
+    assert (done.exit_code, "rebooted" in done.stdout) == (0, True)
+
+
+def test_events_of_a_node_that_go_in_circles_are_skipped(run: Runs) -> None:
+    again = {"Events": [], "NextToken": "again"}
+    done = run("describe", RUNNING, "--strict", aws=script(sagemaker_ListClusterEvents=again))
+    said = "the answer to sagemaker:ListClusterEvents goes in circles: the same page comes again"
+    assert (done.exit_code, done.stdout.endswith(f"skipped events of {RUNNING}: {said}\n")) == (1, True)
+
+
 @pytest.mark.parametrize("verb", ["list", "check"])
 def test_nodes_of_a_cluster_that_goes_are_not_none(run: Runs, verb: str) -> None:
     words = () if verb == "list" else ("--group", "h100", "--confirm", "h100")

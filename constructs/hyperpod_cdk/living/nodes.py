@@ -39,6 +39,9 @@ KUBERNETES: Final = "hyperpod-"
 """What stands before the instance ID in the name of a node in Kubernetes."""
 
 
+_MOST_EVENT_PAGES: Final = 20
+
+
 def unknown_states(states: Iterable[str], *, what: str) -> Iterator[Unread]:
     """Say which states of nodes have no known meaning: such nodes are neither known to be well nor to fail."""
     for state, number in sorted(Counter(each for each in states if each not in _STATES).items()):
@@ -280,10 +283,36 @@ def _events(aws: Api, cluster: str, row: Mapping[str, Any], now: datetime) -> tu
     instance = row.get("InstanceId")
     if not instance:
         return ()
-    asked = {"SortBy": "EventTime", "SortOrder": "Descending", "MaxResults": 10, "EventTimeAfter": now - RECENT}
-    answer = aws.call("sagemaker", "list_cluster_events", ClusterName=cluster, NodeId=instance, **asked)
-    with reading("sagemaker:ListClusterEvents"):
-        return tuple(event_of(each) for each in answer["Events"])
+    found, unread = newest_events(aws, cluster, now, most=10, page_size=10, NodeId=instance)
+    if unread is not None and not found:
+        raise NotAnswered(unread.reason)
+    return found
+
+
+def newest_events(
+    aws: Api, cluster: str, now: datetime, *, most: int, page_size: int, without: str = "", **more: Any
+) -> tuple[tuple[Event, ...], Unread | None]:
+    """Give the newest events of the last day but those of the level ``without``, and what was not read before ``most``.
+
+    A page without any may be followed by one that has some.
+    """
+    asked = {"SortBy": "EventTime", "SortOrder": "Descending", "MaxResults": page_size, "EventTimeAfter": now - RECENT}
+    events: list[Event] = []
+    token: dict[str, Any] = {}
+    seen: set[object] = set()
+    for _ in range(_MOST_EVENT_PAGES):
+        page = aws.call("sagemaker", "list_cluster_events", ClusterName=cluster, **more, **asked, **token)
+        with reading("sagemaker:ListClusterEvents"):
+            events += [event_of(each) for each in page["Events"] if not without or each.get("EventLevel") != without]
+        if len(events) >= most or not page.get("NextToken"):
+            return tuple(events[:most]), None
+        token = {"NextToken": page["NextToken"]}
+        if page["NextToken"] in seen:
+            reason = "the answer to sagemaker:ListClusterEvents goes in circles: the same page comes again"
+            return tuple(dict.fromkeys(events)), Unread(what="older events", reason=reason)
+        seen.add(page["NextToken"])
+    reason = f"the last day has more than {_MOST_EVENT_PAGES} pages of events, of which the newest were read"
+    return tuple(events), Unread(what="older events", reason=reason)
 
 
 def event_of(row: Mapping[str, Any]) -> Event:

@@ -36,11 +36,10 @@ from hyperpod_cdk.living.model import (
 from hyperpod_cdk.living.nodes import (
     CHECKING,
     FAILING,
-    RECENT,
     RUNNING,
-    event_of,
     groups_of,
     moment,
+    newest_events,
     rows_of_nodes,
     unknown_states,
 )
@@ -90,7 +89,6 @@ _GOVERNING: Final = frozenset(
 _MOST_ASKED: Final = 5
 """Of so many operators at most is asked why their pods are not ready."""
 
-_MOST_EVENT_PAGES: Final = 20
 _STACK_TAG: Final = "aws:cloudformation:stack-name"
 
 
@@ -406,23 +404,7 @@ def _events(aws: Api, cluster: str, now: datetime) -> tuple[tuple[Event, ...], U
         found = describe_cluster(aws, cluster)
         if found is None or found.get("NodeProvisioningMode") != "Continuous":
             return (), None
-    asked = {"SortBy": "EventTime", "SortOrder": "Descending", "MaxResults": 100, "EventTimeAfter": now - RECENT}
-    events: list[Event] = []
-    token: dict[str, Any] = {}
-    seen: set[object] = set()
-    for _ in range(_MOST_EVENT_PAGES):
-        page = aws.call("sagemaker", "list_cluster_events", ClusterName=cluster, **asked, **token)
-        with reading("sagemaker:ListClusterEvents"):
-            events += [event_of(each) for each in page["Events"] if each.get("EventLevel") != _QUIET]
-        if len(events) >= MOST_EVENTS or not page.get("NextToken"):
-            return tuple(events[:MOST_EVENTS]), None
-        token = {"NextToken": page["NextToken"]}
-        if page["NextToken"] in seen:
-            reason = "the answer to sagemaker:ListClusterEvents goes in circles: the same page comes again"
-            return tuple(dict.fromkeys(events)), Unread(what="older events", reason=reason)
-        seen.add(page["NextToken"])
-    reason = f"the last day has more than {_MOST_EVENT_PAGES} pages of events, of which the newest were read"
-    return tuple(events), Unread(what="older events", reason=reason)
+    return newest_events(aws, cluster, now, most=MOST_EVENTS, page_size=100, without=_QUIET)
 
 
 def _plan(aws: Api, arn: str, now: datetime) -> Plan:
