@@ -27,7 +27,7 @@ from hyperpod_cdk_rehearsal.process import EmbeddedAws
 from hyperpod_cdk_rehearsal.report import Report
 from tests.living.test_first_contact import only_what_is_planted_is_listed
 from tests.support.assembly import ENVIRONMENTS, PROJECT, Synthesized, shipped
-from tests.support.embedded import embedded
+from tests.support.embedded import HURRIED_SCALE, embedded
 from tests.support.in_process_cdk import Aws, InProcessCdk
 
 LIVED = [name for name in ENVIRONMENTS if name != "prod"]
@@ -205,11 +205,15 @@ def the_lambda_made_the_scheduler_policy(found: Inventory, ran: set[str]) -> Non
 
 
 @contextmanager
-def living(synthesized: Synthesized, document: Mapping[str, Any], scratch: Path) -> Iterator[Life]:
-    """Give the driver of an environment in an account, nothing deployed yet."""
+def living(
+    synthesized: Synthesized, document: Mapping[str, Any], scratch: Path, *, clock_scale: float = HURRIED_SCALE
+) -> Iterator[Life]:
+    """Give the driver of an environment in an account, nothing deployed yet; ``clock_scale`` as in ``embedded``."""
     environment = synthesized.environment
     file = PROJECT / ENVIRONMENTS[environment.name]
-    with embedded(document, region=environment.region, account=environment.account, is_hurried=True) as there:
+    with embedded(
+        document, region=environment.region, account=environment.account, is_hurried=True, clock_scale=clock_scale
+    ) as there:
         aws = Aws(there, scratch / "log")
         cdk = InProcessCdk(aws)
         run = _Rehearsal(

@@ -13,11 +13,12 @@ from hyperpod_cdk_rehearsal.cdk_cli import CdkFailedError
 from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from tests.rehearsal.test_examples import Life, living
 from tests.support.assembly import shipped
+from tests.support.embedded import SLOW_SCALE
 
 pytestmark = pytest.mark.examples
 
 SLOW_SECONDS = 100
-"""Two seconds with the hurried clock: longer than it takes from the cluster to the wait."""
+"""Two seconds with the slow clock: longer than it takes from the cluster to the wait."""
 
 
 def nodes_told(life: Life) -> str:
@@ -38,7 +39,7 @@ def account(assemblies: Path, **nodes: Any) -> dict[str, Any]:
 
 def test_slow_nodes_are_waited_for_and_missing_ones_are_told(assemblies: Path, tmp_path: Path) -> None:
     document = account(assemblies, system={"delay_seconds": SLOW_SECONDS}, h100={"never": "all"})
-    with living(shipped(assemblies, "prod"), document, tmp_path) as life:
+    with living(shipped(assemblies, "prod"), document, tmp_path, clock_scale=SLOW_SCALE) as life:
         life.deploy(assemblies / "prod")
         assert re.fullmatch(
             r"h100: 0 of 2 Running \(2 Pending\); system: [12] of 2 Running( \(1 Pending\))?", nodes_told(life)
@@ -60,7 +61,7 @@ def test_without_a_node_the_platform_says_why_and_the_next_deployment_succeeds(
     message = "on_create.sh: 40_load_modules.sh ended with 1"
     system = {"failing": "all", "failures": 8, "message": message}
     document = account(assemblies, system=system, h100={"never": "all"})
-    with living(shipped(assemblies, "prod"), document, tmp_path) as life:
+    with living(shipped(assemblies, "prod"), document, tmp_path, clock_scale=SLOW_SCALE) as life:
         with pytest.raises(CdkFailedError):
             life.deploy(assemblies / "prod")
         told = re.sub(r"i-[0-9a-f]{17}", "<instance>", life.run.explain(RuntimeError()))

@@ -38,7 +38,7 @@ STACKS = tuple(stack for wave in WAVES for stack in wave)
 BOOTSTRAP_VERSION = "/cdk-bootstrap/hnb659fds/version"
 SECONDS_PER_OPERATION = 60
 
-VOLATILE = {"ResponseMetadata", "LastModifiedTime", "modifiedAt", "ComputeQuotaVersion"}
+VOLATILE = {"ResponseMetadata", "LastModifiedTime", "modifiedAt", "ComputeQuotaVersion", "AdministrativeActions"}
 """Members of an answer that an update changes and its rollback does not change back."""
 
 SHOWN = (

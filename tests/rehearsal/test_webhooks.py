@@ -13,6 +13,7 @@ from hyperpod_cdk_rehearsal.cdk_cli import CdkFailedError
 from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from tests.rehearsal.test_examples import living
 from tests.support.assembly import shipped
+from tests.support.embedded import SLOW_SCALE
 
 WAIT = "Custom::AWSCDK-EKS-KubernetesObjectValue"
 QUOTA = "AWS::SageMaker::ComputeQuota"
@@ -31,7 +32,7 @@ def test_prod_waits_for_webhooks_that_are_slow(assemblies: Path, tmp_path: Path)
         **satisfying(shipped(assemblies, "prod").environment),
         "kubernetes": {"webhook_seconds": MINUTES_OF_AWS},
     }
-    with living(shipped(assemblies, "prod"), document, tmp_path) as life:
+    with living(shipped(assemblies, "prod"), document, tmp_path, clock_scale=SLOW_SCALE) as life:
         life.deploy(assemblies / "prod")
         addons = life.aws.client("eks").list_addons(clusterName="prod-eks")["addons"]
         assert {"cert-manager", "amazon-sagemaker-hyperpod-taskgovernance"} < set(addons)
@@ -50,7 +51,7 @@ def test_without_the_waits_the_training_operator_is_refused(
     (template,) = assembly.rglob("*platform*.template.json")
     _take_waits_away(template)
     document = {**satisfying(synthesized.environment), "kubernetes": {"webhook_seconds": FOR_EVER}}
-    with living(synthesized, document, tmp_path) as life:
+    with living(synthesized, document, tmp_path, clock_scale=SLOW_SCALE) as life:
         with pytest.raises(CdkFailedError):
             life.deploy(assembly)
         told = life.run.explain(RuntimeError())

@@ -22,7 +22,12 @@ REGION = "us-east-1"
 PROJECT = Path(__file__).parents[2]
 HURRIED = "from tests.support.hurried import serve; serve()"
 
-_running: dict[tuple[str, bool], _Process] = {}
+HURRIED_SCALE = 0.0001
+"""The six hours between two increases of a file system pass in two seconds."""
+SLOW_SCALE = 0.02
+"""For accounts in which something comes late: a wait of 100 seconds takes two."""
+
+_running: dict[tuple[str, float | None], _Process] = {}
 
 
 @dataclass(frozen=True)
@@ -64,16 +69,18 @@ def embedded(
     latency_ms: float = 0,
     now: datetime | None = None,
     is_hurried: bool = False,
+    clock_scale: float = HURRIED_SCALE,
 ) -> Iterator[Embedded]:
     """Give the embedded AWS with exactly the account of an account file's document.
 
     Its time goes on from ``now`` (default: the present). One that is hurried makes nobody wait for a resource, and
-    plays the upload of files. The process is shared: the account of the ``with`` before is gone, so only one may be in
-    use at a time. Fails in the end where an operation of the embedded AWS failed inside.
+    plays the upload of files; ``clock_scale`` is what is left of a second of its account file. The process is shared:
+    the account of the ``with`` before is gone, so only one may be in use at a time. Fails in the end where an
+    operation of the embedded AWS failed inside.
     """
-    key = (account, is_hurried)
+    key = (account, clock_scale if is_hurried else None)
     if key not in _running:
-        _running[key] = _Process.start(account, is_hurried=is_hurried)
+        _running[key] = _Process.start(account, clock_scale=key[1])
         atexit.register(_running[key].stop)
     address = _running[key].address
     wanted = {"document": document, "region": region, "latency_ms": latency_ms, "now": now and now.isoformat()}
@@ -94,11 +101,14 @@ class _Process:
     read: int = 0
 
     @classmethod
-    def start(cls, account: str, *, is_hurried: bool) -> _Process:
+    def start(cls, account: str, *, clock_scale: float | None) -> _Process:
+        """Start one, hurried with a ``clock_scale``."""
         scratch = tempfile.TemporaryDirectory(prefix="hyperpod-embedded-")
         log = Path(scratch.name) / "log"
         program = (
-            ["-c", HURRIED, "--clock-scale", "0.0001"] if is_hurried else ["-m", "hyperpod_cdk_rehearsal", "serve"]
+            ["-m", "hyperpod_cdk_rehearsal", "serve"]
+            if clock_scale is None
+            else ["-c", HURRIED, "--clock-scale", f"{clock_scale}"]
         )
         command = [sys.executable, *program, "--account", account, "--region", REGION]
         process = subprocess.Popen(
@@ -107,7 +117,7 @@ class _Process:
             stdout=subprocess.PIPE,
             text=True,
             # it ends by a signal, so whatever it unpacks must lie where somebody cleans up
-            env={**os.environ, "TMPDIR": scratch.name} | ({"PYTHONPATH": str(PROJECT)} if is_hurried else {}),
+            env={**os.environ, "TMPDIR": scratch.name} | ({} if clock_scale is None else {"PYTHONPATH": str(PROJECT)}),
         )
         line = process.stdout.readline() if process.stdout else ""
         assert line, f"the embedded AWS did not start: {log.read_text(encoding='utf-8')[-2000:]}"

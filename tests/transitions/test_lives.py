@@ -504,7 +504,7 @@ _GPU = "hyperpod.instance_groups.1"
         pytest.param(
             [_set("hyperpod.lifecycle.existing_bucket", {"name": "sagemaker-mine"})], [(_ALL, False)], id="own bucket"
         ),
-        pytest.param([_set("operators", None), _set("eks.oidc_provider", None)], [(_ALL, False)], id="inference out"),
+        pytest.param([_set("operators", None), _set("eks.oidc_provider", None)], [(_ALL, True)], id="inference out"),
         # Replace an instance group
         pytest.param(
             [_set(f"{_GPU}.name", "other")], [(("small/hyperpod", "--exclusively"), False), (_ALL, True)], id="renamed"
