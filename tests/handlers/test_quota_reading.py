@@ -204,6 +204,24 @@ def test_no_instance_comes_to_a_cluster_that_ends(status: str, count: int) -> No
     assert used(api, "hyperpod_instances", OWN) == Usage(at_least=count)
 
 
+@row_by_row(
+    "more, missing",
+    [
+        ({}, "'InstanceRequirements'"),
+        ({"InstanceTypeDetails": [{"InstanceType": "ml.c5.large", "CurrentCount": 1}]}, "'InstanceRequirements'"),
+        ({"InstanceRequirements": {}}, "'DesiredInstanceTypes'"),
+        ({"InstanceRequirements": {"DesiredInstanceTypes": []}}, "list index out of range"),
+    ],
+)
+def test_instances_of_which_aws_names_no_type_are_of_none_that_is_known(more: dict[str, Any], missing: str) -> None:
+    cluster = {"InstanceGroups": [group("ml.p5.48xlarge", 2, 2), {"CurrentCount": 2, "TargetCount": 2, **more}]}
+    api = FakeApi(lists={"list_clusters": [{"ClusterName": "lab"}]}, clusters={"lab": cluster})
+    found = used(api, "hyperpod_instances:ml.p5.48xlarge", OWN)
+    assert (found.at_least, len(found.unread)) == (2, 1)
+    assert missing in found.unread[0].reason
+    assert used(api, "hyperpod_instances", OWN) == Usage(at_least=4)
+
+
 NODES_STAND_IN = {"Subnets": ["subnet-5", "subnet-4"], "SecurityGroupIds": ["sg-nodes", "sg-eks"]}
 INTERFACES = [
     {"SubnetId": "subnet-5", "Groups": [{"GroupId": "sg-nodes"}, {"GroupId": "sg-eks"}]},

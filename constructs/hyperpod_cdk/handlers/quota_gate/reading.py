@@ -358,7 +358,7 @@ def _instances_of(group: Mapping[str, Any], instance_type: str, *, is_ending: bo
     """Count the instances of a group, those that are still to come too; a flexible group's are of its first type.
 
     To a cluster that failed, or that is being deleted, none will come. Raises KeyError for a group that says neither
-    how many it has nor how many it is to have.
+    how many it has nor how many it is to have, and for one with instances that does not say of which type.
     """
     present = group["CurrentCount"] if "TargetCount" not in group else group.get("CurrentCount", 0)
     target = 0 if is_ending else group.get("TargetCount", 0)
@@ -368,9 +368,11 @@ def _instances_of(group: Mapping[str, Any], instance_type: str, *, is_ending: bo
     if group.get("InstanceType"):
         return float(count) if group["InstanceType"] == instance_type else 0.0
     running = {each["InstanceType"]: each.get("CurrentCount", 0) for each in group.get("InstanceTypeDetails", ())}
-    preferred = next(iter(group.get("InstanceRequirements", {}).get("DesiredInstanceTypes", ())), "")
-    to_come = max(0, count - sum(running.values())) if preferred == instance_type else 0
-    return float(running.get(instance_type, 0) + to_come)
+    others = max(0, count - sum(running.values()))
+    # without types neither is known
+    if others and group["InstanceRequirements"]["DesiredInstanceTypes"][0] != instance_type:
+        others = 0
+    return float(running.get(instance_type, 0) + others)
 
 
 def _training_plans(api: Api, _own: Own, _detail: str) -> Usage:
