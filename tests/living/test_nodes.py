@@ -311,7 +311,7 @@ class TestReplace:
     def test_on_demand_capacity_is_not_known(self, run: Runs) -> None:
         done = run("replace", RUNNING, "--confirm", RUNNING)
         assert (
-            "skipped a place for replacements in system: AWS does not show beforehand whether there are instances"
+            "skipped a place for replacements in system: AWS does not show in advance whether there are instances"
             " outside of training plans\n"
         ) in done.stdout
 

@@ -152,7 +152,7 @@ def cdk_bootstrap_is_new_enough(case: Case, aws: Aws) -> Iterator[Found]:
     if version is None:
         bucket = _asset_bucket(case)
         first = ""
-        # of a bucket that AWS does not show of nothing is said: it may be missing, as it should be
+        # nothing is said of a bucket that AWS does not show: it may be missing, as it should be
         with suppress(NotAnswered):
             if aws.bucket(bucket) is not None:
                 first = (

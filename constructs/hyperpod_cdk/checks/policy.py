@@ -248,7 +248,7 @@ VERBS = (
         name="import",
         asks=(),
         further=_IMPORT,
-        when_unseen=f"{_NULL}; nothing is written and 1 always where it does not show of the cluster",
+        when_unseen=f"{_NULL}; nothing is written and 1 always where it does not show the cluster",
     ),
     Verb(
         name="import --takeover",

@@ -55,7 +55,7 @@ _DELAY: Final = "keep it from being patched, or make the patch of its group fail
 _KARPENTER: Final = "Karpenter scales this cluster: a new node comes only while pods are pending."
 _WHOLE_GROUP: Final = "That is every node of group {group} at once."
 _JOBS: Final = "'kubectl get pods -A -o wide' shows the pods of each node"
-_NO_PLAN: Final = "AWS does not show beforehand whether there are instances outside of training plans"
+_NO_PLAN: Final = "AWS does not show in advance whether there are instances outside of training plans"
 
 
 def prepare(
