@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST, rank
-from hyperpod_cdk.review.changes.entries import is_stateful
+from hyperpod_cdk.review.changes.summaries import effect_on
 from hyperpod_cdk.review.model import BlastRadius, Effect, PropertyEffect, Reason, ReasonKind, ResourceEffect
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Resource, Stack
 
@@ -224,7 +224,7 @@ def _contradicted(
         resource = head.find(stack, logical_id) or base.find(stack, logical_id)
         # what a macro makes stands in neither template
         resource = resource or Resource(stack=stack, logical_id=logical_id, type=str(change["ResourceType"]), body={})
-        return _untold(resource, theirs, sentence, told)
+        return effect_on(resource, theirs, sentence, told)
     if rank(ours.effect) <= rank(theirs):
         return _less_grave(ours, theirs)
     kept = [each for each in ours.properties if each.path not in {one.path for one in told}]
@@ -238,19 +238,6 @@ def _less_grave(ours: ResourceEffect, theirs: Effect) -> str | None:
     # refused and interrupted are no words of CloudFormation's
     is_contradicted = ours.effect in (Effect.REPLACED, Effect.DELETED) and theirs not in (ours.effect, Effect.UNKNOWN)
     return f"{name}: the templates say {ours.effect}; CloudFormation says {theirs}." if is_contradicted else None
-
-
-def _untold(resource: Resource, effect: Effect, sentence: str, told: tuple[PropertyEffect, ...]) -> ResourceEffect:
-    return ResourceEffect(
-        stack=resource.stack,
-        logical_id=resource.logical_id,
-        type=resource.type,
-        name=resource.name,
-        effect=effect,
-        stateful=is_stateful(resource),
-        summary=sentence,
-        properties=told,
-    )
 
 
 _ACTIONS: Final = {

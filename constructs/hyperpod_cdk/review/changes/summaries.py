@@ -10,6 +10,7 @@ from hyperpod_cdk.review.changes.effects import rank
 from hyperpod_cdk.review.changes.entries import Entry, Found, is_stateful
 from hyperpod_cdk.review.changes.excerpts import IN_SENTENCE, differing
 from hyperpod_cdk.review.model import Effect, LeftBehind, PropertyEffect, ResourceEffect
+from hyperpod_cdk.templates.assembly import Resource
 
 IN_SUMMARY: Final = 3
 """Changed properties that a summary names."""
@@ -27,17 +28,12 @@ _WORDS: Final = {
 
 def told(entry: Entry) -> ResourceEffect:
     """Give a resource's effect with a summary and what each property does."""
-    resource, effect = entry.resource, entry.effect
     findings = sorted(entry.findings, key=lambda each: rank(each.judged.effect))
-    return ResourceEffect(
-        stack=resource.stack,
-        logical_id=resource.logical_id,
-        type=resource.type,
-        name=resource.name,
-        effect=effect,
-        stateful=is_stateful(resource),
-        summary=sentence("; ".join(_clauses(entry, findings))),
-        properties=tuple(
+    return effect_on(
+        entry.resource,
+        entry.effect,
+        sentence("; ".join(_clauses(entry, findings))),
+        tuple(
             PropertyEffect(
                 path=each.path,
                 of=each.of,
@@ -51,6 +47,22 @@ def told(entry: Entry) -> ResourceEffect:
             )
             for each in findings
         ),
+    )
+
+
+def effect_on(
+    resource: Resource, effect: Effect, summary: str, properties: tuple[PropertyEffect, ...]
+) -> ResourceEffect:
+    """Give an effect on a resource, in a sentence and by its properties."""
+    return ResourceEffect(
+        stack=resource.stack,
+        logical_id=resource.logical_id,
+        type=resource.type,
+        name=resource.name,
+        effect=effect,
+        stateful=is_stateful(resource),
+        summary=summary,
+        properties=properties,
     )
 
 
