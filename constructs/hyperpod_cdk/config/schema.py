@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import TYPE_CHECKING, Any
 
 from hyperpod_cdk.config.extensions import environment_model
 from hyperpod_cdk.json_schema import as_text, schema_of_file
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.config.environment import Environment
 
 
 def environment_schema() -> dict[str, Any]:
@@ -13,12 +17,22 @@ def environment_schema() -> dict[str, Any]:
 
     It carries every bound of a single value; rules over several values are the loader's.
     """
-    schema = schema_of_file(environment_model(), title="hyperpod-cdk environment")
-    zones = schema["$defs"]["Network"]["properties"]["availability_zones"]
-    zones["additionalProperties"] = {"anyOf": [zones["additionalProperties"], {"type": "null"}]}
-    return schema
+    return _schema_of(environment_model())
 
 
 def schema_text() -> str:
     """Give the schema as the text of its file."""
-    return as_text(environment_schema())
+    return _text_of(environment_model())
+
+
+@functools.cache
+def _text_of(model: type[Environment]) -> str:
+    """Give the schema's text for a model, which installed extensions add sections to."""
+    return as_text(_schema_of(model))
+
+
+def _schema_of(model: type[Environment]) -> dict[str, Any]:
+    schema = schema_of_file(model, title="hyperpod-cdk environment")
+    zones = schema["$defs"]["Network"]["properties"]["availability_zones"]
+    zones["additionalProperties"] = {"anyOf": [zones["additionalProperties"], {"type": "null"}]}
+    return schema
