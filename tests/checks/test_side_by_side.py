@@ -8,7 +8,7 @@ from contextvars import Context, ContextVar, copy_context
 import pytest
 
 from hyperpod_cdk.checks.answers import NotAnswered
-from hyperpod_cdk.checks.side_by_side import MOST_THREADS, deepen_to, depth, start, together
+from hyperpod_cdk.checks.side_by_side import MOST_THREADS, deepen_to, depth, in_background, start, together
 
 
 def test_results_come_in_the_order_of_the_items_with_what_is_missing_in_its_place() -> None:
@@ -99,3 +99,32 @@ def test_a_shorter_chain_changes_nothing() -> None:
         return depth()
 
     assert copy_context().run(caller) == 3
+
+
+def test_a_task_that_never_ends_keeps_no_other_waiting() -> None:
+    ends, seen = threading.Event(), list[str]()
+    in_background(lambda: ends.wait(timeout=20))
+    for name in ("first", "second"):
+        done = threading.Event()
+
+        def work(name: str = name, done: threading.Event = done) -> None:
+            seen.append(name)
+            done.set()
+
+        in_background(work)
+        assert done.wait(timeout=20)
+    ends.set()
+    assert seen == ["first", "second"]
+
+
+def test_tasks_of_the_background_run_at_the_same_time_in_threads_that_end_with_the_process() -> None:
+    everyone, daemons = threading.Barrier(9), list[bool]()
+
+    def work() -> None:
+        daemons.append(threading.current_thread().daemon)
+        everyone.wait(timeout=20)
+
+    for _ in range(8):
+        in_background(work)
+    everyone.wait(timeout=20)
+    assert daemons == [True] * 8

@@ -35,7 +35,7 @@ from hyperpod_cdk.checks.answers import (
     Refused,
     what_is_lost,
 )
-from hyperpod_cdk.checks.side_by_side import deepen_to, depth, together
+from hyperpod_cdk.checks.side_by_side import deepen_to, depth, in_background, together
 from hyperpod_cdk.handlers.quota_gate.reading import (
     Listed,
     quoted,
@@ -479,7 +479,7 @@ class AwsCalls:
                 )
 
     def _in_time(self, ask: Callable[[], AnswerT], attempts: _Attempts) -> AnswerT:
-        """Run a call in a thread of its own, which is left to itself when its time is over."""
+        """Run a call in another thread, which is left to itself when its time is over."""
         future: Future[AnswerT] = Future()
 
         def run() -> None:
@@ -489,8 +489,7 @@ class AwsCalls:
             except BaseException as error:  # noqa: BLE001 - it is raised where the call was made
                 future.set_exception(error)
 
-        # a thread that hangs must not keep the process from ending
-        threading.Thread(target=run, name="aws", daemon=True).start()
+        in_background(run)
         try:
             return future.result(timeout=self._patience.call_s)
         except TimeoutError:

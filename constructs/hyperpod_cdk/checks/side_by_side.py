@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
+from queue import SimpleQueue
 from typing import TypeVar
 
 from hyperpod_cdk.checks.answers import NotAnswered
@@ -13,6 +16,9 @@ MOST_THREADS = 64
 """Threads of one `together`: every check, or every group of a large environment, starts at once."""
 
 _depth: ContextVar[int] = ContextVar("depth", default=0)
+
+_idle: deque[SimpleQueue[Callable[[], object]]] = deque()
+"""What each thread of `in_background` that has nothing to do waits for."""
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
@@ -64,6 +70,26 @@ def answered(*questions: Callable[[], object]) -> list[object]:
         if isinstance(answer, NotAnswered):
             raise answer
     return answers
+
+
+def in_background(task: Callable[[], object]) -> None:
+    """Run ``task``, which raises nothing, in a thread that does not keep the process from ending.
+
+    A thread whose task has ended runs a later one: a new thread for each call of AWS costs twice as much (measured).
+    A thread whose task hangs gets no other task.
+    """
+    try:
+        tasks = _idle.pop()
+    except IndexError:
+        tasks = SimpleQueue()
+        threading.Thread(target=_run_each, args=(tasks,), name="background", daemon=True).start()
+    tasks.put(task)
+
+
+def _run_each(tasks: SimpleQueue[Callable[[], object]]) -> None:
+    while True:
+        tasks.get()()
+        _idle.append(tasks)
 
 
 def _result(function: Callable[[ItemT], ResultT], item: ItemT) -> ResultT | NotAnswered:
