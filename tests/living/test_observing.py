@@ -276,8 +276,9 @@ def test_no_secret_of_any_answer_is_in_a_bundle(*, is_hard: bool) -> None:
     assert len(planting.planted) > 5 * MANY
     words = {word for each in planting.planted for word in words_of(each)}
     assert len(words) > MANY
-    assert [each for each in words if each in found] == []
     assert SECRET not in found.lower()
+    # so no word that holds it is there; those that do not (hexadecimal, base64, numbers) are looked for one by one
+    assert [each for each in words if SECRET not in each.lower() and each in found] == []
     for each in ("999988887777", "198.51", "AKIA", "example.com", "111122223333", "arn:aws"):
         assert each not in found, each
     # names of the environment itself

@@ -34,7 +34,7 @@ LIVED = [name for name in ENVIRONMENTS if name != "prod"]
 """Every environment but prod, which the real CDK CLI takes through the same (test_rehearse.py)."""
 
 IN_MAKE_TEST = "two-teams"
-"""The life that `make test` leads beside prod's, the shortest; `make examples` leads all others, minutes of them."""
+"""What `make test` deploys and destroys, the smallest; `make examples` leads the whole lives, minutes of them."""
 
 UPDATES: dict[str, dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "example_updates.yaml").read_text(encoding="utf-8")
@@ -104,10 +104,16 @@ def test_every_environment_has_a_row_of_updates() -> None:
     assert not unknown, f"example_updates.yaml: {', '.join(unknown)}: no environment that ships has this name"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name if name == IN_MAKE_TEST else pytest.param(name, marks=pytest.mark.examples) for name in LIVED],
-)
+def test_it_is_deployed_and_destroyed(assemblies: Path, tmp_path: Path) -> None:
+    synthesized = shipped(assemblies, IN_MAKE_TEST)
+    with living(synthesized, satisfying_both(IN_MAKE_TEST, synthesized.environment), tmp_path) as life:
+        deployed_as_wanted(life, synthesized, assemblies / IN_MAKE_TEST)
+        life.run._destroy(life.file)
+        assert set(life.run.report.retained) <= RETAINED
+
+
+@pytest.mark.examples
+@pytest.mark.parametrize("name", LIVED)
 def test_it_is_made_stays_changes_and_goes(
     name: str, assemblies: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,15 +122,7 @@ def test_it_is_made_stays_changes_and_goes(
     environment = synthesized.environment
     with living(synthesized, satisfying_both(name, environment), tmp_path) as life:
         run, report = life.run, life.run.report
-        made = life.deploy(assembly)
-        assert set(made) == set(synthesized.templates)
-        report.inventory = run._inventory()
-        run._expect_counts(environment)
-        state = life.aws.state()
-        assert state["recorded"] == []
-        if name == "two-teams":
-            ran = {each["type"] for each in state["executions"] if each["how"] == "ran"}
-            the_lambda_made_the_scheduler_policy(report.inventory, ran)
+        deployed_as_wanted(life, synthesized, assembly)
 
         assert life.deploy(assembly) == {}
 
@@ -145,6 +143,19 @@ def test_it_is_made_stays_changes_and_goes(
         life.deploy(assembly)
         run._expect_counts(environment, run._inventory())
         the_execution_policy_suffices_and_nothing_of_it_is_too_much(life, environment, assembly)
+
+
+def deployed_as_wanted(life: Life, synthesized: Synthesized, assembly: Path) -> None:
+    """Deploy an environment for the first time, and check what is there."""
+    run = life.run
+    assert set(life.deploy(assembly)) == set(synthesized.templates)
+    run.report.inventory = run._inventory()
+    run._expect_counts(synthesized.environment)
+    state = life.aws.state()
+    assert state["recorded"] == []
+    if synthesized.environment.name == "two-teams":
+        ran = {each["type"] for each in state["executions"] if each["how"] == "ran"}
+        the_lambda_made_the_scheduler_policy(run.report.inventory, ran)
 
 
 def kept_for_files(environment: Environment) -> set[str]:
