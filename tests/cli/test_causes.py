@@ -1,8 +1,10 @@
-"""Sentences that end alike are one cause."""
+"""Reasons that end in one cause are said once."""
 
 from __future__ import annotations
 
 from hyperpod_cdk._cli.causes import Gap, causes
+from hyperpod_cdk.checks.answers import Why
+from hyperpod_cdk.living.model import Unread
 
 DENIED = "no permission for ec2:DescribeVpcs"
 
@@ -11,19 +13,20 @@ def said(*gaps: Gap) -> list[tuple[tuple[str, ...], str]]:
     return [(cause.what, str(cause)) for cause in causes(gaps)]
 
 
-def test_one_gap_keeps_its_sentence() -> None:
-    assert said(Gap(what="a", reason="name: x: AWS throttled sts:A, 4 times; run it again later")) == [
-        (("a",), "name: x: AWS throttled sts:A, 4 times; run it again later")
-    ]
+def test_one_gap_keeps_its_reason() -> None:
+    reason = Why.about("name", Why("AWS throttled sts:A, 4 times; later", causes=("AWS throttled sts:A; later",)))
+    assert said(Gap(what="a", reason=reason)) == [(("a",), "name: AWS throttled sts:A, 4 times; later")]
 
 
-def test_sentences_are_cut_to_what_they_share() -> None:
-    gaps = [Gap(what=each, reason=f'the quota "{each}" could not be read: {DENIED}', action="x:Y") for each in "ab"]
+def test_reasons_are_cut_to_the_cause_that_they_share() -> None:
+    gaps = [Gap(what=each, reason=Why.about(f'the quota "{each}"', DENIED), action="x:Y") for each in "ab"]
     assert said(*gaps) == [(("a", "b"), f"{DENIED}; allow x:Y")]
 
 
-def test_the_longest_shared_end_is_kept() -> None:
-    gaps = [Gap(what=each, reason=f"{each}: it is not known whose they are: {DENIED}") for each in "ab"]
+def test_of_shared_causes_the_one_that_says_most_is_kept() -> None:
+    gaps = [
+        Gap(what=each, reason=Why.about(each, Why.about("it is not known whose they are", DENIED))) for each in "ab"
+    ]
     assert said(*gaps) == [(("a", "b"), f"it is not known whose they are: {DENIED}")]
 
 
@@ -38,12 +41,28 @@ def test_another_reason_and_another_action_are_other_causes() -> None:
 
 
 def test_how_often_it_was_tried_makes_no_other_cause() -> None:
-    gaps = [Gap(what=each, reason=f"AWS throttled x:A, {each} times; run it again later") for each in "23"]
-    assert said(*gaps) == [(("2", "3"), "AWS throttled x:A; run it again later")]
+    gaps = [
+        Gap(what=each, reason=Why(f"AWS throttled x:A, {each} times", causes=("AWS throttled x:A",))) for each in "23"
+    ]
+    assert said(*gaps) == [(("2", "3"), "AWS throttled x:A")]
 
 
 def test_what_is_hidden_twice_is_named_once() -> None:
-    assert said(Gap(what="a", reason=f"x: {DENIED}"), Gap(what="a", reason=f"y: {DENIED}")) == [(("a",), DENIED)]
+    gaps = [Gap(what="a", reason=Why.about(each, DENIED)) for each in "xy"]
+    assert said(*gaps) == [(("a",), DENIED)]
+
+
+def test_text_is_not_searched_for_causes() -> None:
+    gaps = [Gap(what=each, reason=f"{each}: {DENIED}") for each in "ab"]
+    assert said(*gaps) == [(("a",), f"a: {DENIED}"), (("b",), f"b: {DENIED}")]
+
+
+def test_an_answer_keeps_the_causes_of_what_it_lacks() -> None:
+    reason = Why.about("a", DENIED)
+    unread = Unread(what="x", reason=reason)
+    assert unread.reason is reason
+    assert unread.model_dump(mode="json")["reason"] == f"a: {DENIED}"
+    assert Unread.model_validate_json(unread.model_dump_json()) == unread
 
 
 def test_nothing_is_missing() -> None:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hyperpod_cdk.checks.answers import allowing
+from hyperpod_cdk.checks.answers import allowing, causes_of
 from hyperpod_cdk.handlers.quota_gate.reading import quoted
-
-_TIMES = re.compile(r", \d+ times(?=$|;)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """What could not be asked: what is left out because of it, the whole sentence, the IAM action that was missing.
+    """An answer that is missing: what is left out because of it, why (see ``checks.answers.Why``), the IAM action.
 
-    ``said`` is AWS's own sentence, empty where the sentence holds it or AWS wrote none.
+    ``said`` is AWS's own sentence, empty where the reason holds it or AWS wrote none.
     """
 
     what: str
@@ -28,7 +25,7 @@ class Gap:
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """Why gaps are there; ``reason`` is the part of their sentences that they share."""
+    """Why gaps are there: the whole reason of one alone, of several the cause that they share."""
 
     reason: str
     action: str
@@ -49,23 +46,14 @@ class Cause:
 
 
 def causes(gaps: Sequence[Gap]) -> list[Cause]:
-    """Put gaps of one cause together, in the order of the first of each.
-
-    A sentence says where something is missing and ends with why: ``the quota "X" could not be read: no permission``.
-    """
-    shared = Counter(end for gap in gaps for end in dict.fromkeys(_ends(gap)))
+    """Put gaps of one cause together, in the order of the first of each."""
+    shared = Counter(cause for gap in gaps for cause in dict.fromkeys(causes_of(gap.reason)))
     found: dict[tuple[str, str], list[Gap]] = {}
     for gap in gaps:
-        # of the ends that most sentences share, the longest
-        reason = max(_ends(gap), key=lambda end: (shared[end], len(end)))
+        # of the causes that most reasons share, the one that says most
+        reason = max(causes_of(gap.reason), key=lambda cause: (shared[cause], len(cause)))
         found.setdefault((reason, gap.action), []).append(gap)
     return [
         Cause(reason=members[0].reason if len(members) == 1 else reason, action=action, gaps=tuple(members))
         for (reason, action), members in found.items()
     ]
-
-
-def _ends(gap: Gap) -> list[str]:
-    # how often botocore tried differs from call to call
-    parts = _TIMES.sub("", gap.reason).split(": ")
-    return [": ".join(parts[first:]) for first in range(len(parts))]

@@ -170,7 +170,7 @@ def preflight(
         skipped = [
             Unread(
                 what=result.check.title,
-                reason=f"{gap.path}: {gap.reason}" if gap.path else gap.reason,
+                reason=gap.placed,
                 action=gap.action,
                 aws_said=gap.said,
             )

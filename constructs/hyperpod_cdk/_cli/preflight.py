@@ -122,7 +122,7 @@ def _skipped(results: Sequence[Result], *, verbose: bool) -> list[str]:
     if verbose:
         return [f"{check.title}: {_reason(each)}" for check, each in found]
     areas = {check.title: check.area for check, _ in found}
-    gaps = [Gap(what=check.title, reason=_placed(each), action=each.action, said=each.said) for check, each in found]
+    gaps = [Gap(what=check.title, reason=each.placed, action=each.action, said=each.said) for check, each in found]
     return [f"{_checks(cause, areas)}: {cause}" for cause in causes(gaps)]
 
 
@@ -133,13 +133,8 @@ def _checks(cause: Cause, areas: Mapping[str, str]) -> str:
     return f"{len(titles)} checks of {', '.join(dict.fromkeys(areas[title] for title in titles))}"
 
 
-def _placed(each: Skipped) -> str:
-    return f"{each.path}: {each.reason}" if each.path else each.reason
-
-
 def _reason(each: Skipped) -> str:
-    text = _placed(each)
-    return f"{text}{allowing(each.action, text)}{quoted(each.said)}"
+    return f"{each.placed}{allowing(each.action, each.placed)}{quoted(each.said)}"
 
 
 def _summary(report: Report, asked: dict[str, Any], *, is_offline: bool) -> str:

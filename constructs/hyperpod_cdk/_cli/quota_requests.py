@@ -13,7 +13,7 @@ import typer
 from hyperpod_cdk._cli.causes import Gap, causes
 from hyperpod_cdk._cli.preflight import open_aws
 from hyperpod_cdk.checks.answers import Aws, NotAnswered, QuotaRequest, allowing
-from hyperpod_cdk.checks.quotas import Compared, compare
+from hyperpod_cdk.checks.quotas import Compared, compare, why_unread
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment, LoadedEnvironment
 from hyperpod_cdk.handlers.quota_gate.comparison import number
@@ -135,7 +135,7 @@ def unread(compared: Sequence[Compared]) -> list[str]:
     gaps = [
         Gap(
             what=each.requirement.name,
-            reason=each.verdict.unread,
+            reason=why_unread(each),
             action=each.verdict.action,
             said=each.verdict.said,
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 from hyperpod_cdk.handlers.quota_gate.comparison import Usage
 from hyperpod_cdk.handlers.quota_gate.reading import NotAnswered as NotAnswered  # noqa: PLC0414 - the checks' word too
@@ -22,6 +22,35 @@ class Named(Protocol):
     def name(self) -> str:
         """The name by which it is listed."""
         ...
+
+
+class Why(str):
+    """Why something was not answered, with the words of it that answers about other things may share.
+
+    ``causes`` are sentences that each say less than the one before; the last is the bare cause: ``the key K: AWS
+    throttled kms:DescribeKey`` and ``AWS throttled kms:DescribeKey``. It is text wherever text is wanted; text that is
+    made of it has no cause but itself.
+    """
+
+    __slots__ = ("causes",)
+    causes: tuple[str, ...]
+
+    def __new__(cls, text: str, *, causes: tuple[str, ...] = ()) -> Self:
+        """Make a reason of its text; ``causes`` default to the text alone."""
+        reason = super().__new__(cls, text)
+        reason.causes = causes or (text,)
+        return reason
+
+    @classmethod
+    def about(cls, what: str, reason: str) -> Self:
+        """Say first what the question was about."""
+        causes = causes_of(reason)
+        return cls(f"{what}: {reason}", causes=(f"{what}: {causes[0]}", *causes))
+
+
+def causes_of(reason: str) -> tuple[str, ...]:
+    """Give the causes of a reason, the one that says most first; of plain text itself."""
+    return reason.causes if isinstance(reason, Why) else (reason,)
 
 
 class Refused(NotAnswered):

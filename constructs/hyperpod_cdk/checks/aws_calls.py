@@ -33,6 +33,7 @@ from hyperpod_cdk.checks.answers import (
     Caller,
     NotAnswered,
     Refused,
+    Why,
     what_is_lost,
 )
 from hyperpod_cdk.checks.side_by_side import deepen_to, depth, in_background, together
@@ -415,7 +416,9 @@ class AwsCalls:
             caller = self.caller()
         except NotAnswered as missing:
             raise NotAnswered(
-                f"it is not known whose the credentials are: {missing.reason}", action=missing.action, said=missing.said
+                Why.about("it is not known whose the credentials are", missing.reason),
+                action=missing.action,
+                said=missing.said,
             ) from None
         if self._account and caller.account != self._account:
             raise _OtherAccount(
@@ -504,13 +507,16 @@ class AwsCalls:
         if isinstance(error, _NOT_REACHED):
             return NotAnswered(self._unreachable(error, name))
         if isinstance(error, TooLongError) and attempts.is_throttled:
-            return NotAnswered(f"AWS throttled {name}{times}; run it again later")
+            return NotAnswered(_tried(times, lambda each: f"AWS throttled {name}{each}; run it again later"))
         if isinstance(error, TooLongError) and not attempts.made:
             waited = f"{self._patience.call_s:g} s"
             return NotAnswered(f"{name} had no turn within {waited}: AWS throttles, or the credentials take too long")
         seconds = self._patience.call_s if isinstance(error, TooLongError) else self._patience.read_timeout_s
         sentence = next(sentence for kinds, sentence in _SENTENCES if isinstance(error, kinds))
-        return NotAnswered(sentence.format(name=name, times=times, seconds=seconds, error=_line(error)))
+        said = _line(error)
+        return NotAnswered(
+            _tried(times, lambda each: sentence.format(name=name, times=each, seconds=seconds, error=said))
+        )
 
     def _refused(self, error: errors.ClientError, name: str, times: str) -> NotAnswered:
         said = error.response.get("Error", {})
@@ -522,6 +528,7 @@ class AwsCalls:
             return NotAnswered(f"there are no credentials any more for {name}: {error.operation_name} gave {code}")
         if _DENIED.search(code):
             return _denied(name, code, message)
+        reason: str
         if _CLOCK.search(f"{code} {message}"):
             # before what it is reported as: credentials that expired, or a signature that is wrong
             reason = _CLOCK_REASON
@@ -533,12 +540,13 @@ class AwsCalls:
         elif code in _NOT_ACCEPTED:
             reason = f"AWS does not accept the credentials for {name} ({code}); is the region enabled in the account?"
         elif _THROTTLED.search(code):
-            reason = f"AWS throttled {name}{times}; run it again later"
+            reason = _tried(times, lambda each: f"AWS throttled {name}{each}; run it again later")
         elif status >= 500:
-            reason = f"{name} failed inside AWS with {shown}{times}; run it again later"
+            reason = _tried(times, lambda each: f"{name} failed inside AWS with {shown}{each}; run it again later")
         else:
+            reason = f"{name} was refused with {shown}"
             # a page of HTML comes from a proxy, or from what is no AWS
-            reason = f"{name} was refused with {shown}" + (f": {message}" if message and message[0] != "<" else "")
+            reason = Why.about(reason, message) if message and message[0] != "<" else reason
         # AWS's own sentence is kept, but a page of HTML is none
         sentence = "" if message in reason or message.startswith("<") else message
         return Refused(reason, said=sentence, code=code, message=message)
@@ -603,6 +611,11 @@ def reading(name: str) -> Iterator[None]:
         yield
     except UNREADABLE as error:
         raise NotAnswered(f"the answer to {name} cannot be read: {_line(what_is_lost(error))}") from None
+
+
+def _tried(times: str, said: Callable[[str], str]) -> Why:
+    """Say how often a call was tried, which differs from call to call and is no part of the cause."""
+    return Why(said(times), causes=(said(""),))
 
 
 def _no_access(missing: NotAnswered, region: str) -> str:

@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hyperpod_cdk.checks.answers import Why
 from hyperpod_cdk.config import Environment, Extension, LoadedEnvironment
 from hyperpod_cdk.config.extensions import active
 from hyperpod_cdk.findings import Finding, Severity, passed
@@ -56,6 +57,11 @@ class Skipped:
     path: str = ""
     said: str = ""
 
+    @property
+    def placed(self) -> str:
+        """The reason, after the key of the file that the question was about."""
+        return Why.about(self.path, self.reason) if self.path else self.reason
+
     def as_dict(self) -> dict[str, str]:
         """Give it as plain data for ``--format json``."""
         return {"reason": self.reason, "action": self.action, "path": self.path, "aws_said": self.said}
@@ -97,7 +103,7 @@ CheckFunction = Callable[[Case, "Aws"], Iterator[Found]]
 
 def unanswered(missing: NotAnswered, path: str = "", *, about: str = "") -> Skipped:
     """Make a skip of a question that AWS did not answer, with all that it said; ``about`` is what was asked about."""
-    reason = f"{about}: {missing.reason}" if about else missing.reason
+    reason = Why.about(about, missing.reason) if about else missing.reason
     return Skipped(reason=reason, action=missing.action, said=missing.said, path=path)
 
 

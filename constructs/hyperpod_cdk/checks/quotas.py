@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeAlias, cast
 
 from hyperpod_cdk.catalog import quotas
-from hyperpod_cdk.checks.answers import Aws, NotAnswered, QuotaValue
+from hyperpod_cdk.checks.answers import Aws, NotAnswered, QuotaValue, Why, causes_of
 from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
@@ -225,7 +225,7 @@ def _found(case: Case, aws: Aws, kind: str) -> Iterator[Found]:
             case "warning":
                 yield warning(verdict.path, verdict.message)
         if verdict.unread:
-            yield Skipped(reason=verdict.unread, action=verdict.action, said=verdict.said, path=verdict.path)
+            yield Skipped(reason=why_unread(each), action=verdict.action, said=verdict.said, path=verdict.path)
         yield _detail(each)
 
 
@@ -268,6 +268,17 @@ def usage_shown(used: Usage) -> str:
     if used.is_whole:
         return number(used.at_least)
     return f"at least {number(used.at_least)}" if used.at_least else "unknown"
+
+
+def why_unread(compared: Compared) -> str:
+    """Say what of a quota, or of its use, was not read and why; empty where everything was that matters."""
+    verdict, reading = compared.verdict, compared.reading
+    if not verdict.unread:
+        return ""
+    unread = [reading.problem] if reading.value is None else [each.reason for each in reading.used.unread]
+    whys = tuple(dict.fromkeys(each for each in unread if each))
+    causes = causes_of(whys[0]) if len(whys) == 1 else (", ".join(whys),) if whys else ()
+    return Why(verdict.unread, causes=(verdict.unread, *causes))
 
 
 def _used(aws: Aws, need: Requirement) -> Usage:

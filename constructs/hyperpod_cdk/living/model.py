@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
 
+from hyperpod_cdk.checks.answers import Why
 from hyperpod_cdk.findings import passed
 from hyperpod_cdk.json_schema import Model
 
@@ -58,11 +59,16 @@ class Difference(Model):
     """When AWS began to change it, where AWS tells; nobody is named: HyperPod's operations have no "who"."""
 
 
+def _as_it_is(reason: Any, read: ValidatorFunctionWrapHandler) -> str:
+    # pydantic would make plain text of it, which knows no causes
+    return reason if isinstance(reason, Why) else str(read(reason))
+
+
 class Unread(Model):
     """What could not be looked at. It never counts as clean."""
 
     what: str
-    reason: str
+    reason: Annotated[str, WrapValidator(_as_it_is)]
     action: str = ""
     """The IAM action that was missing, where that was the reason."""
     aws_said: str = ""

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from hyperpod_cdk.catalog import notifications
 from hyperpod_cdk.catalog.rules import joined
-from hyperpod_cdk.checks.answers import NotAnswered, QuotaValue, Refused
+from hyperpod_cdk.checks.answers import NotAnswered, QuotaValue, Refused, Why
 from hyperpod_cdk.checks.side_by_side import answered, together
 from hyperpod_cdk.config.recorded_plans import RECLAIM
 from hyperpod_cdk.findings import passed
@@ -271,7 +271,7 @@ def _left(aws: Api, wanted: Requirement) -> QuotaLeft:
     if not isinstance(value, QuotaValue) or not isinstance(used, Usage):
         raise NotAnswered(f"Service Quotas has no such quota of {wanted.service}")
     if not used.is_whole:
-        raise NotAnswered(f"{used.what_is_unread}: {used.why_it_is_unread}", action=used.action, said=used.said)
+        raise NotAnswered(Why.about(used.what_is_unread, used.why_it_is_unread), action=used.action, said=used.said)
     return QuotaLeft(
         name=wanted.name,
         allowed=value.value,
