@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hyperpod_cdk.catalog import instance_types, training_images
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.workloads import image
+from hyperpod_cdk.workloads.program import ArgumentError
 from tests.support.tables import row_by_row
 
 BIN = Path(sys.executable).parent
@@ -305,8 +306,10 @@ def test_commands_build_for_the_nodes() -> None:
     ],
 )
 def test_what_the_table_does_not_have_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(ArgumentError, match=f"^{re.escape(message)}$") as caught:
         image.render(**options)
+    # what a command says of its option
+    assert message == f"{caught.value.argument}: {caught.value.problem}"
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def render(
     libfabric and aws-ofi-nccl, nccl-tests, the elastic agent.
     """
     from hyperpod_cdk.workloads import image as images_  # noqa: PLC0415 - '--help' need not load the table
-    from hyperpod_cdk.workloads.program import library_program, program_files  # noqa: PLC0415 - as above
+    from hyperpod_cdk.workloads.program import ArgumentError, library_program, program_files  # noqa: PLC0415 - as above
 
     if (environment is None) != (group is None):
         usage("ENV and --group go together: the image is for the nodes of that group")
@@ -127,9 +127,8 @@ def render(
                 base_image=base_image,
                 program=own,
             )
-    except ValueError as error:
-        argument, _, said = str(error).partition(": ")
-        usage(f"--{argument.replace('_', '-')}: {said}")
+    except ArgumentError as error:
+        usage(f"--{error.argument.replace('_', '-')}: {error.problem}")
     for doubt in rendered.doubts:
         print(f"warning {doubt}", file=sys.stderr)
     if out is not None:

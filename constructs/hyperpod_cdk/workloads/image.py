@@ -15,6 +15,7 @@ from hyperpod_cdk.catalog.closest import closest
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.catalog.training_images import Accelerator, Installer, Stack
+from hyperpod_cdk.workloads.program import ArgumentError
 
 TEMPLATES = Path(__file__).parent / "templates"
 LOCKS = TEMPLATES / "locks"
@@ -75,15 +76,15 @@ def render(
     the accelerators and the architecture, and the installer that is known to go with it. ``base_image`` stands for the
     same image in another registry. ``program`` (path -> text) is put into the image's /workspace.
 
-    Raises ``ValueError`` for what the table does not have; its text begins with the argument's name.
+    Raises ``ArgumentError`` for what the table does not have.
     """
     kinds = [_accelerator(kind) for kind in dict.fromkeys(accelerators)]
     if architecture not in ARCHITECTURES:
-        raise ValueError(f'architecture: must be {joined(ARCHITECTURES, last="or")}, got "{architecture}"')
+        raise ArgumentError("architecture", f'must be {joined(ARCHITECTURES, last="or")}, got "{architecture}"')
     stack = _stack(cuda, kinds, architecture)
     installer = _installer(stack.efa_installer if efa_installer is None else efa_installer)
     if base_image is not None and not _is_pinned(base_image):
-        raise ValueError(f'base_image: must be an image with a tag or a digest, got "{base_image}"')
+        raise ArgumentError("base_image", f'must be an image with a tag or a digest, got "{base_image}"')
     known = [
         each for each in training_images.accelerators().values() if _release(each.since_cuda) <= _release(stack.name)
     ]
@@ -121,15 +122,15 @@ def render_for(
 ) -> RenderedImage:
     """Like ``render``, for the nodes of an instance group; ``rows`` are its types.
 
-    Raises ``ValueError`` also for types without NVIDIA GPUs and for types of several architectures.
+    Raises ``ArgumentError`` also for types without NVIDIA GPUs and for types of several architectures.
     """
     for row in rows:
         if not row.is_nvidia:
             fix = "AWS's own images are for Neuron" if row.accelerator_kind else "name a group that has GPUs"
-            raise ValueError(f"group: must be of types with NVIDIA GPUs, got {row.name}; {fix}")
+            raise ArgumentError("group", f"must be of types with NVIDIA GPUs, got {row.name}; {fix}")
     architectures = sorted({row.architecture for row in rows})
     if len(architectures) != 1:
-        raise ValueError(f"group: must be of types of one architecture, got {joined(architectures) or 'no type'}")
+        raise ArgumentError("group", f"must be of types of one architecture, got {joined(architectures) or 'no type'}")
     return render(
         accelerators=[row.accelerator_kind for row in rows if row.accelerator_kind is not None],
         architecture=architectures[0],
@@ -145,37 +146,40 @@ def _accelerator(kind: str) -> Accelerator:
     if kind not in known:
         near = f"nvidia-{kind}" if f"nvidia-{kind}" in known else closest(kind, known)
         fix = f"; did you mean {near}?" if near else ""
-        raise ValueError(f'accelerator: must be one of {", ".join(known)}, got "{kind}"{fix}')
+        raise ArgumentError("accelerator", f'must be one of {", ".join(known)}, got "{kind}"{fix}')
     return known[kind]
 
 
 def _stack(cuda: str | None, kinds: Sequence[Accelerator], architecture: str) -> Stack:
     stacks = training_images.stacks()
     if cuda is not None and cuda not in {stack.name for stack in stacks}:
-        raise ValueError(f'cuda: must be one of {", ".join(stack.name for stack in stacks)}, got "{cuda}"')
+        raise ArgumentError("cuda", f'must be one of {", ".join(stack.name for stack in stacks)}, got "{cuda}"')
     wanted = [stack for stack in stacks if cuda in (None, stack.name)]
-    problems = {stack.name: _stack_problem(stack, kinds, architecture) for stack in wanted}
-    fitting = [stack for stack in wanted if problems[stack.name] is None]
-    if not fitting:
-        raise ValueError(problems[wanted[0].name])
-    return fitting[0]
+    problems = []
+    for stack in wanted:
+        problem = _stack_problem(stack, kinds, architecture)
+        if problem is None:
+            return stack
+        problems.append(problem)
+    raise ArgumentError("cuda", problems[0])
 
 
 def _stack_problem(stack: Stack, kinds: Sequence[Accelerator], architecture: str) -> str | None:
     if _MACHINES[architecture] not in stack.architectures:
-        return f"cuda: must be a CUDA whose PyTorch is built for {architecture}, got {stack.name}; leave it out"
+        return f"must be a CUDA whose PyTorch is built for {architecture}, got {stack.name}; leave it out"
     for each in kinds:
         if _release(stack.name) < _release(each.since_cuda):
-            return f"cuda: must be {each.since_cuda} or newer for {each.kind}, got {stack.name}; leave it out"
+            return f"must be {each.since_cuda} or newer for {each.kind}, got {stack.name}; leave it out"
     return None
 
 
 def _installer(version: str) -> Installer:
     known = {each.version: each for each in training_images.installers()}
     if version not in known:
-        raise ValueError(
-            f'efa_installer: must be one of {", ".join(known)}, got "{version}"; those before'
-            f" {training_images.PLUGIN_BUNDLED_SINCE} bring no aws-ofi-nccl"
+        raise ArgumentError(
+            "efa_installer",
+            f'must be one of {", ".join(known)}, got "{version}"; those before'
+            f" {training_images.PLUGIN_BUNDLED_SINCE} bring no aws-ofi-nccl",
         )
     return known[version]
 

@@ -13,6 +13,15 @@ NAME = "fsdp_training"
 _MAX_BYTES = 1_000_000
 
 
+class ArgumentError(ValueError):
+    """An argument that cannot be used: ``argument`` names it, ``problem`` says why."""
+
+    def __init__(self, argument: str, problem: str) -> None:
+        super().__init__(f"{argument}: {problem}")
+        self.argument = argument
+        self.problem = problem
+
+
 def library_program() -> Path:
     """Give the folder of the library's own program, in an installed package or in a clone."""
     here = resolved(Path(__file__)).parents[1]
@@ -23,26 +32,26 @@ def library_program() -> Path:
 def program_files(folder: Path) -> Mapping[str, str]:
     """Give the text of every file below ``folder``, by its path from the folder's parent, sorted.
 
-    Hidden files and folders, and what Python compiled, are left out. Raises ValueError for a folder that is none or
+    Hidden files and folders, and what Python compiled, are left out. Raises ArgumentError for a folder that is none or
     holds no file, and for a file that is no text or larger than a megabyte: data belongs into a volume.
     """
     if not folder.is_dir():
-        raise ValueError(f"program: must be a folder with a program, got {folder}, which is none")
+        raise ArgumentError("program", f"must be a folder with a program, got {folder}, which is none")
     found: dict[str, str] = {}
     for path in sorted(folder.rglob("*")):
         inner = path.relative_to(folder)
         if not path.is_file() or any(part.startswith(".") or part == "__pycache__" for part in inner.parts):
             continue
         if path.stat().st_size > _MAX_BYTES:
-            raise ValueError(
-                f"program: must hold a program's text, got {path} of more than {_MAX_BYTES} bytes; mount data instead"
+            raise ArgumentError(
+                "program", f"must hold a program's text, got {path} of more than {_MAX_BYTES} bytes; mount data instead"
             )
         try:
             found[(Path(resolved(folder).name) / inner).as_posix()] = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
-            raise ValueError(
-                f"program: must hold a program's text, got {path}, which is no UTF-8; mount data instead"
+            raise ArgumentError(
+                "program", f"must hold a program's text, got {path}, which is no UTF-8; mount data instead"
             ) from None
     if not found:
-        raise ValueError(f"program: must be a folder with a program, got {folder}, which holds no file")
+        raise ArgumentError("program", f"must be a folder with a program, got {folder}, which holds no file")
     return found
