@@ -406,7 +406,8 @@ def test_a_record_that_cannot_be_read_is_replaced_and_a_newer_one_is_not(record:
     path.write_text("{", encoding="utf-8")
     done = record()
     assert done.exit_code == 0
-    assert "replaces a record that could not be read: " in done.stderr
+    why = f"{path}:1: is not JSON: expecting property name enclosed in double quotes"
+    assert done.stderr == f"replaces a record that could not be read: {why}\n"
     assert written(own_project) is not None
     newer = path.read_text(encoding="utf-8").replace('"schema_version": 1', '"schema_version": 2')
     path.write_text(newer, encoding="utf-8")

@@ -267,10 +267,10 @@ def files_of(name: str, root: Path) -> list[Path]:
     return files
 
 
-def old_record(path: Path, shown: str, *, read: Callable[[], Record], fix: str) -> Record | None:
+def old_record(path: Path, shown: str, *, read: Callable[[], Record]) -> Record | None:
     """Give the record that is about to be replaced, None where there is none that can be read.
 
-    ``read`` reads it and ``fix`` ends its errors. Exits 2 where it is no file, or one that a newer version wrote.
+    ``read`` reads it. Exits 2 where it is no file, or one that a newer version wrote.
     """
     from hyperpod_cdk.config.record_file import RecordError  # noqa: PLC0415 - only records read records
 
@@ -283,9 +283,8 @@ def old_record(path: Path, shown: str, *, read: Callable[[], Record], fix: str) 
             usage(f"{shown} is no file; remove it")
         if error.is_newer:
             usage(f"{error.finding.render()}; nothing was written")
-        # the rest of the sentence says to do what is being done
-        said = error.finding.render().removesuffix(f"; {fix}")
-        print(f"replaces a record that could not be read: {said}", file=sys.stderr)
+        # the fix says to do what is being done
+        print(f"replaces a record that could not be read: {error.problem.render()}", file=sys.stderr)
         return None
 
 

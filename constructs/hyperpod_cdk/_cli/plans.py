@@ -168,7 +168,7 @@ def record(
     loaded = loaded_environment(file, output=output, today=now.date(), with_record=False)
     from hyperpod_cdk.checks import plan_record  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.loading import plans_file  # noqa: PLC0415 - as above
-    from hyperpod_cdk.config.recorded_plans import groups_by_plan, read_record, written_anew  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.recorded_plans import groups_by_plan, read_record  # noqa: PLC0415 - as above
 
     of = loaded.environment
     if not groups_by_plan(of):
@@ -183,7 +183,6 @@ def record(
         path,
         str(shown),
         read=lambda: read_record(path, file=str(shown), called=loaded.called),
-        fix=written_anew(loaded.called),
     )
     changes = plan_record.changes(old, found)
     try:

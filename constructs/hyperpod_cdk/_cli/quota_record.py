@@ -23,7 +23,6 @@ from hyperpod_cdk.config.recorded_quotas import (
     RecordedQuota,
     RecordedQuotas,
     read_record,
-    written_anew,
 )
 from hyperpod_cdk.handlers.quota_gate.comparison import number
 
@@ -54,9 +53,7 @@ def record(file: Path, loaded: LoadedEnvironment, compared: Sequence[Compared], 
     if missing:
         _not_recorded(missing)
     path, shown = quotas_file(file), str(quotas_file(Path(loaded.file)))
-    old = old_record(
-        path, shown, read=lambda: read_record(path, file=shown, called=loaded.called), fix=written_anew(loaded.called)
-    )
+    old = old_record(path, shown, read=lambda: read_record(path, file=shown, called=loaded.called))
     new = recorded_quotas(loaded, compared, today=today)
     try:
         write_atomically(path, new.text())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
@@ -22,32 +23,34 @@ FieldsAt = Callable[[Sequence[str | int]], Sequence[str]]
 
 
 class RecordError(Exception):
-    """A record cannot be used; ``finding`` says why, with its file and line.
+    """A record cannot be used; ``finding`` says why, with its file and line, and what to do, which is ``fix``.
 
     ``is_newer`` says that a later hyperpod-cdk wrote it: it may say more than this one knows.
     """
 
-    def __init__(self, finding: Finding, *, is_newer: bool = False) -> None:
-        super().__init__(finding.render())
-        self.finding = finding
+    def __init__(self, problem: Finding, *, fix: str = "", is_newer: bool = False) -> None:
+        self.finding = replace(problem, message=f"{problem.message}; {fix}") if fix else problem
+        super().__init__(self.finding.render())
+        self.problem = problem
+        """The finding without ``fix``, for a command that is just doing that."""
         self.is_newer = is_newer
 
 
 def read_text(path: Path, *, file: str, fix: str) -> str:
-    """Read the text of a record; ``file`` is how findings show it, ``fix`` ends their messages. Raises RecordError."""
+    """Read the text of a record; ``file`` is how findings show it, ``fix`` as in RecordError. Raises RecordError."""
     try:
         raw = read_bytes(path, most=MAX_BYTES)
     except (IsADirectoryError, NoFileError):
-        refuse(file, f"is no file; {fix}")
+        refuse(file, "is no file", fix=fix)
     except TooLargeError as error:
-        refuse(file, f"must have at most {MAX_BYTES} bytes, got {error.size}; {fix}")
+        refuse(file, f"must have at most {MAX_BYTES} bytes, got {error.size}", fix=fix)
     except OSError as error:
         refuse(file, f"cannot be read: {error.strerror or error}; check its permissions")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        refuse(file, f"is not UTF-8 text: byte 0x{raw[error.start]:02x}; {fix}", line=line)
+        refuse(file, f"is not UTF-8 text: byte 0x{raw[error.start]:02x}", fix=fix, line=line)
 
 
 def parse(
@@ -55,25 +58,26 @@ def parse(
 ) -> tuple[Record, Source]:
     """Read a record's text as ``model``, which has a ``schema_version``, and give it with the lines of everything.
 
-    Raises RecordError where it is no JSON, says something twice, is of another version or has another form.
+    ``fix`` as in RecordError, which is raised where it is no JSON, says something twice, is of another version or has
+    another form.
     """
     try:
         data = json.loads(text, parse_constant=_no_number)
     except json.JSONDecodeError as error:
-        refuse(file, f"is not JSON: {_lower(error.msg)}; {fix}", line=error.lineno)
+        refuse(file, f"is not JSON: {_lower(error.msg)}", fix=fix, line=error.lineno)
     except (ValueError, RecursionError) as error:
-        refuse(file, f"is not JSON: {reason_of(error)}; {fix}")
+        refuse(file, f"is not JSON: {reason_of(error)}", fix=fix)
     # JSON is YAML but for tabs between values: the reader of environment files knows the line of everything
     source = read_source(text.replace("\t", " "), file)
     twice = next((each for each in source.findings if each.rule == "no_duplicate_keys"), None)
     if twice is not None:
-        refuse(file, f"{twice.message}; {fix}", path=twice.path, line=twice.line)
+        refuse(file, twice.message, fix=fix, path=twice.path, line=twice.line)
     got = data.get("schema_version") if isinstance(data, dict) else None
     if isinstance(got, int) and not isinstance(got, bool) and got != version:
-        newer = "update hyperpod-cdk" if got > version else fix
         refuse(
             file,
-            f"must be {version}, which this hyperpod-cdk reads, got {got}; {newer}",
+            f"must be {version}, which this hyperpod-cdk reads, got {got}",
+            fix="update hyperpod-cdk" if got > version else fix,
             path="schema_version",
             line=source.line_of(("schema_version",)),
             is_newer=got > version,
@@ -85,18 +89,21 @@ def parse(
         path = tuple(first["loc"])
         refuse(
             file,
-            f"{_form_problem(first, path, fields_at)}; {fix}",
+            _form_problem(first, path, fields_at),
+            fix=fix,
             path=render_path(path),
             line=source.line_of(path) if source.lines else None,
         )
 
 
-def refuse(file: str, message: str, *, path: str = "", line: int | None = None, is_newer: bool = False) -> NoReturn:
-    """Raise RecordError with one finding."""
+def refuse(
+    file: str, problem: str, *, fix: str = "", path: str = "", line: int | None = None, is_newer: bool = False
+) -> NoReturn:
+    """Raise RecordError with one finding; ``fix`` as in RecordError."""
     finding = Finding(
-        severity=Severity.ERROR, message=message, path=path, file=file, line=line, rule="record_is_readable"
+        severity=Severity.ERROR, message=problem, path=path, file=file, line=line, rule="record_is_readable"
     )
-    raise RecordError(finding, is_newer=is_newer)
+    raise RecordError(finding, fix=fix, is_newer=is_newer)
 
 
 def _form_problem(error: ErrorDetails, path: Sequence[str | int], fields_at: FieldsAt) -> str:

@@ -164,7 +164,8 @@ def parse_record(text: str, *, file: str, called: str) -> RecordedPlans:
     for index, before, _ in duplicates([plan.arn for plan in recorded.plans]):
         refuse(
             file,
-            f"must be unique, got that of plans[{before}]; {written_anew(called)}",
+            f"must be unique, got that of plans[{before}]",
+            fix=written_anew(called),
             path=f"plans[{index}].arn",
             line=source.line_of(("plans", index, "arn")),
         )

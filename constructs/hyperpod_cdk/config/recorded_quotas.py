@@ -91,7 +91,8 @@ def parse_record(text: str, *, file: str, called: str) -> RecordedQuotas:
     for index, before, _ in duplicates(names):
         refuse(
             file,
-            f"must be unique, got that of quotas[{before}]; {written_anew(called)}",
+            f"must be unique, got that of quotas[{before}]",
+            fix=written_anew(called),
             path=f"quotas[{index}].name",
             line=source.line_of(("quotas", index, "name")),
         )
@@ -107,7 +108,8 @@ def require_own(environment: Environment, recorded: RecordedQuotas, *, file: str
         refuse(
             file,
             f"must be a record of account {mine[0]} in {mine[1]}, the environment's, got one of account"
-            f" {theirs[0]} in {theirs[1]}; {written_anew(called)}",
+            f" {theirs[0]} in {theirs[1]}",
+            fix=written_anew(called),
             path=key,
             line=recorded.line_of(key),
         )
