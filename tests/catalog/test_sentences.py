@@ -12,6 +12,7 @@ from hyperpod_cdk.catalog.sentences import (
     Choosing,
     Companion,
     Correction,
+    Example,
     OnlyInFiles,
     Removal,
     Sentence,
@@ -75,6 +76,13 @@ def test_a_sentence_takes_over_the_parts_of_another() -> None:
 def test_text_changes_in_every_part() -> None:
     said = Sentence("x ", Setting("x", "x"), Correction("x", "x"), Choosing("x"), OnlyInFiles(" x"))
     assert said.with_text(str.upper) == "X set x: Xcorrect x, which has to look like Xset x to x"
+
+
+def test_only_examples_become_those_of_the_file() -> None:
+    said = Sentence("x of x, such as ", Example("x"), "; ", Setting("x", "x"), ", or ", Correction("x", "x"))
+    assert said.with_examples(str.upper) == "x of x, such as X; set x: x, or correct x, which has to look like X"
+    option = "x of x, such as x; give --n x, or correct --n, which has to look like x"
+    assert in_words_of(said, by_option("--n")) == option
 
 
 def test_plain_text_is_said_as_it_is() -> None:

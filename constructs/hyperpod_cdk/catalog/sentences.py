@@ -71,7 +71,17 @@ class OnlyInFiles:
         return self.text
 
 
-Advice = Setting | Correction | Choosing | Removal | Companion | OnlyInFiles
+@dataclass(frozen=True)
+class Example:
+    """A value that is only shown: ``such as arn:aws:iam::111122223333:role/platform-admin``."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Advice = Setting | Correction | Choosing | Removal | Companion | OnlyInFiles | Example
 
 
 class Sentence(str):
@@ -88,6 +98,10 @@ class Sentence(str):
         sentence = super().__new__(cls, "".join(str(part) for part in parts))
         sentence.parts = tuple(_flat(parts))
         return sentence
+
+    def with_examples(self, change: Callable[[str], str]) -> Sentence:
+        """Give the sentence with its examples changed, such as to the account of the file."""
+        return Sentence(*(_with_example(part, change) for part in self.parts))
 
     def with_text(self, change: Callable[[str], str]) -> Sentence:
         """Give the sentence with its text, values and examples changed."""
@@ -108,16 +122,16 @@ def by_option(option: str) -> Callable[[Advice], str]:
         match advice:
             case Setting():
                 return f"give {option} {advice.value}"
-            case Correction():
+            case Correction() | Choosing():
                 return str(replace(advice, key=option))
-            case Choosing():
-                return str(Choosing(option))
             case Removal():
                 return f"leave out {option}"
             case Companion():
                 return option
             case OnlyInFiles():
                 return ""
+            case Example():
+                return advice.text
 
     return said
 
@@ -127,13 +141,21 @@ def _flat(parts: tuple[str | Advice, ...]) -> Iterator[str | Advice]:
         yield from part.parts if isinstance(part, Sentence) else (part,)
 
 
+def _with_example(part: str | Advice, change: Callable[[str], str]) -> str | Advice:
+    match part:
+        case Correction():
+            return replace(part, example=change(part.example))
+        case Example():
+            return Example(change(part.text))
+        case _:
+            return part
+
+
 def _changed(part: str | Advice, change: Callable[[str], str]) -> str | Advice:
     if isinstance(part, str):
         return change(part)
     match part:
         case Setting():
             return replace(part, value=change(str(part.value)))
-        case Correction():
-            return replace(part, example=change(part.example))
         case _:
-            return part
+            return _with_example(part, change)

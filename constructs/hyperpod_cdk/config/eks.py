@@ -10,7 +10,7 @@ from hyperpod_cdk.catalog import addons, kubernetes
 from hyperpod_cdk.catalog import network as network_rules
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.catalog.rules import Pattern
-from hyperpod_cdk.catalog.sentences import Sentence, Setting
+from hyperpod_cdk.catalog.sentences import Example, Sentence, Setting
 from hyperpod_cdk.config.network import SECURITY_GROUP_ID, SecurityGroupId
 from hyperpod_cdk.config.section import Check, Section, counted, like
 from hyperpod_cdk.config.suggest import closest
@@ -116,7 +116,10 @@ def role_arn_problem(arn: str, key: str) -> str | None:
             Setting(key, role),
             " (with the role's path, if it has one)",
         )
-    return f'must be the ARN of an IAM role, got "{arn}"; name the role that people assume, such as {ROLE_ARN.example}'
+    return Sentence(
+        f'must be the ARN of an IAM role, got "{arn}"; name the role that people assume, such as ',
+        Example(ROLE_ARN.example),
+    )
 
 
 AddonVersion = Annotated[

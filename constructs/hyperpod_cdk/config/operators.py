@@ -8,6 +8,7 @@ from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import operators
 from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.catalog.sentences import Example, Sentence
 from hyperpod_cdk.config.section import Check, Section, like
 from hyperpod_cdk.config.storage import BUCKET
 
@@ -19,9 +20,10 @@ def _created_or(pattern: Pattern) -> Check:
     def problem(value: str, key: str) -> str | None:  # noqa: ARG001 - which of the two is meant the reader decides
         if value == CREATE or pattern.matches(value):
             return None
-        return (
+        return Sentence(
             f'must be {CREATE} or {pattern.describes}, got "{value}"; write {CREATE} to create one, or the ARN of'
-            f" one that exists, such as {pattern.example}"
+            " one that exists, such as ",
+            Example(pattern.example),
         )
 
     return Check(problem, "workspace", {"pattern": f"^(?:{CREATE}|{pattern.regex})$", "maxLength": pattern.maximum})

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from hyperpod_cdk.catalog import aws_words
 from hyperpod_cdk.catalog.rules import listing
-from hyperpod_cdk.catalog.sentences import Advice, Choosing, Sentence
+from hyperpod_cdk.catalog.sentences import Advice, Choosing, Example, Sentence
 from hyperpod_cdk.config.draft import Faults
 from hyperpod_cdk.config.shape import bare, field_at, item_type, model_of, places_of, type_at
 from hyperpod_cdk.config.source import Ambiguous, DataPath, Refused, Source, describe
@@ -143,21 +143,20 @@ def _fix_of_own(error: ErrorDetails, key: str) -> str:
 
 
 def _of_the_file(message: str, source: Source, value: object) -> str:
-    """Write the file's own account and region into an example: another account's would be a stranger's."""
-    if isinstance(message, Sentence):
-        return message.with_text(lambda part: _of_the_file(part, source, value))
+    """Write the file's own account and region into the examples: another account's would be a stranger's."""
     data = source.data if isinstance(source.data, dict) else {}
-    says, mark, example = next(
-        (parts for word in ("such as ", "look like ") if (parts := message.rpartition(word))[1]), (message, "", "")
-    )
-    for key, usual, form in (
-        ("account", "111122223333", r"[0-9]{12}"),
-        ("region", "us-east-1", r"[a-z]{2}(-[a-z]+)+-[0-9]"),
-    ):
-        own = data.get(key)
-        if isinstance(own, str) and re.fullmatch(form, own) and usual not in str(value):
-            example = example.replace(usual, own)
-    return f"{says}{mark}{example}"
+
+    def of_the_file(example: str) -> str:
+        for key, usual, form in (
+            ("account", "111122223333", r"[0-9]{12}"),
+            ("region", "us-east-1", r"[a-z]{2}(-[a-z]+)+-[0-9]"),
+        ):
+            own = data.get(key)
+            if isinstance(own, str) and re.fullmatch(form, own) and usual not in str(value):
+                example = example.replace(usual, own)
+        return example
+
+    return message.with_examples(of_the_file) if isinstance(message, Sentence) else message
 
 
 def _about_size(error: ErrorDetails) -> bool:
@@ -179,7 +178,7 @@ def _missing(model: type[BaseModel], path: DataPath) -> str:
     example = examples[0] if examples else None
     if example is None or isinstance(example, dict | list):
         return f"is missing; add {path[-1]} ({_first_sentence(info.description or '') if info else 'it is required'})"
-    return f"is missing; add {path[-1]}, such as {path[-1]}: {_as_yaml(example)}"
+    return Sentence(f"is missing; add {path[-1]}, such as {path[-1]}: ", Example(_as_yaml(example)))
 
 
 def _first_sentence(text: str) -> str:
@@ -317,7 +316,8 @@ def _refusal(model: type[BaseModel], path: DataPath, value: object) -> str | Non
         first = error.errors(include_url=False)[0]
         key = _key_of((*path, *_path(first["loc"])))
         if first["type"] == "check":
-            return str(_context(first)["check"].problem(first["input"], key))
+            problem: str = _context(first)["check"].problem(first["input"], key)
+            return problem
         return _as_pydantic_says(first)
     return None
 
@@ -376,13 +376,13 @@ def _text_message(model: type[BaseModel], source: Source, path: DataPath, value:
         or_else = "" if _is_required(model, path) else f", or remove {key}"
         return f"must be text, got nothing; write a value after {key}:{or_else}"
     else:
-        shown = f", such as {_as_yaml(example)}" if example else ""
-        return f"must be text, got {describe(value)}; write {key} as text{shown}"
+        shown = (", such as ", Example(_as_yaml(example))) if example else ()
+        return Sentence(f"must be text, got {describe(value)}; write {key} as text", *shown)
     said, as_text = f"must be text, got {written}, which YAML reads as {reading}", _quoted(written)
     problem = _refusal(model, path, written)
-    return f"{said}; " + (
-        f"as text it {_of_the_file(problem, source, as_text)}" if problem else f"write {key}: {as_text}"
-    )
+    if problem:
+        return Sentence(f"{said}; as text it ", _of_the_file(problem, source, as_text))
+    return f"{said}; write {key}: {as_text}"
 
 
 def _number_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:  # noqa: ARG001
