@@ -69,7 +69,7 @@ def _changed(account: Account) -> None:
         ),
         (
             {"NotificationARNs": [TOPIC]},
-            {"settings": {TOPICS: ""}},
+            {"settings": {TOPICS: ()}},
             (
                 f"NotificationARNs[{TOPIC}]",
                 None,

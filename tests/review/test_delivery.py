@@ -20,7 +20,7 @@ from hyperpod_cdk.review.model import ReasonKind, Side
 from hyperpod_cdk.review.run import review
 from hyperpod_cdk.review.standing import fingerprints
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, read_assembly
-from hyperpod_cdk.templates.deployment import is_usual
+from hyperpod_cdk.templates.deployment import Destination, Setting, is_usual
 from tests.support.tables import row_by_row
 
 pytestmark = pytest.mark.usefixtures("nag_here")
@@ -91,7 +91,7 @@ def assembly(
 def deployed(head: Assembly, **settings: str) -> Assembly:
     """Give the same as CloudFormation tells it: of the settings two."""
     known = {"cloudFormationExecutionRoleArn": role("cfn-exec").replace("${AWS::Partition}", "aws")}
-    told = {**known, "notificationArns": "", **settings}
+    told = {name: tuple(filter(None, [each])) for name, each in {**known, "notificationArns": "", **settings}.items()}
     stacks = tuple(replace(stack, settings=told, settings_are_whole=False) for stack in head.stacks)
     return replace(head, stacks=stacks)
 
@@ -154,19 +154,24 @@ def test_what_bootstrap_makes_is_as_it_should_be(tmp_path: Path) -> None:
 @row_by_row(
     "name, value, expected",
     [
-        ("assumeRoleArn", role("deploy"), True),
-        ("assumeRoleArn", role("deploy").replace(ACCOUNT, "${AWS::AccountId}"), True),
-        ("assumeRoleArn", role("cfn-exec"), False),
-        ("assumeRoleArn", role("deploy", "444455556666"), False),
-        ("assumeRoleArn", role("deploy") + "x", False),
-        ("assets", f"{BUCKET} in {REGION} as {role('file-publishing')}", True),
-        ("assets", f"{BUCKET} in {REGION} as the identity that deploys", False),
-        ("assets", f"mine in {REGION} as {role('file-publishing')}", False),
-        ("bootstrapStackVersionSsmParameter", "/other/version", False),
-        ("notificationArns", "", False),
+        ("assumeRoleArn", (role("deploy"),), True),
+        ("assumeRoleArn", (role("deploy").replace(ACCOUNT, "${AWS::AccountId}"),), True),
+        ("assumeRoleArn", (role("cfn-exec"),), False),
+        ("assumeRoleArn", (role("deploy", "444455556666"),), False),
+        ("assumeRoleArn", (role("deploy") + "x",), False),
+        ("assumeRoleArn", (), False),
+        ("assets", (Destination(BUCKET, REGION, role("file-publishing")),), True),
+        ("assets", (Destination(BUCKET, REGION, "the identity that deploys"),), False),
+        ("assets", (Destination("mine", REGION, role("file-publishing")),), False),
+        ("assets", (Destination(BUCKET, "eu-west-1", role("file-publishing")),), False),
+        # one that is usual hides no other
+        ("assets", (Destination(BUCKET, REGION, role("file-publishing")), Destination("mine", REGION, "me")), False),
+        ("assets", (), False),
+        ("bootstrapStackVersionSsmParameter", ("/other/version",), False),
+        ("notificationArns", (), False),
     ],
 )
-def test_what_is_usual(name: str, value: str, *, expected: bool) -> None:
+def test_what_is_usual(name: str, value: Setting, *, expected: bool) -> None:
     assert is_usual(name, value, account=ACCOUNT, region=REGION) is expected
 
 

@@ -509,8 +509,8 @@ OTHER = "arn:aws:sns:us-east-1:111122223333:night"
     [
         ("", TOPIC, True, False),
         (TOPIC, OTHER, True, False),
-        (TOPIC, f"{OTHER}; {TOPIC}", True, False),
-        (f"{TOPIC}; {OTHER}", f"{OTHER}; {TOPIC}", False, False),
+        (TOPIC, f"{OTHER} {TOPIC}", True, False),
+        (f"{TOPIC} {OTHER}", f"{OTHER} {TOPIC}", False, False),
         (TOPIC, "arn:${AWS::Partition}:sns:${AWS::Region}:${AWS::AccountId}:on-call", False, False),
         # an empty list takes them away, to say nothing leaves them
         (TOPIC, "", True, False),
@@ -519,8 +519,8 @@ OTHER = "arn:aws:sns:us-east-1:111122223333:night"
     ],
 )
 def test_who_is_told_of_a_stack(old: str, new: str | None, is_step: bool, is_told: bool) -> None:  # noqa: FBT001 - a parameter of the table
-    base = replace(stack("one"), settings={"notificationArns": old}, settings_are_whole=False)
-    head = replace(stack("one"), settings={} if new is None else {"notificationArns": new})
+    base = replace(stack("one"), settings={"notificationArns": tuple(old.split())}, settings_are_whole=False)
+    head = replace(stack("one"), settings={} if new is None else {"notificationArns": tuple(new.split())})
     found = planned(assembly(base), assembly(head))
     assert steps(found) == ([("deploy", "dev-one")] if is_step else [])
     assert [line for each in found.steps for line in each.does] == (

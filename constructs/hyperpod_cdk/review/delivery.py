@@ -12,7 +12,7 @@ from hyperpod_cdk.review.attention import Found
 from hyperpod_cdk.review.model import Attention, ReasonKind
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.assets import Upload, other_contents, uploads
-from hyperpod_cdk.templates.deployment import comparable, is_usual
+from hyperpod_cdk.templates.deployment import comparable, is_usual, shown
 
 _LONGEST_DOCKERFILE: Final = 2**20
 _WHAT: Final = {
@@ -93,9 +93,9 @@ def _of_stack(old: Stack | None, new: Stack) -> Iterator[Found]:
     names = [*new.settings, *(name for name in told if name not in new.settings)]
     where = {"account": new.account, "region": new.region}
     for name in names:
-        after = new.settings.get(name, "")
+        after = new.settings.get(name, ())
         is_told = old is not None and (old.settings_are_whole or name in told)
-        before = told.get(name, "")
+        before = told.get(name, ())
         if is_told and comparable(before, **where) == comparable(after, **where):
             continue
         # a stack that gets its first image has another bucket or repository of the same bootstrap
@@ -104,14 +104,14 @@ def _of_stack(old: Stack | None, new: Stack) -> Iterator[Found]:
         if old is not None and not old.settings_are_whole and not after and not is_told:
             continue
         what = _WHAT.get(name, "a setting by which it is deployed")
-        until = f"until now {before or 'none'}" if is_told else "which is not what 'cdk bootstrap' makes"
+        until = f"until now {shown(before) or 'none'}" if is_told else "which is not what 'cdk bootstrap' makes"
         item = Attention(
             effect=None,
             about="access",
             resource=new.name,
             property=name,
-            before=before or None,
-            after=after or None,
-            message=f"The cloud assembly sets {what}: {after or 'none'}, {until}. No template says so.",
+            before=shown(before) or None,
+            after=shown(after) or None,
+            message=f"The cloud assembly sets {what}: {shown(after) or 'none'}, {until}. No template says so.",
         )
         yield Found(item=item, kind=ReasonKind.ACCESS)

@@ -188,8 +188,8 @@ def _stack(aws: Api, described: Mapping[str, Any], head: Assembly) -> Stack | No
         },
         tags={str(tag["Key"]): str(tag["Value"]) for tag in described.get("Tags", ())},
         settings={
-            "cloudFormationExecutionRoleArn": str(described.get("RoleARN", "")),
-            TOPICS: "; ".join(described.get("NotificationARNs", ())),
+            "cloudFormationExecutionRoleArn": (described["RoleARN"],) if described.get("RoleARN") else (),
+            TOPICS: tuple(described.get("NotificationARNs", ())),
         },
         settings_are_whole=False,
     )

@@ -16,6 +16,7 @@ from typing import Final
 
 from hyperpod_cdk.file_reading import read_text
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError
+from hyperpod_cdk.templates.deployment import shown
 
 _MOST_BYTES = 64 * 2**20
 
@@ -23,7 +24,13 @@ _MOST_BYTES = 64 * 2**20
 def fingerprints(assembly: Assembly) -> dict[str, str]:
     """Give the SHA-256 of each stack by name: its template, with the values of its parameters, and its settings."""
     compared = {
-        stack.name: [stack.account, stack.region, stack.template, dict(stack.settings)] for stack in assembly.stacks
+        stack.name: [
+            stack.account,
+            stack.region,
+            stack.template,
+            {name: shown(setting) for name, setting in stack.settings.items()},
+        ]
+        for stack in assembly.stacks
     }
     return {
         name: hashlib.sha256(json.dumps(each, sort_keys=True, default=str).encode()).hexdigest()

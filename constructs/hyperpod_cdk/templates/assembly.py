@@ -128,7 +128,7 @@ class Stack:
     tags: Mapping[str, str] = field(default_factory=dict)
     file: Path | None = None
     paths: Mapping[str, str] = field(default_factory=dict, repr=False)
-    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    settings: Mapping[str, deployment.Setting] = field(default_factory=dict, repr=False)
     settings_are_whole: bool = True
     told: frozenset[str] = frozenset()
     shown: str = ""

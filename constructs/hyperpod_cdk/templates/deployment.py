@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,14 +40,35 @@ _ROLES: Final = {
 _PARTITION: Final = re.compile(r"\barn:(?:aws[a-z-]*|\$\{AWS::Partition\}):")
 
 
+@dataclass(frozen=True, order=True)
+class Destination:
+    """Where an asset is uploaded to: a bucket or repository, in which region, and as whom."""
+
+    place: str
+    region: str
+    by: str
+
+    def __str__(self) -> str:
+        return f"{self.place} in {self.region} as {self.by}"
+
+
+Setting = tuple[str | Destination, ...]
+"""A setting, one item for each thing that it names."""
+
+
+def shown(setting: Setting) -> str:
+    """Write a setting in one line; empty where it names nothing."""
+    return "; ".join(map(str, setting))
+
+
 class DeploymentError(Exception):
     """What is deployed is not what the templates of the assembly say; the text is one line."""
 
 
 def settings(
     folder: Path, top: Path, artifacts: Mapping[str, Mapping[str, Any]], key: str, template: Mapping[str, Any]
-) -> dict[str, str]:
-    """Give the settings of one stack's artifact by name, each as text, without those that are empty and say nothing.
+) -> dict[str, Setting]:
+    """Give the settings of one stack's artifact by name, without those that are empty and say nothing.
 
     ``folder`` holds its manifest, ``top`` is the whole assembly, ``template`` is the stack's. Raises DeploymentError
     where what is uploaded as its template is another file, or an asset is made by a command or of files outside of the
@@ -79,17 +101,18 @@ def settings(
     url = properties.get("stackTemplateAssetObjectUrl")
     if url:
         _refuse_another_template(folder, key, str(properties.get("templateFile")), str(url), manifests)
+    told = {name: _items(value) for name, value in found.items()}
     if destinations := sorted({each for manifest in own for each in _destinations(manifest)}):
-        found["assets"] = destinations
+        told["assets"] = tuple(destinations)
     if unused := sorted(each for manifest in own for each in _unused(folder, manifest, template, str(url))):
-        found["unusedAssets"] = unused
+        told["unusedAssets"] = tuple(unused)
     images = [each.get("source") for manifest in own for each in _mapped(manifest.get("dockerImages")).values()]
     if more := [rest for each in images if (rest := {k: v for k, v in _mapped(each).items() if k not in _OF_AN_IMAGE})]:
-        found["dockerImages"] = more
-    return {name: _text(value) for name, value in found.items()}
+        told["dockerImages"] = _items(more)
+    return told
 
 
-def is_usual(name: str, value: str, *, account: str, region: str) -> bool:
+def is_usual(name: str, setting: Setting, *, account: str, region: str) -> bool:
     """Whether a setting is what 'cdk bootstrap' makes in the stack's own account and region, by its names.
 
     The names are those of the bootstrap template (aws-cdk, lib/api/bootstrap/bootstrap-template.yaml), of any
@@ -97,17 +120,23 @@ def is_usual(name: str, value: str, *, account: str, region: str) -> bool:
     """
     own = f"{re.escape(account) if account else '[^-]+'}-{re.escape(region) if region else '.+'}"
     role = rf"arn:\*:iam::{re.escape(account) if account else '[^:]+'}:role/cdk-[a-z0-9]{{1,10}}-{{}}-role-{own}"
-    text = comparable(value, account=account, region=region)
     if name in _ROLES:
-        return re.fullmatch(role.replace("{}", _ROLES[name]), text) is not None
-    if name in ("bootstrapStackVersionSsmParameter", "lookupRole.bootstrapStackVersionSsmParameter"):
-        return re.fullmatch(r"/cdk-bootstrap/[a-z0-9]{1,10}/version", text) is not None
-    if name != "assets":
+        forms = [role.replace("{}", _ROLES[name])]
+    elif name in ("bootstrapStackVersionSsmParameter", "lookupRole.bootstrapStackVersionSsmParameter"):
+        forms = [r"/cdk-bootstrap/[a-z0-9]{1,10}/version"]
+    elif name == "assets":
+        forms = [
+            rf"cdk-[a-z0-9]{{1,10}}-(?:container-)?assets-{own}",
+            re.escape(region) if region else ".+",
+            role.replace("{}", "(?:file|image)-publishing"),
+        ]
+    else:
         return False
-    place = rf"cdk-[a-z0-9]{{1,10}}-(?:container-)?assets-{own}"
-    by = role.replace("{}", "(?:file|image)-publishing")
-    each = rf"{place} in (?:{re.escape(region) if region else '.+'}) as {by}"
-    return all(re.fullmatch(each, line) for line in text.split("; "))
+    return bool(setting) and all(
+        re.fullmatch(form, _filled_in(text, account=account, region=region))
+        for each in setting
+        for form, text in zip(forms, _texts(each), strict=True)
+    )
 
 
 def tags_of_project(configuration: Mapping[str, Any]) -> dict[str, str]:
@@ -125,15 +154,22 @@ def tags_of_project(configuration: Mapping[str, Any]) -> dict[str, str]:
     return {each["Key"]: each["Value"] for each in stated}
 
 
-def topics(settings: Mapping[str, str], *, account: str, region: str) -> frozenset[str]:
+def topics(settings: Mapping[str, Setting], *, account: str, region: str) -> frozenset[str]:
     """Give the topics that are told what happens to a stack, by its settings."""
-    told = comparable(settings.get(TOPICS, ""), account=account, region=region)
-    return frozenset(filter(None, told.split("; ")))
+    return frozenset(comparable(settings.get(TOPICS, ()), account=account, region=region))
 
 
-def comparable(value: str, *, account: str, region: str) -> str:
+def comparable(setting: Setting, *, account: str, region: str) -> tuple[str, ...]:
     """Give a setting with its placeholders filled in, so that two ways to write one are the same."""
-    text = _PARTITION.sub("arn:*:", value)
+    return tuple(_filled_in(str(each), account=account, region=region) for each in setting)
+
+
+def _texts(item: str | Destination) -> tuple[str, ...]:
+    return (item,) if isinstance(item, str) else (item.place, item.region, item.by)
+
+
+def _filled_in(text: str, *, account: str, region: str) -> str:
+    text = _PARTITION.sub("arn:*:", text)
     for placeholder, own in (("${AWS::AccountId}", account), ("${AWS::Region}", region)):
         text = text.replace(placeholder, own or placeholder)
     return text
@@ -187,14 +223,14 @@ def _refuse_another_template(folder: Path, key: str, template: str, url: str, ma
         raise DeploymentError(f"{said}: {url} does not name its SHA-256 {digest}, so that it may be an older upload")
 
 
-def _destinations(manifest: Mapping[str, Any]) -> Iterator[str]:
+def _destinations(manifest: Mapping[str, Any]) -> Iterator[Destination]:
     for kind in ("files", "dockerImages"):
         for asset in _mapped(manifest.get(kind)).values():
             for each in map(_mapped, _mapped(_mapped(asset).get("destinations")).values()):
                 where = each.get("bucketName") or each.get("repositoryName")
                 more = {k: v for k, v in each.items() if k in ("assumeRoleExternalId", "assumeRoleAdditionalOptions")}
                 by = f"{each.get('assumeRoleArn', 'the identity that deploys')}{f' with {_text(more)}' if more else ''}"
-                yield f"{where} in {each.get('region', 'its region')} as {by}"
+                yield Destination(str(where), str(each.get("region", "its region")), by)
 
 
 def _unused(folder: Path, manifest: Mapping[str, Any], template: Mapping[str, Any], url: str) -> Iterator[str]:
@@ -210,6 +246,12 @@ def _unused(folder: Path, manifest: Mapping[str, Any], template: Mapping[str, An
                 name = str(each.get("objectKey") or each.get("imageTag") or "")
                 if name and place_of(each) != url and not any(name in one for one in texts):
                     yield name
+
+
+def _items(value: object) -> Setting:
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return tuple(value)
+    return (_text(value),)
 
 
 def _text(value: object) -> str:
