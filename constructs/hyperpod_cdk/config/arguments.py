@@ -32,17 +32,24 @@ def is_token(value: object) -> bool:
 def problems(
     section: type[BaseModel], values: Mapping[str, Any], *, called: Mapping[str, str] | None = None
 ) -> Iterator[str]:
+    """Give what ``refused`` gives as sentences that begin with the name of the argument and a colon."""
+    return (f"{argument}: {problem}" for argument, problem in refused(section, values, called=called))
+
+
+def refused(
+    section: type[BaseModel], values: Mapping[str, Any], *, called: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, str]]:
     """Give what the fields of ``section`` refuse of ``values``, arguments by the names of the fields.
 
-    What is None counts as left out. Tokens are not judged, and of a list or mapping that holds one only its other
-    items are. Each sentence begins with the name of the argument; ``called`` gives the arguments that are not called
-    as their fields are (field -> argument).
+    Each is the argument, or the place in it, and why. What is None counts as left out. Tokens are not judged, and of a
+    list or mapping that holds one only its other items are. ``called`` gives the arguments that are not called as their
+    fields are (field -> argument).
     """
     for name, value in values.items():
         argument = (called or {}).get(name, name)
         asked = section if argument == name else _with_its_field_called(section, name, argument)
         for problem in field_problems(asked, argument, value):
-            yield f"{_written(problem.path)}: {problem.message}"
+            yield _written(problem.path), problem.message
 
 
 def field_problems(section: type[BaseModel], name: str, value: Any) -> Sequence[ValueProblem]:

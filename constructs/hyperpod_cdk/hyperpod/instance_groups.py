@@ -15,8 +15,9 @@ from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config import instance_group as fields
-from hyperpod_cdk.config.arguments import is_token, problems
+from hyperpod_cdk.config.arguments import is_token, refused
 from hyperpod_cdk.config.eks import ROLE_ARN
+from hyperpod_cdk.config.section import Section
 
 DeepHealthCheck = Literal["instance_stress", "instance_connectivity"]
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
@@ -339,7 +340,7 @@ class InstanceGroup:
 
     def _problems(self) -> Iterator[str]:
         words = {"capacity": self.capacity, "network_interface": self.network_interface, "count": self.count}
-        yield from (each.replace(":", "", 1) for each in problems(fields.InstanceGroup, words))
+        yield from of_fields(fields.InstanceGroup, words)
         yield from _pattern_problem("name", self.name, hyperpod.INSTANCE_GROUP_NAME)
         if self.execution_role_arn is not None:
             yield from _pattern_problem("execution_role_arn", self.execution_role_arn, ROLE_ARN)
@@ -419,7 +420,7 @@ class InstanceGroup:
 
     def _health_check_problems(self) -> Iterator[str]:
         values = {"deep_health_checks": self.deep_health_checks}
-        yield from (each.replace(":", "", 1) for each in problems(fields.InstanceGroup, values))
+        yield from of_fields(fields.InstanceGroup, values)
         yield from placed(rules.health_check_problems(self.deep_health_checks, self.taints, self._known_types()))
 
     def _node_problems(self) -> Iterator[str]:
@@ -433,7 +434,7 @@ class InstanceGroup:
         for taint in self.taints:
             yield from _pattern_problem("taints key", taint.key, hyperpod.TAINT_KEY)
             effect = {"effect": taint.effect}
-            yield from (f"taints {each}".replace(":", "", 1) for each in problems(fields.Taint, effect))
+            yield from (f"taints {problem}" for problem in of_fields(fields.Taint, effect))
             if taint.value is not None:
                 yield from _pattern_problem("taints value", taint.value, hyperpod.TAINT_VALUE)
         for index, said in rules.repeated_taints([(taint.key, taint.effect) for taint in self.taints]):
@@ -485,6 +486,11 @@ def _count_problem(key: str, count: int, bound: Bound, *, what: str) -> Iterator
         yield f"{key} {problem}"
 
 
+def of_fields(section: type[Section], values: Mapping[str, object]) -> Iterator[str]:
+    """Write what fields of the file refuse of attributes of a group, each sentence after its attribute."""
+    return (f"{name} {problem}" for name, problem in refused(section, values))
+
+
 def _said(key: str, problem: str | None) -> Iterator[str]:
     if problem is not None:
         yield f"{key} {problem}"
@@ -526,7 +532,7 @@ def _kubernetes(
 def _patching_problems(patching: PatchingLike) -> Iterator[str]:
     yield from placed(rules.patching_problems(patching), below="patching")
     strategy = {"strategy": patching.strategy}
-    yield from (f"patching.{each}".replace(":", "", 1) for each in problems(fields.Patching, strategy))
+    yield from (f"patching.{problem}" for problem in of_fields(fields.Patching, strategy))
     if patching.schedule is not None:
         yield from _pattern_problem("patching.schedule", patching.schedule, hyperpod.CRON)
     yield from placed(rules.batch_problems(patching), below="patching")

@@ -18,9 +18,9 @@ from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.removal import goes_with_its_stack
 from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config import restricted_group as fields
-from hyperpod_cdk.config.arguments import is_token, problems, refuse, refuse_unlike
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
 from hyperpod_cdk.hyperpod.execution_role import NodeExecutionRole
-from hyperpod_cdk.hyperpod.instance_groups import DeepHealthCheck, InstanceGroup, placed
+from hyperpod_cdk.hyperpod.instance_groups import DeepHealthCheck, InstanceGroup, of_fields, placed
 
 _READ = ("s3:GetBucketLocation", "s3:ListBucket")
 _WRITE = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
@@ -247,7 +247,7 @@ class RestrictedGroup:
     def _capacity_problems(self, rows: Sequence[catalog.InstanceType]) -> Iterator[str]:
         """Give what is wrong with the capacity, of which these groups have fewer kinds than others."""
         choices, capacity = rules.RESTRICTED_CAPACITIES, {"capacity": self.capacity}
-        yield from (each.replace(":", "", 1) for each in problems(fields.RestrictedGroup, capacity))
+        yield from of_fields(fields.RestrictedGroup, capacity)
         yield from placed(rules.plan_problems(self.capacity, self.training_plan_arn, rows, choices=choices))
         if said := rules.capacity_problem(self.capacity, rows, choices=choices):
             yield f"capacity {said}"
