@@ -30,11 +30,15 @@ class Finding:
     line: int | None = None
     rule: str = ""
 
-    def render(self) -> str:
-        """Give the one-line form ``file:line path: message``, leaving out what is unknown."""
+    @property
+    def where(self) -> str:
+        """The place, ``file:line path``, without what is unknown."""
         place = f"{self.file}:{self.line}" if self.file and self.line else self.file
-        where = " ".join(part for part in (place, self.path) if part)
-        return f"{where}: {self.message}" if where else self.message
+        return " ".join(part for part in (place, self.path) if part)
+
+    def render(self) -> str:
+        """Give the one-line form ``file:line path: message``, without what is unknown."""
+        return f"{self.where}: {self.message}" if self.where else self.message
 
     def as_dict(self) -> dict[str, str | int | None]:
         """Give the finding as plain data for ``--format json``."""

@@ -139,11 +139,11 @@ def print_json(data: object) -> None:
 
 
 def finding_line(finding: Finding) -> str:
-    """Give a finding on one line, its place in the colour of its weight on a terminal."""
-    place, separator, message = finding.render().partition(": ")
+    """Give a finding on one line; on a terminal the place of an error, and the word warning, have their colour."""
+    color = _COLORS[finding.severity]
     if finding.severity is Severity.WARNING:
-        return f"{_painted('warning', _COLORS[finding.severity])} {place}{separator}{message}"
-    return f"{_painted(place, _COLORS[finding.severity])}{separator}{message}"
+        return f"{_painted('warning', color)} {finding.render()}"
+    return f"{_painted(finding.where, color)}: {finding.message}" if finding.where else finding.render()
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -339,8 +339,11 @@ class Verb(_Quick, TyperCommand):
 
     def __init__(self, name: str | None, **attributes: Any) -> None:
         super().__init__(name, **attributes)
+        self._help_of_format = ""
         for each in self.params:
             parameter: Any = each
+            if "--format" in parameter.opts:
+                self._help_of_format = parameter.help
             if parameter.param_type_name == "option" and parameter.metavar is None and not parameter.is_flag:
                 choices = parameter.type_descriptor.choices
                 word = _WORDS.get(parameter.name, parameter.opts[0].strip("-").replace("-", "_").upper())
@@ -355,10 +358,8 @@ class Verb(_Quick, TyperCommand):
         page = ANSWERS.get(verb)
         for each in found if page else ():
             if "--format" in each.opts:
-                # the help of one parameter is asked for more than once
-                said = str(each.help).partition(" 'schema --of ")[0]
                 refused = " If a file is refused, it is that of 'validate'." if verb in REFUSED_AS_FILES else ""
-                each.help = f"{said} 'schema --of {page}' writes the schema of the JSON.{refused}"
+                each.help = f"{self._help_of_format} 'schema --of {page}' writes the schema of the JSON.{refused}"
         return found
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
