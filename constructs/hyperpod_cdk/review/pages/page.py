@@ -6,7 +6,7 @@ needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -63,9 +63,6 @@ KIND_TONES: dict[ReasonKind, Tone] = {
 FIRST_LOOK = frozenset({Effect.REPLACED, Effect.DELETED, Effect.REFUSED, Effect.INTERRUPTED, Effect.UNKNOWN})
 """Effects that are shown unfolded."""
 
-
-A_MONTH = "A month"
-"""How the title of the figure begins that says what it costs."""
 
 NOTHING_TO_LOOK_AT = "Nothing in particular."
 NOTHING_BESIDES = "Nothing except what needs approval."
@@ -172,10 +169,11 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number that a reader wants first."""
+    """One number that a reader wants first; ``is_cost`` says that it is what a month costs."""
 
     title: str
     value: Cell
+    is_cost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +200,13 @@ class Page:
 
 def joined(cell: Cell, rendered: Callable[[Word | Moved], str]) -> str:
     """Give a cell's pieces, each ``rendered``, with spaces between them but none before a comma or a full stop."""
-    text = ""
+    return "".join(f"{space}{rendered(piece)}" for space, piece in spaced(cell))
+
+
+def spaced(cell: Cell) -> Iterator[tuple[str, Word | Moved]]:
+    """Give a cell's pieces, each with what stands ahead of it: a space, or nothing."""
+    is_first = True
     for piece in cell:
         closes = isinstance(piece, Word) and piece.style == "plain" and piece.text[:1] in (",", ".", ";", ":")
-        text += f"{'' if closes or not text else ' '}{rendered(piece)}"
-    return text
+        yield ("" if closes or is_first else " "), piece
+        is_first = is_first and isinstance(piece, Word) and not piece.text

@@ -44,7 +44,6 @@ from hyperpod_cdk.review.pages.alike import (
     shape,
 )
 from hyperpod_cdk.review.pages.page import (
-    A_MONTH,
     ABOUT_TONES,
     FIRST_LOOK,
     KIND_TONES,
@@ -223,7 +222,8 @@ def _figures(report: Report) -> Iterable[Figure]:
     accelerators = [each.accelerators for each in report.capacity.groups]
     yield Figure(f"Nodes{_at_least(nodes)}", (_count(_sum(nodes)),))
     yield Figure(f"Accelerators{_at_least(accelerators)}", (_count(_sum(accelerators)),))
-    yield Figure(f"{A_MONTH}{' at least' if report.cost.is_lower_bound else ''}", _headline(report.cost, most=1))
+    title = f"A month{' at least' if report.cost.is_lower_bound else ''}"
+    yield Figure(title, _headline(report.cost, most=1), is_cost=True)
     yield Figure("Grants added", _say(f"{sum(each.change == 'added' for each in report.access.grants):,}"))
     broken = sum(_result(each) == "broken" for each in report.fabric.subjects)
     yield Figure("Networks broken", _say(f"{broken:,} of {len(report.fabric.subjects):,}"))

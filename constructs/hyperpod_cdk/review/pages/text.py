@@ -12,7 +12,6 @@ from rich.text import Text
 
 from hyperpod_cdk.review.model import Report
 from hyperpod_cdk.review.pages.page import (
-    A_MONTH,
     APPROVAL,
     EXCEPTED,
     LOOK,
@@ -28,7 +27,7 @@ from hyperpod_cdk.review.pages.page import (
     Table,
     Tone,
     Word,
-    joined,
+    spaced,
 )
 from hyperpod_cdk.review.pages.sections import page
 from hyperpod_cdk.review.pages.wording import counted, shortened, shortened_pair
@@ -77,7 +76,7 @@ def text(report: Report, console: Console) -> None:
 def judgement(report: Report) -> tuple[str, ...]:
     """Give who must approve, and what a month costs, as lines that stand for themselves."""
     laid_out = page(report)
-    costs = [f"{each.title}: {_cell(each.value).plain}" for each in laid_out.figures if each.title.startswith(A_MONTH)]
+    costs = [f"{each.title}: {_cell(each.value).plain}" for each in laid_out.figures if each.is_cost]
     return laid_out.approval, *costs
 
 
@@ -176,21 +175,9 @@ def _cell(cell: Cell) -> Text:
     # an address is in the files that are written; here it would be longer than what it proves
     cell = tuple(piece for piece in cell if not (isinstance(piece, Word) and piece.style == "source"))
     words = Text()
-    styles: list[tuple[int, int, str]] = []
-
-    def rendered(piece: Word | Moved) -> str:
-        return _moved(piece) if isinstance(piece, Moved) else _word(piece)
-
-    plain = joined(cell, rendered)
-    words.append(plain)
-    start = 0
-    for piece in cell:
-        said = rendered(piece)
-        start = plain.index(said, start)
-        styles.append((start, start + len(said), _style(piece)))
-        start += len(said)
-    for begin, end, style in styles:
-        words.stylize(style, begin, end)
+    for space, piece in spaced(cell):
+        words.append(space)
+        words.append(_moved(piece) if isinstance(piece, Moved) else _word(piece), style=_style(piece))
     return words
 
 
