@@ -463,7 +463,17 @@ def test_since_when_a_count_is_another() -> None:
     assert only(account.drift()).since == "last scaled 2026-11-20 03:04 UTC"
     account.more["sagemaker:ListClusterOperations"] = Fails("AccessDeniedException", "no", 403)
     found = account.drift()
-    # a date more or less changes nothing of what differs
+    assert only(found).since == ""
+    assert [(each.what, each.action) for each in found.skipped] == [
+        ("when dev-foundation / Cluster was last scaled", "sagemaker:ListClusterOperations")
+    ]
+    account.more["sagemaker:ListClusterOperations"] = {}
+    (skipped,) = account.drift().skipped
+    lost = "'ClusterOperationSummaries' is missing"
+    assert skipped.reason == f"the answer to sagemaker:ListClusterOperations cannot be read: {lost}"
+    # of a cluster that was never scaled there is no time
+    account.more["sagemaker:ListClusterOperations"] = {"ClusterOperationSummaries": []}
+    found = account.drift()
     assert (only(found).since, found.skipped) == ("", ())
 
 

@@ -538,7 +538,7 @@ class TestLogs:
         names = [f"SagemakerHealthMonitoringAgent/h100/{FAILED}", f"SagemakerHealthMonitoringAgent/h100/{RUNNING}"]
         streams = {"logStreams": [{"logStreamName": name} for name in names]}
         page = {"events": [self.row("NPD caught event")], "nextBackwardToken": "b/1"}
-        aws = script(logs_DescribeLogStreams=streams, logs_GetLogEvents=[page, {"nextBackwardToken": "b/1"}])
+        aws = script(logs_DescribeLogStreams=streams, logs_GetLogEvents=[page, {**page, "events": []}])
         found = answered("node-logs", run("logs", FAILED, "--of", "health", "--format", "json", aws=aws).stdout)
         assert [(each["stream"], each["text"]) for each in found["lines"]] == [(names[0], "NPD caught event")]
 
@@ -557,6 +557,15 @@ class TestLogs:
         }
         done = run("logs", FAILED, "--of", of, aws=script(**calls))
         assert (done.exit_code, done.stdout) == (0, f"dev: {FAILED} has no such lines.\n")
+
+    @pytest.mark.parametrize(
+        "log", [{"of": "lifecycle", "call": "GetLogEvents"}, {"of": "checks", "call": "FilterLogEvents"}]
+    )
+    def test_an_answer_without_its_list_is_no_empty_log(self, run: Runs, log: dict[str, str]) -> None:
+        answers: dict[str, Any] = {f"logs_{log['call']}": {}}
+        done = run("logs", FAILED, "--of", log["of"], aws=script(**answers))
+        skipped = f"skipped log {log['of']}: the answer to logs:{log['call']} cannot be read: 'events' is missing\n"
+        assert (done.exit_code, done.stdout) == (1, f"dev: The log could not be looked at.\n{skipped}")
 
     def test_what_is_denied_ends_with_1(self, run: Runs) -> None:
         done = run("logs", FAILED, aws=script(logs_GetLogEvents=DENIED))

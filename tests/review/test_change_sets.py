@@ -66,6 +66,7 @@ class CloudFormation:
     kept: set[str] = field(default_factory=set)
     made: list[dict[str, Any]] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
+    shown: Mapping[str, Any] = field(default_factory=dict)
 
     def send(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
         assert service == "cloudformation"
@@ -80,6 +81,7 @@ class CloudFormation:
             found = self.described.pop(0)
             if isinstance(found, BaseException):
                 raise found
+            self.shown = found
             return found
         assert operation == "delete_change_set", operation
         if self.deletes:
@@ -91,7 +93,11 @@ class CloudFormation:
         raise AssertionError((service, operation, params))
 
     def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
-        raise AssertionError((service, operation, key, params))
+        assert operation == "describe_change_set", (service, operation, key, params)
+        rows = list(self.shown[key])
+        while self.shown.get("NextToken"):
+            rows += self.send(service, operation)[key]
+        return rows
 
 
 def made(*changes: Mapping[str, Any], **more: Any) -> dict[str, Any]:

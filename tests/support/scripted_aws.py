@@ -130,7 +130,12 @@ class _SharedSession(botocore.session.Session):
     def _answer(self, **event: Any) -> Any:
         model = event["model"]
         service = model.service_model.service_name
-        return self.scripted.answer(f"{_PREFIXES.get(service, service)}:{model.name}", event["context"]["asked"])
+        return self.scripted.answer(api_name(service, model.name), event["context"]["asked"])
+
+
+def api_name(service: str, operation: str) -> str:
+    """Give an operation as a script names it: ``servicequotas:ListServiceQuotas``."""
+    return f"{_PREFIXES.get(service, service)}:{operation}"
 
 
 def holds_to_shape(service: str, operation: str, answer: Mapping[str, Any]) -> None:

@@ -1325,6 +1325,37 @@ def test_what_cloudformation_refuses_ends_it(name: str) -> None:
     assert "cloudformation:ExecuteChangeSet" not in [call for call, _ in session.asked]
 
 
+def test_the_reason_of_an_import_that_fails_is_its_first_failure_on_whatever_page() -> None:
+    stack = {"StackName": "lab", "StackId": "arn:stack/lab/1", "StackStatus": "IMPORT_ROLLBACK_COMPLETE"}
+    ids = {"StackId": "arn", "PhysicalResourceId": "arn"}
+    begun = {"LogicalResourceId": "lab", "ResourceType": "AWS::CloudFormation::Stack", **ids}
+    role = {"LogicalResourceId": "Role", "ResourceType": "AWS::IAM::Role", "ResourceStatus": "IMPORT_FAILED"}
+
+    def page(params: Any) -> dict[str, Any]:
+        if params.get("NextToken"):
+            rows = [
+                {**role, "ResourceStatusReason": "the role has another path"},
+                {**begun, "ResourceStatus": "IMPORT_IN_PROGRESS"},
+                # of an attempt before
+                {**role, "ResourceStatusReason": "the role is gone"},
+            ]
+            return {"StackEvents": rows}
+        cancelled = {**role, "LogicalResourceId": "Other", "ResourceStatusReason": "Resource import cancelled"}
+        back = {**begun, "ResourceStatus": "IMPORT_ROLLBACK_IN_PROGRESS", "ResourceStatusReason": "failed to import"}
+        return {"StackEvents": [back, cancelled], "NextToken": "1"}
+
+    told: list[str] = []
+    answers = {
+        "cloudformation_DescribeStacks": {"Stacks": [stack]},
+        "cloudformation_DescribeStackEvents": page,
+        "cloudformation_DeleteChangeSet": {},
+    }
+    found = replace(planned_beside({}), refusals=())
+    aws, _ = scripted.asked(**{**ANSWERS, "cloudformation_CreateChangeSet": {"Id": "a"}, **answers})
+    assert not Import(aws=aws, say=told.append, pause=nothing_goes_on).run(found)
+    assert told[-1] == "lab-hyperpod: the role has another path; nothing was changed of what it was to hold"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -225,14 +225,15 @@ class LiveAws(AwsCalls):
         return self._those_of(image_ids, _IMAGES, lambda row: (row["ImageId"], aws_shapes.image(row)))
 
     def alarms(self, names: Sequence[str]) -> Among[str]:
-        kinds = ["MetricAlarm", "CompositeAlarm"]
-
         def ask(batch: Sequence[str]) -> tuple[dict[str, str], NotAnswered | None]:
-            asked = {"AlarmNames": list(batch), "AlarmTypes": kinds}
-            answer = self._asked("cloudwatch", "describe_alarms", asked)
+            # a page holds at most as many as are asked for, and may hold fewer
+            asked = [
+                self.listed("cloudwatch", "describe_alarms", f"{kind}s", AlarmNames=list(batch), AlarmTypes=[kind])
+                for kind in ("MetricAlarm", "CompositeAlarm")
+            ]
             with reading("cloudwatch:DescribeAlarms"):
-                rows = (*answer["MetricAlarms"], *answer.get("CompositeAlarms", ()))
-                return {row["AlarmName"]: row["StateValue"] for row in rows}, None
+                there = {row["AlarmName"]: row["StateValue"] for each in asked for row in each.items}
+            return there, next((each.missing for each in asked if each.missing is not None), None)
 
         return _among(names, ALARM_NAMES, ask)
 

@@ -143,8 +143,9 @@ def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
         differences += found
         skipped += gaps
     of_themselves, gaps = of_stacks(aws, living)
-    differences = [*groups.dated(aws, differences), *of_themselves]
-    skipped += gaps
+    dated, undated = groups.dated(aws, differences)
+    differences = [*dated, *of_themselves]
+    skipped += [*gaps, *undated]
     differences.sort(key=lambda each: (not each.next.nodes_lost, each.type != groups.CLUSTER))
     return Drift(
         environment=living.head.environment or living.deployed.environment,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC
 from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
-from hyperpod_cdk.living.look import Stated
-from hyperpod_cdk.living.model import Difference, Next
+from hyperpod_cdk.living.look import Stated, reading
+from hyperpod_cdk.living.model import Difference, Next, Unread
 from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.templates.groups import CLUSTER as CLUSTER  # noqa: PLC0414 - whoever asks about groups asks here
@@ -89,26 +89,36 @@ def _nodes(number: int) -> str:
     return f"{count(number, 'node')} {'is' if number == 1 else 'are'}"
 
 
-def dated(aws: Api, differences: Sequence[Difference]) -> Iterator[Difference]:
-    """Say of each count since when it is another: by the last scaling that HyperPod tells of, where it does."""
+def dated(aws: Api, differences: Sequence[Difference]) -> tuple[list[Difference], list[Unread]]:
+    """Say of each count since when it is another, by the last scaling that HyperPod tells of, and what it did not tell.
+
+    A cluster that was never scaled by itself has no such time.
+    """
     times: dict[str, str] = {}
+    skipped: list[Unread] = []
+    found: list[Difference] = []
     for each in differences:
         if each.type != CLUSTER or not each.path.endswith("].InstanceCount"):
-            yield each
+            found.append(each)
             continue
         if each.id not in times:
-            times[each.id] = _last_scaling(aws, each.id)
-        yield each.model_copy(update={"since": times[each.id]})
+            times[each.id] = ""
+            try:
+                times[each.id] = _last_scaling(aws, each.id)
+            except NotAnswered as missing:
+                what = f"when {each.stack} / {each.resource} was last scaled"
+                skipped.append(Unread(what=what, reason=missing.reason, action=missing.action, aws_said=missing.said))
+        found.append(each.model_copy(update={"since": times[each.id]}))
+    return found, skipped
 
 
 def _last_scaling(aws: Api, cluster: str) -> str:
-    """Give when the last scaling of a cluster began (ListClusterOperations, botocore 1.44.5), empty where unknown."""
+    """Give when the last scaling of a cluster began (ListClusterOperations, botocore 1.44.5), empty where none did."""
     asked = {"Type": "Scaling", "SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": 1}
     try:
-        rows = aws.call("sagemaker", "list_cluster_operations", ClusterName=cluster, **asked)
-        moment = rows["ClusterOperationSummaries"][0]["CreationTime"]
-    except (NotAnswered, NotFound, LookupError, TypeError):
+        answer = aws.call("sagemaker", "list_cluster_operations", ClusterName=cluster, **asked)
+    except NotFound:
         return ""
-    if not isinstance(moment, datetime):
-        return ""
-    return f"last scaled {moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    with reading("sagemaker:ListClusterOperations"):
+        times = [each["CreationTime"].astimezone(UTC) for each in answer["ClusterOperationSummaries"]]
+        return f"last scaled {times[0]:%Y-%m-%d %H:%M} UTC" if times else ""

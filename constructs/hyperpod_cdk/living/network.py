@@ -196,12 +196,12 @@ def _subnet(look: Look) -> Properties | None:
     if found is None:
         return None
     of_subnet = [{"Name": "association.subnet-id", "Values": [look.id]}]
-    tables = look.aws.call("ec2", "describe_route_tables", Filters=of_subnet)
+    tables = look.aws.pages("ec2", "describe_route_tables", "RouteTables", Filters=of_subnet)
     with reading("ec2:DescribeSubnets"):
         (subnet,) = found["Subnets"]
         return {
             "MapPublicIpOnLaunch": subnet["MapPublicIpOnLaunch"],
-            "RouteTableId": next((each["RouteTableId"] for each in tables["RouteTables"]), None),
+            "RouteTableId": next((each["RouteTableId"] for each in tables), None),
             "Tags": subnet.get("Tags", []),
         }
 

@@ -67,10 +67,15 @@ def _newest(aws: Api, group: str, stream: str, most: int) -> tuple[LogLine, ...]
     asked: dict[str, Any] = {"logGroupName": group, "logStreamName": stream, "startFromHead": False, "limit": most}
     token = ""
     for _ in range(_MOST_PAGES):
-        page = _answer(aws, "get_log_events", **asked, **({"nextToken": token} if token else {}))
+        try:
+            page = aws.call("logs", "get_log_events", **asked, **({"nextToken": token} if token else {}))
+        except Refused as refused:
+            if refused.code == _NONE:
+                break
+            raise
         with reading("logs:GetLogEvents"):
             # pages go backwards, the lines of each forwards
-            lines[:0] = [_line(row, stream) for row in page.get("events", ())]
+            lines[:0] = [_line(row, stream) for row in page["events"]]
             following = str(page.get("nextBackwardToken", ""))
         # at the end CloudWatch gives the token that it was given
         if len(lines) >= most or following in ("", token):
@@ -109,15 +114,6 @@ def _naming(aws: Api, group: str, instance: str, since: object, most: int) -> tu
         raise
     with reading("logs:FilterLogEvents"):
         return tuple(_line(row, str(row.get("logStreamName", ""))) for row in rows)[-most:]
-
-
-def _answer(aws: Api, operation: str, **params: Any) -> Mapping[str, Any]:
-    try:
-        return aws.call("logs", operation, **params)
-    except Refused as refused:
-        if refused.code == _NONE:
-            return {}
-        raise
 
 
 def _line(row: Mapping[str, Any], stream: str) -> LogLine:

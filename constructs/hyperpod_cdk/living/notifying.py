@@ -56,7 +56,7 @@ def _topic(look: Look) -> Properties | None:
             "DisplayName": attributes.get("DisplayName", ""),
             "KmsMasterKeyId": attributes.get("KmsMasterKeyId"),
             "Subscriptions": [{"Name": _called(*each)} for each in _standing(subscriptions or [])],
-            "Tags": tags.get("Tags", []),
+            "Tags": tags["Tags"],
         }
 
 

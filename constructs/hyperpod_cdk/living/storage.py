@@ -72,10 +72,10 @@ def _bucket(look: Look) -> Properties | None:
     expiring = _expiring(look)
     logs = look.aws.call("s3", "get_bucket_logging", **name)
     with reading("s3:GetBucketEncryption"):
-        rules = ((encryption or {}).get("ServerSideEncryptionConfiguration") or {}).get("Rules", [])
+        rules = [] if encryption is None else encryption["ServerSideEncryptionConfiguration"]["Rules"]
         return {
             "VersioningConfiguration": taken(versioning, "Status"),
-            "PublicAccessBlockConfiguration": (access or {}).get("PublicAccessBlockConfiguration", {}),
+            "PublicAccessBlockConfiguration": {} if access is None else access["PublicAccessBlockConfiguration"],
             "BucketEncryption": {
                 "ServerSideEncryptionConfiguration": [
                     {
@@ -95,7 +95,7 @@ def _bucket(look: Look) -> Properties | None:
                 for ours, theirs in _OF_LOGGING.items()
                 if theirs in (target := logs.get("LoggingEnabled", {}))
             },
-            "Tags": (tags or {}).get("TagSet", []),
+            "Tags": [] if tags is None else tags["TagSet"],
         }
 
 
@@ -104,10 +104,12 @@ def _expiring(look: Look) -> list[dict[str, str]]:
     if "LifecycleConfiguration" in look.properties:
         return []
     missing = "NoSuchLifecycleConfiguration"
-    found = look.found("s3", "get_bucket_lifecycle_configuration", missing, Bucket=look.id) or {}
+    found = look.found("s3", "get_bucket_lifecycle_configuration", missing, Bucket=look.id)
+    if found is None:
+        return []
     with reading("s3:GetBucketLifecycleConfiguration"):
         # S3 gives each rule an ID of its own where a request has none
-        return [{"Key": each["ID"], "Value": canonical(each)} for each in found.get("Rules", [])]
+        return [{"Key": each["ID"], "Value": canonical(each)} for each in found["Rules"]]
 
 
 def _bucket_policy(look: Look) -> Properties | None:

@@ -68,7 +68,7 @@ def _of_kept(look: Look, group: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "RetentionInDays": group.get("retentionInDays", _NEVER),
             "KmsKeyId": group.get("kmsKeyId"),
-            "Tags": keyed(tags.get("tags", {})),
+            "Tags": keyed(tags["tags"]),
         }
 
 
@@ -113,7 +113,7 @@ def _metric_filter(look: Look) -> Properties | None:
 
 def _alarm(look: Look) -> Properties | None:
     with reading("cloudwatch:DescribeAlarms"):
-        rows = look.aws.call("cloudwatch", "describe_alarms", AlarmNames=[look.id]).get("MetricAlarms", ())
+        rows = look.aws.call("cloudwatch", "describe_alarms", AlarmNames=[look.id])["MetricAlarms"]
         found = next((row for row in rows if row["AlarmName"] == look.id), None)
         if found is None:
             return None
@@ -136,7 +136,7 @@ def _by_id(queries: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def _tags(look: Look, service: str, arn: str) -> list[Any]:
-    tags: list[Any] = look.aws.call(service, "list_tags_for_resource", ResourceARN=arn).get("Tags", [])
+    tags: list[Any] = look.aws.call(service, "list_tags_for_resource", ResourceARN=arn)["Tags"]
     return tags
 
 

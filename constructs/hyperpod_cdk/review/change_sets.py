@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hyperpod_cdk.checks.answers import NotAnswered, Refused
+from hyperpod_cdk.checks.answers import NotAnswered, Refused, reading
 from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST, rank
 from hyperpod_cdk.review.changes.summaries import effect_on
 from hyperpod_cdk.review.model import BlastRadius, Effect, PropertyEffect, Reason, ReasonKind, ResourceEffect
@@ -120,12 +120,10 @@ def _read(aws: Api, stack: str, name: str, pause: Callable[[float], None]) -> Wi
         if any(each in why for each in _NOTHING):
             return Witness(stack=stack, changes={})
         return Witness(stack=stack, changes={}, missing=why.rstrip("."), is_refused=True)
-    changes = list(found.get("Changes", ()))
-    while token := found.get("NextToken"):
-        found = aws.send("cloudformation", "describe_change_set", **asked, NextToken=token)
-        changes += found.get("Changes", ())
-    of = [each["ResourceChange"] for each in changes if "ResourceChange" in each]
-    return Witness(stack=stack, changes={str(each["LogicalResourceId"]): each for each in of})
+    changes = aws.pages("cloudformation", "describe_change_set", "Changes", **asked)
+    with reading("cloudformation:DescribeChangeSet"):
+        of = [each["ResourceChange"] for each in changes if "ResourceChange" in each]
+        return Witness(stack=stack, changes={str(each["LogicalResourceId"]): each for each in of})
 
 
 def _delete(aws: Api, stack: str, name: str, pause: Callable[[float], None]) -> None:

@@ -30,6 +30,7 @@ from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.templates.values import imports, resolve, target
 from hyperpod_cdk.transitions.counterparts import UNSURE, Standing, counterparts
+from hyperpod_cdk.transitions.failures import first_failure
 from hyperpod_cdk.transitions.model import Way
 from hyperpod_cdk.transitions.standing import recovers, way_of
 
@@ -577,10 +578,12 @@ class Import:
             self.say(f"{name}: CloudFormation refuses: {found.get('StatusReason', found['Status'])}")
             return False
         aws.send("cloudformation", "execute_change_set", **named)
-        status = str(self._until(lambda: self._stack(name), "StackStatus", "_IN_PROGRESS")["StackStatus"])
+        stack = self._until(lambda: self._stack(name), "StackStatus", "_IN_PROGRESS")
+        status = str(stack["StackStatus"])
         self.say(f"{name}: {status}")
         if status != wanted:
-            self.say(f"{name}: {self._reason(name)}; nothing was changed of what it was to hold")
+            reason = self._reason(str(stack["StackId"]), status)
+            self.say(f"{name}: {reason}; nothing was changed of what it was to hold")
         return status == wanted
 
     def _drop_old(self, stack: str) -> None:
@@ -606,14 +609,11 @@ class Import:
             self.pause(2)
         raise NotAnswered("CloudFormation did not come to an end; the same command goes on from what it has")
 
-    def _reason(self, name: str) -> str:
-        events = self.aws.send("cloudformation", "describe_stack_events", StackName=name)["StackEvents"]
-        # of a resource that fails, else of the stack that goes back; the newest event comes first
-        for ending in ("_FAILED", "ROLLBACK_IN_PROGRESS"):
-            for row in events:
-                if str(row["ResourceStatus"]).endswith(ending) and (reason := row.get("ResourceStatusReason")):
-                    return str(reason)
-        return "CloudFormation does not say why"
+    def _reason(self, stack_id: str, status: str) -> str:
+        events = self.aws.pages("cloudformation", "describe_stack_events", "StackEvents", StackName=stack_id)
+        with reading("cloudformation:DescribeStackEvents"):
+            failure = first_failure(events, status)
+        return failure.reason if failure and failure.reason else "CloudFormation does not say why"
 
 
 def lines(takeover: Takeover) -> Iterator[str]:

@@ -21,6 +21,16 @@ EC2_PAGE = 1000
 PAGE = 100
 """The most that other services give at once, where their model does not state less (EKS, ListClusters)."""
 
+_NOT_NAMED: Mapping[str, Mapping[str, str]] = {
+    "fsx:DescribeDataRepositoryAssociations": {
+        "input_token": "NextToken",
+        "output_token": "NextToken",
+        "limit_key": "MaxResults",
+        "result_key": "Associations",
+    },
+}
+"""Lists whose request and answer have a token (botocore's service models), and of which botocore has no paginator."""
+
 LEFT_TO_MOTO = frozenset({"DescribeNetworkInterfaces"})
 """Lists of EC2 before which a function here only does something."""
 
@@ -108,7 +118,7 @@ def _list_element(operation: str, member: str | list[str]) -> str:
 
 def paginated(service: str, operation: str) -> Mapping[str, Any]:
     """How botocore pages an operation; empty where it does not."""
-    return _paginators(service).get(operation, {})
+    return _paginators(service).get(operation) or _NOT_NAMED.get(f"{service}:{operation}", {})
 
 
 @cache

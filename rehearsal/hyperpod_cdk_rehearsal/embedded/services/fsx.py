@@ -198,9 +198,7 @@ def describe_data_repository_associations(context: Context, request: dict[str, A
         for association_id in _associations(context, file_system)
         if (not wanted or association_id in wanted) and (only is None or file_system.file_system_id in only)
     ]
-    # botocore, DescribeDataRepositoryAssociationsRequest.MaxResults: 25 at most
-    shown, token = page(found, request.get("NextToken"), request.get("MaxResults") or 25)
-    return {"Associations": shown, **({"NextToken": token} if token else {})}
+    return {"Associations": found}
 
 
 @operation("fsx", "UpdateDataRepositoryAssociation")
