@@ -12,9 +12,9 @@ def export_always(stack: cdk.Stack, *values: str) -> None:
     exports is updated first, and CloudFormation refuses: the other one imports the value still. So what can leave that
     one is exported here in any case. Values that no resource of a stack gives, such as IDs out of the file, need none.
     """
-    for value in values:
-        # one call into Node.js for what five would say: whether it is a reference to a resource, and nothing else
-        match stack.resolve(value):
+    # one call into Node.js says of all of them whether they are references to resources, and nothing else
+    for value, resolved in zip(values, stack.resolve(list(values)), strict=True):
+        match resolved:
             case {"Ref": str(name)} if not name.startswith("AWS::"):
                 stack.export_value(value)
             case {"Fn::GetAtt": _}:
