@@ -10,6 +10,7 @@ import signal
 import tempfile
 from pathlib import Path
 
+import botocore.hooks
 import botocore.loaders
 import botocore.session
 import pytest
@@ -25,6 +26,11 @@ gc.set_threshold(100_000, 20, 20)
 # anew: each takes a tenth of a second, and neither depends on who asks
 setattr(typer.testing, "_get_command", functools.cache(typer.main.get_command))  # noqa: B010 - a patch
 setattr(botocore.session, "create_loader", functools.cache(botocore.loaders.create_loader))  # noqa: B010 - a patch
+# each session and client looks anew for what botocore calls its events otherwise; the aliases are the same for all
+_event_names: dict[str, str] = {}
+setattr(  # noqa: B010 - a patch
+    botocore.hooks.EventAliaser, "_alias_name_cache", property(lambda _: _event_names, lambda _, __: None)
+)
 # how long an example takes tells how busy the machine is, not whether the code is right
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tests")
