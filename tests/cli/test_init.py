@@ -8,15 +8,24 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
 from hyperpod_cdk import cli
-from hyperpod_cdk._cli.scaffold import Answers, ScaffoldError, default_zones, environment_text, write_environment
+from hyperpod_cdk._cli.scaffold import (
+    Answers,
+    ScaffoldError,
+    checked_text,
+    default_zones,
+    environment_text,
+    write_environment,
+)
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.config import load_environment
 from tests.support.answers import answered
+from tests.support.tables import row_by_row
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 ACCOUNT = "111122223333"
@@ -256,8 +265,9 @@ FIRST_ZONE = (
             ("--instance-type", "ml.m5.2xlarge", "--training-plan-arn", PLAN),
             (
                 (
-                    "--training-plan-arn (hyperpod.instance_groups[1].training_plan_arn): must go with capacity:"
-                    " training_plan, got no capacity; give --capacity training_plan or leave out --training-plan-arn"
+                    "--training-plan-arn (hyperpod.instance_groups[1].training_plan_arn): must go with"
+                    " --capacity training_plan, got no capacity; give --capacity training_plan or leave out"
+                    " --training-plan-arn"
                 ),
             ),
         ),
@@ -279,6 +289,44 @@ def test_a_wrong_answer_is_told_once_and_by_its_options(
     assert (done.returncode, done.stdout) == (2, "")
     assert tuple(done.stderr.splitlines()) == said
     assert not (workspace / "environments" / "lab.yaml").exists()
+
+
+@row_by_row(
+    "wrong, option, said",
+    [
+        ({"capacity": "training_plan", "training_plan_arn": PLAN}, "capacity", "; give --capacity on_demand or spot"),
+        (
+            {"instance_type": "ml.p5.48xlarg"},
+            "instance-type",
+            'got "ml.p5.48xlarg"; did you mean ml.p5.48xlarge?',
+        ),
+        ({"instance_type": "x"}, "instance-type", 'got "x"; set --instance-type to one of the 209 known'),
+        (
+            {"instance_type": "ml.p5.48xlarge", "capacity": "training_plan"},
+            "training-plan-arn",
+            "and --capacity training_plan needs it; add the ARN that 'aws sagemaker list-training-plans' shows",
+        ),
+        (
+            {"training_plan_arn": PLAN, "capacity": "spot"},
+            "training-plan-arn",
+            "got --capacity spot; give --capacity training_plan or leave out --training-plan-arn",
+        ),
+        ({"zones": ("use1-az4", "x")}, "zone", 'got "x"; correct --zone'),
+        ({"zones": ("use1-az4", "us-east-1a")}, "zone", "--region us-east-1' and set --zone to it"),
+        ({"count": 0, "team": "research"}, "count", "must be at least 1, got 0; give --count 1 or more"),
+        ({"count": -1, "team": "research"}, "count", "must be at least 0, got -1; give --count 0 or more"),
+        ({"instance_type": "ml.p5.48xlarge", "count": 900}, "zone", "or lower --count to 808"),
+    ],
+)
+def test_a_file_that_is_not_there_yet_is_not_to_be_edited(
+    workspace: Path, wrong: dict[str, Any], option: str, said: str
+) -> None:
+    answers = {"instance_type": "ml.g5.8xlarge", "capacity": "on_demand", **wrong}
+    with pytest.raises(ScaffoldError) as refusal:
+        checked_text(Answers(name="lab", account=ACCOUNT, region="us-east-1", **answers), workspace)
+    (line,) = str(refusal.value).splitlines()
+    assert line.startswith(f"--{option} (")
+    assert line.endswith(said)
 
 
 @pytest.mark.parametrize(

@@ -202,8 +202,10 @@ def test_the_order_of_types_does_not_change_the_values() -> None:
 def test_an_unknown_type_is_refused() -> None:
     with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the whole message is compared below
         dependencies(stack(), "ml.p5.48xlarg")
-    problem = instance_types.unknown_type_problem("ml.p5.48xlarg", key="instance_types")
-    assert str(refusal.value) == f"instance_types: {problem}, or pass an InstanceType"
+    assert str(refusal.value) == (
+        f'instance_types: must be a HyperPod instance type known on {instance_types.as_of()}, got "ml.p5.48xlarg"; did'
+        " you mean ml.p5.48xlarge? If not, pass an InstanceType with its numbers"
+    )
 
 
 def test_a_placeholder_refuses_a_deployment_before_anything_is_made() -> None:

@@ -19,6 +19,7 @@ from hyperpod_cdk.config.eks import Eks
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
 from hyperpod_cdk.config.network import DEFAULT_VPC_CIDR
+from hyperpod_cdk.config.problems import THE_KEY
 from hyperpod_cdk.config.section import Section
 from hyperpod_cdk.config.several import free_blocks
 from hyperpod_cdk.findings import Finding, Severity
@@ -115,30 +116,45 @@ def checked_text(answers: Answers, root: Path, *, text: str | None = None, name_
         load_environment(path, text=text)
     except EnvironmentFileError as error:
         errors = [each for each in error.findings if each.severity is Severity.ERROR]
-        raise ScaffoldError("\n".join(_by_option(each, name_is) for each in _first(errors, answers))) from error
+        raise ScaffoldError("\n".join(_by_option(each, name_is) for each in _of_answers(errors, answers))) from error
     return text
 
 
-_FOLLOWS = (
-    # without zones given, those of the region
-    (re.compile(r"network\..*"), re.compile(r"region")),
-    (re.compile(r".*\.availability_zone_id"), re.compile(r"network\.availability_zones\..*")),
-    (re.compile(r"storage\.lustre\[\d+\]\.claim\..*"), re.compile(r"task_governance\.teams\[\d+\]\.name")),
+@dataclass(frozen=True, kw_only=True)
+class _Follows:
+    """Places of the file whose values are made of the answer for another place: only the answer is told.
+
+    ``without_zones``: only where no zones are given, so that they are those of the region.
+    """
+
+    place: re.Pattern[str]
+    answer: re.Pattern[str]
+    without_zones: bool = False
+
+    def explains(self, path: str, refused: Sequence[str], answers: Answers) -> bool:
+        """Say whether a place is refused because an answer is that is ``refused`` itself."""
+        holds = not (self.without_zones and answers.zones) and self.place.fullmatch(path) is not None
+        return holds and any(self.answer.fullmatch(each) for each in refused)
+
+
+_FOLLOWING = (
+    _Follows(place=re.compile(r"network\..*"), answer=re.compile(r"region"), without_zones=True),
+    _Follows(place=re.compile(r".*\.availability_zone_id"), answer=re.compile(r"network\.availability_zones\..*")),
+    _Follows(
+        place=re.compile(r"storage\.lustre\[\d+\]\.claim\..*"),
+        answer=re.compile(r"task_governance\.teams\[\d+\]\.name"),
+    ),
+    _Follows(
+        place=re.compile(r"task_governance\.teams\[\d+\]\.quota\[\d+\]\.count"),
+        answer=re.compile(r"hyperpod\.instance_groups\[\d+\]\.count"),
+    ),
 )
-"""Places of the file whose values are made of the answer for another place: only the answer is told."""
 
 
-def _first(errors: Sequence[Finding], answers: Answers) -> list[Finding]:
+def _of_answers(errors: Sequence[Finding], answers: Answers) -> list[Finding]:
     """Leave out the errors that only follow from an answer that is refused itself."""
     refused = [each.path for each in errors]
-
-    def follows(path: str) -> bool:
-        return any(
-            place.fullmatch(path) and any(cause.fullmatch(each) for each in refused)
-            for place, cause in (_FOLLOWS[1:] if answers.zones else _FOLLOWS)
-        )
-
-    return [each for each in errors if not follows(each.path)]
+    return [each for each in errors if not any(row.explains(each.path, refused, answers) for row in _FOLLOWING)]
 
 
 _OPTIONS = (
@@ -146,34 +162,28 @@ _OPTIONS = (
     (re.compile(r"region"), "--region"),
     (re.compile(r"network\.availability_zones.*|.*\.availability_zone_id"), "--zone"),
     (re.compile(r".*\.instance_types?"), "--instance-type"),
-    (re.compile(r"hyperpod\.instance_groups\[1\]\.count"), "--count"),
-    (re.compile(r".*\.capacity"), "--capacity"),
-    (re.compile(r".*\.training_plan_arn"), "--training-plan-arn"),
+    (re.compile(r"hyperpod\.instance_groups\[1\]\.count|task_governance\.teams\[0\]\.quota\[0\]\.count"), "--count"),
+    (re.compile(r"(.*\.)?capacity"), "--capacity"),
+    (re.compile(r"(.*\.)?training_plan_arn"), "--training-plan-arn"),
     (re.compile(r"eks\.admin_role_arns.*"), "--admin-role"),
     (re.compile(r"task_governance\.teams.*\.name"), "--team"),
 )
-"""The option that decides a place of the file, for whom there is no file to edit."""
+"""The option that decides a place of the file, or a key that a sentence about another place names."""
 
-_ELSEWHERE = {
-    "account": "--account",
-    "region": "--region",
-    "capacity": "--capacity",
-    "training_plan_arn": "--training-plan-arn",
-}
-"""The option for a key that a sentence about another place names."""
+
+def _deciding(place: str) -> str | None:
+    return next((option for places, option in _OPTIONS if places.fullmatch(place)), None)
 
 
 def _by_option(error: Finding, name_is: str) -> str:
     """Say what is wrong with a place of the file to whom there is no file to edit, by the option that decides it."""
-    option = next((option for place, option in _OPTIONS if place.fullmatch(error.path)), None)
-    if error.path == "name":
-        option = name_is
+    option = name_is if error.path == "name" else _deciding(error.path)
     if option is None:
         return f"{error.path}: {error.message}"
 
     def said(advice: Advice) -> str:
         key = "" if isinstance(advice, OnlyInFiles | Example) else advice.key
-        decides = option if error.path.endswith(key) else _ELSEWHERE.get(key)
+        decides = option if key == THE_KEY or error.path.endswith(key) else _deciding(key)
         return by_option(decides)(advice) if decides else str(advice)
 
     message = in_words_of(error.message, said)

@@ -11,6 +11,7 @@ from typing import Any
 from hyperpod_cdk.catalog import _data
 from hyperpod_cdk.catalog.closest import closest as _closest
 from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.catalog.sentences import Choosing, OnlyInFiles, Sentence
 
 AS_OF: date
 
@@ -148,16 +149,19 @@ def xlarge(name: str) -> int | None:
     return None if match is None else int(match[1] or 1)
 
 
-def unknown_type_problem(name: str, *, key: str = "instance_type") -> str | None:
-    """Say that the catalog does not know ``name``, with near miss and date, or give None."""
+def unknown_type_problem(
+    name: str, *, key: str = "instance_type", otherwise: str = "state the type's numbers under instance_types:"
+) -> str | None:
+    """Say that the catalog does not know ``name``, with near miss and date, or give None.
+
+    ``otherwise`` is what to do where AWS has such a type all the same.
+    """
     if name in _table():
         return None
-    near = closest(name)
-    fix = f"did you mean {near}? If not," if near else f"set {key} to one of the {len(_table())} known, or"
-    return (
-        f'must be a HyperPod instance type known on {as_of()}, got "{name}"; '
-        f"{fix} state the type's numbers under instance_types:"
-    )
+    said = f'must be a HyperPod instance type known on {as_of()}, got "{name}"; '
+    if near := closest(name):
+        return Sentence(said, f"did you mean {near}?", OnlyInFiles(f" If not, {otherwise}"))
+    return Sentence(said, Choosing(key), f" one of the {len(_table())} known", OnlyInFiles(f", or {otherwise}"))
 
 
 def as_of() -> date:

@@ -33,12 +33,16 @@ class Correction:
 
 @dataclass(frozen=True)
 class Choosing:
-    """What to set to something that the words behind it describe: ``set vpc_id to`` the one that is shown."""
+    """What to set to something that the words behind it describe: ``set vpc_id to`` the one that is shown.
+
+    ``verb`` says how, such as ``lower`` for a count that is too high.
+    """
 
     key: str
+    verb: str = "set"
 
     def __str__(self) -> str:
-        return f"set {self.key} to"
+        return f"{self.verb} {self.key} to"
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,17 @@ class Companion:
 
 
 @dataclass(frozen=True)
+class Stated:
+    """What is stated under a key, which the sentence is about: ``capacity: training_plan needs`` a plan."""
+
+    key: str
+    value: object
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.value}"
+
+
+@dataclass(frozen=True)
 class OnlyInFiles:
     """Words about how a value is written in a file, which an option has no use for."""
 
@@ -81,7 +96,7 @@ class Example:
         return self.text
 
 
-Advice = Setting | Correction | Choosing | Removal | Companion | OnlyInFiles | Example
+Advice = Setting | Correction | Choosing | Removal | Companion | Stated | OnlyInFiles | Example
 
 
 class Sentence(str):
@@ -126,12 +141,12 @@ def by_option(option: str) -> Callable[[Advice], str]:
                 return str(replace(advice, key=option))
             case Removal():
                 return f"leave out {option}"
+            case Stated():
+                return f"{option} {advice.value}"
             case Companion():
                 return option
-            case OnlyInFiles():
-                return ""
-            case Example():
-                return advice.text
+            case OnlyInFiles() | Example():
+                return advice.text if isinstance(advice, Example) else ""
 
     return said
 
@@ -155,7 +170,7 @@ def _changed(part: str | Advice, change: Callable[[str], str]) -> str | Advice:
     if isinstance(part, str):
         return change(part)
     match part:
-        case Setting():
+        case Setting() | Stated():
             return replace(part, value=change(str(part.value)))
         case _:
             return _with_example(part, change)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.catalog import regions
+from hyperpod_cdk.catalog.sentences import Choosing, Sentence, Setting
 from hyperpod_cdk.config.endpoints import interface_endpoints
 from hyperpod_cdk.config.source import render_path
 
@@ -155,10 +156,13 @@ def shortage(environment: Environment, budget: AddressBudget, *, verb: Literal["
     """
     if budget.needed <= budget.usable:
         raise ValueError(f"{budget.cidr} holds {budget.usable} addresses, and {budget.needed} are needed")
-    fixes = _larger_block(environment, budget)
-    fixes = f"{fixes}, or {lower}" if (lower := lower_count(budget, budget.usable)) else fixes
-    text = f"{verb} hold {budget.needed} addresses ({parts(budget)}), got {budget.cidr} with {budget.usable}; {fixes}"
-    return f"{text}{estimate_note(budget)}"
+    lower = lower_count(budget, budget.usable)
+    return Sentence(
+        f"{verb} hold {budget.needed} addresses ({parts(budget)}), got {budget.cidr} with {budget.usable}; ",
+        _larger_block(environment, budget),
+        *((", or ", lower) if lower else ()),
+        estimate_note(budget),
+    )
 
 
 def parts(budget: AddressBudget) -> str:
@@ -186,7 +190,7 @@ def lower_count(budget: AddressBudget, usable: int) -> str:
         return ""
     group = max(groups, key=lambda need: need.total)
     count = highest_count(budget, group, usable)
-    return f"lower {group.path}.count to {count}" if count >= 1 else ""
+    return Sentence(Choosing(f"{group.path}.count", verb="lower"), f" {count}") if count >= 1 else ""
 
 
 def highest_count(budget: AddressBudget, group: AddressNeed, usable: int) -> int:
@@ -377,5 +381,5 @@ def _larger_block(environment: Environment, budget: AddressBudget) -> str:
             " availability zones"
         )
     block = free_block(environment, budget.availability_zone_id, cidr=budget.cidr, prefix=prefix)
-    fix = f"set node_cidr: {block}" if block else f"set node_cidr to a free /{prefix}"
-    return f"the smallest block that fits is a /{prefix}: {fix}"
+    fix = (Setting("node_cidr", block),) if block else (Choosing("node_cidr"), f" a free /{prefix}")
+    return Sentence(f"the smallest block that fits is a /{prefix}: ", *fix)

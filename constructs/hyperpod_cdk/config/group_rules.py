@@ -13,7 +13,7 @@ from typing import Literal, Protocol, get_args
 from hyperpod_cdk.catalog import arns, hyperpod, instance_types, kubernetes
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import again_problem, listing
-from hyperpod_cdk.catalog.sentences import Advice, Companion, Removal, Sentence, Setting
+from hyperpod_cdk.catalog.sentences import Advice, Companion, Removal, Sentence, Setting, Stated
 from hyperpod_cdk.config.draft import duplicates
 
 _MIG_PROFILE = re.compile(r"\d+g\.\d+gb")
@@ -105,17 +105,21 @@ def plan_problems(
         if training_plan_arn is None:
             yield (
                 ("training_plan_arn",),
-                (
-                    "is missing, and capacity: training_plan needs it; add the ARN that 'aws sagemaker"
-                    " list-training-plans' shows"
+                Sentence(
+                    "is missing, and ",
+                    Stated("capacity", "training_plan"),
+                    " needs it; add the ARN that 'aws sagemaker list-training-plans' shows",
                 ),
             )
     elif training_plan_arn is not None:
-        got = f"capacity: {capacity}" if capacity else "no capacity"
         yield (
             ("training_plan_arn",),
             Sentence(
-                f"must go with capacity: training_plan, got {got}; ",
+                "must go with ",
+                Stated("capacity", "training_plan"),
+                ", got ",
+                Stated("capacity", capacity) if capacity else "no capacity",
+                "; ",
                 Setting("capacity", "training_plan"),
                 " or ",
                 Removal("training_plan_arn"),
@@ -295,9 +299,9 @@ def plan_problem(row: InstanceType, *, choices: Sequence[str]) -> str | None:
     if row.training_plan_supported:
         return None
     others = [choice for choice in choices if choice != "training_plan"]
-    return (
-        f"must not be training_plan for {row.name}, for which no plans are sold (as of {instance_types.as_of()}); set"
-        f" capacity: {listing(others)}"
+    return Sentence(
+        f"must not be training_plan for {row.name}, for which no plans are sold (as of {instance_types.as_of()}); ",
+        Setting("capacity", listing(others)),
     )
 
 

@@ -21,6 +21,9 @@ from hyperpod_cdk.config.suggest import closest, meant_key
 
 _KEY = "[key]"
 
+THE_KEY = "the key"
+"""What sentences about a key of a mapping call it."""
+
 _MOST_KEYS = 4
 """So many keys of a section are named to somebody who wrote none."""
 
@@ -101,7 +104,7 @@ def _translated(
     if kind == "check":
         check = _context(error)["check"]
         about_key = error["loc"][-1] == _KEY
-        message = check.problem(error["input"], "the key" if about_key else key)
+        message = check.problem(error["input"], THE_KEY if about_key else key)
         return ValueProblem(path, _of_the_file(message, source, error["input"]), check.name)
     if kind == "missing":
         return ValueProblem(path, _of_the_file(_missing(model, path), source, None), "missing_key")

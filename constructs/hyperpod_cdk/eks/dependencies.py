@@ -193,8 +193,9 @@ def _rows(instance_types: Iterable[str | InstanceType]) -> list[InstanceType]:
     for entry in instance_types:
         row = entry if isinstance(entry, InstanceType) else catalog.get(entry)
         if row is None:
-            problem = catalog.unknown_type_problem(str(entry), key="instance_types")
-            raise ValueError(f"instance_types: {problem}, or pass an InstanceType")
+            otherwise = "pass an InstanceType with its numbers"
+            problem = catalog.unknown_type_problem(str(entry), key="instance_types", otherwise=otherwise)
+            raise ValueError(f"instance_types: {problem}")
         rows[row.name] = row
     return [rows[name] for name in sorted(rows)]
 
