@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.config import load_environment
 from tests.cli.conftest import Run
 from tests.support.answers import answered
@@ -394,13 +395,27 @@ def test_another_place(run: Run, workspace: Path) -> None:
         (
             ("--name", "Lab!"),
             (
-                "--name must be 1 to 16 lower-case letters, digits and single hyphens, beginning with a letter, ending"
-                ' with a letter or digit (bucket names leave no more), got "Lab!"; set name: lab'
+                "--name: must be 1 to 16 lower-case letters, digits and single hyphens, beginning with a letter, ending"
+                ' with a letter or digit (bucket names leave no more), got "Lab!"; give --name lab'
             ),
         ),
         (
             ("--name", "lab", "--subnet", "use1-az5"),
             '--subnet: must be a subnet and its AZ ID, such as subnet-0a1b2c3d4e5f67890=use1-az5, got "use1-az5"',
+        ),
+        (
+            ("--name", "lab", "--region", "eu-west-1", "--zone", "use1-az5"),
+            (
+                "--zone: must be an availability zone ID of eu-west-1 (euw1-az...), got use1-az5 of us-east-1; write"
+                " one of eu-west-1, or give --region us-east-1"
+            ),
+        ),
+        (
+            ("--name", "lab", "--region", "mars"),
+            (
+                f'--region: must be an AWS region known on {regions.AS_OF}, got "mars"; give --region one of'
+                f" {', '.join(regions.HYPERPOD_REGIONS)}"
+            ),
         ),
     ],
 )

@@ -213,6 +213,14 @@ def usage(message: str) -> NoReturn:
     raise typer.Exit(USAGE)
 
 
+def refuse_word(word: str, problem: str | None) -> None:
+    """Exit 2 with what is wrong with what an option or argument gives, in the words of a command; None is right."""
+    from hyperpod_cdk.catalog.sentences import by_option, in_words_of  # noqa: PLC0415 - only where something is wrong
+
+    if problem is not None:
+        usage(f"{word}: {in_words_of(problem, by_option(word))}")
+
+
 def asked(option: str, question: str, *, default: str | None = None, judge: Callable[[str], str | None]) -> str:
     """Ask for what ``option`` would have given, at a terminal until ``judge`` has nothing to say of the answer.
 

@@ -16,6 +16,7 @@ from hyperpod_cdk._cli.common import (
     aws_errors,
     extra,
     finish,
+    refuse_word,
     usage,
 )
 from hyperpod_cdk._cli.living import print_skipped, stated_of
@@ -177,8 +178,7 @@ def _judge(word: str, plan: str) -> None:
     from hyperpod_cdk.catalog.hyperpod import TRAINING_PLAN_ARN, TRAINING_PLAN_NAME  # noqa: PLC0415 - as above
 
     pattern = TRAINING_PLAN_ARN if plan.startswith("arn:") else TRAINING_PLAN_NAME
-    if problem := pattern.problem(plan, key=word):
-        usage(f"{word}: {problem}")
+    refuse_word(word, pattern.problem(plan, key=word))
 
 
 def _days(text: str) -> tuple[int, ...]:

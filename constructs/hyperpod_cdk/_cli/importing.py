@@ -27,6 +27,7 @@ from hyperpod_cdk._cli.common import (
     finish,
     has_app,
     os_errors,
+    refuse_word,
     root_of,
     usage,
 )
@@ -143,6 +144,7 @@ def import_(
     The next deployment then changes what is different in the file. --takeover is refused if that would replace
     anything. If it was interrupted, run the same command again to continue.
     """
+    from hyperpod_cdk._cli.scaffold import answer_problem  # noqa: PLC0415 - as above
     from hyperpod_cdk.checks.policy import policy_of  # noqa: PLC0415 - 'import --help' need not load it
     from hyperpod_cdk.config.environment import ENVIRONMENT_NAME  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.loading import FOLDER, SUFFIX  # noqa: PLC0415 - as above
@@ -163,9 +165,8 @@ def import_(
         if is_wrong:
             usage(said)
     if not name:
-        name = asked("--name", "Name", judge=lambda given: ENVIRONMENT_NAME.problem(given, key="name"))
-    if problem := ENVIRONMENT_NAME.problem(name, key="name"):
-        usage(f"--name {problem}")
+        name = asked("--name", "Name", judge=lambda given: answer_problem("name", given))
+    refuse_word("--name", ENVIRONMENT_NAME.problem(name, key="--name"))
     root = root_of(project)
     target = out or root / FOLDER / f"{name}{SUFFIX}"
     if takeover and cluster is not None and target.exists():
@@ -323,8 +324,8 @@ def _judge(
     from hyperpod_cdk.config.environment import Environment  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.network import ExistingNetwork  # noqa: PLC0415 - as above
 
-    if cluster is not None and (problem := CLUSTER.problem(cluster, key="--cluster")):
-        usage(f"--cluster: {problem}")
+    if cluster is not None:
+        refuse_word("--cluster", CLUSTER.problem(cluster, key="--cluster"))
     for option, said, section, field in (
         ("--account", account, Environment, "account"),
         ("--region", region, Environment, "region"),
@@ -341,9 +342,15 @@ def _judge(
 
 def _zone_problem(zone: str, region: str | None, *, option: str) -> str | None:
     from hyperpod_cdk.catalog import regions  # noqa: PLC0415 - as above
+    from hyperpod_cdk.catalog.sentences import Advice, Setting, by_option, in_words_of  # noqa: PLC0415 - as above
+
+    def said(advice: Advice) -> str:
+        is_other = isinstance(advice, Setting) and advice.key == "region"
+        return by_option("--region" if is_other else option)(advice)
 
     # the name of a zone is that of its region and a letter
-    return regions.az_id_problem(zone, region=region or zone.rstrip(ascii_lowercase), key=option)
+    problem = regions.az_id_problem(zone, region=region or zone.rstrip(ascii_lowercase), key=option)
+    return None if problem is None else in_words_of(problem, said)
 
 
 def _next(commands: Sequence[str], *, passed: bool) -> str:

@@ -18,6 +18,7 @@ from hyperpod_cdk._cli.common import (
     StrictOption,
     aws_errors,
     finish,
+    refuse_word,
     usage,
 )
 from hyperpod_cdk._cli.living import print_skipped, stated_of
@@ -345,8 +346,7 @@ def _judge(nodes: Sequence[str] = (), of_groups: Sequence[str] = ()) -> None:
     group_name = replaced(hyperpod.INSTANCE_GROUP_NAME, refers=True)
     for word, pattern, names in (("NODE", hyperpod.NODE, nodes), ("--group", group_name, of_groups)):
         for name in names:
-            if problem := pattern.problem(name, key=word):
-                usage(f"{word}: {problem}")
+            refuse_word(word, pattern.problem(name, key=word))
     try:
         by_name(nodes)
     except NodeError as error:

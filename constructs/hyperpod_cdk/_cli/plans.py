@@ -28,6 +28,7 @@ from hyperpod_cdk._cli.common import (
     finish,
     loaded_environment,
     old_record,
+    refuse_word,
     root_of,
     usage,
 )
@@ -294,9 +295,7 @@ def _region(region: str | None, environment: Environment | None) -> str:
             f"--region: must be {environment.region}, that of {environment.name}, got {found}; leave out --region or"
             " the environment"
         )
-    problem = regions.region_problem(found, key="--region")
-    if problem is not None:
-        usage(f"--region: {problem}")
+    refuse_word("--region", regions.region_problem(found, key="--region"))
     doubt = regions.hyperpod_warning(found, key="--region")
     if doubt is not None and not regions.has_type(found, "AWS::SageMaker::Cluster"):
         usage(

@@ -18,6 +18,7 @@ from hyperpod_cdk._cli.common import (
     aws_errors,
     extra,
     finish,
+    refuse_word,
     root_of,
     usage,
 )
@@ -202,9 +203,7 @@ def _regions(asked: Sequence[str] | None, root: Path) -> dict[str, list[str]]:
 def _known(region: str) -> None:
     from hyperpod_cdk.catalog import regions  # noqa: PLC0415 - as in refresh
 
-    problem = regions.region_problem(region, key="--region")
-    if problem:
-        usage(f"--region: {problem}")
+    refuse_word("--region", regions.region_problem(region, key="--region"))
 
 
 def _old(file: Path) -> Prices | None:

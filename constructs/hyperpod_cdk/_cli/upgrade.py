@@ -18,6 +18,7 @@ from hyperpod_cdk._cli.common import (
     finish,
     loaded_environment,
     os_errors,
+    refuse_word,
     root_of,
     usage,
 )
@@ -77,7 +78,6 @@ def upgrade(
     for the next step. Exit code 1 if the upgrade is refused.
     """
     from hyperpod_cdk.catalog.kubernetes import version_problem  # noqa: PLC0415 - 'upgrade --help' need not load it
-    from hyperpod_cdk.catalog.sentences import by_option, in_words_of  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.documents import decoded, shown  # noqa: PLC0415 - as above
     from hyperpod_cdk.transitions import pages  # noqa: PLC0415 - as above
     from hyperpod_cdk.transitions.ages import Ages  # noqa: PLC0415 - as above
@@ -85,8 +85,8 @@ def upgrade(
     from hyperpod_cdk.transitions.upgrade import upgrade as planned  # noqa: PLC0415 - as above
 
     asked = Asked(kubernetes=kubernetes, addons=addons, ami=ami, chart=chart, library=library)
-    if kubernetes is not None and (problem := version_problem(kubernetes, key="--kubernetes")) is not None:
-        usage(f"--kubernetes: {in_words_of(problem, by_option('--kubernetes'))}")
+    if kubernetes is not None:
+        refuse_word("--kubernetes", version_problem(kubernetes, key="--kubernetes"))
     if write and asked.is_nothing:
         usage("--write: needs what is to be upgraded: --kubernetes, --ami, --addons, --chart or --library")
     root = root_of(project)
