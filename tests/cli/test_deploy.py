@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from hyperpod_cdk import cli
+from hyperpod_cdk._cli.common import synthesized
 from hyperpod_cdk._cli.review import Access, open_aws
 from hyperpod_cdk._cli.transitions import Deploying, _chart_is_missing
 from hyperpod_cdk.checks.model import REGISTER
@@ -104,8 +106,11 @@ def test_what_an_extension_adds_is_judged_by_the_templates(
         write_assembly(
             workspace / "cdk.out", {"foundation": logs, "storage": logs}, {}, where="aws://111122223333/us-west-2"
         )
-        done = deploy(workspace, answers="n\n", **aws.environment())
+        with patch("hyperpod_cdk._cli.transitions.synthesized", wraps=synthesized) as made:
+            done = deploy(workspace, answers="n\n", **aws.environment())
         assert "dev: 1 step. CloudFormation needs " in done.stdout, done.output
+        # what was judged is what is deployed
+        assert made.call_count == 1
     finally:
         activate(tmp_path_factory.mktemp("none"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -176,30 +176,21 @@ def deploy(
     person = Terminal(is_there=not yes)
     stated = loaded.environment
     access = access_of(context)
-    types = None
-    if any(builders(stated)):
-        # only the templates tell what an extension adds
-        with (
-            assembly_errors(),
-            synthesized(root, environment, base=None, head=head, limits=Limits(is_trusted=trusted)) as found,
-        ):
-            types = preflight.made_types(found[1].assembly)
-    with assembly_errors(), aws_errors():
+    with assembly_errors(), aws_errors(), ExitStack() as held:
+        made = synthesized(root, environment, base=None, head=head, limits=Limits(is_trusted=trusted))
+        # only the templates tell what an extension adds; without one, preflight need not wait for them
+        new = held.enter_context(made)[1] if any(builders(stated)) else None
+        types = None if new is None else preflight.made_types(new.assembly)
         # checks would take what is being made for what stands in the way
         settle(lambda: access.open(stated.region, stated.account), stated.name, say=person.say, pause=time.sleep)
         report, asked = preflight.run(loaded, project=root, only=(), skip=skip or (), is_offline=False, types=types)
-    preflight.print_report(report, asked, output=Format.TEXT, verbose=False, is_offline=False)
-    if report.passed is None:
-        skipped = dict.fromkeys(result.check.name for result in report.results if result.skipped)
-        options = " ".join(f"--skip {name}" for name in skipped)
-        typer.echo(f"Nothing was deployed. To deploy without what could not be checked: {options}", err=True)
-    finish(passed=report.passed, strict=True)
-    with (
-        assembly_errors(),
-        aws_errors(),
-        synthesized(root, environment, base=None, head=head, limits=Limits(is_trusted=trusted)) as found,
-    ):
-        _, new = found
+        preflight.print_report(report, asked, output=Format.TEXT, verbose=False, is_offline=False)
+        if report.passed is None:
+            skipped = dict.fromkeys(result.check.name for result in report.results if result.skipped)
+            options = " ".join(f"--skip {name}" for name in skipped)
+            typer.echo(f"Nothing was deployed. To deploy without what could not be checked: {options}", err=True)
+        finish(passed=report.passed, strict=True)
+        new = new or held.enter_context(made)[1]
         for refused in sorted(_chart_is_missing(new)):
             typer.echo(f"warning: CloudFormation refuses to create {refused}", err=True)
         tools = context.obj if isinstance(context.obj, Deploying) else None
