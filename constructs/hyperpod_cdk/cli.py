@@ -24,6 +24,7 @@ from hyperpod_cdk._cli import (
     importing,
     job,
     living,
+    members,
     node,
     observing,
     plans,
@@ -192,7 +193,7 @@ def validate(
         files = environment_files(root)
         if not files:
             usage(f"no environment in {root / 'environments'}; {made_in(root)}")
-    checked, _ = fleet.checked(files, root)
+    checked, _ = members.checked(files, root)
     if checked or not nowhere:
         print_checked(checked, output=output)
     if nowhere:

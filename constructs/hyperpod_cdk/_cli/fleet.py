@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,26 +19,24 @@ from hyperpod_cdk._cli.common import (
     TrustedOption,
     assembly_errors,
     aws_errors,
-    files_of,
     heard,
     os_errors,
     root_of,
     synthesized,
     usage,
 )
+from hyperpod_cdk._cli.members import Member, Members, looked_at, side_by_side, validated
 from hyperpod_cdk._cli.output import Checked, Format, print_checked
 from hyperpod_cdk._cli.plans import write_atomically
 from hyperpod_cdk._cli.review import check_file, compared, day_of, limits_of, with_deployed
 from hyperpod_cdk._cli.transitions import access_of, head_of, opened
 from hyperpod_cdk._cli.words import checks, environments
-from hyperpod_cdk.file_reading import resolved
 
 if TYPE_CHECKING:
     from hyperpod_cdk.checks.aws import LiveAws
     from hyperpod_cdk.checks.model import Report
     from hyperpod_cdk.checks.together import Shared
     from hyperpod_cdk.config import LoadedEnvironment
-    from hyperpod_cdk.config.fleet import Fleet
     from hyperpod_cdk.config.several import Place
     from hyperpod_cdk.findings import Finding
     from hyperpod_cdk.fleet.model import Look, Verb
@@ -76,33 +73,6 @@ HeadsOption = Annotated[
 PAGES = (".md", ".json")
 
 
-def checked(files: Sequence[Path], root: Path) -> tuple[list[Checked], list[LoadedEnvironment]]:
-    """Read environment files and judge each alone and all together; the second are those that are not refused alone."""
-    from hyperpod_cdk.config import EnvironmentFileError, load_environment, missing_scripts  # noqa: PLC0415 - as below
-    from hyperpod_cdk.config.loading import SCRIPTS  # noqa: PLC0415 - as below
-    from hyperpod_cdk.config.several import found_together  # noqa: PLC0415 - 'fleet --help' need not load it
-
-    found: list[Checked] = []
-    loaded: list[LoadedEnvironment] = []
-    for file in files:
-        try:
-            each = load_environment(file)
-        except EnvironmentFileError as error:
-            found.append(Checked(error.file, error.findings))
-        else:
-            loaded.append(each)
-            found.append(Checked(each.file, each.warnings))
-    beyond = [*found_together(loaded), *missing_scripts(loaded, root / SCRIPTS)]
-    if len(loaded) > 1:
-        from hyperpod_cdk.checks.together import quotas_together  # noqa: PLC0415 - one file alone needs no checks
-
-        beyond += quotas_together(loaded)
-    return [
-        Checked(each.file, (*each.findings, *(finding for finding in beyond if finding.file == each.file)))
-        for each in found
-    ], loaded
-
-
 @app.command()
 def validate(
     environments: EnvironmentsArgument = None,
@@ -115,8 +85,8 @@ def validate(
     It also reports quotas and training plans that suffice for each environment alone, but not for all environments
     of one account and Region. The exit code is that of the worst result.
     """
-    looked = _Fleet.of(project, environments)
-    rows = [_validated(each) for each in looked.members]
+    looked = Members.of(project, environments)
+    rows = [validated(each) for each in looked.members]
     _finish(looked, "validate", rows, output)
 
 
@@ -151,10 +121,10 @@ def preflight(
         select(only or (), skip or ())
     except UsageError as error:
         usage(f"--only and --skip: {error}")
-    looked = _Fleet.of(project, environments)
+    looked = Members.of(project, environments)
     reports: dict[str, Report] = {}
 
-    def ask(each: _Member, loaded: LoadedEnvironment) -> Look:
+    def ask(each: Member, loaded: LoadedEnvironment) -> Look:
         from hyperpod_cdk._cli import preflight as verb  # noqa: PLC0415 - as above
         from hyperpod_cdk.checks.together import RULE  # noqa: PLC0415 - as above
         from hyperpod_cdk.findings import Severity  # noqa: PLC0415 - as above
@@ -188,13 +158,13 @@ def preflight(
             skipped=() if offline else tuple(skipped),
         )
 
-    rows = _side_by_side(looked, ask)
+    rows = side_by_side(looked, ask)
     if not offline:
         rows = _with_sums(looked, rows, reports)
     _finish(looked, "preflight", rows, output, strict=strict)
 
 
-def _with_sums(looked: _Fleet, rows: Sequence[Look], reports: Mapping[str, Report]) -> list[Look]:
+def _with_sums(looked: Members, rows: Sequence[Look], reports: Mapping[str, Report]) -> list[Look]:
     """Put what the environments of one account and region need together beside what each needs alone."""
     from hyperpod_cdk.checks.together import by_aws, by_record, living, shared_quotas  # noqa: PLC0415 - as above
     from hyperpod_cdk.findings import Finding, Severity  # noqa: PLC0415 - as above
@@ -293,10 +263,10 @@ def review(
     if deployed is (base is not None):
         usage("say what to compare with: --base with a git revision or a folder of assemblies, or --deployed")
     _check_heads(heads)
-    looked = _Fleet.of(project, environments)
+    looked = Members.of(project, environments)
     limits, day = limits_of(trusted=trusted), day_of(None)
 
-    def ask(each: _Member, loaded: LoadedEnvironment) -> Look:
+    def ask(each: Member, loaded: LoadedEnvironment) -> Look:
         name = loaded.environment.name
         folder = Path(base) / name if base is not None and Path(base).is_dir() else None
         with (
@@ -323,13 +293,13 @@ def review(
             cost=report.cost,
         )
 
-    rows = [_one(each, ask) for each in looked.members]
+    rows = [looked_at(each, ask) for each in looked.members]
     if base is not None and not environments:
         rows += _gone(looked, base)
     _finish(looked, "review", rows, output, files=out or ())
 
 
-def _gone(looked: _Fleet, base: str) -> list[Look]:
+def _gone(looked: Members, base: str) -> list[Look]:
     """Name the environments that the base has and that have no file here: nothing else would tell of them."""
     from hyperpod_cdk.review.sources import environments_of  # noqa: PLC0415 - as above
     from hyperpod_cdk.templates.assembly import AssemblyError  # noqa: PLC0415 - as above
@@ -348,7 +318,7 @@ def _gone(looked: _Fleet, base: str) -> list[Look]:
         " cost, until 'hyperpod-cdk destroy' with the file of before."
     )
     return [
-        _Member(name=name, asked=name).look(passed=None, summary="no file any more", verdict=verdict)
+        Member(name=name, asked=name).look(passed=None, summary="no file any more", verdict=verdict)
         for name in before
         if name not in here
     ]
@@ -369,9 +339,9 @@ def status(
     """
     from datetime import UTC, datetime  # noqa: PLC0415 - as above
 
-    looked = _Fleet.of(project, environments)
+    looked = Members.of(project, environments)
 
-    def ask(each: _Member, loaded: LoadedEnvironment) -> Look:
+    def ask(each: Member, loaded: LoadedEnvironment) -> Look:
         from hyperpod_cdk._cli.living import wanted_of  # noqa: PLC0415 - as above
         from hyperpod_cdk.living.status import status as asked  # noqa: PLC0415 - as above
 
@@ -394,7 +364,7 @@ def status(
             status=found,
         )
 
-    _finish(looked, "status", _side_by_side(looked, ask), output, strict=strict)
+    _finish(looked, "status", side_by_side(looked, ask), output, strict=strict)
 
 
 @app.command()
@@ -414,9 +384,9 @@ def drift(
     code is that of the worst result.
     """
     _check_heads(heads)
-    looked = _Fleet.of(project, environments)
+    looked = Members.of(project, environments)
 
-    def ask(each: _Member, loaded: LoadedEnvironment) -> Look:
+    def ask(each: Member, loaded: LoadedEnvironment) -> Look:
         from hyperpod_cdk.living.drift import drift as differing  # noqa: PLC0415 - as above
         from hyperpod_cdk.living.drift import with_lines  # noqa: PLC0415 - as above
         from hyperpod_cdk.living.standing import read_living  # noqa: PLC0415 - as above
@@ -436,7 +406,7 @@ def drift(
             drift=found,
         )
 
-    _finish(looked, "drift", [_one(each, ask) for each in looked.members], output, strict=strict)
+    _finish(looked, "drift", [looked_at(each, ask) for each in looked.members], output, strict=strict)
 
 
 @app.command()
@@ -470,7 +440,7 @@ def sums(
     if heads is not None and not cost:
         usage("--heads is for --cost; add --cost, or leave --heads out")
     _check_heads(heads)
-    looked = _Fleet.of(project, environments)
+    looked = Members.of(project, environments)
     members = [each for each in looked.members if each.loaded is not None]
     costs: dict[str, Cost | NoCost] = {}
     for each in members if cost else ():
@@ -521,11 +491,11 @@ def hold(
     from datetime import UTC, datetime  # noqa: PLC0415 - as above
 
     _check_heads(heads)
-    looked = _Fleet.of(project, environments)
+    looked = Members.of(project, environments)
     if looked.findings:
         _finish(looked, "hold", [], output)
 
-    def ask(each: _Member, loaded: LoadedEnvironment) -> Look:
+    def ask(each: Member, loaded: LoadedEnvironment) -> Look:
         from hyperpod_cdk._cli.living import wanted_of  # noqa: PLC0415 - as above
         from hyperpod_cdk.findings import passed as passed_of  # noqa: PLC0415 - as above
         from hyperpod_cdk.living.drift import drift as differing  # noqa: PLC0415 - as above
@@ -562,7 +532,7 @@ def hold(
             drift=drifted,
         )
 
-    _finish(looked, "hold", [_one(each, ask) for each in looked.members], output, strict=True)
+    _finish(looked, "hold", [looked_at(each, ask) for each in looked.members], output, strict=True)
 
 
 @app.command()
@@ -625,7 +595,7 @@ def pipelines(
 
 
 def _cost(
-    looked: _Fleet, each: _Member, loaded: LoadedEnvironment, heads: Path | None, *, trusted: bool
+    looked: Members, each: Member, loaded: LoadedEnvironment, heads: Path | None, *, trusted: bool
 ) -> Cost | NoCost:
     from hyperpod_cdk.catalog.prices import PricesError, of_project  # noqa: PLC0415 - as above
     from hyperpod_cdk.fleet.sums import NoCost  # noqa: PLC0415 - as above
@@ -648,162 +618,6 @@ def _cost(
         usage(str(error))
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Member:
-    """One environment that was asked for: its file, or why there is none."""
-
-    name: str
-    asked: str
-    wave: str = ""
-    checked: Checked | None = None
-    loaded: LoadedEnvironment | None = None
-    problem: str = ""
-
-    @property
-    def errors(self) -> tuple[Finding, ...]:
-        return () if self.checked is None else self.checked.findings
-
-    @property
-    def beyond(self) -> tuple[Finding, ...]:
-        """What of its findings is not of the file alone."""
-        alone = self.loaded.warnings if self.loaded else ()
-        return tuple(each for each in self.errors if each not in alone)
-
-    def look(
-        self,
-        *,
-        passed: bool | None,
-        summary: str,
-        verdict: str,
-        exit_code: int | None = None,
-        **more: object,
-    ) -> Look:
-        """Give what a verb says of it; the exit code follows from ``passed`` where nobody states one."""
-        from hyperpod_cdk.fleet.model import Look  # noqa: PLC0415 - as above
-
-        stated = self.loaded.environment if self.loaded else None
-        return Look.model_validate(
-            {
-                "environment": self.name,
-                "file": self.checked.file if self.checked else "",
-                "account": stated.account if stated else "",
-                "region": stated.region if stated else "",
-                "wave": self.wave,
-                "passed": passed,
-                "exit_code": (FINDINGS if passed is False else 0) if exit_code is None else exit_code,
-                "summary": summary,
-                "verdict": verdict,
-                **more,
-            }
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Fleet:
-    """What was asked for: members in their order, and what is wrong with fleet.yaml."""
-
-    root: Path
-    members: tuple[_Member, ...]
-    findings: tuple[Finding, ...] = ()
-    fleet: Fleet | None = None
-
-    @property
-    def is_short(self) -> bool:
-        """Whether something that was asked for is not there."""
-        return any(each.problem for each in self.members)
-
-    @classmethod
-    def of(cls, project: Path | None, names: Sequence[str] | None) -> _Fleet:
-        """Read what is asked for; exits 2 where nothing is there at all."""
-        from hyperpod_cdk.config import UsageError, environment_files, environment_names  # noqa: PLC0415 - as above
-        from hyperpod_cdk.config.documents import DocumentError  # noqa: PLC0415 - as above
-        from hyperpod_cdk.config.fleet import fleet_of  # noqa: PLC0415 - as above
-        from hyperpod_cdk.config.loading import made_in  # noqa: PLC0415 - as above
-
-        root = root_of(project)
-        there = environment_names(root)
-        fleet = None
-        findings: tuple[Finding, ...] = ()
-        try:
-            fleet = fleet_of(root, there)
-        except DocumentError as error:
-            findings = error.findings
-        found: list[Path | _Member] = []
-        for name in names or ():
-            try:
-                found += files_of(name, root)
-            except UsageError as error:
-                found.append(_Member(name=name, asked=name, problem=str(error)))
-        if not names:
-            by_name = {file.stem: file for file in environment_files(root)}
-            order = fleet.environments if fleet else tuple(by_name)
-            found += [by_name[name] for name in order]
-            if not found:
-                usage(f"no environment in {root / 'environments'}; {made_in(root)}")
-        # by whatever path it is asked for, each is looked at once and counted once
-        once: dict[Path | _Member, Path | _Member] = {}
-        for each in found:
-            once.setdefault(resolved(each) if isinstance(each, Path) else each, each)
-        found = list(once.values())
-        files = [each for each in found if isinstance(each, Path)]
-        judged, loaded = checked(files, root)
-        by_file = {each.file: each for each in loaded}
-        members = dict(zip(files, judged, strict=True))
-        rows: list[_Member] = []
-        for each in found:
-            if isinstance(each, _Member):
-                rows.append(each)
-                continue
-            file = members[each]
-            of = by_file.get(file.file)
-            name = of.environment.name if of else each.stem
-            wave = fleet.wave_of(each.stem) if fleet else ""
-            rows.append(_Member(name=name, asked=str(each), wave=wave, checked=file, loaded=of))
-        return cls(root=root, members=tuple(rows), findings=tuple(findings), fleet=fleet)
-
-
-def _validated(each: _Member) -> Look:
-    from hyperpod_cdk.findings import Severity  # noqa: PLC0415 - as above
-    from hyperpod_cdk.json_schema import told  # noqa: PLC0415 - as above
-    from hyperpod_cdk.review.nouns import count  # noqa: PLC0415 - as above
-
-    if each.checked is None:
-        return _nowhere(each)
-    numbers = {severity: sum(found.severity is severity for found in each.errors) for severity in Severity}
-    summary = ", ".join(count(number, severity.value) for severity, number in numbers.items() if number)
-    return each.look(
-        passed=each.checked.passed,
-        summary=summary,
-        verdict="the file is refused." if not each.checked.passed else "the file is right.",
-        findings=tuple(told(found) for found in each.errors),
-    )
-
-
-def _nowhere(each: _Member) -> Look:
-    return each.look(passed=None, summary="not there", verdict=each.problem, exit_code=USAGE)
-
-
-def _one(each: _Member, ask: Callable[[_Member, LoadedEnvironment], Look]) -> Look:
-    """Look at one environment; whatever keeps the verb from its work is told of this one."""
-    from hyperpod_cdk.checks.answers import NotAnswered  # noqa: PLC0415 - as above
-
-    if each.checked is None:
-        return _nowhere(each)
-    if each.loaded is None:
-        return _validated(each)
-    said: list[str] = []
-    try:
-        with heard(said.append):
-            return ask(each, each.loaded)
-    except typer.Exit:
-        why = " ".join(said) or "it failed"
-    except NotAnswered as missing:
-        why = missing.sentence
-    except OSError as error:
-        why = str(error)
-    return each.look(passed=None, summary=why.partition(";")[0], verdict=why, exit_code=USAGE)
-
-
 def _advice(found: Status) -> tuple[Told, ...]:
     """Say which alarms hold nobody and are to be read all the same."""
     from hyperpod_cdk.json_schema import Told  # noqa: PLC0415 - as above
@@ -813,14 +627,6 @@ def _advice(found: Status) -> tuple[Told, ...]:
         for each in found.alarms
         if each.advice
     )
-
-
-def _side_by_side(looked: _Fleet, ask: Callable[[_Member, LoadedEnvironment], Look]) -> list[Look]:
-    from hyperpod_cdk.checks.side_by_side import together  # noqa: PLC0415 - as above
-    from hyperpod_cdk.fleet.model import Look  # noqa: PLC0415 - as above
-
-    answers = together(lambda each: _one(each, ask), looked.members)
-    return [each for each in answers if isinstance(each, Look)]
 
 
 def _check_heads(heads: Path | None) -> None:
@@ -837,7 +643,7 @@ def _head(heads: Path | None, name: str) -> str | None:
 
 
 def _finish(
-    looked: _Fleet,
+    looked: Members,
     verb: Verb,
     rows: Sequence[Look],
     output: Format,
