@@ -14,7 +14,7 @@ from hyperpod_cdk.findings import Finding, passed
 from hyperpod_cdk.fleet.model import CostSum, PlanSum, QuotaSum, Share, Sums
 from hyperpod_cdk.json_schema import told
 from hyperpod_cdk.living.model import Unread
-from hyperpod_cdk.review.figures.cost import fee_of
+from hyperpod_cdk.review.figures.plan_fees import fee_of
 from hyperpod_cdk.review.model import Cost
 from hyperpod_cdk.review.nouns import count
 

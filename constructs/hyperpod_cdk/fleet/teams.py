@@ -21,7 +21,7 @@ from hyperpod_cdk.config import AnyGroup, Environment, LoadedEnvironment, Quota
 from hyperpod_cdk.findings import passed
 from hyperpod_cdk.fleet.model import Pool, TeamsCost, TeamShare
 from hyperpod_cdk.living.model import Unread
-from hyperpod_cdk.review.figures.cost import fee_of
+from hyperpod_cdk.review.figures.plan_fees import fee_of
 from hyperpod_cdk.review.nouns import count
 
 HEADER: Final = ("Date", "Namespace", "Team", "Type")

@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import Any, Final, Protocol
 
 from hyperpod_cdk.catalog.prices import ANY, Price, Prices, amount_of, unit_of
-from hyperpod_cdk.review.figures.cost import thing
+from hyperpod_cdk.review.figures.charges import thing
 
 REGION: Final = "us-east-1"
 """Where the API stands that knows the prices of all regions."""
