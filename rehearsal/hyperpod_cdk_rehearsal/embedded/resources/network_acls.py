@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from hyperpod_cdk_rehearsal.embedded.resources._calls import (
-    call,
-    ignoring,
-    is_true,
-    take,
-)
+from hyperpod_cdk_rehearsal.embedded.resources._calls import call, ignoring, is_true, take
 from hyperpod_cdk_rehearsal.embedded.resources._ec2 import client_of, retag_by_ec2, tag_specifications
-from hyperpod_cdk_rehearsal.embedded.resources.registry import (
-    ResourceHandler,
-    ResourceRequest,
-    ResourceResult,
-    handles,
-)
+from hyperpod_cdk_rehearsal.embedded.resources.registry import ResourceHandler, ResourceRequest, ResourceResult, handles
 
 
 @handles("AWS::EC2::NetworkAcl")

@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hyperpod_cdk_rehearsal.embedded.moto_state import moto_state
-from hyperpod_cdk_rehearsal.embedded.resources._calls import (
-    as_list,
-    call,
-    ignoring,
-    refusal,
-    take,
-    undone_by,
-)
+from hyperpod_cdk_rehearsal.embedded.resources._calls import as_list, call, ignoring, refusal, take, undone_by
 from hyperpod_cdk_rehearsal.embedded.resources._ec2 import client_of, retag_by_ec2, tag_specifications
 from hyperpod_cdk_rehearsal.embedded.resources.registry import (
     HandlerError,

@@ -6,21 +6,9 @@ import ipaddress
 from typing import Any
 
 from hyperpod_cdk_rehearsal.embedded.published.network import is_block_size, restricted_beside
-from hyperpod_cdk_rehearsal.embedded.resources._calls import (
-    call,
-    changed,
-    ignoring,
-    is_true,
-    refusal,
-    take,
-)
+from hyperpod_cdk_rehearsal.embedded.resources._calls import call, changed, ignoring, is_true, refusal, take
 from hyperpod_cdk_rehearsal.embedded.resources._ec2 import client_of, retag_by_ec2, tag_specifications
-from hyperpod_cdk_rehearsal.embedded.resources.registry import (
-    ResourceHandler,
-    ResourceRequest,
-    ResourceResult,
-    handles,
-)
+from hyperpod_cdk_rehearsal.embedded.resources.registry import ResourceHandler, ResourceRequest, ResourceResult, handles
 
 
 @handles("AWS::EC2::VPC")

@@ -4,22 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hyperpod_cdk_rehearsal.embedded.resources._calls import (
-    as_list,
-    call,
-    changed,
-    document,
-    ignoring,
-    refusal,
-    take,
-)
+from hyperpod_cdk_rehearsal.embedded.resources._calls import as_list, call, changed, document, ignoring, refusal, take
 from hyperpod_cdk_rehearsal.embedded.resources._ec2 import client_of, retag_by_ec2, tag_specifications
-from hyperpod_cdk_rehearsal.embedded.resources.registry import (
-    ResourceHandler,
-    ResourceRequest,
-    ResourceResult,
-    handles,
-)
+from hyperpod_cdk_rehearsal.embedded.resources.registry import ResourceHandler, ResourceRequest, ResourceResult, handles
 
 GATEWAY_SERVICES = ("dynamodb", "s3", "s3express")
 """Last parts of the names of the services that have gateway endpoints (VPC guide)."""

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hyperpod_cdk_rehearsal.embedded.resources._calls import (
-    call,
-    ignoring,
-    take,
-)
+from hyperpod_cdk_rehearsal.embedded.resources._calls import call, ignoring, take
 from hyperpod_cdk_rehearsal.embedded.resources._ec2 import client_of, retag_by_ec2, tag_specifications
 from hyperpod_cdk_rehearsal.embedded.resources.registry import (
     HandlerError,

@@ -1,0 +1,127 @@
+"""How a change of access is told: what things are called, on which sides they stand, and the grant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from hyperpod_cdk.catalog.arns import arn_parts
+from hyperpod_cdk.review.model import Grant
+from hyperpod_cdk.review.rights import reach as reaching
+from hyperpod_cdk.review.rights import words
+from hyperpod_cdk.review.rights.views import TOKEN, Place, View
+from hyperpod_cdk.review.rights.words import Principal
+
+Direction = Literal["added", "removed"]
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A grant that differs, with how much it opens, by which the widest come first."""
+
+    grant: Grant
+    width: int
+
+    def order(self) -> tuple[Any, ...]:
+        """Give what grants are sorted by: gains of access first."""
+        grant = self.grant
+        is_gain = (grant.change == "added") == (grant.effect == "Allow")
+        return not is_gain, -self.width, grant.kind, grant.who, grant.sentence, grant.stack, grant.logical_id
+
+
+class Names:
+    """What things are called, and on which of two sides they stand; ``old`` and ``new`` are the sides' tokens."""
+
+    def __init__(self, before: View, after: View) -> None:
+        self.before = before
+        self.after = after
+        self.old = {before.token(each) for each in before.resources}
+        self.new = {after.token(each) for each in after.resources}
+
+    def is_on_both(self, token: str) -> bool:
+        """Whether something stands on both sides, or in no template."""
+        return not TOKEN.fullmatch(token) or (token in self.old and token in self.new)
+
+    def who(self, who: Principal) -> str:
+        """Name a principal."""
+        return words.principal(self.before, who)
+
+    def as_subject(self, name: str, token: str) -> str:
+        """Give a name with ``new`` or ``former`` where what it names stands on one side only."""
+        if not TOKEN.fullmatch(token):
+            return name
+        if token not in self.old and token in self.new:
+            return f"new {name}"
+        return f"former {name}" if token in self.old and token not in self.new else name
+
+    def token(self, value: str, kind: str) -> str:
+        """Name a resource; one that no template holds by its ``kind``."""
+        name = reaching.token_name(self.before, value)
+        return name if TOKEN.search(value) or not kind else f"{kind} {name}"
+
+    def policy_name(self, arn: str) -> str:
+        """Name a managed policy, and say whose it is."""
+        if TOKEN.fullmatch(arn):
+            return self.token(arn, "")
+        if arn.startswith("{"):
+            return f"a policy that only the deployment shows ({arn})"
+        name = words.shown(self.before, arn.rpartition("/")[2] if "/" in arn else arn)
+        is_of_aws = arn_parts(arn).account == "aws"
+        return f"AWS's policy {name}" if is_of_aws else f"policy {name}, which the templates do not hold"
+
+    def group_name(self, value: str) -> str:
+        """Name a group of IAM."""
+        return self.token(value, "group")
+
+
+def grant(
+    *,
+    change: Direction,
+    kind: Literal["permission", "trust", "cluster access", "resource policy"],
+    sentence: str,
+    who: str,
+    what: Iterable[str],
+    which: Iterable[str],
+    place: Place,
+    width: int,
+    properties: tuple[str, ...] = (),
+    condition: str | None = None,
+    effect: Literal["Allow", "Deny"] = "Allow",
+    is_wide: bool = False,
+    is_grave: bool = False,
+    is_relied_on: bool = False,
+    is_covered: bool = False,
+    is_of_service: bool = False,
+) -> Found:
+    """Make a grant of what is told at ``place``; ``width`` is how much it opens."""
+    told = Grant(
+        change=change,
+        kind=kind,
+        sentence=sentence,
+        who=who,
+        what=tuple(what),
+        which=tuple(which),
+        condition=condition,
+        effect=effect,
+        is_wildcard=is_wide,
+        is_grave=is_grave,
+        is_relied_on=is_relied_on,
+        is_covered=is_covered,
+        is_of_service=is_of_service,
+        stack=place[0],
+        logical_id=place[1],
+        properties=properties,
+    )
+    return Found(told, width)
+
+
+def both(added: _T, removed: _T) -> tuple[tuple[Direction, _T], tuple[Direction, _T]]:
+    """Give what to look at for each direction: what is added, and what is removed."""
+    return ("added", added), ("removed", removed)
+
+
+def phrase(change: Direction, added: str, removed: str) -> str:
+    """Give the words for a direction."""
+    return added if change == "added" else removed
