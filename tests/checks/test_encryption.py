@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from hyperpod_cdk.checks.answers import KmsKeyAnswer, NotAnswered
-from hyperpod_cdk.checks.model import Case, Result
+from hyperpod_cdk.checks.model import REGISTER, Case, Result
+from hyperpod_cdk.checks.run import is_needed
 from hyperpod_cdk.findings import Severity
 from tests.support.fake_aws import FakeAws
 
@@ -82,6 +83,29 @@ class TestKeys:
         assert [(each.path, each.reason, each.action) for each in result.skipped] == [
             ("encryption.node_volumes", f"the key {FOREIGN}: no permission for kms:DescribeKey", "kms:DescribeKey")
         ]
+
+    def test_keys_of_buckets_are_looked_at_too(self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
+        far = KEY.replace("us-east-1", "eu-west-1")
+        fake_aws.answers.kms_key = {KEY: None}
+        account = {"namespace": "hyperpod-ns-research", "name": "trainer", "buckets": ["my-checkpoints"]}
+        volume = {"name": "data", "bucket": "my-data", "kms_key_arn": KEY, "claim": {"namespaces": ["research"]}}
+        case = case_of(
+            {
+                "hyperpod.tiered_checkpointing": {"service_accounts": [{**account, "kms_key_arns": [KEY, far]}]},
+                "operators.training.elastic": False,
+                "storage.s3": [volume],
+            }
+        )
+        assert is_needed(REGISTER[CAN], case.environment)
+        result = run_check(CAN, case, fake_aws)
+        place = "hyperpod.tiered_checkpointing.service_accounts[0].kms_key_arns"
+        also = "(also in storage.s3[0].kms_key_arn)"
+        sentence = (
+            f"needs an enabled symmetric key for encryption, got {KEY} {also}, which does not exist; correct the ARN"
+        )
+        assert said(result) == [(f"{place}[0]", sentence)]
+        skipped = f"{far} is of another region, which is not asked"
+        assert [(each.path, each.reason) for each in result.skipped] == [(f"{place}[1]", skipped)]
 
 
 TOPIC = {

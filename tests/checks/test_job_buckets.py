@@ -57,6 +57,15 @@ def test_each_bucket_is_asked_for_once(case_of: CaseOf, fake_aws: FakeAws, run_c
     assert sorted(str(each[1]) for each in fake_aws.asked) == ["my-checkpoints", "my-results", "nova-data"]
 
 
+def test_buckets_of_models_are_looked_for(case_of: CaseOf, fake_aws: FakeAws, run_check: RunCheck) -> None:
+    fake_aws.answers.bucket = {"my-models": None}
+    inference = {"enabled": True, "model_buckets": ["my-models"]}
+    case = case_of({"operators.inference": inference, "eks.oidc_provider": True})
+    (finding,) = run_check(CHECK, case, fake_aws).findings
+    assert finding.path == "operators.inference.model_buckets[0]"
+    assert finding.message.startswith("must name a bucket that exists, got my-models; ")
+
+
 @pytest.mark.check("job_buckets_are_in_the_region", "fails")
 def test_no_such_bucket(case_of: CaseOf, fake_aws: FakeAws, run_check: RunCheck) -> None:
     fake_aws.answers.bucket = answers(my_results=None)

@@ -23,7 +23,7 @@ from tests.cli.test_plan import write_assembly
 from tests.living.account import Account
 from tests.support.answers import answered
 from tests.support.callers import with_callers
-from tests.support.scripted_aws import WHO, Fails, Reaching, ScriptedSession, workloads
+from tests.support.scripted_aws import WHO, Fails, Reaching, ScriptedSession, a_role, workloads
 
 WAVES = """\
 waves:
@@ -244,6 +244,7 @@ def answering(more: dict[str, Any] | None = None) -> Access:
 
     script: dict[str, Any] = {
         "sts:GetCallerIdentity": WHO,
+        "iam:GetRole": a_role,
         "sagemaker:DescribeCluster": lambda params: cluster(params["ClusterName"], *NODES[params["ClusterName"]]),
         "sagemaker:ListClusterNodes": nodes,
         "sagemaker:ListClusterEvents": {"Events": []},

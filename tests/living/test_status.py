@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from pydantic import BaseModel
 from typer.testing import CliRunner
 
 from hyperpod_cdk import cli
@@ -21,8 +23,10 @@ from hyperpod_cdk._cli.review import Access
 from hyperpod_cdk.catalog import quotas
 from hyperpod_cdk.checks.answers import AwsAccessError, NotAnswered, Refused
 from hyperpod_cdk.checks.aws import LiveAws
-from hyperpod_cdk.checks.policy import VERBS
-from hyperpod_cdk.config import load_environment
+from hyperpod_cdk.checks.model import REGISTER
+from hyperpod_cdk.checks.policy import VERBS, actions_of
+from hyperpod_cdk.checks.run import OF_OTHERS
+from hyperpod_cdk.config import Environment, load_environment
 from hyperpod_cdk.config.wanted_addons import EVERYWHERE
 from hyperpod_cdk.handlers.quota_gate.comparison import Requirement
 from hyperpod_cdk.handlers.quota_gate.reading import Own
@@ -31,7 +35,7 @@ from hyperpod_cdk.living.pages import status_text
 from hyperpod_cdk.living.status import Wanted, status
 from tests.support.answers import answered
 from tests.support.assembly import ENVIRONMENTS, PROJECT, shipped
-from tests.support.scripted_aws import WHO, Fails, Reaching, ScriptedSession, workloads
+from tests.support.scripted_aws import WHO, Fails, Reaching, ScriptedSession, a_role, workloads
 from tests.support.tables import row_by_row
 
 NOW = datetime(2026, 11, 23, 3, 0, tzinfo=UTC)
@@ -167,6 +171,7 @@ def answers() -> dict[str, Any]:
                 }
             ]
         },
+        "iam:GetRole": a_role,
     }
 
 
@@ -793,13 +798,20 @@ def test_names_that_steer_a_terminal_are_shown_as_text(tmp_path: Path) -> None:
     assert "training plan \\x1b[31mh100: no permission" in done.stdout
 
 
+def test_the_policy_of_the_verb_has_what_checks_of_others_ask() -> None:
+    (verb,) = (each for each in VERBS if each.name == "status")
+    asks = {ask for name in OF_OTHERS for ask in REGISTER[name].asks}
+    assert asks == set(verb.asks) - {"quota", "eks_cluster"}
+
+
 def test_only_what_the_policy_of_the_verb_allows_is_asked() -> None:
     asked: list[tuple[str, dict[str, Any]]] = []
     status(reaching(answers(), asked), WANTED, now=NOW)
     (verb,) = (each for each in VERBS if each.name == "status")
     # a quota that is not found by its code is looked for in all of them, and the API server by EKS's answer
     further = {each for each in verb.actions if each.startswith("servicequotas:")} | {"eks:DescribeCluster"}
-    made = {name.replace("servicequotas:", "servicequotas:") for name, _ in asked}
+    of_others = {action for name in OF_OTHERS for action in actions_of(REGISTER[name])}
+    made = {name for name, _ in asked} | of_others
     assert (made | further, further - made) == (set(verb.actions), further - {"servicequotas:GetServiceQuota"})
 
 
@@ -991,6 +1003,140 @@ def test_as_users_run_it(tmp_path: Path) -> None:
     done = run("--format", "json")
     found = answered("status", done.stdout)
     assert [each["is_in_file"] for each in found["groups"]] == [False, True]
+
+
+OTHERS = """
+encryption: {logs: "arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d-1111-2222-3333-444455556666"}
+notify:
+  sns_topic_arn: arn:aws:sns:us-east-1:111122223333:ml-on-call
+  event_bus_arn: arn:aws:events:us-east-1:111122223333:event-bus/ml-platform
+storage: {s3: [{name: data, bucket: my-data, claim: {namespaces: [research]}}]}
+"""
+
+
+def _gone(code: str) -> Fails:
+    return Fails(code, "no such thing", 404)
+
+
+def test_what_the_file_names_and_others_own_is_looked_at(tmp_path: Path) -> None:
+    wanted = wanted_of(_loaded(tmp_path, FILE + OTHERS))
+    key = {"Arn": "arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d", "KeyId": "0a1b2c3d", "KeyState": "PendingDeletion"}
+    there = {
+        **of_today(),
+        "kms:DescribeKey": {"KeyMetadata": {**key, "KeySpec": "SYMMETRIC_DEFAULT", "KeyUsage": "ENCRYPT_DECRYPT"}},
+        "sns:GetTopicAttributes": _gone("NotFound"),
+        "events:DescribeEventBus": _gone("ResourceNotFoundException"),
+        "s3:HeadBucket": Fails("403", "Forbidden", 403),
+    }
+    found = status(reaching(there), wanted, now=NOW)
+    assert [(each.path, each.fails) for each in found.named] == [
+        ("encryption.logs", True),
+        ("notify.event_bus_arn", True),
+        ("notify.sns_topic_arn", True),
+    ]
+    assert found.named[2].message == (
+        "needs a topic that exists, got arn:aws:sns:us-east-1:111122223333:ml-on-call; make it, or correct the ARN"
+    )
+    assert (found.passed, "what notify.sns_topic_arn names cannot be used" in found.verdict) == (False, True)
+    (bucket,) = [each for each in found.skipped if each.what == "storage.s3[0].bucket"]
+    assert (bucket.action, bucket.reason.startswith("the bucket my-data: ")) == ("s3:ListBucket", True)
+    assert "notify.sns_topic_arn: needs a topic that exists" in " ".join(status_text(found).split())
+    # a wave asks about what is the environment's own
+    asked: list[tuple[str, dict[str, Any]]] = []
+    of_a_wave = wanted_of(_loaded(tmp_path, FILE + OTHERS), is_of_a_wave=True)
+    assert status(reaching(of_today(), asked), of_a_wave, now=NOW).named == ()
+    assert not {name for name, _ in asked} & {"kms:DescribeKey", "sns:GetTopicAttributes", "iam:GetRole"}
+
+
+def _loaded(folder: Path, text: str) -> Environment:
+    return load_environment(folder / "dev.yaml", text=text).environment
+
+
+def test_what_only_needs_attention_does_not_fail(tmp_path: Path) -> None:
+    """The policy of the topic lets CloudWatch publish on a condition that is not known here."""
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"Service": "cloudwatch.amazonaws.com"},
+        "Action": "sns:Publish",
+        "Resource": "*",
+        "Condition": {"StringEquals": {"aws:PrincipalOrgID": "o-1"}},
+    }
+    arn = "arn:aws:sns:us-east-1:111122223333:ml-on-call"
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    wanted = wanted_of(_loaded(tmp_path, f"{FILE}notify: {{sns_topic_arn: {arn}}}\n"))
+    there = {**of_today(), "sns:GetTopicAttributes": {"Attributes": {"TopicArn": arn, "Policy": policy}}}
+    found = status(reaching(there), wanted, now=NOW)
+    assert [(each.path, each.fails) for each in found.named] == [("notify.sns_topic_arn", False)]
+    assert "cannot be used" not in found.verdict
+
+
+LOOKED_AT: Mapping[str, str] = {
+    "eks.admin_role_arns": "roles_with_access_exist",
+    "encryption.*": "kms_keys_can_encrypt",
+    "hyperpod.instance_groups.existing.execution_role_arn": "roles_with_access_exist",
+    "hyperpod.instance_groups.image.ami_id": "images_can_be_booted",
+    "hyperpod.instance_groups.patching.rollback_alarms": "rollback_alarms_exist",
+    "hyperpod.lifecycle.existing_bucket.kms_key_arn": "lifecycle_bucket_can_be_used",
+    "hyperpod.restricted_instance_groups.input_buckets": "job_buckets_are_in_the_region",
+    "hyperpod.restricted_instance_groups.kms_key_arns": "kms_keys_can_encrypt",
+    "hyperpod.restricted_instance_groups.output_buckets": "job_buckets_are_in_the_region",
+    "hyperpod.tiered_checkpointing.service_accounts.buckets": "job_buckets_are_in_the_region",
+    "hyperpod.tiered_checkpointing.service_accounts.kms_key_arns": "kms_keys_can_encrypt",
+    "notify.event_bus_arn": "notification_bus_exists",
+    "notify.slack.channel_id": "notification_channel_can_be_configured",
+    "notify.slack.workspace_id": "notification_channel_can_be_configured",
+    "notify.sns_topic_arn": "notification_topic_takes_alarms",
+    "operators.inference.model_buckets": "job_buckets_are_in_the_region",
+    "operators.observability.grafana_workspace": "grafana_workspace_is_active",
+    "operators.observability.prometheus_workspace": "prometheus_workspace_is_active",
+    "storage.lustre.data_repositories.s3_uri": "data_repositories_are_in_the_region",
+    "storage.s3.bucket": "mounted_buckets_are_in_the_region",
+    "storage.s3.kms_key_arn": "kms_keys_can_encrypt",
+    "task_governance.teams.member_role_arns": "roles_with_access_exist",
+}
+"""By which check status looks at what a field names."""
+
+LEFT_OUT: Mapping[str, str] = {
+    "eks.existing.cluster_name": "without it no node runs, which status says",
+    "eks.existing.kubectl_role_arn": "only a deployment works as it",
+    "eks.existing.oidc_provider_arn": "only pods of operators work by it, which status looks at",
+    "eks.existing.security_group_id": "EC2 deletes none that is in use",
+    "hyperpod.instance_groups.training_plan_arn": "a plan of its own in status",
+    "hyperpod.restricted_instance_groups.training_plan_arn": "a plan of its own in status",
+    "network.existing.cluster_subnet_ids": "EC2 deletes none that is in use",
+    "network.existing.control_plane_subnet_ids": "EC2 deletes none that is in use",
+    "network.existing.node_subnet_ids": "EC2 deletes none that is in use",
+    "network.existing.security_group_id": "EC2 deletes none that is in use",
+    "network.existing.vpc_id": "EC2 deletes none that is in use",
+    "permissions_boundary": "IAM deletes no policy that is a boundary of roles",
+    "storage.lustre.existing.file_system_id": "a file system of its own in status",
+}
+"""Why status needs no check of what a field names."""
+
+
+def _fields(model: type[BaseModel], path: str = "") -> Iterator[str]:
+    for name, field_ in model.model_fields.items():
+        inner = [each for each in _models(field_.annotation) if issubclass(each, BaseModel)]
+        here = f"{path}.{name}".lstrip(".")
+        yield from (place for each in inner for place in _fields(each, here))
+        if not inner and "str" in str(field_.annotation):
+            yield re.sub(r"^encryption\..*", "encryption.*", here)
+
+
+def _models(annotation: Any) -> Iterator[type]:
+    if isinstance(annotation, type):
+        yield annotation
+    for each in get_args(annotation):
+        yield from _models(each)
+
+
+def test_each_field_that_names_what_others_own_is_looked_at() -> None:
+    names = r"encryption\.\*|.*(arns?|_ids?|buckets?|uri|workspace|alarms|boundary)|eks\.existing\.cluster_name"
+    named = {each for each in _fields(Environment) if re.fullmatch(names, each)}
+    named = {each for each in named if not each.endswith("availability_zone_id")}
+    assert named == {*LOOKED_AT, *LEFT_OUT}
+    # the bucket of lifecycle scripts is named by a field called name
+    assert {*LOOKED_AT.values()} == {*OF_OTHERS}
 
 
 @dataclass

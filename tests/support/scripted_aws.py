@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -136,6 +137,14 @@ class _SharedSession(botocore.session.Session):
 def api_name(service: str, operation: str) -> str:
     """Give an operation as a script names it: ``servicequotas:ListServiceQuotas``."""
     return f"{_PREFIXES.get(service, service)}:{operation}"
+
+
+def a_role(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer iam:GetRole: there is a role of the name that was asked for."""
+    name = str(params["RoleName"])
+    made = {"RoleId": "AROAEXAMPLE0EXAMPLE0", "CreateDate": datetime(2026, 11, 1, tzinfo=UTC)}
+    trust = {"AssumeRolePolicyDocument": '{"Version": "2012-10-17", "Statement": []}'}
+    return {"Role": {"RoleName": name, "Path": "/", "Arn": f"arn:aws:iam::{ACCOUNT}:role/{name}", **made, **trust}}
 
 
 def holds_to_shape(service: str, operation: str, answer: Mapping[str, Any]) -> None:

@@ -179,8 +179,9 @@ def status(
     """Show the current state of the cluster: nodes, training plans, file systems, alarms, operators, quotas, events.
 
     It shows how many nodes are desired, running and failing, and why. Exit code 1 if something fails or has ended, if
-    an operator lacks pods, if an alarm is in ALARM (an alarm on a quota that is nearly used up is only advice), or if
-    the cluster, an instance group, a file system, an add-on, an alarm or a compute quota of the file is not in AWS.
+    an operator lacks pods, if an alarm is in ALARM (an alarm on a quota that is nearly used up is only advice), if
+    the cluster, an instance group, a file system, an add-on, an alarm or a compute quota of the file is not in AWS, or
+    if a topic, key, bucket, role, AMI or workspace that the file names and somebody else owns cannot be used any more.
     What could not be read is skipped: "passed" in the JSON output is then null, and with --strict the exit code is 1.
 
     --watch redraws the screen on a terminal. Otherwise it writes one line of JSON each time. Ctrl-C ends it with
@@ -217,7 +218,8 @@ def status(
 def wanted_of(stated: Environment, *, is_of_a_wave: bool = False) -> Wanted:
     """Give what the file says of a cluster, by the names under which AWS has it.
 
-    A wave asks AWS alone: neither Kubernetes, which a pipeline may not reach, nor quotas, which hold nobody.
+    A wave asks AWS alone: neither Kubernetes, which a pipeline may not reach, nor quotas, which hold nobody, nor about
+    what others own, of which preflight tells.
     """
     from hyperpod_cdk.catalog import notifications as facts  # noqa: PLC0415 - as above
     from hyperpod_cdk.checks.eks import wanted_addons  # noqa: PLC0415 - as above
@@ -240,6 +242,7 @@ def wanted_of(stated: Environment, *, is_of_a_wave: bool = False) -> Wanted:
         teams=frozenset(each.name for each in stated.task_governance.teams) if stated.task_governance else frozenset(),
         is_governed=stated.task_governance is not None,
         has_operators=not is_of_a_wave,
+        file=None if is_of_a_wave else stated,
         quotas=()
         if is_of_a_wave
         else tuple(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +21,11 @@ from hyperpod_cdk.catalog.iam_matching import (
 )
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import Aws, KmsKeyAnswer, NotAnswered
-from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
+from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
-from hyperpod_cdk.config.rules.encryption import named_keys
+from hyperpod_cdk.config.rules.encryption import keys_of_buckets, named_keys
+from hyperpod_cdk.config.source import DataPath, render_path
 
 AREA = "encryption"
 
@@ -44,15 +45,18 @@ _LOG_GROUP_CONTEXT = f"{_CONTEXT}aws:logs:arn"
     passes="Each exists, is Enabled, symmetric and for encryption; a multi-Region key too.",
     fails="There is no such key, or it is disabled or about to be deleted, or of another kind: whatever it should"
     " encrypt cannot be made.",
-    skips="AWS gives no answer about a key, as about one of another account that its owner has not opened; the others"
-    " are compared all the same.",
+    skips="AWS gives no answer about a key, as about one of another account that its owner has not opened, or the key"
+    " of a bucket is in another region; the others are compared all the same.",
     by_hand="aws kms describe-key --key-id ARN --query KeyMetadata",
 )
 def kms_keys_can_encrypt(case: Case, aws: Aws) -> Iterator[Found]:
     """Ask KMS what each key is."""
-    keys = _keys(case.environment)
+    environment = case.environment
+    keys = _keys([*named_keys(environment), *keys_of_buckets(environment)])
+    for arn in [arn for arn in keys if arn_parts(arn).region != environment.region]:
+        yield Skipped(reason=f"{arn} is of another region, which is not asked", path=keys.pop(arn)[0])
     for (arn, paths), answer in zip(keys.items(), together(aws.kms_key, keys), strict=True):
-        problem = None if isinstance(answer, NotAnswered) else _key_problem(answer)
+        problem = None if isinstance(answer, NotAnswered) else _key_problem(answer, paths)
         if isinstance(answer, NotAnswered):
             yield unanswered(answer, paths[0], about=f"the key {arn}")
         elif problem is not None:
@@ -78,7 +82,8 @@ def kms_keys_can_encrypt(case: Case, aws: Aws) -> Iterator[Found]:
 def kms_key_policies_let_the_services_in(case: Case, aws: Aws) -> Iterator[Found]:
     """Nothing is changed in the policy of a key that stands, so it has to fit before."""
     environment = case.environment
-    keys = {arn: paths for arn, paths in _keys(environment).items() if arn_parts(arn).account == environment.account}
+    named = _keys(named_keys(environment))
+    keys = {arn: paths for arn, paths in named.items() if arn_parts(arn).account == environment.account}
     for (arn, paths), answer in zip(keys.items(), together(aws.kms_key_policy, keys), strict=True):
         if isinstance(answer, NotAnswered):
             yield unanswered(answer, paths[0], about=f"the policy of {arn}")
@@ -92,17 +97,18 @@ def kms_key_policies_let_the_services_in(case: Case, aws: Aws) -> Iterator[Found
             yield from filter(None, found)
 
 
-def _keys(environment: Environment) -> dict[str, list[str]]:
+def _keys(named: Iterable[tuple[DataPath, str]]) -> dict[str, list[str]]:
     """Give ARN -> the places that name it."""
     keys: dict[str, list[str]] = {}
-    for path, arn in named_keys(environment):
-        keys.setdefault(arn, []).append(".".join(map(str, path)))
+    for path, arn in named:
+        keys.setdefault(arn, []).append(render_path(path))
     return keys
 
 
-def _key_problem(key: KmsKeyAnswer | None) -> str | None:
+def _key_problem(key: KmsKeyAnswer | None, paths: Sequence[str]) -> str | None:
     if key is None:
-        return "which does not exist; correct the ARN, or write create to create a key"
+        create = ", or write create to create a key" if all(each.startswith(f"{AREA}.") for each in paths) else ""
+        return f"which does not exist; correct the ARN{create}"
     if key.state == "PendingDeletion":
         return f"which is about to be deleted; run 'aws kms cancel-key-deletion --key-id {key.arn}', or name another"
     if key.state != "Enabled":

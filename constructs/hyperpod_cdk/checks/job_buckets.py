@@ -1,4 +1,4 @@
-"""Whether the buckets that jobs write to are there: checkpoints of pods, data and results of restricted groups."""
+"""Whether the buckets of jobs are there: checkpoints of pods, data and results of restricted groups, models."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ AREA = "job-buckets"
     area=AREA,
     asks=("bucket",),
     inputs="buckets of every service account of hyperpod.tiered_checkpointing; input_buckets and output_buckets of each"
-    " restricted instance group.",
+    " restricted instance group; operators.inference.model_buckets.",
     passes="Each bucket exists, and in the environment's region. It may belong to another account.",
-    fails="There is no such bucket: jobs would run and lose what they write. One in another region is a warning: every"
-    " checkpoint crosses regions, which is slow and billed.",
+    fails="There is no such bucket: jobs would run and lose what they write, and endpoints find no model. One in"
+    " another region is a warning: every checkpoint crosses regions, which is slow and billed.",
     skips="AWS gives no answer about a bucket, as about one of another account that its owner has not opened yet; the"
     " others are looked for all the same.",
     by_hand="aws s3api head-bucket --bucket my-checkpoints",
@@ -76,4 +76,6 @@ def job_buckets(environment: Environment) -> dict[str, list[str]]:
             for place, name in enumerate(buckets):
                 path = f"hyperpod.restricted_instance_groups[{index}].{key}[{place}]"
                 found.setdefault(name, []).append(path)
+    for place, name in enumerate(environment.operators.inference.model_buckets):
+        found.setdefault(name, []).append(f"operators.inference.model_buckets[{place}]")
     return found

@@ -100,6 +100,11 @@ _STATUS = (
     "sagemaker:ListComputeQuotas",
 )
 """What is asked of a cluster at this moment."""
+_OF_OTHERS = (
+    *("alarms", "bucket", "bucket_settings", "event_bus_exists", "grafana_workspace", "images", "kms_key"),
+    *("kms_key_policy", "prometheus_workspace", "role", "slack_channels", "slack_workspaces", "topic"),
+)
+"""What the checks of ``run.OF_OTHERS`` ask."""
 _DRIFT = (
     "aps:DescribeWorkspace",
     "budgets:ViewBudget",
@@ -228,7 +233,7 @@ VERBS = (
     Verb(
         name="status",
         # the API server's own authorisation decides what of its pods is told
-        asks=("quota", "eks_cluster"),
+        asks=("quota", "eks_cluster", *_OF_OTHERS),
         further=(*_STATUS, "sagemaker:ListClusters"),
         when_unseen=_NULL,
     ),

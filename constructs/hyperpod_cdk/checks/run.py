@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from hyperpod_cdk.catalog.closest import closest
 from hyperpod_cdk.checks.answers import QUESTIONS, Aws, NotAnswered
@@ -16,7 +16,7 @@ from hyperpod_cdk.checks.notify import named_bus, named_channel, named_topic
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.checks.workspaces import named_grafana, named_prometheus
 from hyperpod_cdk.config import Environment, LoadedEnvironment, UsageError
-from hyperpod_cdk.config.rules.encryption import named_keys
+from hyperpod_cdk.config.rules.encryption import keys_of_buckets, named_keys
 from hyperpod_cdk.findings import Finding, Severity, by_place
 from hyperpod_cdk.handlers.quota_gate.comparison import Unread, Usage
 
@@ -191,7 +191,7 @@ _HAS: Mapping[str, Callable[[Environment], bool]] = {
     "existing_subnets_have_enough_free_addresses": lambda environment: environment.network.is_existing,
     "task-governance": lambda environment: environment.task_governance is not None,
     "lustre": lambda environment: bool(environment.storage.lustre or environment.storage.s3),
-    "encryption": lambda environment: any(True for _ in named_keys(environment)),
+    "encryption": lambda environment: any(True for _ in (*named_keys(environment), *keys_of_buckets(environment))),
     "lifecycle-bucket": lambda environment: bool(environment.hyperpod.lifecycle.existing_bucket),
     "restricted_lustre_quota_covers_the_file_systems": lambda environment: bool(
         environment.hyperpod.restricted_instance_groups
@@ -204,6 +204,30 @@ _HAS: Mapping[str, Callable[[Environment], bool]] = {
     "job-buckets": lambda environment: bool(job_buckets(environment)),
 }
 """What an environment must have for the checks of an area, or for one check by name, to be about anything."""
+
+OF_OTHERS: Final = (
+    "data_repositories_are_in_the_region",
+    "grafana_workspace_is_active",
+    "images_can_be_booted",
+    "job_buckets_are_in_the_region",
+    "kms_keys_can_encrypt",
+    "lifecycle_bucket_can_be_used",
+    "mounted_buckets_are_in_the_region",
+    "notification_bus_exists",
+    "notification_channel_can_be_configured",
+    "notification_topic_takes_alarms",
+    "prometheus_workspace_is_active",
+    "roles_with_access_exist",
+    "rollback_alarms_exist",
+)
+"""Checks of what the file names and somebody else owns, who can take it away or change it while the cluster runs."""
+
+
+def of_others(case: Case, aws: Aws) -> list[Result]:
+    """Run the checks of ``OF_OTHERS`` that the environment has anything for, side by side."""
+    needed = [each for each in select(only=OF_OTHERS) if is_needed(each, case.environment)]
+    answers = together(lambda each: run_check(each, case, aws), needed)
+    return [each for each in cast("list[Result]", answers) if each.is_needed]
 
 
 def _named(word: str) -> list[Check]:

@@ -225,6 +225,16 @@ class QuotaLeft(Model):
     left: float
 
 
+class Named(Model):
+    """Something that the file names and somebody else owns, such as a topic or a key, and that is not as it must be."""
+
+    path: str
+    """Where the file names it."""
+    message: str
+    fails: bool
+    """Whether it cannot be used; else it only needs attention."""
+
+
 class Status(Model):
     """What a cluster does now."""
 
@@ -247,6 +257,7 @@ class Status(Model):
     teams: tuple[Team, ...] = ()
     operators: tuple[Operator, ...] = ()
     quotas: tuple[QuotaLeft, ...] = ()
+    named: tuple[Named, ...] = ()
     skipped: tuple[Unread, ...] = ()
 
 

@@ -122,6 +122,8 @@ def status_text(found: Status) -> str:
     for quota in found.quotas:
         of = f"{quota.allowed:g} (AWS's default)" if quota.is_default else f"{quota.allowed:g}"
         lines += _wrapped(f"quota {quota.name}: {quota.used:g} of {of} used, {quota.left:g} left")
+    for named in found.named:
+        lines += _wrapped(f"{named.path}: {named.message}")
     lines += [""] if found.events else []
     for event in found.events:
         lines += _wrapped(_event(event))

@@ -8,14 +8,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, Final, Protocol, cast, runtime_checkable
 
 from hyperpod_cdk.catalog import notifications
 from hyperpod_cdk.catalog.rules import joined
-from hyperpod_cdk.checks.answers import NotAnswered, QuotaValue, Refused, Why
+from hyperpod_cdk.checks.answers import Aws, NotAnswered, QuotaValue, Refused, Why
+from hyperpod_cdk.checks.model import Case
+from hyperpod_cdk.checks.run import of_others
 from hyperpod_cdk.checks.side_by_side import answered, together
+from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.recorded_plans import RECLAIM
-from hyperpod_cdk.findings import passed
+from hyperpod_cdk.findings import Severity, by_place, passed
 from hyperpod_cdk.handlers.quota_gate.comparison import Requirement, Usage
 from hyperpod_cdk.living.hyperpod import PLAN_WORKS, describe_cluster, describe_training_plan, is_on_eks
 from hyperpod_cdk.living.kubernetes import operators, with_reasons
@@ -25,6 +29,7 @@ from hyperpod_cdk.living.model import (
     Event,
     FileSystem,
     Group,
+    Named,
     Operator,
     Plan,
     QuotaLeft,
@@ -120,6 +125,8 @@ class Wanted:
     """Whether Kubernetes is asked about the pods of operators."""
     quotas: tuple[Requirement, ...] = ()
     """The quotas for instances of which its groups take."""
+    file: Environment | None = None
+    """The file, where AWS is asked about what it names and somebody else owns."""
 
 
 @runtime_checkable
@@ -155,10 +162,11 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         lambda: _teams(aws, wanted),
         lambda: _policies(aws, wanted),
         lambda: operators(aws, wanted.eks) if wanted.has_operators else (),
+        lambda: _of_others(aws, wanted, now),
         *(partial(_left, aws, each) for each in wanted.quotas),
     )
     answers: list[Any] = together(lambda ask: ask(), questions)
-    described, nodes, events, file_systems, addons, alarms, teams, policies, pods, *quotas = answers
+    described, nodes, events, file_systems, addons, alarms, teams, policies, pods, others, *quotas = answers
     cluster = told("the cluster", described)
     if cluster == {}:
         verdict = f"There is no HyperPod cluster {wanted.cluster} in this account and region."
@@ -188,7 +196,8 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
     volumes = told("file systems", file_systems)
     lacking, seen_policies = told("add-ons", addons) or [], told("the cluster policy", policies)
     seen_alarms, silent = told("alarms", alarms) or (None, ())
-    skipped += silent
+    named, unseen = told("what the file names", others) or ((), ())
+    skipped += (*silent, *unseen)
     seen_teams = told("compute quotas", teams)
     skipped += _unknown_words(seen_alarms or (), seen_teams or (), seen_policies or ())
     seen_operators = told("operators", pods) or ()
@@ -214,6 +223,7 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         *(f"the compute quota of team {team.name} is {team.status}" for team in broken),
         *(f"the cluster policy is {each}" for each in seen_policies or () if _is_broken(each)),
         *(f"{each.ready} of {each.wanted} pods of {each.namespace}/{each.name} are ready" for each in short),
+        *(f"what {path} names cannot be used" for path in dict.fromkeys(each.path for each in named if each.fails)),
     ]
     absent = [
         *(f"group {name}" for name in missing_groups),
@@ -240,7 +250,27 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         teams=seen_teams or (),
         operators=with_reasons(aws, wanted.eks, seen_operators, of=short[:_MOST_ASKED]),
         quotas=tuple(each for each in left if each is not None),
+        named=named,
         skipped=tuple(skipped),
+    )
+
+
+def _of_others(aws: Api, wanted: Wanted, now: datetime) -> tuple[tuple[Named, ...], tuple[Unread, ...]]:
+    """Say what is wrong with what the file names and somebody else owns, and what of it was not looked at."""
+    if wanted.file is None:
+        return (), ()
+    case = Case(environment=wanted.file, now=now, project=Path(), called=wanted.file.name)
+    results = of_others(case, cast("Aws", aws))
+    return (
+        tuple(
+            Named(path=each.path, message=each.message, fails=each.severity is Severity.ERROR)
+            for each in by_place(each for result in results for each in result.findings)
+        ),
+        tuple(
+            Unread(what=each.path or result.check.title, reason=each.reason, action=each.action, aws_said=each.said)
+            for result in results
+            for each in result.skipped
+        ),
     )
 
 

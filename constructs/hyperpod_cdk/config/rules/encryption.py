@@ -26,6 +26,20 @@ def named_keys(environment: Environment) -> Iterator[tuple[DataPath, str]]:
         yield ("hyperpod", "lifecycle", "existing_bucket", "kms_key_arn"), bucket.kms_key_arn
 
 
+def keys_of_buckets(environment: Environment) -> Iterator[tuple[DataPath, str]]:
+    """Go through the keys of buckets that jobs and pods use; such a bucket may be in another region."""
+    checkpointing = environment.hyperpod.tiered_checkpointing
+    for index, account in enumerate(checkpointing.service_accounts if checkpointing else ()):
+        for place, arn in enumerate(account.kms_key_arns):
+            yield ("hyperpod", "tiered_checkpointing", "service_accounts", index, "kms_key_arns", place), arn
+    for index, group in enumerate(environment.hyperpod.restricted_instance_groups):
+        for place, arn in enumerate(group.kms_key_arns):
+            yield ("hyperpod", "restricted_instance_groups", index, "kms_key_arns", place), arn
+    for index, volume in enumerate(environment.storage.s3):
+        if volume.kms_key_arn is not None:
+            yield ("storage", "s3", index, "kms_key_arn"), volume.kms_key_arn
+
+
 @BOOK.each(named_keys)
 def keys_are_in_reach(environment: Environment, path: DataPath, arn: str) -> Iterator[Problem]:
     """Refuse keys of another region, where KMS never answers; warn of another account's, whose owner has to agree."""
