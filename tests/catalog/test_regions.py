@@ -177,7 +177,19 @@ def test_the_registry_s_date() -> None:
     assert date(2026, 10, 20) == regions.REGISTRY_AS_OF
 
 
-@pytest.mark.parametrize(("text", "meant"), [("us-esat-1", "us-east-1"), ("EU-WEST-1", "eu-west-1"), ("mars", None)])
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("us-esat-1", "us-east-1"),
+        ("EU-WEST-1", "eu-west-1"),
+        ("mars", None),
+        # of its own partition alone, though others are as near
+        ("cn-nroth-1", "cn-north-1"),
+        ("us-gov-wset-1", "us-gov-west-1"),
+        ("eusc-de-east-2", "eusc-de-east-1"),
+        ("us-isob-north-7", "us-isob-east-1"),
+    ],
+)
 def test_closest(text: str, meant: str | None) -> None:
     assert regions.closest(text) == meant
 

@@ -311,7 +311,7 @@ def channel(name: str, *, channel_id: str = "C0123ABCD", workspace_id: str = "T0
 def test_a_channel_that_nobody_else_has(run: RunCheck, fake_aws: FakeAws) -> None:
     fake_aws.answers.slack_workspaces = frozenset({"T0123ABCD"})
     fake_aws.answers.slack_channels = (
-        channel("prod-hyperpod"),
+        channel("prod-hyperpod-us-east-1"),
         channel("theirs", channel_id="C0123ABCE"),
         channel("theirs", workspace_id="T0123ABCE"),
     )
@@ -339,7 +339,7 @@ def test_a_workspace_that_nobody_authorized(run: RunCheck, fake_aws: FakeAws) ->
 
 def test_a_channel_that_another_configuration_has(run: RunCheck, fake_aws: FakeAws) -> None:
     fake_aws.answers.slack_workspaces = frozenset({"T0123ABCD"})
-    fake_aws.answers.slack_channels = (channel("staging-hyperpod"),)
+    fake_aws.answers.slack_channels = (channel("staging-hyperpod-us-east-1"),)
     result = run(CHANNEL_CHECK, TO_SLACK)
     assert (result.status, [(each.path, each.message) for each in result.findings]) == (
         Status.WARNED,
@@ -347,8 +347,8 @@ def test_a_channel_that_another_configuration_has(run: RunCheck, fake_aws: FakeA
             (
                 "notify.slack.channel_id",
                 (
-                    "C0123ABCD receives the notifications of the configuration staging-hyperpod already, and the"
-                    " service has refused a second configuration of a channel in one account; name another channel"
+                    "C0123ABCD receives the notifications of the configuration staging-hyperpod-us-east-1 already, and"
+                    " the service has refused a second configuration of a channel in one account; name another channel"
                 ),
             )
         ],

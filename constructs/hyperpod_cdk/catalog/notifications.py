@@ -54,9 +54,9 @@ CHAT_REGION = "us-east-2"
 Regions, its console in this one alone (Amazon Q Developer in chat applications API reference, "Welcome")."""
 
 
-def chat_configuration(cluster_name: str) -> str:
-    """Give the name under which a cluster's channel is configured."""
-    return f"{cluster_name}-hyperpod"
+def chat_configuration(cluster_name: str, region: str) -> str:
+    """Give the name under which a cluster's channel is configured, which is one of the account in all regions."""
+    return f"{cluster_name}-hyperpod-{region}"
 
 
 def alarm_name(cluster_name: str, name: str) -> str:

@@ -52,8 +52,12 @@ def dns_suffix(partition: str) -> str:
 
 
 def closest(name: str) -> str | None:
-    """Give the known region that was probably meant, or None."""
-    return _closest(name, _regions())
+    """Give the known region that was probably meant, or None: one of the partition that the name is written like.
+
+    Credentials of one partition are none in another.
+    """
+    partition = partition_of(name)
+    return _closest(name, [each for each, row in _regions().items() if partition in (None, row["partition"])])
 
 
 def region_problem(region: str, *, key: str = "region") -> str | None:

@@ -223,7 +223,7 @@ def notification_channel_can_be_configured(case: Case, aws: Aws) -> Iterator[Fou
             " the ID",
         )
         return
-    own = chat_configuration(environment.hyperpod_cluster_name)
+    own = chat_configuration(environment.hyperpod_cluster_name, environment.region)
     for each in aws.slack_channels():
         if (each.workspace_id, each.channel_id) == (slack.workspace_id, slack.channel_id) and each.name != own:
             yield warning(

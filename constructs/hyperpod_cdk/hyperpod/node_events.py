@@ -150,7 +150,8 @@ class NodeEvents(Construct):
         self.dashboard: cloudwatch.CfnDashboard = cloudwatch.CfnDashboard(
             self,
             "Dashboard",
-            dashboard_name=name,
+            # an account has them in no Region of their own (CloudWatch API reference, PutDashboard)
+            dashboard_name=f"{name}-{cdk.Stack.of(self).region}",
             dashboard_body=cdk.Stack.of(self).to_json_string(_dashboard(namespace, self.log_group.ref)),
         )
 

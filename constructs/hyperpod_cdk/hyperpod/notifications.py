@@ -291,7 +291,7 @@ class Notifications(Construct):
         chatbot.CfnSlackChannelConfiguration(
             self,
             "Slack",
-            configuration_name=facts.chat_configuration(self._cluster_name),
+            configuration_name=facts.chat_configuration(self._cluster_name, cdk.Stack.of(self).region),
             iam_role_arn=role.attr_arn,
             slack_workspace_id=slack.workspace_id,
             slack_channel_id=slack.channel_id,

@@ -31,6 +31,15 @@ def region_runs_hyperpod(environment: Environment) -> Iterator[Problem]:
     if regions.has_type(region, "AWS::SageMaker::Cluster"):
         yield warning(("region",), doubt)
         return
+    partition = environment.partition
+    if all(regions.partition_of(each) != partition for each in regions.HYPERPOD_REGIONS):
+        # credentials of one partition are none in another: no region of another is near
+        yield Problem(
+            ("region",),
+            f"must be a region where HyperPod runs (as of {regions.AS_OF}), got {region}, and the partition {partition}"
+            f" has none; use an account of another partition, and one of {', '.join(regions.HYPERPOD_REGIONS)}",
+        )
+        return
     # a region on another continent is the nearest by its letters only
     beside = [each for each in regions.HYPERPOD_REGIONS if each.split("-")[0] == region.split("-")[0]]
     near = closest(region, beside or regions.HYPERPOD_REGIONS) or (beside or regions.HYPERPOD_REGIONS)[0]
