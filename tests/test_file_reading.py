@@ -119,7 +119,7 @@ def test_nobody_resolves_by_what_raises_for_links_in_a_circle() -> None:
         (RecursionError("maximum recursion depth exceeded while decoding a JSON array"), "nested too deeply"),
         # Python 3.14
         (RecursionError("Stack overflow (used 8156 kB) while decoding a JSON array"), "nested too deeply"),
-        (ValueError("NaN is no JSON number"), "NaN is no JSON number"),
+        (ValueError("NaN is not a JSON number"), "NaN is not a JSON number"),
     ],
 )
 def test_what_a_parser_says_does_not_depend_on_the_version_of_python(error: Exception, says: str) -> None:

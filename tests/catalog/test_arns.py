@@ -30,7 +30,7 @@ REPLICA = "key/mrk-1234abcd12ab34cd56ef1234567890ab"
             (
                 "must be a key of us-east-1, the region of what it encrypts, got"
                 f" arn:aws:kms:us-west-2:111122223333:{REPLICA}; name the replica,"
-                f" arn:aws:kms:us-east-1:111122223333:{REPLICA}, once it is made"
+                f" arn:aws:kms:us-east-1:111122223333:{REPLICA}, after it is created"
             ),
         ),
         # a key is never replicated into another partition, whatever its region says

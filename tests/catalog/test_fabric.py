@@ -151,7 +151,7 @@ def test_the_test_image_knows_the_gpus(names: list[str], cuda: str) -> None:
 def test_a_gpu_that_no_public_image_knows() -> None:
     assert fabric.test_image_problem(rows("ml.g5.8xlarge", "ml.g4dn.12xlarge")) == (
         "must be an image whose nccl-tests are compiled for nvidia-t4, and no public one is, got none for"
-        " ml.g4dn.12xlarge; set image to one that hyperpod-cdk image render makes"
+        " ml.g4dn.12xlarge; set image to one that hyperpod-cdk image render creates"
     )
     # of several the first is named
     several = fabric.test_image_problem(rows("ml.g4dn.12xlarge", "ml.g4dn.8xlarge"))

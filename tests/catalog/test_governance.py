@@ -114,7 +114,7 @@ def test_priority_classes(count: int, problem: str | None) -> None:
         ("ml_platform", "set name: ml-platform"),
         ("t" * 41, f"set name: {'t' * 40}"),
         # nothing follows from nothing: an example is no proposal
-        ("", "correct name, which has to look like research"),
+        ("", "correct name, which must look like research"),
     ],
 )
 def test_team_names_that_kubernetes_cannot_carry(name: str, fix: str) -> None:
@@ -205,12 +205,12 @@ def test_all_amounts_have_one_bound(registry_schema: Schema, name: str) -> None:
         ),
         (
             ("count", "vcpu"),
-            "must state count without other amounts, got count beside vcpu; remove count, or remove vcpu",
+            "must state count without other amounts, got count and vcpu; remove count, or remove vcpu",
         ),
         (
             ("count", "accelerator_partition"),
             (
-                "must state count without other amounts, got count beside accelerator_partition; remove count, or"
+                "must state count without other amounts, got count and accelerator_partition; remove count, or"
                 " remove accelerator_partition"
             ),
         ),
@@ -218,7 +218,7 @@ def test_all_amounts_have_one_bound(registry_schema: Schema, name: str) -> None:
             ("accelerators", "vcpu", "accelerator_partition"),
             (
                 "must state accelerator_partition without other amounts except vcpu and memory_gib, got"
-                " accelerator_partition beside accelerators; remove accelerator_partition, or remove accelerators"
+                " accelerator_partition and accelerators; remove accelerator_partition, or remove accelerators"
             ),
         ),
     ],
@@ -274,7 +274,7 @@ def test_default_queues_need_kueue_0_12(version: str, is_known: bool) -> None:  
     assert problem == (
         None
         if is_known
-        else "needs task governance 1.3 or newer, whose Kueue gives jobs without a queue the one named default,"
+        else "needs task governance 1.3 or newer, whose Kueue puts jobs without a queue into the one named default,"
         f" got {version}"
     )
 

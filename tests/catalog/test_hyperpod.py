@@ -244,7 +244,7 @@ def test_schedules(text: str) -> None:
 )
 def test_schedules_that_cloudformation_refuses(text: str) -> None:
     bare = text.strip()
-    fix = f"set schedule: {bare}" if bare != text else "correct schedule, which has to look like cron(0 3 ? * SUN *)"
+    fix = f"set schedule: {bare}" if bare != text else "correct schedule, which must look like cron(0 3 ? * SUN *)"
     assert hyperpod.CRON.problem(text, key="schedule") == (
         "must be cron(minute hour day month weekday year) with single values for minute and hour, a day or ?, "
         f'got "{text}"; {fix}'

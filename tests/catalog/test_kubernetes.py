@@ -75,7 +75,7 @@ def test_a_version_inside_the_range(version: str) -> None:
     assert kubernetes.version_problem(version) is None
 
 
-STEPS = ' for a new cluster; an existing one takes one minor at a time, "{}" first'
+STEPS = ' for a new cluster; an existing one is updated by one minor version at a time, "{}" first'
 
 
 def test_support_on_the_days_beside_its_ends() -> None:
@@ -86,7 +86,7 @@ def test_support_on_the_days_beside_its_ends() -> None:
         f'(dates as of {kubernetes.AS_OF}); set kubernetes_version: "1.35"{STEPS.format("1.32")}'
     )
     ended = (
-        "EKS ended extended support for Kubernetes 1.31 on 2026-11-26, so no new cluster takes it "
+        "EKS ended extended support for Kubernetes 1.31 on 2026-11-26, so no new cluster can use it "
         f'(dates as of {kubernetes.AS_OF}); set kubernetes_version: "1.35"{STEPS.format("1.32")}'
     )
     soon = (
@@ -304,7 +304,7 @@ def test_the_minors_on_the_way_to_a_newer_version(newer: str, version: str, mino
         (
             "1.35",
             "1.33",
-            'set k: "1.35" for a new cluster; an existing one takes one minor at a time, "1.34" first',
+            'set k: "1.35" for a new cluster; an existing one is updated by one minor version at a time, "1.34" first',
         ),
         ("1.34", "x", 'set k: "1.34"'),
         ("x", "1.34", 'set k: "x"'),

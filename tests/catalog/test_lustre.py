@@ -244,11 +244,19 @@ def test_addresses_of_intelligent_tiering(mbps: int, iops: int, addresses: int) 
     ("region", "efa", "problem"),
     [
         ("us-east-1", True, None),
-        ("me-south-1", False, "FSx for Lustre offers no PERSISTENT_2 file system in me-south-1; leave it out there"),
-        ("me-central-1", True, "FSx for Lustre offers no PERSISTENT_2 file system in me-central-1; leave it out there"),
+        (
+            "me-south-1",
+            False,
+            "FSx for Lustre does not offer PERSISTENT_2 file systems in me-south-1; leave it out there",
+        ),
+        (
+            "me-central-1",
+            True,
+            "FSx for Lustre does not offer PERSISTENT_2 file systems in me-central-1; leave it out there",
+        ),
         ("il-central-1", False, None),
-        ("il-central-1", True, "FSx for Lustre offers no EFA in il-central-1; set efa: false"),
-        ("mx-central-1", True, "FSx for Lustre offers no EFA in mx-central-1; set efa: false"),
+        ("il-central-1", True, "FSx for Lustre does not offer EFA in il-central-1; set efa: false"),
+        ("mx-central-1", True, "FSx for Lustre does not offer EFA in mx-central-1; set efa: false"),
     ],
 )
 def test_regions(region: str, efa: bool, problem: str | None) -> None:  # noqa: FBT001 - a column of the table
@@ -323,7 +331,7 @@ IN_DALLAS = f"in the Local Zone {DALLAS}"
             DALLAS,
             replace(PERSISTENT, throughput_mbps_per_tib=500, efa=True),
             {
-                "efa": f"FSx for Lustre offers no EFA {IN_DALLAS}; set efa: false",
+                "efa": f"FSx for Lustre does not offer EFA {IN_DALLAS}; set efa: false",
                 "throughput_mbps_per_tib": (
                     f"must be 125 or 250 MB/s per TiB {IN_DALLAS}, got 500; set throughput_mbps_per_tib: 250"
                 ),
@@ -334,14 +342,15 @@ IN_DALLAS = f"in the Local Zone {DALLAS}"
         (
             DALLAS,
             replace(PERSISTENT, storage_type="intelligent_tiering"),
-            {"storage_type": f"FSx for Lustre offers no intelligent_tiering {IN_DALLAS}; set storage_type: ssd"},
+            {"storage_type": f"FSx for Lustre does not offer intelligent_tiering {IN_DALLAS}; set storage_type: ssd"},
         ),
         (
             DALLAS,
             replace(PERSISTENT, deployment_type="scratch_2"),
             {
                 "deployment_type": (
-                    f"FSx for Lustre offers no SCRATCH_2 file system {IN_DALLAS}; set deployment_type: persistent_2"
+                    f"FSx for Lustre does not offer SCRATCH_2 file systems {IN_DALLAS}; set deployment_type:"
+                    " persistent_2"
                 )
             },
         ),
@@ -351,7 +360,7 @@ IN_DALLAS = f"in the Local Zone {DALLAS}"
             PERSISTENT,
             {
                 "deployment_type": (
-                    "FSx for Lustre offers no PERSISTENT_2 file system in the Local Zone usw2-lax1-az1; set"
+                    "FSx for Lustre does not offer PERSISTENT_2 file systems in the Local Zone usw2-lax1-az1; set"
                     " deployment_type: scratch_2"
                 )
             },
@@ -361,7 +370,7 @@ IN_DALLAS = f"in the Local Zone {DALLAS}"
         (
             "usw2-den1-az1",
             replace(PERSISTENT, efa=True),
-            {"efa": "FSx for Lustre offers no EFA in the Local Zone usw2-den1-az1; set efa: false"},
+            {"efa": "FSx for Lustre does not offer EFA in the Local Zone usw2-den1-az1; set efa: false"},
         ),
     ],
 )

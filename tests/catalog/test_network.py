@@ -91,19 +91,19 @@ def test_blocks(cidr: str) -> None:
         ("10.0.0.0/29", "must be between /16 and /28, got /29; write cidr with a prefix between these"),
         (
             "0.0.0.0/16",
-            'must lie outside 0.0.0.0/8 ("this network"), got 0.0.0.0/16; set cidr to a block of 10.0.0.0/8',
+            'must be outside 0.0.0.0/8 ("this network"), got 0.0.0.0/16; set cidr to a block of 10.0.0.0/8',
         ),
         (
             "127.0.0.0/16",
-            "must lie outside 127.0.0.0/8 (loopback), got 127.0.0.0/16; set cidr to a block of 10.0.0.0/8",
+            "must be outside 127.0.0.0/8 (loopback), got 127.0.0.0/16; set cidr to a block of 10.0.0.0/8",
         ),
         (
             "169.254.0.0/16",
-            "must lie outside 169.254.0.0/16 (link-local), got 169.254.0.0/16; set cidr to a block of 10.0.0.0/8",
+            "must be outside 169.254.0.0/16 (link-local), got 169.254.0.0/16; set cidr to a block of 10.0.0.0/8",
         ),
         (
             "239.0.0.0/16",
-            "must lie outside 224.0.0.0/4 (multicast), got 239.0.0.0/16; set cidr to a block of 10.0.0.0/8",
+            "must be outside 224.0.0.0/4 (multicast), got 239.0.0.0/16; set cidr to a block of 10.0.0.0/8",
         ),
     ],
 )
@@ -152,7 +152,7 @@ def test_the_docker_range_warns() -> None:
 )
 def test_blocks_of_the_internet_are_doubtful(block: str, *, is_public: bool) -> None:
     said = (
-        f"{block} is a block of the internet: nodes would not reach its owner there; choose a block of 10.0.0.0/8,"
+        f"{block} is a public block: nodes could not reach its owner on the internet; choose a block of 10.0.0.0/8,"
         " 172.16.0.0/12, 192.168.0.0/16 or 100.64.0.0/10"
     )
     assert network.cidr_warning(block) == (said if is_public else None)
@@ -198,17 +198,17 @@ def test_secondary_blocks_that_aws_adds(primary: str, cidr: str) -> None:
 )
 def test_secondary_blocks_that_aws_refuses(primary: str, cidr: str, block: str, pool: str) -> None:
     assert network.secondary_cidr_problem(cidr, primary=primary) == (
-        f"must lie outside {block}, which AWS does not add to a VPC whose first block is {primary}, got {cidr}; "
+        f"must be outside {block}, which AWS does not add to a VPC whose first block is {primary}, got {cidr}; "
         f"set node_cidr to a block of {pool}"
     )
 
 
 def test_overlaps() -> None:
     assert network.secondary_cidr_problem("10.192.128.0/17", primary="10.192.0.0/16", key="cidr") == (
-        "must overlap no other block of the VPC, got 10.192.128.0/17 and 10.192.0.0/16; set cidr to a free block"
+        "must not overlap another block of the VPC, got 10.192.128.0/17 and 10.192.0.0/16; set cidr to a free block"
     )
     assert network.secondary_cidr_problem("10.1.0.0/16", primary="10.192.0.0/16", others=["10.1.4.0/24"]) == (
-        "must overlap no other block of the VPC, got 10.1.0.0/16 and 10.1.4.0/24; set node_cidr to a free block"
+        "must not overlap another block of the VPC, got 10.1.0.0/16 and 10.1.4.0/24; set node_cidr to a free block"
     )
 
 
@@ -231,7 +231,7 @@ def test_a_malformed_block_is_told_first() -> None:
 )
 def test_the_first_block_of_ten_cannot_come_late(cidr: str, others: list[str], refused: bool) -> None:  # noqa: FBT001 - a column
     expected = (
-        f"must lie outside 10.0.0.0/16, which AWS does not add to a VPC that has a block of 10.0.0.0/15 ({others[0]}), "
+        f"must be outside 10.0.0.0/16, which AWS does not add to a VPC that has a block of 10.0.0.0/15 ({others[0]}), "
         f"got {cidr}; set node_cidr to another block of 10.0.0.0/8"
     )
     problem = network.secondary_cidr_problem(cidr, primary="10.192.0.0/16", others=others)
@@ -241,7 +241,7 @@ def test_the_first_block_of_ten_cannot_come_late(cidr: str, others: list[str], r
 def test_a_first_block_of_zero_counts_too() -> None:
     problem = network.secondary_cidr_problem("10.0.128.0/17", primary="10.0.0.0/17")
     assert problem is not None
-    assert problem.startswith("must lie outside 10.0.0.0/16")
+    assert problem.startswith("must be outside 10.0.0.0/16")
 
 
 @given(primary=blocks(), data=st.data())

@@ -34,6 +34,6 @@ def test_a_budget_publishes_to_a_topic_of_its_own_account(owner: str) -> None:
     assert said == (
         None
         if owner == ACCOUNT
-        else f"needs a topic of account {ACCOUNT}, since a budget does not publish to another account's, got one of"
-        f" {owner}; remove monthly_budget_usd, or name a topic of the same account"
+        else f"needs a topic of account {ACCOUNT}, because a budget cannot publish to another account's, got one of"
+        f" {owner}; remove monthly_budget_usd, or use a topic of the same account"
     )

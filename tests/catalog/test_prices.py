@@ -170,7 +170,7 @@ def test_a_file_is_read() -> None:
         ),
         (
             document({**ROW, "sku": "nat"}),
-            'prices.json: prices[0].sku: is no name that is known here: "nat"',
+            'prices.json: prices[0].sku: is not a known name: "nat"',
         ),
         (
             document({**ROW, "unit": "gateway-month"}),
@@ -198,8 +198,8 @@ def test_a_file_is_read() -> None:
         ),
         (document({**ROW, "source": "me"}), 'prices.json: prices[0].source: must be one of sources, got "me"'),
         (document({**ROW, "unsure": 1}), "prices.json: prices[0].unsure: must be text, got 1"),
-        (document(ROW, ROW), "prices.json: prices[1]: nat_gateway of us-east-1 is there twice"),
-        ('{"format": 1, "format": 1}', "prices.json: is not JSON: the key 'format' is there twice"),
+        (document(ROW, ROW), "prices.json: prices[1]: nat_gateway of us-east-1 is repeated"),
+        ('{"format": 1, "format": 1}', "prices.json: is not JSON: the key 'format' is repeated"),
     ],
 )
 def test_a_file_that_cannot_be_used(text: str, problem: str) -> None:
@@ -221,7 +221,7 @@ def test_a_half_written_file_names_its_line() -> None:
 def test_a_value_without_end_is_shown_short(length: int, shown: str) -> None:
     with pytest.raises(PricesError) as caught:
         parse_prices(document({**ROW, "sku": "x" * length}), where="prices.json")
-    assert str(caught.value) == f"prices.json: prices[0].sku: is no name that is known here: {shown}; {ANEW}"
+    assert str(caught.value) == f"prices.json: prices[0].sku: is not a known name: {shown}; {ANEW}"
 
 
 ROWS = st.builds(

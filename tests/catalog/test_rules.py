@@ -99,8 +99,7 @@ def test_a_name_is_corrected(text: str, fix: str) -> None:
 @pytest.mark.parametrize("text", ["", "___"])
 def test_where_nothing_follows_from_the_text_an_example_is_only_shown(text: str) -> None:
     assert NAME.problem(text, key="name") == (
-        f'must be 1 to 8 lower-case letters, digits and hyphens, got "{text}"; correct name, which has to look like'
-        " prod"
+        f'must be 1 to 8 lower-case letters, digits and hyphens, got "{text}"; correct name, which must look like prod'
     )
 
 
@@ -108,8 +107,8 @@ def test_where_nothing_follows_from_the_text_an_example_is_only_shown(text: str)
     ("text", "fix"),
     [
         ("s3://my-runs", "set bucket: my-runs"),
-        ("s3://my-runs/llama/", "set bucket: my-runs (llama behind it is a prefix, which is written on its own)"),
-        ("my runs", "correct bucket, which has to look like my-checkpoints"),
+        ("s3://my-runs/llama/", "set bucket: my-runs (llama after it is a prefix, which is written separately)"),
+        ("my runs", "correct bucket, which must look like my-checkpoints"),
     ],
 )
 def test_no_other_name_is_made_of_what_stands_already(text: str, fix: str) -> None:

@@ -25,16 +25,14 @@ from tests.support.tables import row_by_row
 )
 def test_two_places(one: str, other: str, *, do: bool) -> None:
     for first, second in ((one, other), (other, one)):
-        said = (
-            f"must not overlap another place, got {second} beside {first} of places[0]; name the wider of the two only"
-        )
+        said = f"must not overlap another place, got {second} and {first} of places[0]; list only the wider of the two"
         assert list(overlaps([first, second], key="places")) == ([(1, said)] if do else [])
 
 
 def test_each_is_told_once_with_the_first_that_it_meets() -> None:
     found = list(overlaps(["a", "b", "s3://b/x", "s3://b/x/y", "c", "a"], key="places"))
     assert [(index, said.partition(";")[0]) for index, said in found] == [
-        (2, "must not overlap another place, got s3://b/x beside b of places[1]"),
-        (3, "must not overlap another place, got s3://b/x/y beside b of places[1]"),
-        (5, "must not overlap another place, got a beside a of places[0]"),
+        (2, "must not overlap another place, got s3://b/x and b of places[1]"),
+        (3, "must not overlap another place, got s3://b/x/y and b of places[1]"),
+        (5, "must not overlap another place, got a and a of places[0]"),
     ]

@@ -41,8 +41,8 @@ ACCOUNT = Pattern(
         ),
         (
             ACCOUNT.problem("1", key="account"),
-            'must be 12 digits, in quotes, got "1"; correct account, which has to look like "111122223333"',
-            'must be 12 digits, got "1"; correct --n, which has to look like "111122223333"',
+            'must be 12 digits, in quotes, got "1"; correct account, which must look like "111122223333"',
+            'must be 12 digits, got "1"; correct --n, which must look like "111122223333"',
         ),
         (
             ACCOUNT.problem(" 111122223333", key="account"),
@@ -75,7 +75,7 @@ def test_a_sentence_takes_over_the_parts_of_another() -> None:
 
 def test_text_changes_in_every_part() -> None:
     said = Sentence("x ", Setting("x", "x"), Correction("x", "x"), Choosing("x"), OnlyInFiles(" x"))
-    assert said.with_text(str.upper) == "X set x: Xcorrect x, which has to look like Xset x to x"
+    assert said.with_text(str.upper) == "X set x: Xcorrect x, which must look like Xset x to x"
 
 
 def test_only_examples_become_those_of_the_file() -> None:

@@ -295,7 +295,7 @@ def test_one_that_raises_is_named_with_its_traceback(run: Run, demo: Path, part:
         (
             'results = "ours:RESULT"',
             (
-                f"{REFUSED} results: ours:RESULT: must be an Extension, ours has none of that name; write results ="
+                f"{REFUSED} results: ours:RESULT: must be an Extension, ours has no such name; write results ="
                 ' "ours:RESULTS"'
             ),
         ),
@@ -533,7 +533,7 @@ def test_an_app_that_is_named_for_an_extension(run_process: Run, demo: Path) -> 
     """As processes: whatever refuses a table ends an app as it ends the command, and an app is not run by itself."""
     name_in_place(demo, 'results = "app:RESULTS"')
     said = (
-        f"{REFUSED} results: app:RESULTS: must be an Extension, app has none of that name; write RESULTS ="
+        f"{REFUSED} results: app:RESULTS: must be an Extension, app has no such name; write RESULTS ="
         " Extension(...) in app\n"
     )
     for done in (run_process("validate", "prod", cwd=demo), synthesize(demo)):

@@ -81,7 +81,7 @@ def test_one_that_is_refused_and_one_that_is_not_there_hide_nobody(run: Run, fle
     done = run("validate", "staging", "prd", "prod")
     assert done.exit_code == 2
     assert [(row[0], row[-2]) for row in cells(done)[1:2]] == [("staging", "failed")]
-    assert " regoin: is no key that is known here; did you mean region?" in done.stdout
+    assert " regoin: is not a known key here; did you mean region?" in done.stdout
     assert 'prd: no environment "prd" in environments; did you mean prod?' in done.stdout.replace("\n  ", " ")
     assert done.stdout.endswith("\n3 environments: 1 failed, 1 not looked at, 1 ok.\n")
     assert run("validate", "staging", "prod").exit_code == 1
@@ -600,4 +600,4 @@ def test_a_project_without_environments(run: Run, fleet: Path) -> None:
         file.unlink()
     done = run("validate")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "make one with 'hyperpod-cdk init NAME'" in done.stderr
+    assert "create one with 'hyperpod-cdk init NAME'" in done.stderr

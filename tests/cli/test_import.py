@@ -318,7 +318,7 @@ def test_a_large_file_and_one_of_bytes(run: Run, workspace: Path) -> None:
     with (workspace / "cluster.json").open("r+b") as stream:
         stream.truncate(5 << 30)
     assert run("import", "cluster.json", "--name", "lab").stdout.splitlines()[0] == (
-        "cluster.json: must have at most 1000000 bytes, got 5368709120; a file to import is a page of text: name the"
+        "cluster.json: must have at most 1000000 bytes, got 5368709120; a file to import is much smaller: name the"
         " right file"
     )
     (workspace / "cluster.json").write_bytes(b"{\n\xff\x00")

@@ -220,12 +220,12 @@ def test_wrong_answers_write_nothing(run: Run, workspace: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
         (
-            '--account (account): must be the 12 digits of an AWS account, got "1111"; correct --account,'
-            ' which has to look like "111122223333"'
+            '--account (account): must be the 12 digits of an AWS account, got "1111"; correct --account, which must'
+            ' look like "111122223333"'
         ),
         (
             "--capacity (hyperpod.instance_groups[1].capacity): must say where ml.p5.48xlarge comes from (on_demand,"
-            " spot or training_plan), since on-demand capacity of accelerated types is scarce; give"
+            " spot or training_plan), because on-demand capacity of accelerated types is scarce; give"
             " --capacity training_plan with --training-plan-arn"
         ),
         (
@@ -265,7 +265,7 @@ FIRST_ZONE = (
             ("--instance-type", "ml.m5.2xlarge", "--training-plan-arn", PLAN),
             (
                 (
-                    "--training-plan-arn (hyperpod.instance_groups[1].training_plan_arn): must go with"
+                    "--training-plan-arn (hyperpod.instance_groups[1].training_plan_arn): needs"
                     " --capacity training_plan, got no capacity; give --capacity training_plan or leave out"
                     " --training-plan-arn"
                 ),

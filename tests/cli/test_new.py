@@ -46,8 +46,8 @@ NO_NAME = (
     " demo"
 )
 NO_ACCOUNT = (
-    '--account (account): must be the 12 digits of an AWS account, got "1"; correct --account, which'
-    ' has to look like "111122223333"'
+    '--account (account): must be the 12 digits of an AWS account, got "1"; correct --account, which must look like'
+    ' "111122223333"'
 )
 WORKFLOWS = sorted(name for name in GITHUB if name.endswith(".yaml"))
 JUDGES = {

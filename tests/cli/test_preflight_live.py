@@ -167,7 +167,7 @@ def test_what_answers_is_no_aws(run: Run, aws: Callable[..., Any]) -> None:
         for verb in (("preflight",), *VERBS):
             done = answer(run, account, *verb, "prod")
             assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-            assert done.stderr.startswith("AWS is out of reach: the answer to sts:GetCallerIdentity cannot be read: ")
+            assert done.stderr.startswith("AWS cannot be reached: the answer to sts:GetCallerIdentity cannot be read: ")
 
 
 def test_credentials_of_another_account(run: Run, aws: Callable[..., Any], prod: Path) -> None:

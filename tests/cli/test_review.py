@@ -310,7 +310,7 @@ def test_a_png_without_the_packages_that_draw_it(
             ("dev",),
             (
                 'no environment "dev" in environments; environments/ holds no environment yet; '
-                "make one with 'hyperpod-cdk init NAME'"
+                "create one with 'hyperpod-cdk init NAME'"
             ),
         ),
         (("dev", "--template", "x"), "--template is one file; leave dev out"),

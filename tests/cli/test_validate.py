@@ -34,7 +34,7 @@ def test_every_environment_when_none_is_named(run: Run, workspace: Path) -> None
     assert done.stdout.splitlines()[-2:] == [
         (
             "environments/empty.yaml:1: is empty; write at least name, account, region, network and hyperpod, or"
-            " make a new file with 'hyperpod-cdk init NAME'"
+            " create a new file with 'hyperpod-cdk init NAME'"
         ),
         "1 of 2 files refused, 1 error",
     ]
@@ -172,7 +172,7 @@ def test_no_environment(run: Run, workspace: Path) -> None:
     (workspace / "environments" / "dev.yaml").unlink()
     done = run("validate")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "make one with 'hyperpod-cdk init NAME'" in done.stderr
+    assert "create one with 'hyperpod-cdk init NAME'" in done.stderr
 
 
 def test_two_environments_of_one_name(run: Run, workspace: Path) -> None:

@@ -412,7 +412,7 @@ def test_a_project_without_environments_says_how_to_make_one(run: Run, tmp_path:
     assert (done.returncode, done.stderr.splitlines()[0]) == (
         2,
         (
-            "Missing argument 'ENV'. Name or file of the environment; environments/ holds no environment yet; make one"
-            " with 'hyperpod-cdk init NAME'"
+            "Missing argument 'ENV'. Name or file of the environment; environments/ holds no environment yet; create"
+            " one with 'hyperpod-cdk init NAME'"
         ),
     )

@@ -116,23 +116,23 @@ def test_words_for_cdk_are_its_own(run_process: Run) -> None:
 
 _NODE = (
     "NODE: must be an instance ID (i-...), the name of a node in Kubernetes (hyperpod-i-...) or HyperPod's logical ID,"
-    ' 1 to 128 letters, digits and hyphens, got "{0}"; correct NODE, which has to look like i-0a1b2c3d4e5f67890'
+    ' 1 to 128 letters, digits and hyphens, got "{0}"; correct NODE, which must look like i-0a1b2c3d4e5f67890'
 )
 _GROUP = (
     "--group: must be 1 to 63 letters, digits and hyphens, beginning and ending with a letter or digit, got"
-    ' "{0}"; correct --group, which has to look like workers'
+    ' "{0}"; correct --group, which must look like workers'
 )
 _PLAN = (
     "{1}: must be the name of a training plan, 1 to 64 letters, digits and hyphens, or its ARN, got"
-    ' "{0}"; correct {1}, which has to look like h100-april'
+    ' "{0}"; correct {1}, which must look like h100-april'
 )
 _PLAN_ARN = (
-    '{1}: must be the ARN of a training plan, got "{0}"; correct {1}, which has to look like'
+    '{1}: must be the ARN of a training plan, got "{0}"; correct {1}, which must look like'
     " arn:<partition>:sagemaker:<region>:<account>:training-plan/<name>"
 )
 _CLUSTER = (
     '--cluster: must be the name of a HyperPod cluster, letters, digits and hyphens, or its ARN, got "{0}"; correct'
-    " --cluster, which has to look like ml-cluster"
+    " --cluster, which must look like ml-cluster"
 )
 _IMPORT = "import --name lab --cluster theirs --region us-east-1"
 BEFORE_AWS = [
@@ -165,7 +165,7 @@ BEFORE_AWS = [
     (
         f"{_IMPORT} --account 1234",
         (
-            '--account: must be the 12 digits of an AWS account, got "1234"; correct --account, which has to look like'
+            '--account: must be the 12 digits of an AWS account, got "1234"; correct --account, which must look like'
             ' "111122223333"'
         ),
     ),

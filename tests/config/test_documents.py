@@ -37,13 +37,13 @@ RIGHT = "namespace: research\nname: trainer\nbuckets: [my-checkpoints]\n"
         ),
         (
             "a: " + "[" * 33 + "]" * 33,
-            "accounts/trainer.yaml:1: nests deeper than 32 levels; an account file needs fewer than 10",
+            "accounts/trainer.yaml:1: is nested deeper than 32 levels; an account file needs fewer than 10",
         ),
         (
             "#" * 1_000_001,
             (
-                "accounts/trainer.yaml: must have at most 1000000 bytes, got 1000001; an account file is a page of"
-                " text: name the right file"
+                "accounts/trainer.yaml: must have at most 1000000 bytes, got 1000001; an account file is much smaller:"
+                " name the right file"
             ),
         ),
     ],
@@ -57,7 +57,7 @@ def test_messages_name_the_kind_of_file(text: str, line: str) -> None:
 
 def test_a_missing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(DocumentError, match=r"^accounts/trainer\.yaml: is not there; ask for one$"):
+    with pytest.raises(DocumentError, match=r"^accounts/trainer\.yaml: does not exist; ask for one$"):
         documents.open_source(FILE, WORDING)
 
 

@@ -96,14 +96,14 @@ def test_one_value_is_set(before: str, path: DataPath, value: str, after: str) -
 @pytest.mark.parametrize(
     ("text", "path", "said"),
     [
-        ("eks: [a]\n", VERSION, 'eks is no mapping; write eks.kubernetes_version: "1.34" by hand'),
-        ("eks:\n", VERSION, 'eks is no mapping; write eks.kubernetes_version: "1.34" by hand'),
-        ("eks: {kubernetes_version: [a]}\n", VERSION, "eks.kubernetes_version is no single value; write it by hand"),
+        ("eks: [a]\n", VERSION, 'eks is not a mapping; write eks.kubernetes_version: "1.34" by hand'),
+        ("eks:\n", VERSION, 'eks is not a mapping; write eks.kubernetes_version: "1.34" by hand'),
+        ("eks: {kubernetes_version: [a]}\n", VERSION, "eks.kubernetes_version is not a single value; write it by hand"),
         (
             "hyperpod: {instance_groups: []}\n",
             RELEASE,
             (
-                "hyperpod.instance_groups is no mapping; write"
+                "hyperpod.instance_groups is not a mapping; write"
                 ' hyperpod.instance_groups[1].image.release_version: "1.34"'
                 " by hand"
             ),

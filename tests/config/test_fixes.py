@@ -172,8 +172,8 @@ def written(text: str, finding: Finding, key: str, value: str) -> str | None:
     if not steps or not isinstance(data, dict):
         return None
     place = next((path[:n] for n in range(len(path), -1, -1) if path[n : n + len(steps)] == steps), None)
-    # what has to go with a section stands next to it, not in it
-    if place is None and len(steps) == 1 and "must go with" in finding.message:
+    # what a section needs is next to it, not in it
+    if place is None and len(steps) == 1 and finding.message.startswith("needs "):
         place = path[:-1]
     if place is None and len(steps) == 1 and isinstance(value_at(data, path), dict):
         place = path

@@ -57,7 +57,7 @@ def one(**keys: object) -> str:
     [
         ("", ["fleet.yaml:1: is empty; write its waves, or delete the file"]),
         ("waves: []", ["fleet.yaml:1 waves: must hold at least one wave, got none; add one"]),
-        ("wave: []", ["fleet.yaml:1 wave: is no key that is known here; did you mean waves?"]),
+        ("wave: []", ["fleet.yaml:1 wave: is not a known key here; did you mean waves?"]),
         (
             "waves:\n  - staging\n",
             [
@@ -157,7 +157,7 @@ def test_everything_is_said_at_once() -> None:
 def test_a_project_without_the_file_has_no_fleet(tmp_path: Path) -> None:
     assert fleet_of(tmp_path, NAMES) is None
     (tmp_path / "fleet.yaml").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(DocumentError, match="is not there; write it"):
+    with pytest.raises(DocumentError, match="does not exist; write it"):
         fleet_of(tmp_path, NAMES)
 
 

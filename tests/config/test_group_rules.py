@@ -106,7 +106,7 @@ def test_ultraservers_stand_in_one_region() -> None:
     assert group_rules.ultraserver_region_problem("ml.p5.48xlarge", region="moon-1") is None
     for region in ("aa-moon-1", "zz-moon-1"):
         assert group_rules.ultraserver_region_problem(name, region=region) == (
-            f"must be a type of {region}, got {name}, whose UltraServers stand in {server.zone_name} only (as of"
+            f"must be a type of {region}, got {name}, whose UltraServers are in {server.zone_name} only (as of"
             f" {hyperpod.AS_OF}); name another type, or set region: {server.region}"
         )
 
@@ -115,9 +115,12 @@ AS_OF = instance_types.as_of()
 P5 = "1g.10gb, 1g.20gb, 2g.20gb, 3g.40gb, 4g.40gb or 7g.80gb, such as all-1g.10gb"
 B300 = "1g.34gb, 1g.67gb, 2g.67gb, 3g.135gb, 4g.135gb or 7g.269gb, such as all-1g.34gb"
 NO_SLICES = (
-    f"ml.m5.2xlarge is not known for GPU slices (catalog of {AS_OF}); remove the label if nodes do not become Ready"
+    f"ml.m5.2xlarge is not known to support GPU partitions (catalog of {AS_OF}); remove the label if nodes do not"
+    " become Ready"
 )
-MUST_DIVIDE = f"must divide ml.p5.48xlarge into slices that it has, got {{}}; set it to a configuration of {P5}".format
+MUST_PARTITION = (
+    f"must partition ml.p5.48xlarge into MIG profiles that it supports, got {{}}; set it to a configuration of {P5}"
+).format
 
 
 @pytest.mark.parametrize(
@@ -129,7 +132,7 @@ MUST_DIVIDE = f"must divide ml.p5.48xlarge into slices that it has, got {{}}; se
         (
             "all-1g.34gb",
             [DOCUMENTED, DOUBTED],
-            [(True, MUST_DIVIDE("1g.34gb"))],
+            [(True, MUST_PARTITION("1g.34gb"))],
         ),
         (
             "all-1g.10gb",
@@ -138,7 +141,7 @@ MUST_DIVIDE = f"must divide ml.p5.48xlarge into slices that it has, got {{}}; se
                 (
                     False,
                     (
-                        f"ml.p6-b300.48xlarge is not known to have the slice 1g.10gb (catalog of {AS_OF});"
+                        f"ml.p6-b300.48xlarge is not known to support the MIG profile 1g.10gb (catalog of {AS_OF});"
                         f" set it to a configuration of {B300}, if nodes do not become Ready"
                     ),
                 )
@@ -151,7 +154,7 @@ MUST_DIVIDE = f"must divide ml.p5.48xlarge into slices that it has, got {{}}; se
             [WITHOUT, DOCUMENTED],
             [
                 (False, NO_SLICES),
-                *((True, MUST_DIVIDE(each)) for each in ("1g.5gb", "2g.10gb")),
+                *((True, MUST_PARTITION(each)) for each in ("1g.5gb", "2g.10gb")),
             ],
         ),
     ],

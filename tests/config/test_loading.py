@@ -57,7 +57,7 @@ def test_a_file_elsewhere_is_shown_in_full(folder: Path, tmp_path_factory: pytes
 @pytest.mark.usefixtures("folder")
 def test_missing_file() -> None:
     assert lines(Path("environments/dev.yaml")) == [
-        "environments/dev.yaml: is not there; make it with 'hyperpod-cdk init NAME'"
+        "environments/dev.yaml: does not exist; create it with 'hyperpod-cdk init NAME'"
     ]
 
 
@@ -68,7 +68,7 @@ def test_folder() -> None:
 
 def test_pipe(folder: Path) -> None:
     os.mkfifo(folder / "pipe.yaml")
-    assert lines(Path("pipe.yaml")) == ["pipe.yaml: is no regular file; name a file"]
+    assert lines(Path("pipe.yaml")) == ["pipe.yaml: is not a regular file; name a file"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
@@ -89,7 +89,7 @@ def test_ten_megabytes(folder: Path) -> None:
     (folder / "big.yaml").write_text("a" * 10_000_000, encoding="utf-8")
     (line,) = lines(Path("big.yaml"))
     assert line == (
-        "big.yaml: must have at most 1000000 bytes, got 10000000; an environment file is a page of text: name the right"
+        "big.yaml: must have at most 1000000 bytes, got 10000000; an environment file is much smaller: name the right"
         " file"
     )
 
@@ -107,7 +107,7 @@ def test_ten_megabytes_of_text(load: Load) -> None:
         (
             b"",
             (
-                "prod.yaml:1: is empty; write at least name, account, region, network and hyperpod, or make a new"
+                "prod.yaml:1: is empty; write at least name, account, region, network and hyperpod, or create a new"
                 " file with 'hyperpod-cdk init NAME'"
             ),
         ),
@@ -200,7 +200,7 @@ class TestResolve:
             resolve_environment_file("prod", folder)
         assert str(caught.value) == (
             'no environment "prod" in environments; environments/ holds no environment yet;'
-            " make one with 'hyperpod-cdk init NAME'"
+            " create one with 'hyperpod-cdk init NAME'"
         )
 
     def test_names_are_sorted_files(self, folder: Path, base: str) -> None:

@@ -175,7 +175,7 @@ CONTRADICTIONS: Mapping[str, tuple[dict[str, Any], str]] = {
     "another plan": (
         record(arn=f"{ARN}-2"),
         (
-            f"warning {GROUP % 35}.training_plan_arn: is not in the record {SEEN}, so nothing verifies its zone; run"
+            f"warning {GROUP % 35}.training_plan_arn: is not in the record {SEEN}, so its zone is not verified; run"
             " 'hyperpod-cdk plans record prod'"
         ),
     ),
@@ -268,8 +268,8 @@ def test_a_record_of_a_day_to_come(judge: Judge) -> None:
     ahead = TODAY + timedelta(days=2)
     assert judge({**record(), "recorded": ahead.isoformat()}) == [
         (
-            f"warning {RECORD}:3 recorded: must be a day that has come, got {ahead} on {TODAY}, so its age"
-            " is not known; run 'hyperpod-cdk plans record prod'"
+            f"warning {RECORD}:3 recorded: must not be in the future, got {ahead} on {TODAY}, so its age"
+            " is unknown; run 'hyperpod-cdk plans record prod'"
         )
     ]
 
@@ -280,7 +280,7 @@ UNREADABLE: Mapping[str, tuple[str, str]] = {
     "cut off": (TEXT[:40], ":3: is not JSON: unterminated string starting at"),
     "conflict markers": (f"<<<<<<< HEAD\n{TEXT}", ":1: is not JSON: expecting value"),
     "comma": (TEXT.replace('1,\n  "rec', '1\n  "rec'), ":3: is not JSON: expecting ',' delimiter"),
-    "not a number": (TEXT.replace("2,", "NaN,", 1), ": is not JSON: NaN is no JSON number"),
+    "not a number": (TEXT.replace("2,", "NaN,", 1), ": is not JSON: NaN is not a JSON number"),
     "deep": ("[" * 100_000, ": is not JSON: nested too deeply"),
     "a list": ("[]", ":1: must be a mapping, got a list"),
     "nothing": ("null", ":1: must be a mapping, got nothing"),
@@ -292,11 +292,11 @@ UNREADABLE: Mapping[str, tuple[str, str]] = {
     "unknown": (TEXT.replace('"region"', '"regoin"'), ":1 region: is missing"),
     "misspelt beside": (
         TEXT.replace('"region"', '"regoin": "x", "region"'),
-        ":5 regoin: is no key that is known here, region is",
+        ":5 regoin: is not a known key here, region is",
     ),
     "of a block": (
         TEXT.replace('"start"', '"starts": null, "start"'),
-        ":21 plans[0].blocks[0].starts: is no key that is known here, start is",
+        ":21 plans[0].blocks[0].starts: is not a known key here, start is",
     ),
     "text for a number": (
         TEXT.replace('"instance_count": 2', '"instance_count": "2"', 1),
@@ -370,7 +370,7 @@ def test_a_record_that_is_no_file_or_too_large(folder: Path) -> None:
     (folder / RECORD).mkdir()
     with pytest.raises(EnvironmentFileError) as caught:
         load_environment(FILE, today=TODAY)
-    assert str(caught.value) == f"{RECORD}: is no file; {ANEW}"
+    assert str(caught.value) == f"{RECORD}: is not a file; {ANEW}"
     (folder / RECORD).rmdir()
     (folder / RECORD).symlink_to("nowhere")
     with pytest.raises(EnvironmentFileError) as caught:

@@ -104,11 +104,11 @@ def test_what_is_written_is_read(quotas: list[RecordedQuota]) -> None:
         ),
         (record(recorded="yesterday"), f'{FILE}:3 recorded: must be a day such as 2026-11-21, got "yesterday"; {ANEW}'),
         (record(region=None), f"{FILE}:5 region: must be text, got nothing; {ANEW}"),
-        (record(quota=[]), f"{FILE}:7 quota: is no key that is known here, quotas is; {ANEW}"),
+        (record(quota=[]), f"{FILE}:7 quota: is not a known key here, quotas is; {ANEW}"),
         (record(entry(value=-1)), f"{FILE}:11 quotas[0].value: must be 0 or more, got -1; {ANEW}"),
         (record(entry(value="x")), f'{FILE}:11 quotas[0].value: must be a number, got "x"; {ANEW}'),
         (record(entry(is_default=1)), f"{FILE}:12 quotas[0].is_default: must be true or false, got 1; {ANEW}"),
-        (record(entry(names=1)), f"{FILE}:16 quotas[0].names: is no key that is known here, name is; {ANEW}"),
+        (record(entry(names=1)), f"{FILE}:16 quotas[0].names: is not a known key here, name is; {ANEW}"),
         (record(entry(), entry()), f"{FILE}:19 quotas[1].name: must be unique, got that of quotas[0]; {ANEW}"),
     ],
 )
@@ -119,14 +119,14 @@ def test_a_record_of_another_form_is_refused_with_its_line(data: Any, message: s
 def test_half_a_record_is_refused() -> None:
     text = json.dumps(record(entry()), indent=1)
     assert refused(text[: len(text) // 2]).startswith(f"{FILE}:")
-    assert refused(text.replace("8.0", "NaN")) == f"{FILE}: is not JSON: NaN is no JSON number; {ANEW}"
+    assert refused(text.replace("8.0", "NaN")) == f"{FILE}: is not JSON: NaN is not a JSON number; {ANEW}"
     assert "quota" in refused(text.replace('"code"', '"name"'))
 
 
 def test_a_folder_is_no_record(tmp_path: Path) -> None:
     with pytest.raises(RecordError) as caught:
         read_record(tmp_path, file=FILE, called="prod")
-    assert caught.value.finding.render() == f"{FILE}: is no file; {ANEW}"
+    assert caught.value.finding.render() == f"{FILE}: is not a file; {ANEW}"
 
 
 @pytest.fixture

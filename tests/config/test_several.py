@@ -71,8 +71,8 @@ def test_a_plan_of_two_environments_without_a_record(make: Make) -> None:
     found = found_together([make("one"), make("two", **apart(1))])
     assert [each.render() for each in found] == [
         (
-            "two.yaml:35 hyperpod.instance_groups[1].training_plan_arn: is booked by 2 environments for 4 instances"
-            " together (2 of one.yaml, 2 of two.yaml), and how many h100-april has is not recorded; run 'hyperpod-cdk"
+            "two.yaml:35 hyperpod.instance_groups[1].training_plan_arn: is used by 2 environments for 4 instances in"
+            " total (2 of one.yaml, 2 of two.yaml), and how many h100-april has is not recorded; run 'hyperpod-cdk"
             " plans record two.yaml'"
         )
     ]
@@ -83,7 +83,7 @@ def test_a_plan_of_two_environments_at_and_beside_its_seats(make: Make, seats: i
     found = found_together([make("one", seats=seats), make("two", **apart(1))])
     said = [
         (
-            "two.yaml:35 hyperpod.instance_groups[1].training_plan_arn: must book at most the 3 instances of h100-april"
+            "two.yaml:35 hyperpod.instance_groups[1].training_plan_arn: must use at most the 3 instances of h100-april"
             " with the other environments, got 4 (2 of one.yaml, 2 of two.yaml); lower the counts by 1"
         )
     ]
@@ -127,7 +127,7 @@ def test_a_slack_channel_of_two_environments(make: Make, texts: dict[str, str], 
     one, two = make("one", **slack), make("two", **slack, **texts)
     found = [each for each in found_together([one, two]) if each.rule == "slack_channel_is_no_other_environments"]
     text = (
-        "notify.slack.channel_id: C0123ABCD is the channel of one.yaml, too, and the service has refused a second"
+        "notify.slack.channel_id: C0123ABCD is also the channel of one.yaml, and the service has refused a second"
         " configuration of a channel in one account; name another channel"
     )
     expected = [f"two.yaml:{two.line_of('notify.slack.channel_id')} {text}"] if said else []

@@ -136,23 +136,23 @@ def test_lines() -> None:
         ),
         pytest.param(
             "a: 1\nb: \x00",
-            "prod.yaml:2: holds the character U+0000, which YAML text may not hold; remove it",
+            "prod.yaml:2: holds the character U+0000, which YAML does not allow; remove it",
             id="NUL",
         ),
         pytest.param(
             "a: 1\u2028b: 2",
-            "prod.yaml:1: holds the character U+2028, which YAML text may not hold; remove it",
+            "prod.yaml:1: holds the character U+2028, which YAML does not allow; remove it",
             id="line separator",
         ),
         pytest.param(
             "",
-            "prod.yaml:1: is empty; write at least name, account, region, network and hyperpod, or make a new file"
+            "prod.yaml:1: is empty; write at least name, account, region, network and hyperpod, or create a new file"
             " with 'hyperpod-cdk init NAME'",
             id="empty",
         ),
         pytest.param(
             "# only a comment\n---\n",
-            "prod.yaml:1: is empty; write at least name, account, region, network and hyperpod, or make a new file"
+            "prod.yaml:1: is empty; write at least name, account, region, network and hyperpod, or create a new file"
             " with 'hyperpod-cdk init NAME'",
             id="comment only",
         ),
@@ -176,12 +176,12 @@ def test_lines() -> None:
         ),
         pytest.param(
             "a: &x 1\nb: *x",
-            "prod.yaml:2 b: aliases are not supported, got *x; write the value out here",
+            "prod.yaml:2 b: aliases are not supported, got *x; write the value here",
             id="alias",
         ),
         pytest.param(
             "a: {<<: {b: 1}}",
-            'prod.yaml:1 a["<<"]: merge keys are not supported; write the merged keys out here',
+            'prod.yaml:1 a["<<"]: merge keys are not supported; write the merged keys here',
             id="merge key",
         ),
         pytest.param(
@@ -210,7 +210,7 @@ def test_wrong_text(text: str, line: str) -> None:
 @pytest.mark.parametrize("levels", [MAX_DEPTH + 1, 10_000, 400_000])
 def test_nesting_has_an_end(levels: int) -> None:
     assert findings("a: " + "[" * levels) == [
-        "prod.yaml:1: nests deeper than 32 levels; an environment file needs fewer than 10"
+        "prod.yaml:1: is nested deeper than 32 levels; an environment file needs fewer than 10"
     ]
 
 
@@ -228,7 +228,7 @@ def test_aliases_do_not_unfold() -> None:
 
 
 def test_an_anchor_that_holds_itself() -> None:
-    assert findings("a: &a [*a]") == ["prod.yaml:1 a[0]: aliases are not supported, got *a; write the value out here"]
+    assert findings("a: &a [*a]") == ["prod.yaml:1 a[0]: aliases are not supported, got *a; write the value here"]
 
 
 @pytest.mark.parametrize(

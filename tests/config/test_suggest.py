@@ -51,14 +51,14 @@ def test_nothing_is_known() -> None:
         (
             {"region: us-east-1\n": "region: us-east-1\ns3_bucket_name: my-bucket\n"},
             (
-                "4 s3_bucket_name: is no key that is known here: AWS calls it s3_bucket_name; here:"
+                "4 s3_bucket_name: is not a known key here: AWS calls it s3_bucket_name; here:"
                 " hyperpod.lifecycle.existing_bucket.name, the bucket's name; the folder is prefix"
             ),
         ),
         (
             {"volume_gib: 500": "volume_gib: 500\n      SourceS3Uri: s3://my-bucket/scripts"},
             (
-                "38 hyperpod.instance_groups[1].SourceS3Uri: is no key that is known here: AWS"
+                "38 hyperpod.instance_groups[1].SourceS3Uri: is not a known key here: AWS"
                 " calls it SourceS3Uri; here: hyperpod.lifecycle.existing_bucket.name, the bucket's name; the folder is"
                 " prefix"
             ),
@@ -80,7 +80,7 @@ def written_at(place: str, keys: Sequence[str]) -> dict[str, Any]:
 
 
 def test_a_key_of_ours_in_another_section_is_told_its_own() -> None:
-    """Some of the file's keys in every section that has none of that name."""
+    """Some of the file's keys in every section that has no such name."""
     chance = random.Random(15)  # noqa: S311 - the same keys every time
     sections = dict(sections_of("", Environment))
     assert len(sections) > 40

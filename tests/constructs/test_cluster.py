@@ -603,7 +603,7 @@ class TestAutoscaling:
                 (2, 1),
                 {},
                 (
-                    "autoscaling needs a group with count: 0, which are the ones that Karpenter scales, got none; set"
+                    "autoscaling needs a group with count: 0, because Karpenter scales only these, got none; set"
                     " count: 0 in one, or leave out autoscaling"
                 ),
             ),
@@ -611,8 +611,8 @@ class TestAutoscaling:
                 (0, 0),
                 {},
                 (
-                    "autoscaling needs a group with a count above 0, on whose nodes add-ons and controllers run before"
-                    " any pod asks for a node, got none; add two ml.m5.2xlarge named system"
+                    "autoscaling needs a group with a count above 0, for add-ons and controllers, which run before any"
+                    " pod requests a node, got none; add two ml.m5.2xlarge named system"
                 ),
             ),
             (
@@ -640,7 +640,8 @@ class TestAutoscaling:
                 (2, 0),
                 {"instance_type": "ml.m7g.xlarge"},
                 (
-                    'instance group "gpu": count must be above 0 for ml.m7g.xlarge: HyperPod\'s Karpenter knows x86_64'
+                    'instance group "gpu": count must be above 0 for ml.m7g.xlarge: HyperPod\'s Karpenter supports'
+                    " x86_64"
                     " only, got arm64; set count: 1 or more, or name another instance type"
                 ),
             ),

@@ -352,8 +352,8 @@ def test_a_version_that_hyperpod_does_not_document_is_warned_about() -> None:
         (
             {"endpoint_access": "private", "public_access_cidrs": ["54.240.193.0/24"]},
             (
-                "public_access_cidrs: must be left out with endpoint_access: private, since no public endpoint answers;"
-                " remove public_access_cidrs or set endpoint_access: public_and_private"
+                "public_access_cidrs: must be left out with endpoint_access: private, because there is no public"
+                " endpoint; remove public_access_cidrs or set endpoint_access: public_and_private"
             ),
         ),
         (
@@ -363,9 +363,9 @@ def test_a_version_that_hyperpod_does_not_document_is_warned_about() -> None:
         (
             {"public_access_cidrs": ["8.8.8.0/24", "100.64.0.0/10"]},
             (
-                "public_access_cidrs[1]: must hold addresses of the internet, got 100.64.0.0/10 of 100.64.0.0/10"
-                " (shared by carriers), which EKS refuses; write the blocks that you come from (for one address, what"
-                " https://checkip.amazonaws.com answers, with /32 behind it), or"
+                "public_access_cidrs[1]: must contain public addresses, got 100.64.0.0/10 of 100.64.0.0/10"
+                " (shared by carriers), which EKS refuses; write the blocks that you connect from (for one address,"
+                " what https://checkip.amazonaws.com returns, followed by /32), or"
                 " remove it: callers in the VPC, or in networks that are connected with it, use the private endpoint"
             ),
         ),

@@ -386,7 +386,7 @@ class TestWords:
             (
                 {"capacity": None},
                 (
-                    "capacity must say where ml.p5.48xlarge comes from (on_demand, spot or training_plan), since"
+                    "capacity must say where ml.p5.48xlarge comes from (on_demand, spot or training_plan), because"
                     " on-demand capacity of accelerated types is scarce; set capacity: training_plan with its"
                     " training_plan_arn"
                 ),
@@ -401,7 +401,7 @@ class TestWords:
             (
                 {"training_plan_arn": PLAN},
                 (
-                    "training_plan_arn must go with capacity: training_plan, got capacity: on_demand; set capacity:"
+                    "training_plan_arn needs capacity: training_plan, got capacity: on_demand; set capacity:"
                     " training_plan or remove training_plan_arn"
                 ),
             ),
@@ -409,7 +409,7 @@ class TestWords:
                 {"capacity": "training_plan", "training_plan_arn": "h100-april"},
                 (
                     'training_plan_arn must be the ARN of a training plan, got "h100-april"; '
-                    "correct training_plan_arn, which has to look like"
+                    "correct training_plan_arn, which must look like"
                     " arn:<partition>:sagemaker:<region>:<account>:training-plan/<name>"
                 ),
             ),
@@ -456,7 +456,7 @@ class TestWords:
                 {"ami_id": "ami-1"},
                 (
                     'ami_id must be an AMI id (ami- and 8 to 17 hexadecimal digits) or "default", '
-                    'got "ami-1"; correct ami_id, which has to look like ami-0a1b2c3d4e5f67890'
+                    'got "ami-1"; correct ami_id, which must look like ami-0a1b2c3d4e5f67890'
                 ),
             ),
             (
@@ -498,7 +498,8 @@ class TestWords:
             (
                 {"labels": {"nvidia.com/mig.config": "all-9g.99gb"}},
                 (
-                    "labels: nvidia.com/mig.config must divide ml.p5.48xlarge into slices that it has, got 9g.99gb;"
+                    "labels: nvidia.com/mig.config must partition ml.p5.48xlarge into MIG profiles that it supports,"
+                    " got 9g.99gb;"
                     " set it to a configuration of 1g.10gb, 1g.20gb, 2g.20gb, 3g.40gb, 4g.40gb or 7g.80gb, such as"
                     " all-1g.10gb"
                 ),
@@ -507,14 +508,14 @@ class TestWords:
                 {"release_version": "1.2"},
                 (
                     'release_version must be a release version MAJOR.MINOR.PATCH, got "1.2"; correct release_version,'
-                    " which has to look like 1.2.3"
+                    " which must look like 1.2.3"
                 ),
             ),
             (
                 {"on_create": ""},
                 (
-                    'on_create must be the name of a script, 1 to 128 characters, got ""; correct on_create, which has'
-                    " to look like on_create.sh"
+                    'on_create must be the name of a script, 1 to 128 characters, got ""; correct on_create, which must'
+                    " look like on_create.sh"
                 ),
             ),
         ],
@@ -555,7 +556,7 @@ class TestPatching:
             ),
             (
                 Patching(schedule="cron(0 3 ? * SUN *)", rollback_batch=Batch(instances=1)),
-                "patching.rollback_batch must go with max_batch, got none; add max_batch: {instances: 1}",
+                "patching.rollback_batch needs max_batch, got none; add max_batch: {instances: 1}",
             ),
             (
                 Patching(schedule="cron(0 3 ? * SUN *)", max_batch=Batch()),
@@ -581,7 +582,7 @@ class TestPatching:
                 Patching(schedule="cron(0 3 ? * SUN *)", rollback_alarms=[" "]),
                 (
                     "patching.rollback_alarms must be the name of a CloudWatch alarm, 1 to 256 characters, "
-                    'got " "; correct patching.rollback_alarms, which has to look like node-deficit'
+                    'got " "; correct patching.rollback_alarms, which must look like node-deficit'
                 ),
             ),
         ],
@@ -741,30 +742,31 @@ class TestNodes:
                     "labels": {"nvidia.com/mig.config": "all-1g.10gb"},
                 },
                 (
-                    "labels: nvidia.com/mig.config must be left out of a flexible group, which has no GPU slices; name"
+                    "labels: nvidia.com/mig.config must be left out of a flexible group, whose GPUs cannot be"
+                    " partitioned; set"
                     " one instance_type instead"
                 ),
             ),
             (
                 {"labels": {"sagemaker.amazonaws.com/x": "y"}},
                 (
-                    "labels['sagemaker.amazonaws.com/x'] must not begin with sagemaker.amazonaws.com/, under which"
-                    " HyperPod keeps its own, got sagemaker.amazonaws.com/x; use another prefix"
+                    "labels['sagemaker.amazonaws.com/x'] must not begin with sagemaker.amazonaws.com/, which HyperPod"
+                    " reserves, got sagemaker.amazonaws.com/x; use another prefix"
                 ),
             ),
             (
                 {"labels": {"node-role.kubernetes.io/worker": "worker"}},
                 (
                     "labels: must not be node-role.kubernetes.io/worker: kubelet sets no labels of kubernetes.io and"
-                    " k8s.io, which are Kubernetes' own, except those of kubelet.kubernetes.io and"
+                    " k8s.io, which Kubernetes reserves, except those of kubelet.kubernetes.io and"
                     " node.kubernetes.io; use a prefix of your own, such as example.com/worker"
                 ),
             ),
             (
                 {"labels": {f"team.example/{'x' * 64}": "y"}},
                 (
-                    f"labels['team.example/{'x' * 64}'] must have at most 63 characters after the prefix, as Kubernetes"
-                    " wants it, got 64; shorten it"
+                    f"labels['team.example/{'x' * 64}'] must have at most 63 characters after the prefix, Kubernetes'"
+                    " limit, got 64; shorten it"
                 ),
             ),
         ],

@@ -138,7 +138,7 @@ def test_each_pool_has_a_manifest_that_waits() -> None:
             [Pool(name="gpu", instance_groups=["tainted", "plain"])],
             (
                 'karpenter pool "gpu": must hold groups with the same taints in a pool, got tainted and plain in pool'
-                " gpu; give both the same taints, or each a pool"
+                " gpu; give both the same taints, or put each in its own pool"
             ),
         ),
     ],

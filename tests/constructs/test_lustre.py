@@ -245,7 +245,7 @@ def test_regions_without_it_are_refused(region: str, options: dict[str, Any]) ->
 
 def test_local_zones_without_it_are_refused() -> None:
     assert refusal_of(**EFA, availability_zone_id="use1-dfw2-az1") == (
-        "efa: FSx for Lustre offers no EFA in the Local Zone use1-dfw2-az1; set efa: false"
+        "efa: FSx for Lustre does not offer EFA in the Local Zone use1-dfw2-az1; set efa: false"
     )
     assert refusal_of(availability_zone_id="use1-dfw2-az1", throughput_mbps_per_tib=500) == (
         "throughput_mbps_per_tib: must be 125 or 250 MB/s per TiB in the Local Zone use1-dfw2-az1, got 500; set"
@@ -429,9 +429,8 @@ BETWEEN_STEPS = rules.capacity_problem(2000, throughput_mbps_per_tib=0, efa=Fals
         (
             {"backup_retention_days": 7, "data_repositories": [REPOSITORY]},
             (
-                "backup_retention_days: cannot be set together with data_repositories, since FSx makes no "
-                "backups of such "
-                "a file system, got 7 days; remove it: the linked buckets hold the data"
+                "backup_retention_days: cannot be set together with data_repositories, because FSx does not back up"
+                " such a file system, got 7 days; remove it: the linked buckets contain the data"
             ),
         ),
         (
@@ -494,14 +493,14 @@ BETWEEN_STEPS = rules.capacity_problem(2000, throughput_mbps_per_tib=0, efa=Fals
             {"backup_retention_days": 7, "backup_start_time": "24:00"},
             (
                 'backup_start_time: must be a time of day in UTC, HH:MM, got "24:00"; correct backup_start_time, which'
-                " has to look like 03:00"
+                " must look like 03:00"
             ),
         ),
         (
             {"maintenance_window": "0:03:00"},
             (
                 'maintenance_window: must be a day of the week (1 is Monday) and a time in UTC, d:HH:MM, got "0:03:00";'
-                " correct maintenance_window, which has to look like 7:03:00"
+                " correct maintenance_window, which must look like 7:03:00"
             ),
         ),
         (
@@ -515,14 +514,14 @@ BETWEEN_STEPS = rules.capacity_problem(2000, throughput_mbps_per_tib=0, efa=Fals
             {"data_repositories": [DataRepository(path="/a", s3_uri="mine")]},
             (
                 'data_repositories[0].s3_uri: must be the S3 address of a bucket or a prefix, got "mine"; correct'
-                " s3_uri, which has to look like s3://my-datasets/"
+                " s3_uri, which must look like s3://my-datasets/"
             ),
         ),
         (
             {"data_repositories": [REPOSITORY, DataRepository(path="/a/b", s3_uri="s3://mine/b/")]},
             (
-                "data_repositories[1].path: must not overlap another link, got /a/b beside /a of data_repositories[0]; "
-                "choose folders of which none holds the other"
+                "data_repositories[1].path: must not overlap another link, got /a/b and /a of data_repositories[0];"
+                " choose folders that are not nested"
             ),
         ),
         (

@@ -357,7 +357,7 @@ def test_slots_are_disjoint_parts_of_the_block(prefix: int, needed: int) -> None
             {"zones": {"use1-az3": "10.3.0.0/16", "use1-az4": "10.4.0.0/16"}},
             (
                 "availability_zones['use1-az3']: EKS does not support a control plane in use1-az3 (as of 2026-11-20),"
-                " and the first 2 zones carry it; add another zone and list it first"
+                " and the first 2 zones are for it; add another zone and list it first"
             ),
         ),
         (

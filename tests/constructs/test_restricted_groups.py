@@ -275,7 +275,8 @@ def test_another_policy_of_deletion() -> None:
             {"capacity": None},
             (
                 'restricted instance group "nova": capacity must say where ml.p5.48xlarge comes from (on_demand or'
-                " training_plan), since on-demand capacity of accelerated types is scarce; set capacity: training_plan"
+                " training_plan), because on-demand capacity of accelerated types is scarce; set capacity:"
+                " training_plan"
                 " with its training_plan_arn"
             ),
         ),

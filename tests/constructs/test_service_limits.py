@@ -30,19 +30,19 @@ from tests.support.templates import app
 
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdefabcdef"
 NO_ARN = (
-    'cluster_arn: must be the ARN of a HyperPod cluster, got "training"; correct cluster_arn, which has to look like'
+    'cluster_arn: must be the ARN of a HyperPod cluster, got "training"; correct cluster_arn, which must look like'
     " arn:<partition>:sagemaker:<region>:<account>:cluster/<id>"
 )
 NO_EKS_NAME = (
     "eks_cluster_name: must be the name of an EKS cluster: 1 to 100 letters, digits, hyphens and underscores, got"
-    ' "a b"; correct eks_cluster_name, which has to look like platform'
+    ' "a b"; correct eks_cluster_name, which must look like platform'
 )
 NO_NAME = (
     "cluster_name: must be 1 to 63 letters, digits and hyphens, beginning and ending with a letter or digit, got"
     ' "a b"; set cluster_name: a-b'
 )
 NO_VERSION = (
-    'addon_version: must be an add-on version as EKS writes it, got "1.2"; correct addon_version, which has to look'
+    'addon_version: must be an add-on version as EKS writes it, got "1.2"; correct addon_version, which must look'
     " like v1.20.4-eksbuild.1"
 )
 DAYS = "1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653 days"
@@ -133,14 +133,14 @@ WRONG: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (
         hp.Notifications,
         {**TOLD, "file_systems": {"scratch": "fs-1"}},
-        'file_systems[0]: must be the ID of an FSx file system, got "fs-1"; correct file_systems[0], which has to',
+        'file_systems[0]: must be the ID of an FSx file system, got "fs-1"; correct file_systems[0], which must',
     ),
     (
         hp.NodeEvents,
         {**EVENTS, "alarm_actions": ["on-call"]},
         (
-            'alarm_actions[0]: must be the ARN of what an alarm may call, such as an SNS topic, got "on-call"; correct'
-            " alarm_actions[0], which has to look like arn:aws:sns:us-east-1:111122223333:on-call"
+            'alarm_actions[0]: must be the ARN of an alarm action, such as an SNS topic, got "on-call"; correct'
+            " alarm_actions[0], which must look like arn:aws:sns:us-east-1:111122223333:on-call"
         ),
     ),
     (

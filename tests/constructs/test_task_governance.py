@@ -351,7 +351,7 @@ def test_no_teams_is_a_policy_alone() -> None:
         (
             lambda: team(sharing="lend", borrow_limit_percent=50),
             (
-                "team research: borrow_limit_percent: must go with sharing: lend_and_borrow, got sharing: lend; "
+                "team research: borrow_limit_percent: needs sharing: lend_and_borrow, got sharing: lend; "
                 "remove borrow_limit_percent or set sharing: lend_and_borrow"
             ),
         ),

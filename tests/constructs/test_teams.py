@@ -101,8 +101,8 @@ def test_limits_leave_what_the_team_owns_and_may_borrow(member: Team, limits: di
         (
             lambda: QuotaRow(instance_type=P5, count=1, vcpu=4),
             (
-                "quota of ml.p5.48xlarge: must state count without other amounts, got count beside vcpu; "
-                "remove count, or remove vcpu"
+                "quota of ml.p5.48xlarge: must state count without other amounts, got count and vcpu; remove count, or"
+                " remove vcpu"
             ),
         ),
         (
@@ -123,8 +123,8 @@ def test_limits_leave_what_the_team_owns_and_may_borrow(member: Team, limits: di
         (
             lambda: team(sharing="lend", absolute_borrow_limits=[QuotaRow(instance_type=P5, count=1)]),
             (
-                "team research: absolute_borrow_limits: must go with sharing: lend_and_borrow, got sharing: lend; "
-                "remove absolute_borrow_limits or set sharing: lend_and_borrow"
+                "team research: absolute_borrow_limits: needs sharing: lend_and_borrow, got sharing: lend; remove"
+                " absolute_borrow_limits or set sharing: lend_and_borrow"
             ),
         ),
         (

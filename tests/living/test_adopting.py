@@ -444,7 +444,7 @@ def ndiff_of(before: list[str], now: list[str]) -> list[str]:
         (
             WHOLE.replace("count: 4", "count:\n        - 4"),
             difference(CLUSTER, "InstanceGroups[h100].InstanceCount", "6"),
-            "hyperpod.instance_groups[1].count is no single value; write it by hand",
+            "hyperpod.instance_groups[1].count is not a single value; write it by hand",
         ),
         (WHOLE, difference(CLUSTER, "InstanceGroups[h100].InstanceCount", "many"), NO_FIELD),
     ],

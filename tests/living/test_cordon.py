@@ -180,8 +180,8 @@ def test_what_hyperpod_cordoned_itself_is_uncordoned_only_by_somebody_who_types_
 @pytest.mark.parametrize(
     ("statuses", "said"),
     [
-        ({"GET": 401}, "does not know the caller; it needs an access entry"),
-        ({"GET": 403}, "does not let the caller read /api/v1/nodes/"),
+        ({"GET": 401}, "does not recognize the caller; it needs an access entry"),
+        ({"GET": 403}, "does not allow the caller to read /api/v1/nodes/"),
         ({"GET": 500}, "answered HTTP 500"),
     ],
 )

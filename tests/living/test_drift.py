@@ -528,7 +528,7 @@ def test_a_stack_in_between_is_skipped(status: str) -> None:
 
 
 def test_a_stack_without_a_template_is_skipped() -> None:
-    """It may hold what an import has brought into it, and could not take back."""
+    """It may hold what an import has brought into it, and could not roll back."""
     account = Account(statuses={"dev-platform": "IMPORT_ROLLBACK_FAILED"})
     account.deployed["dev-platform"] = {}
     found = account.drift()

@@ -669,7 +669,7 @@ def test_events_that_go_in_circles_are_told_once() -> None:
     found = look(script)
     assert [each.text for each in found.events] == ["Instance creation failed"]
     assert [(each.what, each.reason) for each in found.skipped] == [
-        ("older events", "the answer to sagemaker:ListClusterEvents goes in circles: the same page comes again")
+        ("older events", "the answer to sagemaker:ListClusterEvents repeats: AWS gave the same page again")
     ]
 
 
@@ -917,7 +917,7 @@ def test_a_daemon_set_is_not_judged_where_nodes_are_not_told() -> None:
             NotAnswered("the API server of EKS cluster dev-eks is not reachable from here: its endpoint is private"),
             None,
         ),
-        (Refused("it does not let the caller read /apis/apps/v1/daemonsets", code="403"), None),
+        (Refused("it does not allow the caller to read /apis/apps/v1/daemonsets", code="403"), None),
         ({"items": [{"metadata": {}}]}, "AWS's answer to the daemonsets cannot be read: 'namespace' is missing"),
         ({"items": [{"metadata": {"namespace": "kube-system", "name": "a"}, "spec": {}}]}, "'desiredNumberScheduled'"),
     ],
@@ -1201,7 +1201,7 @@ def test_a_watch_goes_on_where_the_network_goes_and_comes_back(tmp_path: Path, *
     """A look at which nobody answers is skipped, said so, and followed by the next; without the first there is none."""
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments" / "dev.yaml").write_text(FILE, encoding="utf-8")
-    gone = AwsAccessError("AWS is out of reach: nothing answers; check the network, its proxy and AWS_ENDPOINT_URL")
+    gone = AwsAccessError("AWS cannot be reached: nothing answers; check the network, its proxy and AWS_ENDPOINT_URL")
 
     def watched(*networks: str) -> Any:
         there = iter(networks)

@@ -168,7 +168,8 @@ def test_the_official_template_spreads_a_group_over_two_zones() -> None:
     (message,) = messages("official-setup", "kubernetes-version")
     assert message == (
         "Version: EKS bills extended support for Kubernetes 1.31 since 2025-11-26, until 2026-11-26 (dates as of "
-        '2026-11-20); set Version: "1.35" for a new cluster; an existing one takes one minor at a time, "1.32" first'
+        '2026-11-20); set Version: "1.35" for a new cluster; an existing one is updated by one minor version at a'
+        ' time, "1.32" first'
     )
 
 

@@ -163,7 +163,7 @@ def test_errors_of_values_and_of_rules_come_together_with_warnings(lab: LoadedEn
             "jobs/llama.yaml:9 volumes[0].claim: must be a claim of lab in hyperpod-ns-research (scratch, corpus,"
             ' results or runs), got "scratsh"; did you mean scratch?'
         ),
-        "jobs/llama.yaml:12 nods: is no key that is known here; did you mean nodes?",
+        "jobs/llama.yaml:12 nods: is not a known key here; did you mean nodes?",
     ]
 
 
@@ -179,14 +179,14 @@ def test_files_that_cannot_be_read(lab: LoadedEnvironment, tmp_path: Path, monke
     assert lines(lab, Path("folder")) == ["folder: is a folder; name the file itself"]
     assert lines(lab, Path("bytes.yaml")) == ["bytes.yaml:2: is not UTF-8 text: byte 0xff; save it as UTF-8"]
     assert lines(lab, Path("large.yaml")) == [
-        "large.yaml: must have at most 1000000 bytes, got 1000001; a job file is a page of text: name the right file"
+        "large.yaml: must have at most 1000000 bytes, got 1000001; a job file is much smaller: name the right file"
     ]
     assert load_job(tmp_path / "good.yaml", environment=lab).file == "good.yaml"
 
 
 def test_what_is_too_deep(lab: LoadedEnvironment) -> None:
     assert lines(lab, FILE, "command: " + "[" * 40 + "]" * 40) == [
-        "jobs/llama.yaml:1: nests deeper than 32 levels; a job file needs fewer than 10"
+        "jobs/llama.yaml:1: is nested deeper than 32 levels; a job file needs fewer than 10"
     ]
 
 

@@ -1,8 +1,8 @@
 """Dated facts about AWS as data, behind typed questions; knows neither boto3 nor aws_cdk nor pydantic.
 
 Every table lives in ``data/*.json`` with the date it was read (``as_of``) and its ``sources``; a row that is
-not settled says so in ``unsure``, and a rule built on such a row warns instead of refusing. Modules are
-imported when first asked for.
+not confirmed says so in ``unsure``, and a rule that uses such a row warns instead of refusing. Modules are
+imported when first used.
 """
 
 from __future__ import annotations

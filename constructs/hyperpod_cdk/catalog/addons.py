@@ -1,4 +1,4 @@
-"""EKS add-ons that a HyperPod cluster uses: names, service accounts, policies and what each needs first."""
+"""EKS add-ons that a HyperPod cluster uses: names, service accounts, policies and prerequisites."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ INFERENCE = "amazon-sagemaker-hyperpod-inference"
 SPACES = "amazon-sagemaker-spaces"
 
 CERT_MANAGER_DEPLOYMENTS: tuple[str, ...] = ("cert-manager", "cert-manager-cainjector", "cert-manager-webhook")
-"""What must be ready before the API server takes a certificate or an issuer; AWS's Terraform waits for the three
+"""What must be ready before the API server accepts a certificate or an issuer; AWS's Terraform waits for the three
 (awsome-distributed-ai, ``modules/hyperpod_cluster/cert_manager.tf``)."""
 
 THROUGH_POD_IDENTITY = frozenset(
@@ -54,14 +54,14 @@ CHART_PODS: int = _data.load("addons")["dependency_chart"]["cluster_pods"]
 
 @dataclass(frozen=True, kw_only=True)
 class Addon:
-    """One add-on, and where its pods take their rights from.
+    """One add-on, and where its pods get their permissions from.
 
     ``namespace`` and ``service_accounts`` are those that pod identity or IRSA gives a role;
     ``managed_policies`` are names of AWS managed policies; ``needs_nodes`` says that it stays degraded or
     fails until a node is Ready; ``requires`` maps add-ons that must be there first to their oldest release
-    (None: any). ``cluster_pods`` and ``node_pods`` count the pods it brings at least, once and on every node.
-    ``minimum_node_xlarge`` is the size of the smallest node on which its pods find room: 4 for ``4xlarge``;
-    ``architecture`` is the only one that its images are for, None where none is excluded.
+    (None: any). ``cluster_pods`` and ``node_pods`` are the least pods that it adds, once and on every node.
+    ``minimum_node_xlarge`` is the size of the smallest node that has room for its pods: 4 for ``4xlarge``;
+    ``architecture`` is the only one that its images support, None if they support all.
     """
 
     name: str
@@ -103,7 +103,7 @@ def names() -> tuple[str, ...]:
 def version_problem(name: str, version: str, *, key: str | None = None) -> str | None:
     """Say that ``version`` (``v1.18.3-eksbuild.1``) is older than HyperPod accepts, or give None.
 
-    Text that does not begin with a release number is left to EKS, which knows the versions it offers.
+    Text that does not begin with a release number is left to EKS, which knows its versions.
     """
     addon = get(name)
     if addon is None or addon.minimum_version is None:
@@ -119,21 +119,21 @@ def version_problem(name: str, version: str, *, key: str | None = None) -> str |
 
 
 def s3_pod_identity_problem(version: str) -> str | None:
-    """Say that a version of the S3 CSI driver takes no rights from EKS pod identity yet, or give None."""
+    """Say that a version of the S3 CSI driver does not support EKS Pod Identity yet, or give None."""
     since: str = _data.load("addons")["s3_csi_pod_identity_since"]
     got, least = release(version), release(since)
     if got is None or least is None or got >= least:
         return None
     return (
-        f"must be {since} or newer, which takes its rights from EKS pod identity, got {version}; set a newer one, or "
+        f"must be {since} or newer, which supports EKS Pod Identity, got {version}; set a newer one, or "
         "leave it out for EKS's default"
     )
 
 
 def published(name: str, minor: str) -> str | None:
-    """Give a version that the EKS user guide names for a Kubernetes version, ``1.34``; it fits, as others may.
+    """Give a version that the EKS user guide names for a Kubernetes version, ``1.34``; other versions may fit too.
 
-    None where no page does. Which versions fit a cluster, and which is the newest, ``DescribeAddonVersions`` tells.
+    None if no page names one. ``DescribeAddonVersions`` returns all versions that fit a cluster.
     """
     found: str | None = _data.load("addons")["published"]["versions"].get(name, {}).get(minor)
     return found
@@ -156,12 +156,12 @@ def _addon(entry: dict[str, Any]) -> Addon:
 
 
 def service_account_problem(namespace: str, name: str) -> str | None:
-    """Say that a service account, which is to get a role, is that of an add-on and has one already."""
+    """Say that a service account that should get a role is that of an add-on and has one already."""
     for addon in names():
         found = row(addon)
         if namespace == found.namespace and name in found.service_accounts:
             return (
-                f"must be an account of training pods, got {namespace}/{name}, which is that of the"
-                f" add-on {addon} and has a role of its own; name another account"
+                f"must be a service account of training pods, got {namespace}/{name}, which is that of the"
+                f" add-on {addon} and has its own role; name another service account"
             )
     return None

@@ -1,4 +1,4 @@
-"""What answers of AWS are taken to look like: members that the embedded AWS gives, defaults that it fills in."""
+"""The expected form of AWS's answers: members that the embedded AWS gives, defaults that it fills in."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hyperpod_cdk.catalog import _data
 AS_OF: date = _data.as_of("answers")
 
 ALWAYS: Final = "always"
-"""Of a member that comes whenever that comes in which it stands; every other one comes sometimes."""
+"""Marks a member that is always in its parent; every other member is sometimes missing."""
 
 ANY: Final = "any"
-"""Stands in place of the values of a default that depends on the environment."""
+"""Replaces the values of a default that depends on the environment."""
 
 
 @cache
@@ -28,11 +28,11 @@ def _operations() -> Mapping[str, Mapping[str, bool]]:
 
 
 def members(operation: str) -> Mapping[str, bool] | None:
-    """Give the members of an operation's answers, True for those that always come; None for one without a row."""
+    """Give the members of an operation's answers, True for those that are always present; None without a row."""
     return _operations().get(operation)
 
 
 def default(resource_type: str, place: str) -> tuple[str, ...] | None:
-    """Give the values that AWS fills in where a template states none; None where any may come, or none is known."""
+    """Give the values that AWS fills in if a template has none; None if any value is possible, or none is known."""
     found: list[str] | str | None = _data.load("answers")["defaults"].get(f"{resource_type} {place}")
     return None if found is None or isinstance(found, str) else tuple(found)

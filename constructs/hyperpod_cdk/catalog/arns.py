@@ -1,6 +1,6 @@
-"""Names of what stands elsewhere (ARNs, KMS keys): whose account, partition and region a thing has to be of.
+"""Rules for ARNs and KMS keys: the account, partition and region that a resource must have.
 
-Each rule gives the sentence that refuses, without the name of the value, or None.
+Each rule gives the sentence of the error, without the name of the value, or None.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ KMS_KEY_ARN = Pattern(
 
 
 _ARN: Final = re.compile(r"arn:" + 4 * r"((?:\$\{[^}]*\}|[^:])*):" + "(.*)", re.DOTALL)
-"""The parts of an ARN, also of one in a template, where ``${AWS::Region}`` is a part."""
+"""Matches the parts of an ARN, also in a template, where ``${AWS::Region}`` is a part."""
 
 
 class Arn(NamedTuple):
-    """The parts of an ARN (IAM user guide, "Amazon Resource Names"); ``resource`` is all behind the account."""
+    """The parts of an ARN (IAM user guide, "Amazon Resource Names"); ``resource`` is everything after the account."""
 
     partition: str = ""
     service: str = ""
@@ -35,23 +35,23 @@ class Arn(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What stands behind the resource's type and path."""
+        """The resource's name: the part after its type and path."""
         return self.resource.rpartition("/")[2].rpartition(":")[2]
 
 
 def arn_parts(text: str) -> Arn:
-    """Give the parts of an ARN; of a text that is none all are empty."""
+    """Give the parts of an ARN; all are empty if the text is not an ARN."""
     found = _ARN.fullmatch(text)
     return Arn(*found.groups()) if found else Arn()
 
 
 def key_reach_problem(arn: str, *, partition: str, region: str) -> str | None:
-    """Say that a KMS key stands in another region than what it encrypts, where KMS never answers."""
+    """Say that a KMS key is in another region than what it encrypts, which KMS does not support."""
     of = arn_parts(arn)
     if (of.partition, of.region) == (partition, region):
         return None
     fix = (
-        f"name the replica, arn:{partition}:kms:{region}:{of.account}:{of.resource}, once it is made"
+        f"name the replica, arn:{partition}:kms:{region}:{of.account}:{of.resource}, after it is created"
         if of.resource.startswith("key/mrk-") and of.partition == partition
         else f"name a key of {region}"
     )
@@ -66,7 +66,7 @@ def bucket_key_problem(arn: str, *, region: str) -> str | None:
 
 
 def partition_problem(arn: str, *, partition: str, region: str) -> str | None:
-    """Say that no role of ``region`` reaches what ``arn`` names, because it is of another partition."""
+    """Say that ``arn`` is in another partition than ``region``, whose roles cannot access it."""
     got = arn_parts(arn).partition
     if got == partition:
         return None
@@ -74,7 +74,7 @@ def partition_problem(arn: str, *, partition: str, region: str) -> str | None:
 
 
 def role_partition_problem(arn: str, *, partition: str, region: str) -> str | None:
-    """Say that an IAM role is of another partition than the cluster that it is to enter."""
+    """Say that an IAM role is in another partition than the cluster that it needs access to."""
     got = arn_parts(arn).partition
     if got == partition:
         return None
@@ -106,7 +106,7 @@ def issuer_problem(arn: str, *, region: str, key: str) -> str | None:
 
 
 def workspace_home_problem(arn: str, *, partition: str, account: str, otherwise: str) -> str | None:
-    """Say that a workspace is of another account or partition; ``otherwise`` is how to have one made."""
+    """Say that a workspace is of another account or partition; ``otherwise`` says how to have one created."""
     of = arn_parts(arn)
     if (of.partition, of.account) == (partition, account):
         return None
@@ -119,7 +119,7 @@ def workspace_home_problem(arn: str, *, partition: str, account: str, otherwise:
 def workspace_region_problem(
     arn: str, *, region: str, otherwise: str, why: str = "for whose endpoint the collector signs"
 ) -> str | None:
-    """Say that a workspace stands in another region, where what is made here does not reach it."""
+    """Say that a workspace is in another region, where resources created here cannot use it."""
     if arn_parts(arn).region == region:
         return None
     return f"must be a workspace in {region}, {why}, got {arn}; name one of the region, or {otherwise}"

@@ -1,4 +1,4 @@
-"""What AWS calls the keys of an environment file: its APIs, its set-up stacks, its Terraform module and the hyp CLI."""
+"""AWS's names for the keys of an environment file: in its APIs, setup stacks, Terraform module and the hyp CLI."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ AS_OF: date = _data.as_of("aws_words")
 
 @dataclass(frozen=True, kw_only=True)
 class Word:
-    """A name of AWS's, and the place in the environment file that says the same.
+    """A name that AWS uses, and the place in the environment file with the same meaning.
 
-    ``here`` is a place without numbers: ``hyperpod.instance_groups[].count``. ``form`` says what the value looks like
-    where it has to change, else it is empty.
+    ``here`` is a place without numbers: ``hyperpod.instance_groups[].count``. ``form`` describes the value
+    if its form differs, else it is empty.
     """
 
     aws: str
@@ -32,7 +32,7 @@ class Word:
 
 
 def counterpart(key: str) -> Word | None:
-    """Give what a key that is AWS's word means here; case, hyphens and underscores do not count."""
+    """Give what a key with AWS's name means here; case, hyphens and underscores do not count."""
     return _by_spelling().get(_plain(key))
 
 

@@ -1,4 +1,4 @@
-"""Bus bandwidth that published runs of a collective reached, by instance type; nothing here is a promise of AWS's."""
+"""Bus bandwidth that published runs of a collective reached, by instance type; AWS guarantees none of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DATA = _data.load("baselines")
 AS_OF: date = _data.as_of("baselines")
 
 TOLERANCE: float = _DATA["tolerance"]["ratio"]
-"""The part of a baseline that a run has to reach; nccl-tests takes the same when it judges an average."""
+"""The part of a baseline that a run must reach; nccl-tests uses the same part when it judges an average."""
 
 Network = Literal["efa", "tcp", "none", "unknown"]
 
@@ -26,7 +26,7 @@ class Baseline:
     """What one published run reached.
 
     ``bus_gb_s`` is the bus bandwidth in GB/s at messages of ``bytes``, over ``network`` (``none``: a single node).
-    ``source`` says where it is told; ``unsure`` what is inferred or disputed of it.
+    ``source`` is where it was published; ``unsure`` says what of it is inferred or disputed.
     """
 
     instance_type: str
@@ -40,7 +40,7 @@ class Baseline:
 
 
 def of(instance_type: str, collective: str) -> tuple[Baseline, ...]:
-    """Give what is published for a type and a collective (``all_reduce``), runs over TCP left out."""
+    """Give what is published for a type and a collective (``all_reduce``), without runs over TCP."""
     return tuple(
         row
         for row in _runs()
@@ -49,15 +49,15 @@ def of(instance_type: str, collective: str) -> tuple[Baseline, ...]:
 
 
 def over_tcp(instance_type: str, collective: str) -> Baseline | None:
-    """Give what a type is known to reach without EFA, or None where nobody published it."""
+    """Give what a type is known to reach without EFA, or None if nothing is published."""
     wanted = (instance_type, collective, "tcp")
     return next((row for row in _runs() if (row.instance_type, row.collective, row.network) == wanted), None)
 
 
 def types_with(device: str, *, at_least: int = 1) -> tuple[InstanceType, ...]:
-    """Give the types that carry ``at_least`` GPUs named ``device`` as drivers name them (``NVIDIA A10G``).
+    """Give the types with ``at_least`` GPUs of the name ``device`` that drivers use (``NVIDIA A10G``).
 
-    A size of memory in the name (``A100-SXM4-40GB``) counts where types differ by it. Empty for a name of no known
+    A size of memory in the name (``A100-SXM4-40GB``) counts if types differ by it. Empty if the name is not of a known
     GPU.
     """
     words = re.findall(r"[a-z0-9]+", device.lower())

@@ -1,4 +1,4 @@
-"""Near misses: which known name did somebody mean?"""
+"""Finds the known name that a misspelled name probably means."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """Give the known name that the fewest slips turn into ``name``, or None when none is near.
+    """Give the known name with the fewest slips from ``name``, or None if none is near.
 
     A slip is a character too many, too few, wrong, or two swapped; more slips than a third of the longer text is far.
-    Case and blanks around the text do not count.
+    Case and surrounding spaces do not count.
     """
     wanted = name.strip().lower()
-    # a difference in length is as many slips at least, so a text of any length is told from a name at once
+    # a difference in length is at least as many slips, so a much longer text is rejected at once
     alike = (each for each in known if abs(len(wanted) - len(each)) <= max(len(wanted), len(each)) // 3)
     slips = {candidate: _slips(wanted, candidate) for candidate in alike}
     near = [candidate for candidate, n in slips.items() if n <= max(len(wanted), len(candidate)) // 3]

@@ -1,4 +1,4 @@
-"""What CloudFormation cannot change in place: each resource type's create-only properties, as its schema lists them."""
+"""Properties that CloudFormation cannot change in place: those that each resource type's schema lists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMAS_AS_OF: date = date.fromisoformat(_DATA["registry_as_of"])
 """The date of the CloudFormation schemas."""
 
 SPECIFICATION: Final = str(_DATA["sources"]["specification"]).split(" ", maxsplit=1)[0]
-"""Where AWS's pages have what is ``documented``, in one file."""
+"""The file with the AWS pages for what is ``documented``."""
 
 Path = tuple[str, ...]
 
@@ -27,9 +27,9 @@ class UpdateRule:
     """What the schema of one type says of updates.
 
     Paths are steps below the properties without items of lists (``("Orchestrator", "Eks")``). ``name`` is what two
-    resources of the type cannot share, empty where AWS names it. ``deletes_first``: the old one goes before its
-    replacement is made; otherwise after. ``documented`` are those of which only AWS's pages say that a change replaces,
-    where the schema leaves it to code of CloudFormation's own, or to a condition that it does not state.
+    resources of the type cannot share, empty if AWS names it. ``deletes_first``: the old one is deleted before its
+    replacement is created; otherwise after. ``documented`` are those for which only AWS's pages say that a change
+    replaces, because the schema leaves it to CloudFormation's own code, or to a condition that it does not state.
     """
 
     create_only: tuple[Path, ...] = ()
@@ -47,9 +47,9 @@ class UpdateRule:
         return any(overlap(path, each) for each in self.conditionally)
 
     def documented_at(self, path: Path, at: int) -> Path:
-        """Give the longest documented path that is ``path`` or above it, empty where there is none.
+        """Give the longest documented path that is ``path`` or above it, empty if there is none.
 
-        ``at`` is how many steps of the path came or went as one: an item of a list that does so has none of its
+        ``at`` is how many steps of the path were added or removed as one: an item of a list that was has none of its
         properties changed.
         """
         found = [each for each in self.documented if path[: len(each)] == each and at >= len(each)]
@@ -63,7 +63,7 @@ def overlap(one: Path, other: Path) -> bool:
 
 @cache
 def update_rule(resource_type: str) -> UpdateRule | None:
-    """Give a type's rule, None where the registry does not have the type."""
+    """Give a type's rule, None if the registry does not have the type."""
     text: str | None = _DATA["types"].get(resource_type)
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""The IAM actions that CloudFormation's handlers ask for to make the resources of the stacks.
+"""The IAM actions that CloudFormation's handlers need to create the resources of the stacks.
 
 The lists are the handler permissions of the registry's schemas, without those of features that no stack uses. They
 are wider than one deployment: a schema names what its handler may ever call. ``certain`` is what it calls for each
@@ -23,7 +23,7 @@ AS_OF: date = _data.as_of("deployer_actions")
 class ResourceType:
     """One type with its actions, sorted.
 
-    ``when`` is a word for the environments that make such a resource: ``always``, ``new_network``, ``lustre`` and the
+    ``when`` is a word for the environments that create such a resource: ``always``, ``new_network``, ``lustre`` and the
     like; ``checks/iam.py`` knows what each means.
     """
 
@@ -35,9 +35,9 @@ class ResourceType:
 
 @dataclass(frozen=True, kw_only=True)
 class Feature(ResourceType):
-    """What the handler of a type needs beside its row where a ``property`` is given, its names joined by dots.
+    """What the handler of a type needs in addition to its row if a ``property`` is set, its names joined by dots.
 
-    ``default`` is the value that asks for nothing.
+    ``default`` is the value that needs nothing.
     """
 
     property: str
@@ -50,11 +50,11 @@ class Feature(ResourceType):
 
 @dataclass(frozen=True, kw_only=True)
 class Limitable:
-    """A resource type of the service authorization reference, in lower case, with the ARN of an environment's own.
+    """A resource type of the service authorization reference, in lower case, with its ARN in an environment.
 
-    ``arn`` has ``{partition}``, ``{region}``, ``{account}`` and, where names are given and not drawn, ``{value}`` to
+    ``arn`` has ``{partition}``, ``{region}``, ``{account}`` and, if names are given and not generated, ``{value}`` to
     fill in. ``named_by`` are the types and properties of templates that name such resources; where the first of them
-    names none, CloudFormation makes the name ``generated`` of the environment's ``{name}`` or the ``{logical_id}``.
+    names none, CloudFormation generates the name ``generated`` of the environment's ``{name}`` or the ``{logical_id}``.
     """
 
     service: str
@@ -64,7 +64,7 @@ class Limitable:
     generated: str = ""
 
     def example(self, name: str, *, partition: str, region: str, account: str) -> str | None:
-        """Give the ARN of one of environment ``name``'s, as it might be; None where only templates tell its name."""
+        """Give a possible ARN in environment ``name``; None if only templates show the resource's name."""
         if "{value}" in self.arn and "{name}" not in self.generated:
             return None
         value = self.generated.format(name=name)
@@ -76,7 +76,7 @@ class Limitable:
 class Limit:
     """A condition that narrows actions; ``actions`` is a pattern of whole actions, ``key`` the condition's name.
 
-    ``why`` says what it keeps away.
+    ``why`` says what it prevents.
     """
 
     actions: re.Pattern[str]
@@ -86,10 +86,10 @@ class Limit:
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """Actions that the handlers of ``types`` name for what no stack uses; ``actions`` is a pattern of whole actions.
+    """Actions that the handlers of ``types`` name for features that no stack uses; ``actions`` matches whole actions.
 
-    ``properties``, their names joined by dots, would ask for it, and no template sets them; there are none where
-    another reason stands in ``why``.
+    ``properties``, their names joined by dots, would need it, and no template sets them; there are none if
+    ``why`` has another reason.
     """
 
     types: tuple[str, ...]
@@ -110,7 +110,7 @@ LIMITS: tuple[Limit, ...] = tuple(
 )
 
 LIMITED_TO: Mapping[str, tuple[str, ...]] = {action: tuple(types) for action, types in _DATA["limited_to"].items()}
-"""The types of LIMITABLE that each action can be limited to; none: AWS knows no resource for it."""
+"""The types of LIMITABLE that each action can be limited to; none: AWS has no resource type for it."""
 
 LEFT_OUT: tuple[LeftOut, ...] = tuple(
     LeftOut(
@@ -121,13 +121,13 @@ LEFT_OUT: tuple[LeftOut, ...] = tuple(
     )
     for row in _DATA["left_out"]
 )
-"""What the handlers of single types name for what no stack uses."""
+"""What the handlers of single types name for features that no stack uses."""
 
 DATA_REPOSITORY = "AWS::FSx::DataRepositoryAssociation"
 """The link between a file system and a prefix of a bucket."""
 
 DATA_REPOSITORY_ACTIONS = ("s3:Get*", "s3:List*", "s3:PutObject")
-"""What whoever links a bucket needs on the bucket and the prefix, beside what the type's handlers name.
+"""What the identity that links a bucket needs on bucket and prefix, in addition to the handlers' actions.
 
 Source: FSx for Lustre user guide, "Unable to validate access to an S3 bucket when creating a DRA".
 """
@@ -143,13 +143,13 @@ FEATURES: tuple[Feature, ...] = tuple(
 
 
 def is_left_out(type_name: str, action: str) -> bool:
-    """Say whether the handler of a type names an action only for what no stack uses."""
+    """Say whether the handler of a type names an action only for features that no stack uses."""
     return any(type_name in each.types and each.actions.fullmatch(action) for each in LEFT_OUT)
 
 
 @cache
 def limit_of(action: str) -> Limit | None:
-    """Give the condition that narrows an action, None where none does."""
+    """Give the condition that narrows an action, None if none does."""
     return next((each for each in LIMITS if each.actions.fullmatch(action)), None)
 
 
@@ -158,7 +158,7 @@ NOTHING_MADE: Final = frozenset({"AWS::CDK::Metadata", "AWS::CloudFormation::Wai
 
 
 def resource_type(name: str) -> ResourceType | None:
-    """Give the row of a type as templates name it, None where there is none."""
+    """Give the row of a type by its name in templates, None if there is none."""
     wanted = CUSTOM_RESOURCE if name.startswith("Custom::") else name
     return next((each for each in TYPES if each.name == wanted), None)
 

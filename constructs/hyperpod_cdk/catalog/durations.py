@@ -1,4 +1,4 @@
-"""How long CloudFormation takes for a resource: ranges of minutes, each with where it is told."""
+"""How long CloudFormation takes for a resource: ranges of minutes, each with its source."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Action = Literal["create", "update", "delete"]
 class Duration:
     """A range of minutes.
 
-    ``source`` says where it is told, ``not published: a default`` where nobody tells; ``unsure`` says what is not
-    settled.
+    ``source`` is where it was published, ``not published: a default`` if nowhere; ``unsure`` says what is not
+    confirmed.
     """
 
     low: float
@@ -33,9 +33,9 @@ class Duration:
 def duration(resource_type: str, action: Action, *, when: str = "") -> Duration:
     """Give how long a resource takes.
 
-    ``when`` names a circumstance that makes a difference: ``version`` (of Kubernetes), ``efa``, ``interface`` (of an
+    ``when`` names a circumstance that matters: ``version`` (of Kubernetes), ``efa``, ``interface`` (of an
     endpoint), ``vpc`` (of a function), ``throughput`` (of a file system), ``deep health checks``. A type or
-    circumstance without a row of its own takes as long as the type does without it, at last seconds.
+    circumstance without a row of its own takes as long as the type without it, finally seconds.
     """
     rows = _rows()
     return rows.get((resource_type, action, when)) or rows.get((resource_type, action, "")) or OTHERS
@@ -53,15 +53,15 @@ def _rows() -> dict[tuple[str, str, str], Duration]:
 
 
 OTHERS: Duration = _read(_DATA["others"])
-"""A type that has no row."""
+"""The duration of a type without a row."""
 
 STACK: Duration = _read(_DATA["stack"])
-"""What each stack takes beside its resources: assets, the change set."""
+"""What each stack takes in addition to its resources: assets, the change set."""
 
 WAITS: dict[str, int] = {kind: row["minutes"] for row in _DATA["waits"] for kind in row["types"].split()}
-"""How many minutes CloudFormation waits for a type at most, where nobody publishes how long it takes.
+"""How many minutes CloudFormation waits at most for a type, if no duration is published.
 
-Only types for which it waits longer than the two hours that hold for the others, by the handlers of their schemas.
+Only types for which it waits longer than two hours, as the handlers of their schemas say.
 """
 
 DEEP_HEALTH_CHECKS: Duration = _read(_DATA["deep_health_checks"])
@@ -74,7 +74,7 @@ def types() -> frozenset[str]:
 
 
 def widest(resource_type: str, action: Action) -> Duration:
-    """Give the range over all circumstances of a type, for whoever does not know in which it was."""
+    """Give the range over all circumstances of a type, for a caller that does not know the circumstance."""
     special = [each for (kind, what, _), each in _rows().items() if (kind, what) == (resource_type, action)]
     rows = [duration(resource_type, action), *special]
     return Duration(

@@ -1,4 +1,4 @@
-"""The network between nodes as programs see it: which environment variables, huge pages and images fit a type."""
+"""Settings of programs for the network between nodes: environment variables, huge pages and images by type."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _HUGEPAGES = _DATA["hugepages"]
 AS_OF: date = _data.as_of("fabric")
 
 NVLINK_BETWEEN_NODES = "NCCL_MNNVL_ENABLE"
-"""The variable that is 0 where NVLink reaches other nodes, which pods without an IMEX channel cannot use."""
+"""The variable that is 0 if NVLink connects nodes, which pods without an IMEX channel cannot use."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Variable:
-    """An environment variable for types that have all that it ``needs``; ``families`` is empty where any will do."""
+    """An environment variable for types with all that it ``needs``; ``families`` is empty if all families have it."""
 
     name: str
     value: str
@@ -37,8 +37,8 @@ class Variable:
 def variables(rows: Sequence[InstanceType], *, accelerators_are_whole: bool) -> dict[str, str]:
     """Give what lets NCCL use EFA on nodes of these types: only what is safe on all of them.
 
-    Empty where a type has no EFA or no NVIDIA GPU, or where the GPUs are cut into partitions, which NCCL cannot join
-    over EFA. What aws-ofi-nccl sets by itself is left to it.
+    Empty if a type has no EFA or no NVIDIA GPU, or if the GPUs are partitioned: NCCL cannot connect partitions
+    over EFA. Leaves out what aws-ofi-nccl sets itself.
     """
     usable = accelerators_are_whole and all(row.is_nvidia and row.efa_supported for row in rows)
     return _meet("efa", rows) if usable else {}
@@ -55,14 +55,14 @@ def neuron_variables(rows: Sequence[InstanceType]) -> dict[str, str]:
 
 
 def variables_without_hugepages() -> dict[str, str]:
-    """Give what a pod with EFA has to say if it asks for no huge pages: libfabric would take them, and fail."""
+    """Give what a pod with EFA must set if it requests no huge pages: libfabric would otherwise use them, and fail."""
     return {each.name: each.value for each in _variables()["without_hugepages"]}
 
 
 def hugepages_mib(row: InstanceType) -> int:
-    """Give how many MiB of 2 MiB pages a pod asks for that has a node's EFA interfaces; 0 where it needs none.
+    """Give how many MiB of 2 MiB pages a pod with all EFA interfaces of a node requests; 0 if it needs none.
 
-    Never more than a node keeps with one thread per core, which is less on small types than AWS's manifests ask for.
+    Never more than a node reserves with one thread per core; on small types this is less than AWS's manifests request.
     """
     if not row.is_accelerated or not row.efa_supported or row.family in _HUGEPAGES["without"]:
         return 0
@@ -70,9 +70,9 @@ def hugepages_mib(row: InstanceType) -> int:
 
 
 def hugepages_kept_mib(row: InstanceType) -> int:
-    """Give how much memory the EFA driver turns into huge pages at boot, in MiB, whether pods ask for it or not.
+    """Give how much memory the EFA driver turns into huge pages at boot, in MiB, whether pods request it or not.
 
-    Pods can use that memory only as huge pages; it is no part of what a node has to give otherwise. With one thread
+    Pods can use that memory only as huge pages; it is not part of the node's other memory. With one thread
     per core it is half of that.
     """
     return _kept_mib(row.vcpu) if row.efa_supported else 0
@@ -81,7 +81,7 @@ def hugepages_kept_mib(row: InstanceType) -> int:
 def test_image(rows: Sequence[InstanceType]) -> str:
     """Give the public image with nccl-tests, fi_info and Open MPI for these types.
 
-    The one with the oldest CUDA that knows all their GPUs, since it runs with the most drivers; where none does
+    The one with the oldest CUDA that supports all their GPUs, because it runs with the most drivers; if none does
     (`test_image_problem`) the first.
     """
     return _image("nccl-tests", rows)
@@ -95,7 +95,7 @@ def test_image_problem(rows: Sequence[InstanceType]) -> str | None:
     row = unknown[0]
     return (
         f"must be an image whose nccl-tests are compiled for {row.accelerator_kind}, and no public one is, got none for"
-        f" {row.name}; set image to one that hyperpod-cdk image render makes"
+        f" {row.name}; set image to one that hyperpod-cdk image render creates"
     )
 
 

@@ -1,4 +1,4 @@
-"""Task governance: bounds, names and words of cluster policies and compute quotas."""
+"""Task governance: limits, names and terms of cluster policies and compute quotas."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ PREEMPTION: dict[str, str] = dict(_DATA["words"]["preemption"])
 """Our word -> ``ComputeQuotaConfig.PreemptTeamTasks``."""
 
 ACCESS: tuple[str, ...] = tuple(_DATA["words"]["access"])
-"""How members of a team get their rights: from AWS's access policies, or from Kubernetes roles."""
+"""How members of a team get their permissions: from AWS's access policies, or from Kubernetes roles."""
 
 POD_SECURITY: tuple[str, ...] = ("baseline", "privileged", "restricted")
 """Levels of Kubernetes' Pod Security Standards, the default first.
 
-From baseline on a pod cannot become root on its node: no privileged container, no folder, network or processes of the
-node (kubernetes.io, "Pod Security Standards").
+With baseline and stricter levels, a pod cannot become root on its node: no privileged container, no folder, network or
+processes of the node (kubernetes.io, "Pod Security Standards").
 """
 
 KUEUE_NAMESPACE = "kueue-system"
@@ -62,7 +62,7 @@ KUEUE_DEPLOYMENT = "kueue-controller-manager"
 ``modules/task_governance/main.tf``)."""
 
 OUT_OF_KUEUES_SIGHT: frozenset[str] = frozenset({"kube-system", KUEUE_NAMESPACE})
-"""Namespaces whose workloads Kueue's webhooks are not called for.
+"""Namespaces for whose workloads Kueue's webhooks are not called.
 
 Everywhere else the API server refuses deployments, stateful sets, jobs and pods while Kueue does not answer: the add-on
 turns the integrations ``deployment``, ``statefulset`` and ``pod`` on, and these two are all that its
@@ -90,26 +90,26 @@ NATIVE_REGIONS: Mapping[str, frozenset[str]] = {
         }
     ),
 }
-"""Regions in which CloudFormation's own types are used, as of the first release; never to be changed.
+"""Regions in which CloudFormation's own types are used, as of the first release; must never change.
 
-The catalog's registry lists grow whenever they are refreshed. Were they asked, a region that gains a type would turn
+The catalog's registry lists grow whenever they are refreshed. If they decided, a region that gains a type would change
 the custom resources of stacks deployed there into native ones, which CloudFormation refuses ("update of resource type
-is not permitted"), and a resource made anew would meet the name, the team and the cluster's one policy that the old one
-still holds. So a region that came later keeps the custom resource, which does the same.
+is not permitted"). A resource created anew would conflict with the name, the team and the cluster's one policy of the
+old one. So a region that was added later keeps the custom resource, which does the same.
 """
 
 POLICY_PART = "policy"
-"""What stands after the prefix in the name of a cluster policy; the quota of a team of this name has that name, too."""
+"""The part after the prefix in the name of a cluster policy; the quota of a team of this name has that name too."""
 
 
 def made_name(prefix: str, part: str) -> str:
-    """Give the name of a team's quota, or of the policy (``POLICY_PART``), where nobody states one."""
+    """Give the default name of a team's quota, or of the policy (``POLICY_PART``)."""
     return f"{prefix}-{part}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class NameTaken:
-    """A quota's name that something else of the cluster has: another team's quota, or the policy."""
+    """A quota's name that another team's quota or the policy of the cluster has too."""
 
     team: int
     name: str
@@ -117,9 +117,9 @@ class NameTaken:
 
 
 def names_taken(prefix: str, teams: Sequence[tuple[str, str | None]], policy_name: str | None) -> Iterator[NameTaken]:
-    """Find the quotas whose names are not theirs alone, of teams as (name, stated name of the quota).
+    """Find the quotas whose names are not unique, of teams as (name, quota_name in the file).
 
-    A template would make both, and what is imported or adopted under a name would be the wrong one.
+    A template would create both, and an import by name could get the wrong one.
     """
     names = [stated or made_name(prefix, team) for team, stated in teams]
     policy = policy_name or made_name(prefix, POLICY_PART)
@@ -137,44 +137,44 @@ def is_native(resource_type: str, region: str) -> bool:
 
 
 def pod_security_labels(level: str) -> dict[str, str]:
-    """Give the labels by which Kubernetes refuses pods beyond a level, and says so where jobs make them.
+    """Give the labels with which Kubernetes refuses pods beyond a level, and warns about jobs that create them.
 
-    Refused are pods, not the jobs that make them, so whoever applies a job is warned as well.
+    Kubernetes refuses the pods, not the jobs that create them, so the user who applies a job gets a warning.
     """
     return {f"pod-security.kubernetes.io/{mode}": level for mode in ("audit", "enforce", "warn")}
 
 
 def is_namespace_of_others(name: str) -> bool:
-    """Say whether a namespace is Kubernetes' own or an operator's, whose pods may need what a team's may not."""
+    """Say whether a namespace is Kubernetes' own or an operator's, whose pods may need more permissions."""
     return name.startswith("kube-") or "-system" in name or name in _NAMESPACES_OF_OTHERS
 
 
 SHARES: tuple[str, ...] = tuple(_DATA["amounts"]["together"])
-"""The amounts of a quota row that state parts of instances; they go together, and without a number of instances."""
+"""The amounts of a quota row for parts of instances; they can be combined, but not with a number of instances."""
 
 BESIDE_PARTITION: tuple[str, ...] = tuple(_DATA["amounts"]["with_partition"])
-"""The amounts that may stand beside an accelerator partition."""
+"""The amounts that can be combined with an accelerator partition."""
 
 PARTITION_PROFILES: tuple[str, ...] = tuple(_DATA["partitions"]["profiles"])
-"""MIG profiles that the API takes in a quota; which of them a type has says ``InstanceType.mig_profiles``."""
+"""MIG profiles that the API accepts in a quota; ``InstanceType.mig_profiles`` are those that a type supports."""
 
 PARTITION_LABEL: str = _DATA["partitions"]["node_label"]
-"""The node label by which an instance group asks for its GPUs to be partitioned."""
+"""The node label with which an instance group requests GPU partitions."""
 
 KUEUE_GROUP = "kueue.x-k8s.io"
-"""The API group that a Kueue of whatever origin brings."""
+"""The API group of every Kueue installation."""
 
 KUEUE_API = f"{KUEUE_GROUP}/v1beta2"
 """The newest API version of Kueue's objects."""
 
 RESOURCE_QUOTA_NAME: str = _DATA["resource_quota"]["name"]
 DEFAULT_QUEUE: str = _DATA["default_queue"]["name"]
-"""The name that makes a Kueue local queue the one of jobs that name none."""
+"""The name of the Kueue local queue for jobs that name none."""
 
 DEFAULT_PRIORITY_CLASSES: tuple[tuple[str, int], ...] = tuple(
     (row["name"], row["weight"]) for row in _DATA["default_priority_classes"]
 )
-"""(name, weight) of the classes that a policy ordered by priority gets where the file names none."""
+"""(name, weight) of the default classes of a policy ordered by priority."""
 
 DEFAULT_BORROW_LIMIT_PERCENT: int = _DATA["defaults"]["borrow_limit_percent"]
 DEFAULT_FAIR_SHARE_WEIGHT: int = _DATA["defaults"]["fair_share_weight"]
@@ -184,7 +184,7 @@ PRIORITY_LABEL: str = _DATA["labels"]["priority"]
 
 
 def namespace(team: str) -> str:
-    """Give the namespace that a compute quota makes for ``team``."""
+    """Give the namespace that a compute quota creates for ``team``."""
     return str(_DATA["names"]["namespace"]).format(team=team)
 
 
@@ -204,7 +204,7 @@ def priority_class(name: str) -> str:
 
 
 def amounts_problem(amounts: Sequence[str]) -> str | None:
-    """Say why the amounts that a quota row states cannot stand together (``count`` and the like), or give None."""
+    """Say why the amounts in a quota row cannot be combined (``count`` and others), or give None."""
     given = set(amounts)
     if not given:
         return "must state an amount, got none; add count: 1, accelerators, vcpu, memory_gib or accelerator_partition"
@@ -213,7 +213,7 @@ def amounts_problem(amounts: Sequence[str]) -> str | None:
         if alone in given and others:
             also = f" except {joined(beside)}" if beside else ""
             return (
-                f"must state {alone} without other amounts{also}, got {alone} beside {joined(others)};"
+                f"must state {alone} without other amounts{also}, got {alone} and {joined(others)};"
                 f" remove {alone}, or remove {joined(others)}"
             )
     return None
@@ -222,9 +222,9 @@ def amounts_problem(amounts: Sequence[str]) -> str | None:
 def accelerator_problems(
     numbers: InstanceType, *, accelerators: int | None, profile: str | None
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Give what a quota cannot have of a type: where in the row, and the sentence that refuses.
+    """Give what a quota cannot have of a type: the place in the row, and the sentence of the error.
 
-    ``accelerators`` of a type without any, and a MIG ``profile`` into which its GPUs cannot be cut.
+    ``accelerators`` of a type without any, and a MIG ``profile`` that its GPUs do not support.
     """
     if accelerators is not None and not numbers.is_accelerated:
         yield (
@@ -253,28 +253,27 @@ def same_quota_name_problem(name: str) -> str:
 
 
 def same_row_problem(what: str, other: str) -> str:
-    """Say that a row of a quota or of limits is about the type, or profile of a type, of the row at ``other``."""
+    """Say that a row of a quota or of limits repeats the type, or the profile of a type, of the row at ``other``."""
     return f"must be unique, got {what} as in {other}; add the counts up in one of the two"
 
 
 def borrowing_problem(sharing: str, *, key: str, strategy: str = "strategy") -> str:
     """Say that ``key``, a limit on borrowing, has no effect on a team that does not borrow.
 
-    ``strategy`` is what the caller calls the choice of how a team shares.
+    ``strategy`` is the caller's name for the sharing strategy.
     """
     return (
-        f"must go with {strategy}: lend_and_borrow, got {strategy}: {sharing}; remove {key}"
-        f" or set {strategy}: lend_and_borrow"
+        f"needs {strategy}: lend_and_borrow, got {strategy}: {sharing}; remove {key} or set {strategy}: lend_and_borrow"
     )
 
 
 def limited_resource_problem(name: str) -> str | None:
-    """Say that Kubernetes takes a limit and never looks at it: of extended resources it counts requests."""
+    """Say that Kubernetes accepts a limit but never enforces it: it counts requests of extended resources."""
     is_extended = "/" in name and not name.startswith("count/") and ".storageclass.storage.k8s.io/" not in name
     if not is_extended or name.startswith("requests."):
         return None
     return (
-        f"must begin with requests., the only kind of limit that Kubernetes keeps for such a resource, got"
+        f"must begin with requests., the only kind of limit that Kubernetes enforces for such a resource, got"
         f" {name}; write requests.{name.removeprefix('limits.')}"
     )
 
@@ -300,13 +299,13 @@ def limited_resource(kind: str, *, profile: str = "") -> str:
 
 
 def default_queue_problem(addon_version: str) -> str | None:
-    """Say that task governance of ``addon_version`` knows no default queue, or give None."""
+    """Say that task governance of ``addon_version`` does not support a default queue, or give None."""
     kueue, least = _kueue(addon_version), _numbers(_DATA["default_queue"]["kueue"])
     if kueue is None or kueue >= least:
         return None
     first = next(version for version, of in addons.row(addons.TASK_GOVERNANCE).kueue.items() if _numbers(of) >= least)
     return (
-        f"needs task governance {first} or newer, whose Kueue gives jobs without a queue the one named"
+        f"needs task governance {first} or newer, whose Kueue puts jobs without a queue into the one named"
         f" {DEFAULT_QUEUE}, got {addon_version}"
     )
 
@@ -318,7 +317,7 @@ def update_problem(installed: str, wanted: str) -> str | None:
     if before is None or after is None or before >= _numbers(rule["before"]) or after < _numbers(rule["not_to"]):
         return None
     return (
-        f"must not skip from {installed} to {wanted}, since releases before {rule['before']} store Kueue's custom"
+        f"must not skip from {installed} to {wanted}, because releases before {rule['before']} store Kueue's custom"
         f" resource definitions in a version that releases from {rule['not_to']} on no longer have"
     )
 
@@ -339,7 +338,7 @@ def serves_kueue_api(addon_version: str, api: str) -> bool:
 
 
 def _kueue(addon_version: str) -> tuple[int, ...] | None:
-    """Give the Kueue of an add-on version: that of the newest release listed that is not newer; None if unreadable."""
+    """Give the Kueue of an add-on version: that of the newest listed release up to it; None if it is unreadable."""
     got = addons.release(addon_version)
     if got is None:
         return None

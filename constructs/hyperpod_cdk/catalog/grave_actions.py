@@ -1,4 +1,4 @@
-"""Actions that a person must look at before somebody gets them, by what they do and by how many resources they need."""
+"""Actions that a person must review before they are granted, by their effect and by how many resources they need."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hyperpod_cdk.catalog import _data
 AS_OF: date = _data.as_of("grave_actions")
 
 Where = Literal["everywhere", "pattern", "kind", "any"]
-"""On what an action must be allowed to be grave.
+"""The resources for which an action must be allowed to be serious.
 
 ``everywhere``: a single resource is enough. ``pattern``: more than a single one. ``kind``: every one of a kind (each
-function, each key), where no condition keeps it to some. ``any``: any resource at all, likewise.
+function, each key), if no condition limits it to some. ``any``: any resource at all, also without such a condition.
 """
 
 TAGGING: Final[tuple[str, ...]] = tuple(name.lower() for name in _data.load("grave_actions")["tagging"])
-"""Names of actions that change tags, in lower case and without their service: grave where policies decide by tags."""
+"""Names of actions that change tags, in lower case and without their service: serious if policies decide by tags."""
 
 
 @cache

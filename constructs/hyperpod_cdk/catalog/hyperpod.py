@@ -57,7 +57,7 @@ ALARM_NAME = _PATTERNS["alarm_name"]
 KARPENTER_POOL_NAME = _PATTERNS["karpenter_pool_name"]
 
 KEY_NAME_LENGTH: int = _DATA["kubernetes_key_name"]["maximum"]
-"""Most characters of a label or taint key after its prefix: Kubernetes' bound, which SageMaker's pattern lacks."""
+"""Most characters of a label or taint key after its prefix: Kubernetes' limit, which is not in SageMaker's pattern."""
 
 TAINT_EFFECTS: tuple[str, ...] = tuple(_DATA["taint_effects"])
 
@@ -79,7 +79,7 @@ NETWORK_INTERFACES: dict[str, str] = dict(_DATA["network_interfaces"])
 MIG_LABEL: str = _DATA["mig_label"]
 
 MIG_CONFIGS: tuple[str, ...] = tuple(_DATA["mig_configs"]["names"])
-"""What the label may say: the configurations that the dependency chart gives NVIDIA's MIG manager."""
+"""The allowed values of the label: the configurations that the dependency chart gives NVIDIA's MIG manager."""
 """The node label that names a partition of NVIDIA GPUs."""
 
 KARPENTER_PRINCIPAL: str = _DATA["karpenter"]["service_principal"]
@@ -92,19 +92,19 @@ KARPENTER_CONSOLIDATION: dict[str, str] = dict(_DATA["karpenter"]["consolidation
 """Our word -> ``NodePool.spec.disruption.consolidationPolicy``."""
 
 KARPENTER_DEFAULT_CONSOLIDATE_AFTER_SECONDS: int = _DATA["karpenter"]["consolidate_after_seconds"]
-"""What AWS advises, so that pods have time to leave a node in order."""
+"""AWS's recommendation, so that pods have time to end on a node."""
 
 NODE_WAIT_LONGEST_MINUTES: int = _DATA["bounds"]["node_wait_minutes"]["maximum"]
 NODE_WAIT_DEFAULT_MINUTES: int = _DATA["node_wait"]["default_minutes"]
-"""How long AWS's own set-up waits for the first node of a cluster."""
+"""How long AWS's own setup waits for the first node of a cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UltraServer:
-    """An instance type that is sold as UltraServers only: instances of each size by its name, and where they stand.
+    """An instance type that is sold as UltraServers only: instances of each size by its name, and their zone.
 
     ``kubernetes_version`` is the oldest that the EKS user guide names for them; ``gpu_slices`` says whether that guide
-    has their GPUs divided. Neither is HyperPod's word.
+    partitions their GPUs. Neither is in HyperPod's documentation.
     """
 
     sizes: dict[str, int]
@@ -116,7 +116,7 @@ class UltraServer:
 
 
 def two_pools_problem(group: str, pool: str) -> str:
-    """Say that Karpenter would scale ``group`` in a second pool beside ``pool``."""
+    """Say that Karpenter would scale ``group`` in ``pool`` and in a second pool."""
     return f"must be in one pool, got {group} again after pool {pool}; remove one of the two"
 
 
@@ -124,18 +124,18 @@ def unlike_taints_problem(group: str, other: str, *, pool: str) -> str:
     """Say that two groups of a Karpenter ``pool`` have different taints: pods would not run on all of its nodes."""
     return (
         f"must hold groups with the same taints in a pool, got {group} and {other} in pool {pool}; give both the same"
-        " taints, or each a pool"
+        " taints, or put each in its own pool"
     )
 
 
 def ultraserver(instance_type: str) -> UltraServer | None:
-    """Give what is known of the UltraServers made of ``instance_type``, or None where it is sold by the instance."""
+    """Give what is known of the UltraServers made of ``instance_type``, or None if it is sold by the instance."""
     row = _DATA["ultraservers"].get(instance_type)
     return UltraServer(**row) if isinstance(row, dict) else None
 
 
 def script_problem(script: str, *, key: str) -> str | None:
-    """Say why ``script`` names no file below the folder of lifecycle scripts, or give None."""
+    """Say why ``script`` does not name a file below the folder of lifecycle scripts, or give None."""
     if problem := LIFECYCLE_SCRIPT.problem(script, key=key):
         return problem
     parts = script.split("/")
@@ -153,11 +153,11 @@ def key_name_problem(key: str) -> str | None:
     name = key.rpartition("/")[2]
     if len(name) <= KEY_NAME_LENGTH:
         return None
-    return f"must have at most {KEY_NAME_LENGTH} characters after the prefix, as Kubernetes wants it, got {len(name)}"
+    return f"must have at most {KEY_NAME_LENGTH} characters after the prefix, Kubernetes' limit, got {len(name)}"
 
 
 def reserved_prefix(key: str) -> tuple[str, str] | None:
-    """Give (whose, prefix) of a label or taint key that HyperPod (``hyperpod``) or Kubernetes keeps, or None."""
+    """Give (whose, prefix) of a label or taint key that HyperPod (``hyperpod``) or Kubernetes reserves, or None."""
     prefix = key.rpartition("/")[0]
     for owner in ("hyperpod", "kubernetes"):
         for reserved in _DATA["reserved_prefixes"][owner]:
@@ -170,7 +170,7 @@ IMMUTABLE_GROUP_PROPERTIES: tuple[str, ...] = tuple(_DATA["immutable_group_prope
 """The service refuses a change to one of these in an existing group: the group needs a new name."""
 
 REQUIRED_TAGS: dict[str, str] = dict(_DATA["required_tag"])
-"""Tags that the training operator's managed policy asks of the cluster."""
+"""Tags that the training operator's managed policy requires on the cluster."""
 
 RESTRICTED_REGIONS: tuple[str, ...] = tuple(_DATA["restricted_groups"]["regions"])
 """Regions for which AWS's script for restricted instance groups has container images."""
@@ -179,7 +179,7 @@ RESTRICTED_LUSTRE_DELETION_POLICIES: dict[str, str] = dict(_DATA["restricted_gro
 """Our word -> ``FSxLustreDeletionPolicy``."""
 
 LIFECYCLE_BUCKET_PREFIX: str = _DATA["lifecycle_bucket_prefix"]
-"""What a lifecycle bucket's name begins with, since the managed instance-role policy reads no other."""
+"""Prefix of a lifecycle bucket's name; the managed instance-role policy allows no other."""
 
 TRAINING_PLAN_RECLAIM_MINUTES: int = _DATA["training_plan"]["reclaim_minutes_before_end"]
 """Instances of a training plan are terminated this long before a block ends."""

@@ -1,4 +1,4 @@
-"""What a deployment finds in IAM: CDK's bootstrap roles and the service-linked roles of the services it uses."""
+"""What a deployment uses in IAM: CDK's bootstrap roles and the service-linked roles of the services."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ _DATA = _data.load("iam")
 AS_OF: date = _data.as_of("iam")
 
 BOOTSTRAP_QUALIFIER: str = _DATA["bootstrap"]["qualifier"]
-"""CDK's default, part of the name of everything that ``cdk bootstrap`` makes."""
+"""CDK's default, part of the name of everything that ``cdk bootstrap`` creates."""
 
 MINIMUM_BOOTSTRAP_VERSION: int = _DATA["bootstrap"]["minimum_version"]
-"""The oldest bootstrap stack that the templates accept; below it CloudFormation refuses them by a rule of their own."""
+"""The oldest bootstrap stack that the templates accept; with an older one, CloudFormation refuses them."""
 
 
 MOST_INLINE_CHARACTERS = 10_240
-"""What all inline policies of a role may have together; white space does not count (IAM user guide, IAM and AWS STS
+"""Most characters of all inline policies of a role; white space does not count (IAM user guide, IAM and AWS STS
 quotas, role inline policy size)."""
 
 MOST_MANAGED_CHARACTERS = 6_144
-"""What a managed policy may have; white space does not count (as above, managed policy size)."""
+"""Limit in characters of a managed policy; white space does not count (as above, managed policy size)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceLinkedRole:
-    """A role that a service makes for itself when it is first used, with the rights of whoever uses it.
+    """A role that a service creates for itself at its first use, with the permissions of the caller.
 
     ``when`` is a word for the environments that use the service, as in ``deployer_actions``. A name that ends in ``*``
-    is made anew for each resource. ``unsure`` says why the service may do without it, and is empty where it does not.
+    is created for each resource. ``unsure`` says why the service may not need it, and is empty if it does.
     """
 
     name: str
@@ -43,11 +43,11 @@ class ServiceLinkedRole:
 
     @property
     def is_made_anew(self) -> bool:
-        """Whether each resource gets a role of its own, so that none can exist before."""
+        """Whether each resource gets its own role, so that none can exist before."""
         return self.name.endswith("*")
 
     def arn(self, *, partition: str, account: str) -> str:
-        """Give the role's ARN, with the star where the name has one."""
+        """Give the role's ARN, with the star if the name has one."""
         return f"arn:{partition}:iam::{account}:role/aws-service-role/{self.service}/{self.name}"
 
 
@@ -64,5 +64,5 @@ def bootstrap_role_arn(
 
 
 def bootstrap_bucket(*, account: str, region: str, qualifier: str = BOOTSTRAP_QUALIFIER) -> str:
-    """Give the name of the bucket that takes templates and assets."""
+    """Give the name of the bucket for templates and assets."""
     return f"cdk-{qualifier}-assets-{account}-{region}"

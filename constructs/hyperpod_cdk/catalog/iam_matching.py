@@ -1,7 +1,7 @@
 """How IAM matches a policy's patterns with actions and names.
 
-Policy patterns know ``*`` and ``?`` and nothing else; ``[`` stands for itself. Source: IAM user guide, "IAM JSON policy
-elements" (Action, NotAction, and wildcards). A statement is a mapping as it stands in a policy document.
+Policy patterns have only ``*`` and ``?``; ``[`` is a plain character. Source: IAM user guide, "IAM JSON policy
+elements" (Action, NotAction, and wildcards). A statement is a mapping, as in a policy document.
 """
 
 from __future__ import annotations
@@ -15,62 +15,62 @@ from hyperpod_cdk.catalog.arns import arn_parts
 
 Statement = Mapping[str, Any]
 Answer = Literal["lets", "denies", "silent", "unknown"]
-"""What a policy says of somebody: ``silent`` where no statement lets him, ``unknown`` where it alone does not show."""
+"""A policy's result for a principal: ``silent`` if no statement allows it, ``unknown`` if that is unclear."""
 
 _POSITIVE: Final = frozenset({"StringEquals", "StringEqualsIgnoreCase", "StringLike", "ArnEquals", "ArnLike", "Bool"})
-"""Operators of conditions that hold where a value is, or fits, what is stated: others ask something else of it."""
+"""Operators of conditions that are true if a value equals or matches the stated one; others test something else."""
 
 _LITERAL = {"${*}": r"\*", "${?}": r"\?", "${$}": r"\$"}
 _TOKEN = re.compile(r"\$\{[*?$]\}|[*?]")
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Say whether a text is what a policy's pattern means, upper and lower case told apart."""
+    """Say whether a text matches a policy's pattern; case matters."""
     return _compiled(pattern).fullmatch(text) is not None
 
 
 def matches_action(pattern: str, action: str) -> bool:
-    """Say whether an action (``ec2:CreateVpc``) is what a pattern of actions means; case does not matter."""
+    """Say whether an action (``ec2:CreateVpc``) matches a pattern of actions; case does not matter."""
     return matches(pattern.lower(), action.lower())
 
 
 def listed(value: Any) -> list[Any]:
-    """Give a policy element as the list that it may also be written as; nothing gives an empty one."""
+    """Give a policy element as a list; an empty list for None."""
     if value is None:
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def names_action(statement: Statement, action: str) -> bool:
-    """Say whether a statement speaks of an action, by ``Action`` or ``NotAction``."""
+    """Say whether a statement applies to an action, by ``Action`` or ``NotAction``."""
     if "NotAction" in statement:
         return not any(matches_action(str(each), action) for each in listed(statement["NotAction"]))
     return any(matches_action(str(each), action) for each in listed(statement.get("Action")))
 
 
 def principals(statement: Statement) -> list[str]:
-    """Give the accounts, roles and users that a statement names, ``*`` for everybody."""
+    """Give the accounts, roles and users that a statement names, ``*`` for everyone."""
     principal = statement.get("Principal")
     named = principal.get("AWS") if isinstance(principal, Mapping) else principal
     return [str(each) for each in listed(named)]
 
 
 def names_service(statement: Statement, names: frozenset[str]) -> bool:
-    """Say whether a statement is about one of these services, as it is about everybody."""
+    """Say whether a statement applies to one of these services, as one for everyone does."""
     principal = statement.get("Principal")
     services = listed(principal.get("Service")) if isinstance(principal, Mapping) else []
     return "*" in principals(statement) or any(str(each).removesuffix(".cn") in names for each in services)
 
 
 def names_account(statement: Statement, account: str) -> bool | None:
-    """Say whether a statement is about an account, None where it is about some of its roles and users alone."""
+    """Say whether a statement applies to an account, None if it applies only to some of its roles and users."""
     named = [each for each in principals(statement) if each == account or arn_parts(each).account == account]
     whole = any(each == account or each.endswith(":root") for each in named)
     return whole or (None if named else False)
 
 
 def is_positive(operator: str, *, may_lack: bool) -> bool:
-    """Say whether an operator asks that a value is one of those stated; ``may_lack`` lets ``IfExists`` ask so, too."""
+    """Say whether an operator requires one of the stated values; with ``may_lack`` also with ``IfExists``."""
     return (operator.removesuffix("IfExists") if may_lack else operator) in _POSITIVE
 
 
@@ -82,11 +82,11 @@ def answers(
     names: Callable[[Statement], bool | None],
     holds: Callable[[str, str, list[str]], bool | None],
 ) -> Answer:
-    """Say whether the policy of the resource ``arn`` lets somebody do an action.
+    """Say whether the policy of the resource ``arn`` allows a principal an action.
 
-    ``names`` says whether a statement's Principal is he, ``holds`` whether a condition (operator, key in lower case,
-    values) holds for what he asks; each gives None where nobody can tell. A statement that denies counts before those
-    that allow (IAM user guide, "Policy evaluation logic"), NotPrincipal and NotResource tell nothing.
+    ``names`` says whether a statement's Principal is that principal, ``holds`` whether a condition (operator, key in
+    lower case, values) is true for its request; each gives None if that is unknown. A statement that denies counts
+    before those that allow (IAM user guide, "Policy evaluation logic"); NotPrincipal and NotResource count as unknown.
     """
 
     def fits(statement: Statement) -> bool | None:
@@ -116,7 +116,7 @@ def answers(
 
 
 def all_of(found: list[Answer]) -> Answer:
-    """Give what holds for somebody who needs several actions: the worst of their answers."""
+    """Give the result for several actions together: the worst of their results."""
     order: tuple[Answer, ...] = ("denies", "silent", "unknown", "lets")
     return min(found, key=order.index)
 

@@ -17,15 +17,15 @@ CHART_COMMIT: str = _data.load("images")["chart_commit"]
 """The commit of aws/sagemaker-hyperpod-cli whose rendered chart the table was read from."""
 
 _REGIONAL = "{regional}"
-"""Stands in the table for a registry in ECR of each region that the part's ``registries`` lists."""
+"""Means in the table a registry in ECR of each region that the part's ``registries`` lists."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChartImage:
     """An image of one part of the chart, with its registry and tag.
 
-    ``value`` is the path of the chart's value that names it; empty where a template names it, out of the reach of
-    values. ``value_holds``: the image's repository, or the whole image with its tag.
+    ``value`` is the path of the chart's value that names it; empty if a template has it, where no value can change
+    it. ``value_holds``: the image's repository, or the whole image with its tag.
     """
 
     part: str
@@ -44,7 +44,7 @@ class ChartImage:
         return self.path.partition(":")[0]
 
     def is_in_ecr_of(self, region: str) -> bool:
-        """Say whether nodes of ``region`` pull it from ECR of their own region, as a closed network has to."""
+        """Say whether nodes of ``region`` pull it from ECR of their own region, as a closed network must."""
         return ecr_region(self.image) == region
 
 
@@ -56,7 +56,7 @@ PUBLIC_REGISTRIES: frozenset[str] = frozenset(
     }
     | set(_data.load("images")["pull_through"]["upstreams"])
 )
-"""Registries of the internet, which a closed network does not reach."""
+"""Registries on the internet, which a closed network cannot reach."""
 
 _ECR = re.compile(r"[0-9]{12}\.dkr\.ecr\.([a-z0-9-]+)\.[a-z0-9.]+")
 
@@ -68,9 +68,9 @@ def ecr_region(registry: str) -> str | None:
 
 
 def chart_images(types: Iterable[InstanceType], *, region: str, gpu_partitions: bool) -> tuple[ChartImage, ...]:
-    """Give the images that nodes of these types pull for the chart in ``region``, from ECR there and from elsewhere.
+    """Give the images that nodes of these types pull for the chart in ``region``, from ECR there or elsewhere.
 
-    ``gpu_partitions``: a group divides its GPUs (MIG), for which NVIDIA's GPU operator takes the place of the device
+    ``gpu_partitions``: a group partitions its GPUs (MIG), for which NVIDIA's GPU operator replaces the device
     plugin.
     """
     rows = list(types)
@@ -96,19 +96,19 @@ def chart_images(types: Iterable[InstanceType], *, region: str, gpu_partitions: 
 
 
 def images_to_copy(types: Iterable[InstanceType], *, region: str, gpu_partitions: bool) -> tuple[ChartImage, ...]:
-    """Give those of ``chart_images`` that come from elsewhere than ECR of ``region``."""
+    """Give those of ``chart_images`` that are not in ECR of ``region``."""
     found = chart_images(types, region=region, gpu_partitions=gpu_partitions)
     return tuple(image for image in found if not image.is_in_ecr_of(region))
 
 
 def gpu_operator_registry(region: str) -> str | None:
-    """Give the registry of AWS's copy of the GPU operator in ECR of ``region``, None where the chart knows none."""
+    """Give the registry of AWS's copy of the GPU operator in ECR of ``region``, None if the chart has none."""
     account = _data.load("images")["registries"]["gpu-operator"]["accounts"].get(region)
     return f"{account}.dkr.ecr.{region}.amazonaws.com" if account else None
 
 
 def registry_values(registry: str, images: Iterable[ChartImage]) -> Mapping[str, Any]:
-    """Give the chart values with which ``images`` come from ``registry``, under the names they have upstream."""
+    """Give the chart values with which ``images`` come from ``registry``, under their upstream names."""
     values: dict[str, Any] = {}
     for image in images:
         if not image.value:

@@ -22,11 +22,11 @@ class InstanceType:
 
     ``unsure`` lists what is inferred or disputed. ``memory_gib`` is the machine's memory and
     ``accelerator_memory_gib`` that of one accelerator, as the EC2 guide prints them. ``efa_count`` is how
-    many EFA interfaces the type carries (one per network card), None where sources conflict. ``ips_per_node``
-    is the number of addresses that one HyperPod node takes from its subnet; ``ips_basis`` says how that
-    number came about. ``default_threads_per_core`` is what EC2 gives, ``valid_threads_per_core`` what it lets
-    one choose (empty where EC2 states nothing). ``mig_profiles`` are the Multi-Instance GPU slices;
-    ``mig_documented`` is False where only a command-line tool knows them. Quota names are those of Service
+    many EFA interfaces the type carries (one per network card), None if sources conflict. ``ips_per_node``
+    is the number of addresses that one HyperPod node uses in its subnet; ``ips_basis`` says how that
+    number was obtained. ``default_threads_per_core`` is what EC2 gives, ``valid_threads_per_core`` what it lets
+    one choose (empty if EC2 states nothing). ``mig_profiles`` are the Multi-Instance GPU slices;
+    ``mig_documented`` is False if only a command-line tool lists them. Quota names are those of Service
     Quotas, codes are hints. ``sources`` are keys of ``source_texts()``.
     """
 
@@ -71,7 +71,7 @@ class InstanceType:
 
     @property
     def is_accelerated(self) -> bool:
-        """Whether the type carries GPUs or Neuron devices."""
+        """Whether the type has GPUs or Neuron devices."""
         return self.accelerator_count > 0
 
     @property
@@ -92,7 +92,7 @@ class InstanceType:
         return self.default_threads_per_core == 2
 
     def addresses_per_node(self, *, efa_only: bool) -> int | None:
-        """Give how many addresses a node takes from its subnet, None where ``ips_per_node`` is not known.
+        """Give how many addresses a node uses in its subnet, None if ``ips_per_node`` is unknown.
 
         ``efa_only``: the interfaces of all network cards but the first are EFA-only. "You can't assign an IP address to
         an EFA-only network interface", nor make it the primary one (EC2 user guide, create-efa and efa-acc-inst-types).
@@ -103,7 +103,7 @@ class InstanceType:
 
     @property
     def secondary_interfaces(self) -> int:
-        """Network interfaces of a node beside the primary one: one for each further network card."""
+        """Network interfaces of a node without the primary one: one for each further network card."""
         return self.network_cards - 1
 
     @property
@@ -141,7 +141,7 @@ def closest(name: str) -> str | None:
 
 
 def xlarge(name: str) -> int | None:
-    """Give the size in a type's name: 4 for ``ml.c5.4xlarge``, 0 below ``xlarge``, None where the name tells none."""
+    """Give the size in a type's name: 4 for ``ml.c5.4xlarge``, 0 below ``xlarge``, None if the name has none."""
     size = name.rpartition(".")[2] if "." in name else ""
     if size in {"nano", "micro", "small", "medium", "large"}:
         return 0
@@ -152,9 +152,9 @@ def xlarge(name: str) -> int | None:
 def unknown_type_problem(
     name: str, *, key: str = "instance_type", otherwise: str = "state the type's numbers under instance_types:"
 ) -> str | None:
-    """Say that the catalog does not know ``name``, with near miss and date, or give None.
+    """Say that the catalog does not have ``name``, with a similar name and the date, or give None.
 
-    ``otherwise`` is what to do where AWS has such a type all the same.
+    ``otherwise`` is what to do if AWS has such a type.
     """
     if name in _table():
         return None

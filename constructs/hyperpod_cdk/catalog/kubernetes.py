@@ -1,4 +1,4 @@
-"""Kubernetes versions: until when EKS supports them and which of them HyperPod accepts."""
+"""Kubernetes versions: how long EKS supports them and which of them HyperPod accepts."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ AS_OF: date = _data.as_of("kubernetes")
 
 @dataclass(frozen=True, kw_only=True)
 class KubernetesVersion:
-    """One minor version; a support date is the first day without support (UTC), None where not read."""
+    """One minor version; a support date is the first day without support (UTC), None if unknown."""
 
     version: str
     standard_support_ends: date | None
     extended_support_ends: date | None
     hyperpod: bool
     lacks: str = ""
-    """Why HyperPod does not take a version that EKS has."""
+    """Why HyperPod does not accept a version that EKS has."""
     unsure: str = ""
 
 
@@ -44,17 +44,17 @@ VERSIONS: tuple[KubernetesVersion, ...] = tuple(_version(row) for row in _data.l
 """Oldest first."""
 
 NOTICE_DAYS = 60
-"""How many days before a version leaves standard support it is said: upgrading a cluster with jobs takes planning."""
+"""How many days before the end of standard support there is a warning: upgrading a cluster with jobs takes planning."""
 
 _DIGITS = 6
-"""How many digits no number of a version has."""
+"""More digits than any number of a version has."""
 
 DEFAULT: str = _data.load("kubernetes")["default"]
 """The version a new environment gets."""
 
 
 ROLLBACK_DAYS: int = _data.load("kubernetes")["rollback"]["days"]
-"""How many days after its upgrade EKS takes a control plane back, by one minor version."""
+"""For how many days after an upgrade EKS can roll a control plane back by one minor version."""
 
 IMAGE_SUPPORT: str = _data.load("kubernetes")["images"]["support"]
 """How long AWS supports a release of the HyperPod AMI."""
@@ -70,9 +70,9 @@ def image_releases(version: str, architecture: str) -> tuple[str, ...]:
 
 
 def is_image_of_others(release: str, version: str, architecture: str) -> bool:
-    """Say whether a release is known, but for other minor versions or another architecture only.
+    """Say whether a release is known, but only for other minor versions or another architecture.
 
-    Never of 1.0 to 1.3, of which releases have come out for new versions of Kubernetes after they had for older ones.
+    False for 1.0 to 1.3: such releases appeared for new versions of Kubernetes later than for older ones.
     """
     number = _number(release)
     if number is None or number < (1, 4):
@@ -83,12 +83,12 @@ def is_image_of_others(release: str, version: str, architecture: str) -> bool:
 
 
 def reserved_vcpu(vcpu: float) -> float:
-    """Give the vCPUs that kubelet, the system and add-ons keep of a node with ``vcpu``: an estimate of AWS's."""
+    """Give the vCPUs that kubelet, the system and add-ons reserve on a node with ``vcpu``: AWS's estimate."""
     return _reserved("vcpu", vcpu)
 
 
 def reserved_memory_gib(memory_gib: float) -> float:
-    """Give the memory in GiB that kubelet, the system and add-ons keep of a node: an estimate of AWS's."""
+    """Give the memory in GiB that kubelet, the system and add-ons reserve on a node: AWS's estimate."""
     return _reserved("memory_gib", memory_gib)
 
 
@@ -103,12 +103,12 @@ def hyperpod_versions() -> tuple[str, ...]:
 
 
 def kubectl_minors() -> frozenset[int]:
-    """Give the minor versions of Kubernetes whose kubectl layer is installed, up to those that the catalog knows."""
+    """Give the minor versions of Kubernetes whose kubectl layer is installed, up to the newest in the catalog."""
     return frozenset(minor for row in VERSIONS if _has_layer(minor := _key(row.version)[1]))
 
 
 def kubectl_problem(version: str, *, key: str = "kubernetes_version") -> str | None:
-    """Say which package synthesis lacks for a version, None where its kubectl layer is installed."""
+    """Say which package synthesis needs for a version, None if its kubectl layer is installed."""
     minor = version.removeprefix("1.")
     installed = kubectl_minors()
     if minor.isdigit() and int(minor) in installed:
@@ -124,7 +124,7 @@ def kubectl_problem(version: str, *, key: str = "kubernetes_version") -> str | N
 
 
 def _has_layer(minor: int) -> bool:
-    from importlib import metadata  # noqa: PLC0415 - brings the parser of mail along, which few need
+    from importlib import metadata  # noqa: PLC0415 - imports the email parser, which few callers need
 
     try:
         # reads the package's metadata: importing a layer would load the whole of aws_cdk
@@ -141,7 +141,7 @@ def node_label_problem(key: str) -> str | None:
     if not _is_below(prefix, rules["domains"]) or _is_below(prefix, rules["prefixes"]) or key in rules["keys"]:
         return None
     return (
-        f"must not be {key}: kubelet sets no labels of {joined(rules['domains'])}, which are Kubernetes' own, except"
+        f"must not be {key}: kubelet sets no labels of {joined(rules['domains'])}, which Kubernetes reserves, except"
         f" those of {joined(rules['prefixes'])}; use a prefix of your own, such as"
         f" example.com/{key.rpartition('/')[2]}"
     )
@@ -172,7 +172,7 @@ def support_warning(version: str, *, on: date, key: str = "kubernetes_version") 
         return None
     if is_unsupported(version, on=on):
         state = f"EKS ended extended support for Kubernetes {version} on {row.extended_support_ends}, "
-        return f"{state}so no new cluster takes it (dates as of {AS_OF}); {_advice(version, on=on, key=key)}"
+        return f"{state}so no new cluster can use it (dates as of {AS_OF}); {_advice(version, on=on, key=key)}"
     if row.standard_support_ends and on < row.standard_support_ends <= on + timedelta(days=NOTICE_DAYS):
         ends = row.standard_support_ends
         left = f"{(ends - on).days} day{'s' if ends - on > timedelta(days=1) else ''}"
@@ -185,13 +185,13 @@ def support_warning(version: str, *, on: date, key: str = "kubernetes_version") 
 
 
 def is_unsupported(version: str, *, on: date) -> bool:
-    """Say whether EKS supports ``version`` no more on the day ``on``; False where its end was not read."""
+    """Say whether EKS no longer supports ``version`` on the day ``on``; False if its end is unknown."""
     row = get(version)
     return bool(row and row.extended_support_ends and on >= row.extended_support_ends)
 
 
 def support_state(version: str, *, on: date) -> str:
-    """Say which support EKS gives ``version`` on the day ``on``, and until when; empty where that was not read."""
+    """Say which support EKS gives ``version`` on the day ``on``, and until when; empty if that is unknown."""
     row = get(version)
     if row is None or row.standard_support_ends is None:
         return ""
@@ -224,7 +224,7 @@ def _reserved(resource: str, amount: float) -> float:
 
 
 def _advice(version: str, *, on: date, key: str) -> str:
-    """Name the default while EKS supports it, then the newest version that HyperPod accepts."""
+    """Name the default as long as EKS supports it, then the newest version that HyperPod accepts."""
     newest = hyperpod_versions()[-1]
     default = get(DEFAULT)
     ends = default.standard_support_ends if default else None
@@ -235,13 +235,13 @@ def _advice(version: str, *, on: date, key: str) -> str:
 
 
 def is_newer(version: str, other: str) -> bool:
-    """Say whether a version such as ``1.35`` comes after another one; False where either is none."""
+    """Say whether a version such as ``1.35`` is newer than another; False if either is not a version."""
     here, there = _number(version), _number(other)
     return here is not None and there is not None and here > there
 
 
 def minors_to(newer: str, version: str) -> list[str]:
-    """Give the minor versions after ``version`` up to ``newer``, in order; none where it is not newer, or neither."""
+    """Give the minor versions after ``version`` up to ``newer``, in order; none if it is not a newer one."""
     here, there = _number(version), _number(newer)
     if here is None or there is None or here[0] != there[0]:
         return []
@@ -249,18 +249,19 @@ def minors_to(newer: str, version: str) -> list[str]:
 
 
 def step_to(better: str, version: str, *, key: str) -> str:
-    """Say how to get from a version to a newer one: EKS updates a cluster that stands by one minor at a time."""
+    """Say how to get from a version to a newer one: EKS updates an existing cluster by one minor version at a time."""
     here, there = _number(version), _number(better)
     if here is None or there is None or there[1] - here[1] <= 1:
         return f'set {key}: "{better}"'
     return (
-        f'set {key}: "{better}" for a new cluster; an existing one takes one minor at a time, "{here[0]}.{here[1] + 1}"'
+        f'set {key}: "{better}" for a new cluster; an existing one is updated by one minor version at a time,'
+        f' "{here[0]}.{here[1] + 1}"'
         " first"
     )
 
 
 def _nearest(version: str) -> str:
-    """Give the minor that ``version`` spells otherwise, the newest for newer ones, else the default."""
+    """Give the minor version that ``version`` means, the newest for newer ones, else the default."""
     allowed = hyperpod_versions()
     number = _number(version)
     if number is None:
@@ -268,13 +269,13 @@ def _nearest(version: str) -> str:
     minor = f"{number[0]}.{number[1]}"
     if minor in allowed:
         return minor
-    # the oldest of the range may have left EKS already, so that an older version is no way to choose it
+    # EKS may no longer have the oldest of the range, so an older version does not mean it
     return allowed[-1] if number > _key(allowed[-1]) else DEFAULT
 
 
 def _number(version: str) -> tuple[int, int] | None:
     parts = version.removeprefix("v").split(".")
-    # Python reads no number of thousands of digits, and no version has one
+    # Python refuses numbers of thousands of digits, and no version has one
     if len(parts) < 2 or not all(part.isdecimal() and len(part) < _DIGITS for part in parts):
         return None
     return int(parts[0]), int(parts[1])

@@ -30,7 +30,7 @@ SCRATCH = "scratch_2"
 INTELLIGENT_TIERING = "intelligent_tiering"
 
 DEPLOYMENT_TYPES: Mapping[str, str] = _DATA["deployment_types"]
-"""Our word for a deployment type -> FSx's; what is left out, and why, says ``DEPLOYMENT_TYPES_LEFT_OUT``."""
+"""Our word for a deployment type -> FSx's; ``DEPLOYMENT_TYPES_LEFT_OUT`` says what is left out and why."""
 
 DEPLOYMENT_TYPES_LEFT_OUT: Mapping[str, str] = _DATA["deployment_types_left_out"]
 
@@ -51,19 +51,19 @@ LOG_LEVELS: Mapping[str, str] = _DATA["log_levels"]
 """Our word for what is logged of data repositories -> FSx's."""
 
 HOURS_BETWEEN_CHANGES: int = _DATA["hours_between_changes"]["hours"]
-"""After a request to increase storage or metadata performance, or to change the throughput, FSx refuses another."""
+"""For this time after a change of storage, metadata performance or throughput, FSx refuses another."""
 
 LOG_GROUP_PREFIX: str = _DATA["log_group_prefix"]
 
 BACKUP_RETENTION_DAYS = Bound(**_DATA["backups"]["retention_days"])
-"""Days that automatic backups are kept; 0 means that there are none."""
+"""Days for which automatic backups are kept; 0 means none."""
 
 IMPORTED_FILE_CHUNK_SIZE_MIB = Bound(
     minimum=_DATA["imported_file_chunk_size_mib"]["minimum"], maximum=_DATA["imported_file_chunk_size_mib"]["maximum"]
 )
 
 DEFAULT_THROUGHPUT_MBPS_PER_TIB = 250
-"""The tier of a PERSISTENT_2 file system on SSD for which none is stated."""
+"""The default tier of a PERSISTENT_2 file system on SSD."""
 
 THROUGHPUTS_MBPS_PER_TIB: tuple[int, ...] = tuple(_DATA["throughput_mbps_per_tib"][DEPLOYMENT_TYPE])
 """Throughput tiers of PERSISTENT_2 on SSD."""
@@ -73,7 +73,7 @@ METADATA_IOPS_STEP: int = _DATA["metadata_iops"]["step"]
 METADATA_IOPS_MAXIMUM: int = _DATA["metadata_iops"]["maximum"]
 
 LUSTRE_VERSION: str = _DATA["lustre_version"]
-"""The version to name at creation; 2.10 fails for PERSISTENT_2."""
+"""The version to set at creation; 2.10 fails for PERSISTENT_2."""
 
 COMPRESSIONS: tuple[str, ...] = tuple(_DATA["compression"])
 TCP_PORTS: tuple[tuple[int, int], ...] = tuple((first, last) for first, last in _DATA["ports"]["tcp"])
@@ -90,14 +90,14 @@ DATA_REPOSITORIES = Bound(minimum=0, maximum=8, source="FSx for Lustre guide, li
 
 
 def contains(outer: str, inner: str) -> bool:
-    """Say whether the folder ``outer`` of a file system is, or holds, the folder ``inner``."""
+    """Say whether the folder ``outer`` of a file system is, or contains, the folder ``inner``."""
     return f"{inner.rstrip('/')}/".startswith(f"{outer.rstrip('/')}/")
 
 
 def link_problems(links: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str, str]]:
     """Give what is wrong with links to data repositories (path, S3 address): index, ``path`` or ``s3_uri``, sentence.
 
-    FSx refuses links of which one folder holds the other, and of one prefix twice.
+    FSx refuses links with nested folders, and links to the same prefix.
     """
     for index, (path, _) in enumerate(links):
         for first, (other, _) in enumerate(links[:index]):
@@ -106,8 +106,8 @@ def link_problems(links: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str, 
                     index,
                     "path",
                     (
-                        f"must not overlap another link, got {path} beside {other} of"
-                        f" data_repositories[{first}]; choose folders of which none holds the other"
+                        f"must not overlap another link, got {path} and {other} of"
+                        f" data_repositories[{first}]; choose folders that are not nested"
                     ),
                 )
                 break
@@ -121,7 +121,7 @@ def link_problems(links: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str, 
 
 
 def throughput_problem(throughput_mbps_per_tib: int, *, key: str = "throughput_mbps_per_tib") -> str | None:
-    """Say that the throughput is no PERSISTENT_2 tier, or give None; the fix is the next tier, else the top."""
+    """Say that the throughput is not a PERSISTENT_2 tier, or give None; the fix is the next tier, else the top."""
     if throughput_mbps_per_tib in THROUGHPUTS_MBPS_PER_TIB:
         return None
     tiers = THROUGHPUTS_MBPS_PER_TIB
@@ -132,10 +132,10 @@ def throughput_problem(throughput_mbps_per_tib: int, *, key: str = "throughput_m
 def capacity_problem(
     capacity_gib: int, *, throughput_mbps_per_tib: int, efa: bool, key: str = "capacity_gib"
 ) -> str | None:
-    """Say that FSx offers no such capacity, or give None; the fix is the next larger capacity.
+    """Say that FSx does not offer a capacity, or give None; the fix is the next larger capacity.
 
-    With ``efa`` the step depends on the throughput tier; an unknown tier is ``throughput_problem``'s to
-    refuse, and gives None here.
+    With ``efa`` the step depends on the throughput tier; ``throughput_problem`` refuses an unknown
+    tier, which gives None here.
     """
     if efa and throughput_mbps_per_tib not in EFA_CAPACITY_STEP_GIB:
         return None
@@ -153,9 +153,9 @@ def capacity_problem(
 
 
 def next_capacity_gib(capacity_gib: int, *, throughput_mbps_per_tib: int, efa: bool) -> int:
-    """Give the smallest capacity on offer that is not less than ``capacity_gib``.
+    """Give the smallest capacity on offer that is at least ``capacity_gib``.
 
-    Raises ValueError for ``efa`` with a throughput that is no tier.
+    Raises ValueError for ``efa`` with a throughput that is not a tier.
     """
     if not efa:
         if capacity_gib <= SMALLEST_CAPACITY_GIB:
@@ -181,7 +181,7 @@ def tiering_throughput_problem(mbps: int, *, key: str = "throughput_capacity_mbp
 
 
 def read_cache_problem(size_gib: int, *, throughput_capacity_mbps: int, key: str = "size_gib") -> str | None:
-    """Say that no read cache has this size beside this throughput, or give None."""
+    """Say that no read cache has this size with this throughput, or give None."""
     per_step: dict[str, int] = _DATA["intelligent_tiering"]["read_cache_gib_per_step"]
     steps = max(1, throughput_capacity_mbps // TIERING_THROUGHPUT_STEP_MBPS)
     smallest, largest = steps * per_step["smallest"], steps * per_step["largest"]
@@ -196,9 +196,9 @@ def read_cache_problem(size_gib: int, *, throughput_capacity_mbps: int, key: str
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What is asked of a new file system, in our words; None is what is not said.
+    """The settings of a new file system, in this library's terms; None if not set.
 
-    Only whether a setting is there is looked at, so that all but ``deployment_type``, ``storage_type`` and
+    Only the presence of a setting is checked, so all except ``deployment_type``, ``storage_type`` and
     ``read_cache`` may be tokens.
     """
 
@@ -217,7 +217,7 @@ class Settings:
 
 
 def combination_problems(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Give what FSx refuses of settings that exclude or need each other: the setting, and the sentence about it."""
+    """Give the settings that FSx refuses because of other settings: the setting, and the sentence about it."""
     tiering = settings.storage_type == INTELLIGENT_TIERING
     if settings.deployment_type == SCRATCH and tiering:
         fix = f"set storage_type: ssd, or {_PERSISTENT}"
@@ -227,8 +227,8 @@ def combination_problems(settings: Settings) -> Iterator[tuple[str, str]]:
         yield from _beside_scratch(settings)
     yield from _beside_tiering(settings) if tiering else _beside_ssd(settings)
     if settings.backup_days and settings.data_repositories:
-        reason = "since FSx makes no backups of such a file system"
-        fix = "remove it: the linked buckets hold the data"
+        reason = "because FSx does not back up such a file system"
+        fix = "remove it: the linked buckets contain the data"
         yield (
             "backups",
             f"cannot be set together with data_repositories, {reason}, got {settings.backup_days} days; {fix}",
@@ -261,13 +261,13 @@ def _beside_tiering(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "data_repositories", f"must be empty with {INTELLIGENT_TIERING}, {got}"
     if settings.throughput_capacity_mbps is None:
         fix = f"set throughput_capacity_mbps: {TIERING_THROUGHPUT_STEP_MBPS}"
-        yield "throughput_capacity_mbps", f"is missing beside {INTELLIGENT_TIERING}; {fix}"
+        yield "throughput_capacity_mbps", f"is required with {INTELLIGENT_TIERING}; {fix}"
     if settings.read_cache is None:
         fix = "set read_cache: {sizing: proportional}, or {sizing: none}"
-        yield "read_cache", f"is missing beside {INTELLIGENT_TIERING}; {fix}"
+        yield "read_cache", f"is required with {INTELLIGENT_TIERING}; {fix}"
     elif settings.read_cache == _PROVISIONED and settings.read_cache_gib is None:
         fix = "add size_gib, or set sizing: proportional"
-        yield "read_cache.size_gib", f"is missing beside sizing: {_PROVISIONED}; {fix}"
+        yield "read_cache.size_gib", f"is required with sizing: {_PROVISIONED}; {fix}"
     elif settings.read_cache != _PROVISIONED and settings.read_cache_gib is not None:
         fix = f"set sizing: {_PROVISIONED}, or remove it"
         got = f"got {settings.read_cache_gib}"
@@ -283,7 +283,7 @@ def _beside_ssd(settings: Settings) -> Iterator[tuple[str, str]]:
     ):
         if value is not None:
             fix = f"remove it, or set storage_type: {INTELLIGENT_TIERING}"
-            yield name, f"must be left out with ssd, being of {INTELLIGENT_TIERING}; {fix}"
+            yield name, f"must be left out with ssd, because it belongs to {INTELLIGENT_TIERING}; {fix}"
 
 
 _PERSISTENT = "deployment_type: persistent_2"
@@ -291,7 +291,7 @@ _PROVISIONED = "provisioned"
 
 
 def tiering_metadata_iops_problem(iops: int, *, key: str = "metadata_iops") -> str | None:
-    """Say that an Intelligent-Tiering file system cannot have ``iops`` metadata operations a second, or give None."""
+    """Say that an Intelligent-Tiering file system cannot have ``iops`` metadata operations per second, or give None."""
     if iops in TIERING_METADATA_IOPS:
         return None
     fix = next((value for value in TIERING_METADATA_IOPS if value > iops), TIERING_METADATA_IOPS[-1])
@@ -299,7 +299,7 @@ def tiering_metadata_iops_problem(iops: int, *, key: str = "metadata_iops") -> s
 
 
 def metadata_iops_problem(iops: int, *, key: str = "metadata_iops") -> str | None:
-    """Say that FSx cannot provision ``iops`` metadata operations a second on SSD, or give None."""
+    """Say that FSx cannot provision ``iops`` metadata operations per second on SSD, or give None."""
     fix = next_metadata_iops(iops)
     if iops == fix:
         return None
@@ -311,7 +311,7 @@ def metadata_iops_problem(iops: int, *, key: str = "metadata_iops") -> str | Non
 
 
 def next_metadata_iops(iops: int) -> int:
-    """Give the smallest provisionable value that is not less than ``iops``, or the largest there is."""
+    """Give the smallest provisionable value that is at least ``iops``, or the largest value."""
     for value in METADATA_IOPS_SMALL:
         if iops <= value:
             return value
@@ -319,17 +319,17 @@ def next_metadata_iops(iops: int) -> int:
 
 
 def backup_time_problem(start_time: str, *, key: str) -> str:
-    """Say that a time of day is stated for backups that are switched off; ``key`` has their days of retention."""
+    """Say that a time of day is set for disabled backups; ``key`` has their days of retention."""
     return f'must be left out without backups, got "{start_time}"; remove it, or set {key} to 1 or more'
 
 
 def region_problem(region: str, *, efa: bool, deployment_type: str = DEPLOYMENT_TYPE) -> str | None:
-    """Say that FSx does not offer the file system in ``region``, or give None; the type is in FSx's words."""
+    """Say that FSx does not offer the file system in ``region``, or give None; the type has FSx's name."""
     unavailable: dict[str, list[str]] = _DATA["unavailable_regions"]
     if region in unavailable.get(deployment_type, ()):
-        return f"FSx for Lustre offers no {deployment_type} file system in {region}; leave it out there"
+        return f"FSx for Lustre does not offer {deployment_type} file systems in {region}; leave it out there"
     if efa and region in unavailable["EFA"]:
-        return f"FSx for Lustre offers no EFA in {region}; set efa: false"
+        return f"FSx for Lustre does not offer EFA in {region}; set efa: false"
     return None
 
 
@@ -347,12 +347,12 @@ def local_zone_problems(az_id: str, settings: Settings) -> Iterator[tuple[str, s
         kind = DEPLOYMENT_TYPES[settings.deployment_type]
         yield (
             "deployment_type",
-            f"FSx for Lustre offers no {kind} file system {there}; set deployment_type: {offered[0]}",
+            f"FSx for Lustre does not offer {kind} file systems {there}; set deployment_type: {offered[0]}",
         )
     elif settings.storage_type == INTELLIGENT_TIERING:
-        yield "storage_type", f"FSx for Lustre offers no {INTELLIGENT_TIERING} {there}; set storage_type: ssd"
+        yield "storage_type", f"FSx for Lustre does not offer {INTELLIGENT_TIERING} {there}; set storage_type: ssd"
     if settings.efa:
-        yield "efa", f"FSx for Lustre offers no EFA {there}; set efa: false"
+        yield "efa", f"FSx for Lustre does not offer EFA {there}; set efa: false"
     tiers: list[int] = _LOCAL_ZONES["throughput_mbps_per_tib"]
     got = settings.throughput_mbps_per_tib
     if got is not None and got in THROUGHPUTS_MBPS_PER_TIB and got not in tiers:
@@ -363,7 +363,7 @@ def local_zone_problems(az_id: str, settings: Settings) -> Iterator[tuple[str, s
 
 
 def efa_interfaces(row: InstanceType) -> int:
-    """Give how many EFA interfaces a node uses for Lustre; 0 for a type that reaches no file system over EFA.
+    """Give how many EFA interfaces a node uses for Lustre; 0 for a type that cannot use a file system over EFA.
 
     The FSx user guide's table, "Configuring EFA clients", step 4.
     """
@@ -375,7 +375,7 @@ def efa_interfaces(row: InstanceType) -> int:
 
 
 def automatic_metadata_iops(capacity_gib: int) -> int:
-    """Give the metadata operations a second that FSx provisions on SSD in automatic mode for ``capacity_gib``."""
+    """Give the metadata operations per second that FSx provisions on SSD in automatic mode for ``capacity_gib``."""
     table = _DATA["automatic_metadata_iops"]
     for most, iops in table["up_to_gib"]:
         if capacity_gib <= most:
@@ -390,11 +390,11 @@ def ip_addresses(
     throughput_capacity_mbps: int | None = None,
     efa_throughput_mbps_per_tib: int | None = None,
 ) -> int:
-    """Give how many addresses the file system takes from its subnet: one for each of its servers.
+    """Give how many addresses the file system uses in its subnet: one for each of its servers.
 
-    One object storage server holds 2.4 TiB; with EFA, whose throughput tier is ``efa_throughput_mbps_per_tib``, it
-    holds 4.8 to 38.4 TiB, and on Intelligent-Tiering it gives 4,000 MB/s. There is a metadata server for each 12,000
-    metadata IOPS, one where ``metadata_iops`` is None: the file system has no metadata configuration.
+    An object storage server has 2.4 TiB; with EFA, whose throughput tier is ``efa_throughput_mbps_per_tib``, it
+    has 4.8 to 38.4 TiB, and on Intelligent-Tiering it provides 4,000 MB/s. There is a metadata server for each 12,000
+    metadata IOPS, one if ``metadata_iops`` is None: the file system has no metadata configuration.
     """
     per_server: dict[str, Any] = _DATA["per_server"]
     with_efa: dict[str, int] = per_server["efa_capacity_gib"]

@@ -1,4 +1,4 @@
-"""AWS's own managed policies that hold an action which a person must look at (``catalog.grave_actions``)."""
+"""AWS's own managed policies that contain an action which a person must review (``catalog.grave_actions``)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _TAGGING: Final[dict[str, frozenset[str]]] = {name: frozenset(each.split()) for 
 
 
 def is_grave(arn: str) -> bool:
-    """Whether a managed policy that no template holds allows such an action, or may for all that is known.
+    """Whether a managed policy that is not in a template allows such an action, or may allow it.
 
-    ``arn`` is its ARN or name. Of a policy that is not AWS's, or that the table does not have, nobody knows.
+    ``arn`` is its ARN or name. A policy that is not AWS's, or that is not in the table, may allow it: its content is
+    unknown.
     """
     name = arn.rpartition("/")[2]
     is_of_aws = arn_parts(arn).account in ("", "aws")
@@ -28,5 +29,5 @@ def is_grave(arn: str) -> bool:
 
 
 def tagging(arn: str) -> frozenset[str]:
-    """Give the services of which a managed policy of AWS lets its holder change any tag of what is there."""
+    """Give the services in which a managed policy of AWS allows any tag of existing resources to be changed."""
     return _TAGGING.get(arn.rpartition("/")[2], frozenset()) if arn_parts(arn).account in ("", "aws") else frozenset()

@@ -1,4 +1,4 @@
-"""VPC address rules: sizes, reserved addresses and which secondary blocks AWS lets one add."""
+"""VPC address rules: sizes, reserved addresses and which secondary blocks AWS allows."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ LONGEST_PREFIX: int = _DATA["prefix"]["longest"]
 """Smallest VPC block and subnet: /28."""
 
 AWS_RESERVED_PER_SUBNET: int = _DATA["reserved_per_subnet"]
-"""Addresses of each subnet that AWS keeps: the first four and the last."""
+"""Addresses of each subnet that AWS reserves: the first four and the last."""
 
 CIDRS_PER_VPC: int = quotas.get("cidrs_per_vpc").default
-"""Default quota of IPv4 blocks for one VPC, the primary one included; can be raised."""
+"""Default quota of IPv4 blocks for one VPC, including the primary one; can be raised."""
 
 ENDPOINTS_PER_VPC: int = quotas.get("interface_endpoints_per_vpc").default
 """Default quota of interface endpoints in one VPC; can be raised."""
 
 EKS_ADDRESSES: int = _DATA["interfaces"]["eks_control_plane"]["needed"]
-"""Free addresses that EKS wants in each control-plane subnet, for its interfaces and for those of an update."""
+"""Free addresses that EKS requires in each control-plane subnet, for its interfaces and for those of an update."""
 
 EKS_ADDRESSES_RECOMMENDED: int = _DATA["interfaces"]["eks_control_plane"]["recommended"]
 """Free addresses that EKS recommends in each control-plane subnet."""
 
 KUBECTL_ADDRESSES: int = _DATA["interfaces"]["kubectl_function"]["needed"]
-"""Addresses that the function that runs kubectl and helm takes from each of its subnets."""
+"""Addresses that the function that runs kubectl and helm uses in each of its subnets."""
 
 NAT_GATEWAY_ADDRESSES: int = _DATA["interfaces"]["nat_gateway"]["needed"]
 """Private addresses of one NAT gateway."""
@@ -47,13 +47,13 @@ ENDPOINT_ADDRESSES: int = _DATA["interfaces"]["interface_endpoint"]["needed"]
 """Private addresses of one interface endpoint in each of its subnets."""
 
 LOAD_BALANCER_ADDRESSES: int = _DATA["interfaces"]["load_balancer"]["needed"]
-"""Free addresses that an Application Load Balancer wants in each of its subnets."""
+"""Free addresses that an Application Load Balancer requires in each of its subnets."""
 
 INTERNAL_LOAD_BALANCER_TAG = "kubernetes.io/role/internal-elb"
 """The tag of private subnets for load balancers (EKS user guide, network-reqs, read 2026-11-28)."""
 
 SHARED_RANGE: str = _DATA["shared_range"]
-"""The range (RFC 6598) from which every VPC may take secondary blocks."""
+"""The range (RFC 6598) from which every VPC can have secondary blocks."""
 
 _PUBLIC_ENDPOINT = _DATA["public_endpoint"]
 
@@ -61,20 +61,20 @@ FEWEST_ZONES = 2
 """The availability zones that an EKS control plane needs (EKS user guide, "Subnet requirements for clusters")."""
 ZONES = Bound(minimum=FEWEST_ZONES, source="eks-ug")
 PUBLIC_ACCESS_CIDRS = Bound(**_PUBLIC_ENDPOINT["most_blocks"])
-"""Blocks from which the public endpoint of an EKS cluster answers; the quota cannot be raised."""
+"""Number of blocks that can access the public endpoint of an EKS cluster; the quota cannot be raised."""
 
 EVERYWHERE = "0.0.0.0/0"
-"""The block of every IPv4 address: what EKS takes where no block is named, and how a file says that it is meant."""
+"""The block of every IPv4 address: EKS's default if no block is named, and how a file says that it is intended."""
 
-# no address would do as an example: those that belong to nobody are refused by EKS, all others belong to somebody
+# no address is a good example: EKS refuses reserved addresses, and all others belong to an owner
 YOUR_BLOCKS = (
-    "the blocks that you come from (for one address, what https://checkip.amazonaws.com answers, with /32 behind it)"
+    "the blocks that you connect from (for one address, what https://checkip.amazonaws.com returns, followed by /32)"
 )
-"""What to name as callers of a public endpoint."""
+"""What to list as callers of a public endpoint."""
 
 
 NODES, KUBECTL = "nodes", "kubectl"
-"""Who calls a service from inside the VPC whatever the environment holds: nodes, and the functions of kubectl."""
+"""The callers in the VPC of every environment: nodes, and the functions that run kubectl."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ class InterfaceEndpoint:
     """A service that is called from a closed network.
 
     ``service`` is the end of its endpoint's name (``ecr.api``); ``caller`` is NODES, KUBECTL or the feature that calls
-    it; ``why`` says for what. Nodes come up without one that ``is_dispensable``; ``unsure`` says what is not known.
+    it; ``why`` says for what. Nodes start without one that ``is_dispensable``; ``unsure`` says what is unknown.
     """
 
     service: str
@@ -107,7 +107,7 @@ ENDPOINTS: tuple[InterfaceEndpoint, ...] = tuple(
 
 @dataclass(frozen=True, kw_only=True)
 class Unreachable:
-    """What ``feature`` calls that no endpoint of a closed network leads to: ``says`` what, ``fix`` what to change."""
+    """What ``feature`` calls and has no endpoint in a closed network: ``says`` what, ``fix`` what to change."""
 
     feature: str
     says: str
@@ -121,7 +121,7 @@ UNREACHABLE: tuple[Unreachable, ...] = tuple(
 
 @dataclass(frozen=True, kw_only=True)
 class MadeSecurityGroup:
-    """The rules, all of them for all traffic, of a security group that AWS makes along with something else."""
+    """The rules, all for all traffic, of a security group that AWS creates with another resource."""
 
     in_from_itself: bool
     out_to_itself: bool
@@ -131,11 +131,11 @@ class MadeSecurityGroup:
 GATEWAY_SERVICE_PROBLEM = (
     "must be another service, got s3, which every subnet reaches through the gateway endpoint; remove it"
 )
-"""What an interface endpoint of S3 is told."""
+"""The message for an interface endpoint of S3."""
 
 
 def made_security_group(resource_type: str, attribute: str) -> MadeSecurityGroup | None:
-    """Give the rules of the security group that is this attribute of a CloudFormation type, None where none is."""
+    """Give the rules of the security group that is this attribute of a CloudFormation type, None if none is."""
     for row in _DATA["made_security_groups"]:
         if (row["type"], row["attribute"]) == (resource_type, attribute):
             return MadeSecurityGroup(
@@ -147,7 +147,7 @@ def made_security_group(resource_type: str, attribute: str) -> MadeSecurityGroup
 def endpoint_services(features: Collection[str] = ()) -> tuple[str, ...]:
     """Give the services that a closed network needs, sorted: those of nodes and kubectl, and those of ``features``.
 
-    Raises ValueError for a feature that no service is for.
+    Raises ValueError for an unknown feature.
     """
     callers = {row.caller for row in ENDPOINTS}
     if unknown := sorted(set(features) - callers):
@@ -156,9 +156,9 @@ def endpoint_services(features: Collection[str] = ()) -> tuple[str, ...]:
 
 
 def endpoint_service_prefix(service: str, *, region: str) -> str:
-    """Give what stands before the region in the name of a service's endpoint: ``com.amazonaws``, in China not always.
+    """Give the part before the region in the name of a service's endpoint: ``com.amazonaws``, in China not always.
 
-    ``region`` decides by its beginning; one that is not known at synthesis counts as one of the usual names.
+    The beginning of ``region`` decides; a region that is unknown at synthesis gets the usual name.
     """
     names = _DATA["endpoint_name"]
     row = names["exceptions"].get(region.partition("-")[0], {})
@@ -171,7 +171,7 @@ def usable_addresses(cidr: str) -> int:
 
 
 def slots(vpc_cidr: str) -> tuple[str, ...]:
-    """Give the equal subnets into which a VPC's first block is cut, lowest first; raises ValueError for other text.
+    """Give the equal subnets into which a VPC's first block is divided, lowest first; raises ValueError for other text.
 
     Control-plane subnets take them from the bottom, public ones from the top. There are sixteen, none larger than a
     /24 nor smaller than a /28; of a block beyond /24 there are fewer.
@@ -184,8 +184,8 @@ def slots(vpc_cidr: str) -> tuple[str, ...]:
 
 
 LONGEST_VPC_PREFIX = 24
-"""The VPC block is cut into sixteen subnets for the control plane and NAT gateways; from /24 on each has eleven or more
-free addresses, and EKS wants six."""
+"""The VPC block is divided into sixteen subnets for control plane and NAT gateways; from /24 on each has eleven or more
+free addresses, and EKS requires six."""
 
 
 def vpc_size_problem(cidr: str, *, key: str) -> str | None:
@@ -201,8 +201,11 @@ def vpc_size_problem(cidr: str, *, key: str) -> str | None:
 
 
 def same_subnet_problem(subnet_id: str, first_zone: str) -> str:
-    """Say that one subnet is named for a second zone, after ``first_zone``."""
-    return f"must be a subnet of its own, got {subnet_id} as in {first_zone}; a subnet is in one zone, name another"
+    """Say that the subnet of ``first_zone`` is also named for a second zone."""
+    return (
+        f"must be another subnet than that of {first_zone}, got {subnet_id} for both; a subnet is in one zone, name"
+        " another"
+    )
 
 
 def smallest_vpc_prefix_for(addresses: int) -> int:
@@ -231,7 +234,7 @@ def smallest_prefix_for(addresses: int) -> int:
 
 
 def block_problem(cidr: str, *, key: str = "cidr", fitted: Callable[[IPv4Network], str] = str) -> str | None:
-    """Say why ``cidr`` is no IPv4 block of any size, as a rule of a security group takes it, or give None.
+    """Say why ``cidr`` is not an IPv4 block, of any size that a security group rule accepts, or give None.
 
     ``fitted`` gives the block to write in place of one that is not in its canonical form.
     """
@@ -256,19 +259,19 @@ def cidr_problem(cidr: str, *, key: str = "cidr") -> str | None:
         )
     for block, name in _DATA["forbidden"].items():
         if network.overlaps(IPv4Network(block)):
-            return f"must lie outside {block} ({name}), got {cidr}; set {key} to a block of 10.0.0.0/8"
+            return f"must be outside {block} ({name}), got {cidr}; set {key} to a block of 10.0.0.0/8"
     return None
 
 
 def cidr_warning(cidr: str) -> str | None:
-    """Say that a well-formed block meets a range that AWS services use inside, or is one of the internet.
+    """Say that a well-formed block overlaps a range that AWS services use internally, or is public.
 
-    None where it is neither. What is private is IANA's registry of special-purpose addresses, as Python has it.
+    None if it is neither. Private is what IANA's registry of special-purpose addresses says, as Python has it.
     """
     network = IPv4Network(cidr)
     if network.is_global:
         return (
-            f"{cidr} is a block of the internet: nodes would not reach its owner there; choose a block of"
+            f"{cidr} is a public block: nodes could not reach its owner on the internet; choose a block of"
             " 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 or 100.64.0.0/10"
         )
     for block, why in _DATA["doubtful"].items():
@@ -288,7 +291,7 @@ def public_cidr_problem(cidr: str, *, key: str = "cidr") -> str | None:
     for block, name in _PUBLIC_ENDPOINT["reserved"].items():
         if network.subnet_of(IPv4Network(block)):
             return (
-                f"must hold addresses of the internet, got {cidr} of {block} ({name}), which EKS refuses; write"
+                f"must contain public addresses, got {cidr} of {block} ({name}), which EKS refuses; write"
                 f" {YOUR_BLOCKS}, or remove it: callers in the VPC, or in networks that are connected with it, use the"
                 " private endpoint"
             )
@@ -296,7 +299,7 @@ def public_cidr_problem(cidr: str, *, key: str = "cidr") -> str | None:
 
 
 def public_cidr_warning(cidr: str) -> str | None:
-    """Say that a block which ``public_cidr_problem`` takes holds reserved addresses as well, or give None."""
+    """Say that a block which ``public_cidr_problem`` accepts contains reserved addresses too, or give None."""
     network = IPv4Network(cidr)
     if cidr == EVERYWHERE:
         return None
@@ -304,13 +307,13 @@ def public_cidr_warning(cidr: str) -> str | None:
     if not held:
         return None
     return (
-        f"{cidr} includes {', '.join(held)}, and EKS takes no block that includes reserved addresses; name smaller"
-        f" blocks, or {EVERYWHERE} where everybody is meant"
+        f"{cidr} includes {', '.join(held)}, and EKS refuses a block that includes reserved addresses; list smaller"
+        f" blocks, or {EVERYWHERE} if everyone is intended"
     )
 
 
 def service_cidr_problem(cidr: str, *, key: str = "cidr") -> str | None:
-    """Say why Kubernetes services of an EKS cluster cannot take addresses from ``cidr`` (form, size, range), or None.
+    """Say why Kubernetes services of an EKS cluster cannot use addresses of ``cidr`` (form, size, range), or None.
 
     Source: EKS API reference, KubernetesNetworkConfigRequest.
     """
@@ -330,12 +333,12 @@ def service_cidr_problem(cidr: str, *, key: str = "cidr") -> str | None:
             " these"
         )
     if not any(network.subnet_of(IPv4Network(block)) for block in private):
-        return f"must lie in {', '.join(private)}, got {cidr}; set {key} to a block of one of these"
+        return f"must be in {', '.join(private)}, got {cidr}; set {key} to a block of one of these"
     return None
 
 
 def reaches_the_internet(cidr: str) -> bool:
-    """Say whether a block holds any address of the internet."""
+    """Say whether a block contains any public address."""
     network = IPv4Network(cidr, strict=False)
     return not any(network.subnet_of(IPv4Network(block)) for block in _PUBLIC_ENDPOINT["reserved"])
 
@@ -370,23 +373,24 @@ def control_plane_subnets_problem(count: int) -> str | None:
 
 
 def private_endpoint_problem(endpoint_access: str, cidrs: Sequence[str]) -> str | None:
-    """Say that blocks are named from which a public endpoint answers where there is none, or give None."""
+    """Say that blocks are listed for a public endpoint that does not exist, or give None."""
     if endpoint_access != "private" or not cidrs:
         return None
     return (
-        "must be left out with endpoint_access: private, since no public endpoint answers; remove public_access_cidrs"
+        "must be left out with endpoint_access: private, because there is no public endpoint; remove"
+        " public_access_cidrs"
         " or set endpoint_access: public_and_private"
     )
 
 
 def blocks_beside(cidr: str, *, before: Iterable[str], after: Iterable[str]) -> list[str]:
-    """Give the other blocks of a VPC by which one is judged: of two that overlap, only the later one is refused."""
+    """Give the other blocks of a VPC that one is compared with: of two that overlap, only the later one is refused."""
     network = IPv4Network(cidr)
     return [*before, *(other for other in after if not network.overlaps(IPv4Network(other)))]
 
 
 class Conflict(NamedTuple):
-    """Why a block cannot be added to a VPC, and what can be instead."""
+    """Why a block cannot be added to a VPC, and which can."""
 
     why: str
     instead: str
@@ -398,7 +402,7 @@ def secondary_cidr_problem(
     """Say why ``cidr`` cannot be added to a VPC whose first block is ``primary``, or give None.
 
     ``others`` are the remaining secondary blocks. CloudFormation adds secondary blocks in no fixed order, so
-    a pair that AWS takes in one order only is refused too. Raises ValueError when ``primary`` or ``others``
+    a pair that AWS accepts in one order only is refused too. Raises ValueError when ``primary`` or ``others``
     are not blocks.
     """
     problem = cidr_problem(cidr, key=key)
@@ -409,23 +413,21 @@ def secondary_cidr_problem(
 
 
 def secondary_cidr_conflict(cidr: str, *, primary: str, others: Iterable[str] = ()) -> Conflict | None:
-    """Say as ``secondary_cidr_problem`` why a block cannot be added to a VPC that has others, or give None."""
+    """Say why a block cannot be added to a VPC with others, as ``secondary_cidr_problem`` does, or give None."""
     network = IPv4Network(cidr)
     rest = [primary, *others]
     for other in rest:
         if network.overlaps(IPv4Network(other)):
-            return Conflict(f"must overlap no other block of the VPC, got {cidr} and {other}", "a free block")
+            return Conflict(f"must not overlap another block of the VPC, got {cidr} and {other}", "a free block")
     for block in restricted_secondary_ranges(primary):
         if network.overlaps(IPv4Network(block)):
-            why = (
-                f"must lie outside {block}, which AWS does not add to a VPC whose first block is {primary}, got {cidr}"
-            )
+            why = f"must be outside {block}, which AWS does not add to a VPC whose first block is {primary}, got {cidr}"
             return Conflict(why, f"a block of {secondary_pool(primary)}")
     late = _DATA["late_block"]
     neighbours = [other for other in rest if IPv4Network(other).overlaps(IPv4Network(late["when_any_in"]))]
     if neighbours and network.overlaps(IPv4Network(late["restricted"])):
         why = (
-            f"must lie outside {late['restricted']}, which AWS does not add to a VPC that has a block of "
+            f"must be outside {late['restricted']}, which AWS does not add to a VPC that has a block of "
             f"{late['when_any_in']} ({neighbours[0]}), got {cidr}"
         )
         return Conflict(why, f"another block of {secondary_pool(primary)}")
@@ -442,7 +444,7 @@ def restricted_secondary_ranges(primary: str) -> tuple[str, ...]:
 
 
 def secondary_pool(primary: str) -> str:
-    """Give the range for secondary blocks: 10.0.0.0/8 beside a first block of it, else 100.64.0.0/10."""
+    """Give the range for secondary blocks: 10.0.0.0/8 if the first block is in it, else 100.64.0.0/10."""
     private = IPv4Network("10.0.0.0/8")
     return str(private) if IPv4Network(primary).subnet_of(private) else SHARED_RANGE
 
@@ -452,6 +454,6 @@ def _usable(prefix: int) -> int:
 
 
 def _fitted(network: IPv4Network) -> str:
-    """Give the block at the same first address whose size AWS takes."""
+    """Give the block at the same first address with a size that AWS accepts."""
     prefix = min(max(network.prefixlen, SHORTEST_PREFIX), LONGEST_PREFIX)
     return str(IPv4Network((network.network_address, prefix), strict=False))

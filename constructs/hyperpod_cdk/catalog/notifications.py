@@ -1,4 +1,4 @@
-"""What a team is told about its cluster, and by which names AWS calls those who are told."""
+"""Notifications about a cluster: limits, names and formats of their recipients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ALARM_ACTIONS = Bound(maximum=5, source="CloudWatch API reference, PutMetricAlar
 ALARM_ACTION = Pattern(
     regex=r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:[^:\s]*:\S+",
     maximum=1024,
-    describes="the ARN of what an alarm may call, such as an SNS topic",
+    describes="the ARN of an alarm action, such as an SNS topic",
     refers=True,
     example="arn:aws:sns:us-east-1:111122223333:on-call",
     source="CloudWatch API reference, PutMetricAlarm, AlarmActions, 2026-11; boto",
@@ -50,17 +50,17 @@ SLACK_CHANNEL_ID = Pattern(
     source="AWS::Chatbot::SlackChannelConfiguration, SlackChannelId; Slack help, Locate your Slack URL or ID",
 )
 CHAT_REGION = "us-east-2"
-"""Where Amazon Q Developer in chat applications is asked about Slack, wherever the cluster is: its API answers in four
+"""The Region of the Amazon Q Developer in chat applications API for Slack, for every cluster: the API answers in four
 Regions, its console in this one alone (Amazon Q Developer in chat applications API reference, "Welcome")."""
 
 
 def chat_configuration(cluster_name: str, region: str) -> str:
-    """Give the name under which a cluster's channel is configured, which is one of the account in all regions."""
+    """Give the name of the configuration of a cluster's channel, which is unique in the account in all regions."""
     return f"{cluster_name}-hyperpod-{region}"
 
 
 def alarm_name(cluster_name: str, name: str) -> str:
-    """Give the name of one of a cluster's alarms; HyperPod keeps names of clusters apart in an account and Region."""
+    """Give the name of one of a cluster's alarms; names of HyperPod clusters are unique in an account and Region."""
     return f"{cluster_name}-hyperpod-{name}"
 
 
@@ -74,7 +74,7 @@ EVENT_BUS_ARN = Pattern(
 )
 DEFAULT_BUS = "event-bus/default"
 MANAGED_TOPIC_KEY = "alias/aws/sns"
-"""The key that AWS manages for SNS; its policy lets no CloudWatch alarm in and cannot be changed (AWS re:Post, "How do
+"""The key that AWS manages for SNS; its fixed policy does not allow CloudWatch alarms (AWS re:Post, "How do
 I configure a CloudWatch alarm with an encrypted Amazon SNS topic?")."""
 
 SUBSCRIPTIONS = Bound(minimum=0, maximum=50, source="a bound of this library: a larger circle is a mailing list")
@@ -83,7 +83,7 @@ NODES_MISSING_MINUTES = Bound(
 )
 BUDGET_TYPE = "AWS::Budgets::Budget"
 BUDGET_PERCENT = (80, 100)
-"""Percent of a budget's limit at which what has been spent is told; a forecast is told at the last of them."""
+"""Percent of a budget's limit at which actual costs are reported; a forecast is reported at the last of them."""
 PERCENT = Bound(minimum=1, maximum=99, source="a percentage; at 100 nothing can be written any more")
 QUOTA_PERCENT = Bound(minimum=1, maximum=100, source="a percentage; at 100 no further node comes")
 MONTHLY_BUDGET_USD = Bound(minimum=1, source="AWS::Budgets::Budget, BudgetLimit.Amount: a budget of cost is above 0")
@@ -93,7 +93,7 @@ STORAGE_USED = "StorageCapacityUtilization"
 "Amazon FSx for Lustre metrics and dimensions"); a file system of intelligent tiering has no capacity to fill."""
 
 WATCH_MINUTES = 5
-"""Minutes between two looks at what sends no event: nodes that are missing, training plans, quotas."""
+"""Minutes between two checks of what sends no event: missing nodes, training plans, quotas."""
 
 
 def topic_problem(arn: str, *, partition: str, region: str) -> str | None:
@@ -108,18 +108,18 @@ def budget_topic_problem(arn: str, *, account: str) -> str | None:
         return None
     # AWS Cost Management user guide, "Creating an Amazon SNS topic for budget notifications", read 2026-11-27
     return (
-        f"needs a topic of account {account}, since a budget does not publish to another account's, got one of {owner};"
-        " remove monthly_budget_usd, or name a topic of the same account"
+        f"needs a topic of account {account}, because a budget cannot publish to another account's, got one of {owner};"
+        " remove monthly_budget_usd, or use a topic of the same account"
     )
 
 
 def event_bus_problem(arn: str, *, partition: str, region: str, account: str) -> str | None:
-    """Say that messages of ``region`` cannot be sent to an event bus, or that it has them already, or give None."""
+    """Say that messages of ``region`` cannot be sent to an event bus, or that it gets them already, or give None."""
     problem = _reach_problem("an event bus", arn, partition=partition, region=region)
     if problem is None and arn.endswith(f":{account}:{DEFAULT_BUS}"):
         return (
-            "must be another bus than the account's default one, where HyperPod's events are already, got"
-            f" {arn}; name a bus of your own"
+            "must be another bus than the account's default one, which already gets HyperPod's events, got"
+            f" {arn}; use a bus of your own"
         )
     return problem
 
@@ -128,6 +128,6 @@ def _reach_problem(what: str, arn: str, *, partition: str, region: str) -> str |
     of = arn_parts(arn)
     if (of.partition, of.region) == (partition, region):
         return None
-    # CloudWatch user guide, "Notifying users on alarm changes": the topic has to be in the alarm's Region; PutEvents
+    # CloudWatch user guide, "Notifying users on alarm changes": the topic must be in the alarm's Region; PutEvents
     # and bus targets stay in the region, too, where an endpoint is not named
     return f"must be {what} of {region}, where the cluster and its alarms are, got {arn}; name one of {region}"

@@ -1,4 +1,4 @@
-"""What the add-ons for workloads need around them: names, regions, metrics and the rights of their roles."""
+"""What the add-ons for workloads need: names, regions, metrics and the permissions of their roles."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ AS_OF: date = _data.as_of("operators")
 _INFERENCE: Mapping[str, Any] = _DATA["inference"]
 
 INFERENCE_ROLE_PREFIX: str = _INFERENCE["role_name_prefix"]
-"""What the name of the inference operator's execution role begins with; the add-on refuses others."""
+"""Prefix of the name of the inference operator's execution role; the add-on refuses others."""
 
 TLS_BUCKET_PREFIX: str = _INFERENCE["bucket_name_prefix"]
-"""What the name of the bucket for certificates begins with; the operator's managed policy covers no other."""
+"""Prefix of the name of the bucket for certificates; the operator's managed policy allows no other."""
 
 SPACES_ROLE_PREFIX: str = _DATA["spaces"]["managed_instance_role_prefix"]
-"""What the name of the role of a space's SSM agent begins with; the controller may pass no other."""
+"""Prefix of the name of the role of a space's SSM agent; the controller may pass no other."""
 
 GRAFANA_POLICIES: tuple[str, ...] = tuple(_DATA["grafana"]["managed_policies"])
 """AWS managed policies with which a Grafana workspace reads Prometheus and CloudWatch."""
 
 DASHBOARD_ACTIONS: tuple[str, ...] = tuple(_DATA["grafana"]["dashboard_actions"])
-"""What a function may do with a workspace to ask its HTTP API, whose tokens service accounts have."""
+"""Actions on a workspace with which a function gets a service account's token for its HTTP API."""
 
 SCRAPE_INTERVAL_SECONDS: int = _DATA["metrics"]["scrape_interval_seconds"]
 """How often AWS's samples collect a category of metrics."""
@@ -61,7 +61,7 @@ METRICS: Mapping[str, Category] = {
 
 
 def service_account(who: ServiceAccount) -> str:
-    """Give ``namespace:name`` of a service account of the inference add-on, with stars where any will do."""
+    """Give ``namespace:name`` of a service account of the inference add-on, with stars for any."""
     return str(_INFERENCE[f"{who}_service_account"])
 
 

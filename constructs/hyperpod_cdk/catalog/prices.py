@@ -1,19 +1,19 @@
-"""Prices as a dated file: what one unit costs in one region, since when, and who says so.
+"""Prices as a dated file: what one unit costs in one region, since when, and the source.
 
 The file is JSON. ``format`` is 1, ``as_of`` the day of the newest price in it (of the shipped file: the day on which it
-was put together), ``sources`` says what each short name of a source stands for, and ``prices`` is a list of rows:
+was compiled), ``sources`` says what each short name of a source means, and ``prices`` is a list of rows:
 
 - ``region``: ``us-east-1``, or ``any`` for what costs the same in every region that is billed in US dollars;
 - ``sku``: what is sold, one of the names that ``unit_of`` knows (``node.ml.p5.48xlarge``, ``nat_gateway``);
 - ``usd``: US dollars as text, so that no digit is lost (``"0.045"``);
 - ``unit``: what the price is for (``instance-hour``, ``GB-month``), always the one that ``unit_of`` gives;
-- ``as_of``: the day on which AWS published it or somebody read it, null where nobody says;
+- ``as_of``: the day on which AWS published it or somebody read it, null if unknown;
 - ``source``: a name of ``sources``;
-- ``unsure``: why the price is not to be relied on. Left out where it is.
+- ``unsure``: why the price is not reliable. Left out if it is.
 
 Prices are the list's: on demand, before taxes, discounts, savings plans and free tiers. ``data/prices.json`` ships with
-the package and holds what public material states. A project's own ``prices.json``, in its root beside
-``environments/``, takes the whole place of it; ``hyperpod-cdk prices refresh`` writes it from the AWS Pricing API.
+the package and contains what public material states. A project's own ``prices.json``, in its root beside
+``environments/``, replaces it completely; ``hyperpod-cdk prices refresh`` writes it from the AWS Pricing API.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ HOURS_PER_MONTH: Final = Decimal(730)
 """AWS's own month: 365 days / 12, in hours."""
 
 MAX_BYTES: Final = 8_000_000
-"""A larger file is refused before it is parsed; one of all regions has some 2 MB."""
+"""A larger file is refused before it is parsed; one with all regions has about 2 MB."""
 
 Billing = Literal["free", "by use", "by hour"]
 Kind = Literal["nodes", "volumes", "storage", "network", "control plane", "logs", "other"]
@@ -88,22 +88,22 @@ class Price:
 
     @property
     def monthly(self) -> Decimal:
-        """US dollars for one of it through a month of 730 hours."""
+        """US dollars for one unit in a month of 730 hours."""
         return self.usd * HOURS_PER_MONTH if self.unit.endswith("-hour") else self.usd
 
     @property
     def doubt(self) -> str:
-        """What a reader must know before relying on it, empty where nothing is in doubt."""
+        """What a reader must know before relying on it, empty if nothing is in doubt."""
         return f"price of {self.as_of or 'an unknown day'}, not confirmed" if self.unsure else ""
 
     def remark(self, table: date) -> str:
-        """What a reader must know beside the day of the ``table`` that has it: another day of its own, and doubt."""
+        """What a reader must know in addition to the day of its ``table``: another day, and doubt."""
         if self.unsure or self.as_of == table:
             return self.doubt
         return f"price of {self.as_of or 'an unknown day'}"
 
     def as_data(self) -> dict[str, str | None]:
-        """Give the row as it stands in a file."""
+        """Give the row as in a file."""
         row: dict[str, str | None] = {
             "region": self.region,
             "sku": self.sku,
@@ -125,9 +125,9 @@ class Prices:
     where: str = ""
 
     def find(self, region: str, sku: str) -> Price | None:
-        """Give the price of something in a region, None where the file has none.
+        """Give the price of something in a region, None if the file has none.
 
-        What costs the same everywhere has its price in regions that are billed in US dollars; China's are not.
+        A price for ``any`` region counts in regions that are billed in US dollars; China's are not.
         """
         found = self.rows.get((region, sku))
         if found is None and region and not region.startswith("cn-"):
@@ -139,12 +139,12 @@ class Prices:
         return tuple(sorted({region for region, _ in self.rows} - {ANY}))
 
     def of_region(self, region: str) -> tuple[Price, ...]:
-        """Give every price that holds in a region, by name."""
+        """Give every price that applies in a region, by name."""
         skus = sorted({sku for _, sku in self.rows})
         return tuple(price for sku in skus if (price := self.find(region, sku)) is not None)
 
     def text(self) -> str:
-        """Give the file's text: one row a line, sorted, a final newline. What was read comes out the same."""
+        """Give the file's text: one row a line, sorted, a final newline. Reading and writing keep it."""
         head = {"format": FORMAT, "as_of": self.as_of.isoformat(), "sources": dict(sorted(self.sources.items()))}
         lines = [json.dumps(head, indent=2, ensure_ascii=False)[:-2] + ',\n  "prices": [']
         ordered = [self.rows[key] for key in sorted(self.rows)]
@@ -156,7 +156,7 @@ class Prices:
 
 @dataclass(frozen=True, kw_only=True)
 class TypeBilling:
-    """How a CloudFormation type is paid: ``free``, ``by use`` (``what`` of), or ``by hour`` that it stands."""
+    """How a CloudFormation type is billed: ``free``, ``by use`` (of ``what``), or ``by hour``."""
 
     billing: Billing
     kind: Kind
@@ -164,18 +164,18 @@ class TypeBilling:
 
 
 def unit_of(sku: str) -> str | None:
-    """Give the unit in which something is sold, None for a name that no part of this package asks for."""
+    """Give the unit in which something is sold, None for a name that this package does not use."""
     return next((unit for pattern, unit in _UNITS if pattern.fullmatch(sku)), None)
 
 
 @cache
 def shipped() -> Prices:
-    """Give the prices that come with the package."""
+    """Give the prices in the package."""
     return _read(_data.load("prices"), "the shipped prices")
 
 
 def of_project(root: Path) -> Prices:
-    """Give the prices of the project in ``root``: its own ``prices.json``, else those shipped. Raises PricesError."""
+    """Give the prices of the project in ``root``: its own ``prices.json``, else the package's. Raises PricesError."""
     file = root / FILE
     return read_prices(file, where=FILE) if file.exists() or file.is_symlink() else shipped()
 
@@ -214,7 +214,7 @@ def parse_prices(text: str, *, where: str) -> Prices:
 
 
 def billing_of(resource_type: str) -> TypeBilling | None:
-    """Say how a CloudFormation type is paid, None where that is not known.
+    """Say how a CloudFormation type is billed, None if that is unknown.
 
     A custom resource costs nothing itself: the function behind it does.
     """
@@ -254,7 +254,7 @@ def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"the key {key!r} is there twice")
+            raise ValueError(f"the key {key!r} is repeated")
         found[key] = value
     return found
 
@@ -278,7 +278,7 @@ def _read(document: Any, where: str) -> Prices:
     for index, raw in enumerate(listed):
         price = _price(raw, sources, where, f"prices[{index}]")
         if (price.region, price.sku) in rows:
-            _refuse(where, f"prices[{index}]: {price.sku} of {price.region} is there twice")
+            _refuse(where, f"prices[{index}]: {price.sku} of {price.region} is repeated")
         rows[price.region, price.sku] = price
     return Prices(as_of=as_of, sources=sources, rows=rows, where=where)
 
@@ -291,7 +291,7 @@ def _price(raw: Any, sources: Mapping[str, str], where: str, place: str) -> Pric
         _refuse(where, f"{place}.region: must be an AWS region or {ANY!r}, got {_shown(region)}")
     wanted = unit_of(sku) if isinstance(sku, str) else None
     if not isinstance(sku, str) or wanted is None:
-        _refuse(where, f"{place}.sku: is no name that is known here: {_shown(sku)}")
+        _refuse(where, f"{place}.sku: is not a known name: {_shown(sku)}")
     if unit != wanted:
         _refuse(where, f"{place}.unit: must be {wanted!r} for {sku}, got {_shown(unit)}")
     amount = amount_of(usd)
@@ -309,7 +309,7 @@ def _price(raw: Any, sources: Mapping[str, str], where: str, place: str) -> Pric
 
 
 def amount_of(text: object) -> Decimal | None:
-    """Give an amount that is written as plain decimal text and is no nonsense as a price, else None."""
+    """Give an amount in plain decimal text that is plausible as a price, else None."""
     if not isinstance(text, str) or not _AMOUNT.fullmatch(text):
         return None
     amount = Decimal(text)

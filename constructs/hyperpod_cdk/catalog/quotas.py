@@ -1,4 +1,4 @@
-"""Service quotas that a HyperPod cluster runs into: names, code hints and defaults."""
+"""Service quotas that apply to a HyperPod cluster: names, code hints and defaults."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ AS_OF: date = _data.as_of("quotas")
 
 @dataclass(frozen=True, kw_only=True)
 class Quota:
-    """One quota; match AWS's by ``name`` (see ``normalized``), ``code`` is only a hint.
+    """One quota; match AWS's by ``name`` (see ``normalized``); ``code`` is only a hint.
 
     ``key`` is our short name, ``default`` AWS's default value, in the unit that the name says. ``unsure``
-    says why a row is not settled, ``unsure_default`` why even the default that AWS answers is not to be trusted.
+    says why a row is not confirmed, ``unsure_default`` why even the default in AWS's answer is not reliable.
     """
 
     key: str
@@ -65,8 +65,8 @@ def training_plan_capacity(instance_type: str) -> Quota:
 def normalized(name: str) -> str:
     """Give ``name`` in the form in which quota names are compared.
 
-    Case, punctuation, the word "of" and a "cluster" before the instance type do not count, since AWS writes "Maximum
-    number instances" and ``cluster-ml-r7i-12xlarge`` too. The quota gate compares in Lambda, where there is no
+    Case, punctuation, the word "of" and a "cluster" before the instance type do not count, because AWS writes "Maximum
+    number instances" and ``cluster-ml-r7i-12xlarge`` too. The quota gate compares in Lambda, which does not have the
     catalog: ``handlers.quota_gate.comparison.normalized`` gives the same.
     """
     words = [word for word in re.sub(r"[^a-z0-9]+", " ", name.lower()).split() if word != "of"]

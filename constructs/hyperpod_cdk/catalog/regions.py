@@ -47,7 +47,7 @@ def partition_of(region: str) -> str | None:
 
 
 def dns_suffix(partition: str) -> str:
-    """Give the end of the host names of a partition's services: ``amazonaws.com``; raises KeyError for no partition."""
+    """Give the suffix of host names of a partition's services: ``amazonaws.com``; KeyError for an unknown partition."""
     return str(_data.load("regions")["partitions"][partition]["dns_suffix"])
 
 
@@ -61,7 +61,7 @@ def closest(name: str) -> str | None:
 
 
 def region_problem(region: str, *, key: str = "region") -> str | None:
-    """Say that ``region`` is no AWS region known on the table's date, with its near miss, or give None."""
+    """Say that ``region`` is not an AWS region known on the table's date, with a similar one, or give None."""
     if is_known(region):
         return None
     near = closest(region)
@@ -81,7 +81,7 @@ def hyperpod_warning(region: str, *, key: str = "region") -> str | None:
 
 
 def region_of_az_id(az_id: str) -> str | None:
-    """Give the region of an AZ ID (``use1-az5`` -> ``us-east-1``), or None where it is unknown."""
+    """Give the region of an AZ ID (``use1-az5`` -> ``us-east-1``), or None if it is unknown."""
     match = _AZ_ID.fullmatch(az_id)
     return _prefixes().get(match.group(1)) if match else None
 
@@ -113,9 +113,9 @@ def is_az_name(text: str) -> bool:
 
 
 def az_id_problem(az_id: str, *, region: str, key: str = "availability_zone_id") -> str | None:
-    """Say why ``az_id`` is no availability zone ID of ``region``, or give None.
+    """Say why ``az_id`` is not an availability zone ID of ``region``, or give None.
 
-    A region whose prefix no source states accepts every well-formed ID, and so does one that nobody knows yet, empty.
+    A region whose prefix is unknown accepts every well-formed ID, and so does an empty one, which is not known yet.
     """
     prefix = _regions().get(region, {}).get("az_id_prefix")
     example = next(iter(known_az_ids(region)), f"{prefix or 'use1'}-az1")
@@ -154,27 +154,27 @@ def unseen_az_warning(az_id: str, *, region: str) -> str | None:
 
 
 def eks_control_plane_unsupported_az_ids() -> frozenset[str]:
-    """Give the AZ IDs in which EKS refuses control-plane subnets; nodes may stand there."""
+    """Give the AZ IDs in which EKS refuses control-plane subnets; nodes can be there."""
     return frozenset(_data.load("regions")["eks_control_plane_unsupported_az_ids"])
 
 
 def eks_control_plane_zones(az_ids: Iterable[str]) -> list[str]:
-    """Give those of the AZ IDs in which EKS takes control-plane subnets."""
+    """Give those of the AZ IDs in which EKS accepts control-plane subnets."""
     refused = eks_control_plane_unsupported_az_ids()
     return [az_id for az_id in az_ids if az_id not in refused and not is_local_zone(az_id)]
 
 
 def control_plane_problem(az_id: str, *, first: int, enough: bool) -> str | None:
-    """Say that EKS refuses a zone among the ``first`` ones, which carry its control plane, or give None.
+    """Say that EKS refuses a zone among the ``first`` ones, which are for its control plane, or give None.
 
-    ``enough`` says whether the others that are listed would do.
+    ``enough`` says whether the other listed zones are enough.
     """
     if eks_control_plane_zones([az_id]):
         return None
     ahead = "two" if first == 2 else str(first)
     why = "a local zone" if is_local_zone(az_id) else f"as of {AS_OF}"
     fix = f"list it after the first {ahead}" if enough else "add another zone and list it first"
-    return f"EKS does not support a control plane in {az_id} ({why}), and the first {first} zones carry it; {fix}"
+    return f"EKS does not support a control plane in {az_id} ({why}), and the first {first} zones are for it; {fix}"
 
 
 def has_type(region: str, resource_type: str) -> bool:

@@ -1,4 +1,4 @@
-"""Bounds and patterns that carry their numbers, their source and the sentence that refuses."""
+"""Bounds and patterns with their numbers, their source and the sentence of the error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hyperpod_cdk.catalog.sentences import Advice, Correction, OnlyInFiles, Sent
 class Bound:
     """A range of whole numbers, both ends allowed; None at an end means that AWS states no limit there.
 
-    ``unsure`` says why the range is not settled (then a caller warns instead of refusing), ``warn_above`` is
+    ``unsure`` says why the range is not confirmed (then a caller warns instead of refusing), ``warn_above`` is
     the value beyond which one AWS source disagrees with another.
     """
 
@@ -57,11 +57,10 @@ class Bound:
 class Pattern:
     """What a text must look like: ``regex`` matches all of it, ``maximum`` is its length in characters.
 
-    ``describes`` says the same in words; ``example`` is a text that passes, and is only ever shown as one: it names
-    things that nobody has. ``in_files`` adds how a file writes it. ``categories`` are the first letters of the Unicode
-    categories that its characters may have, where AWS states those, empty for all. ``refers`` says that the text names
-    something that stands already (a bucket, a role), so that no other name may be made of it than by taking away what
-    surrounds it.
+    ``describes`` says the same in words; ``example`` is a text that passes, and is only shown as an example: it names
+    things that do not exist. ``in_files`` adds how a file writes it. ``categories`` are the first letters of the
+    Unicode categories that its characters may have, if AWS states those, empty for all. ``refers`` says that the text
+    names an existing resource (a bucket, a role), so the only correction allowed is to remove what surrounds it.
     """
 
     regex: str
@@ -88,7 +87,7 @@ class Pattern:
         return Sentence(*said, *self._fix(text, key))
 
     def _fix(self, text: str, key: str) -> Iterator[str | Advice]:
-        """Correct ``text`` where plain changes suffice; else say what a right one looks like."""
+        """Correct ``text`` if simple changes are enough; else describe a correct one."""
         bare = _SCHEME.sub("", text.strip()).strip("/")
         for candidate in (bare, f"{bare}/", f"/{bare}"):
             if bare and self.matches(candidate):
@@ -97,9 +96,9 @@ class Pattern:
         head, _, rest = bare.partition("/")
         if text.startswith("s3://") and self.refers and self.matches(head):
             yield Setting(key, head)
-            yield f" ({rest} behind it is a prefix, which is written on its own)"
+            yield f" ({rest} after it is a prefix, which is written separately)"
             return
-        # hyphens would make another address or thing of it, not the right one
+        # hyphens would make it another address or resource, not the right one
         if not self.refers and ":" not in self.example:
             hyphenated = re.sub(r"[^0-9A-Za-z]+", "-", text)[: self.maximum].strip("-")
             for candidate in (hyphenated, hyphenated.lower()):
@@ -118,7 +117,7 @@ def bounds(rows: dict[str, dict[str, Any]]) -> dict[str, Bound]:
 
 
 def patterns(rows: dict[str, dict[str, Any]]) -> dict[str, Pattern]:
-    """Turn the ``patterns`` of a data file into objects, with their lengths filled into their words."""
+    """Turn the ``patterns`` of a data file into objects, with their lengths filled into their descriptions."""
     found = {name: Pattern(**row) for name, row in rows.items()}
     return {
         name: replace(row, describes=row.describes.format(minimum=row.minimum, maximum=row.maximum))
@@ -127,7 +126,7 @@ def patterns(rows: dict[str, dict[str, Any]]) -> dict[str, Pattern]:
 
 
 def repeated(values: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
-    """Give the index of every value that stood before, and the index where it stood first."""
+    """Give the index of every repeated value, and the index of its first occurrence."""
     first: dict[Hashable, int] = {}
     for index, value in enumerate(values):
         before = first.setdefault(value, index)
@@ -136,18 +135,18 @@ def repeated(values: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
 
 
 def again_problem(value: object, first: int, *, listed: str = "") -> str:
-    """Say that ``value`` stands in a list for the second time; ``listed`` names the list where a reader needs it."""
+    """Say that ``value`` is in a list for the second time; ``listed`` names the list if a reader needs it."""
     return f"must be named once, got {value} again after {listed}[{first}]; remove one of the two"
 
 
 def repeated_problem(values: Sequence[Hashable], *, key: str) -> str | None:
-    """Say which of ``values`` (``key`` is their name) stands twice, or give None."""
+    """Say which of ``values`` (``key`` is their name) is repeated, or give None."""
     twice = next(repeated(values), None)
     return None if twice is None else f"{key}[{twice[0]}]: {again_problem(values[twice[0]], twice[1])}"
 
 
 def same_name_problem(name: str, other: str) -> str:
-    """Say that something has the ``name`` of what stands at ``other``."""
+    """Say that something has the same ``name`` as the item at ``other``."""
     return f'must be unique, got "{name}" as in {other}; rename one of the two'
 
 
@@ -160,7 +159,7 @@ def same_names_problem(names: Sequence[str], *, listed: str) -> str | None:
 
 
 def listing(values: Iterable[object], *, last: str = "or") -> str:
-    """Write values as a choice: ``a, b or c``; ``none`` where a file that is wrong leaves nothing to choose from."""
+    """Write values as a choice: ``a, b or c``; ``none`` if a wrong file leaves nothing to choose from."""
     return joined([str(value) for value in values] or ["none"], last=last)
 
 
@@ -178,21 +177,21 @@ _BRACKETS = {")": "(", "]": "[", "}": "{"}
 
 
 def template_mark_problem(text: str, *, key: str) -> str | None:
-    """Say that a template would take ``text`` for a reference instead of text, or give None.
+    """Say that a template would read ``text`` as a reference, or give None.
 
-    CloudFormation replaces dynamic references wherever they stand; ``${`` begins a parameter for its linters, and a
+    CloudFormation replaces dynamic references everywhere; ``${`` begins a parameter for its linters, and a
     token of CDK.
     """
     mark = next((mark for mark in _TEMPLATE_MARKS if mark in text), None)
     if mark is None:
         return None
-    return f'must not hold {mark}, which begins a reference in CloudFormation templates, got "{text}"; change {key}'
+    return f'must not contain {mark}, which begins a reference in CloudFormation templates, got "{text}"; change {key}'
 
 
 def brackets_problem(text: str, *, key: str) -> str | None:
     """Say that the brackets of ``text`` are not in pairs, or give None.
 
-    Names of findings hold it in brackets, and CDK refuses to read one whose brackets do not match.
+    Names of findings contain it in brackets, and CDK refuses names whose brackets do not match.
     """
     opened: list[str] = []
     for mark in text:
@@ -203,4 +202,4 @@ def brackets_problem(text: str, *, key: str) -> str | None:
     else:
         if not opened:
             return None
-    return f'must have its brackets in pairs, which CDK requires in names that policies use, got "{text}"; change {key}'
+    return f'must have matching brackets, which CDK requires in names that policies use, got "{text}"; change {key}'

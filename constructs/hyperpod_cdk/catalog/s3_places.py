@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 
 def overlaps(places: Sequence[str], *, key: str) -> Iterator[tuple[int, str]]:
-    """Give the index of every place that holds an earlier one or lies in it, with the sentence that refuses.
+    """Give the index of every place that contains an earlier one or is in it, with the sentence of the error.
 
     ``key`` is the name of the list. Each place is reported once.
     """
@@ -17,15 +17,15 @@ def overlaps(places: Sequence[str], *, key: str) -> Iterator[tuple[int, str]]:
                 yield (
                     index,
                     (
-                        f"must not overlap another place, got {places[index]} beside {places[first]} of"
-                        f" {key}[{first}]; name the wider of the two only"
+                        f"must not overlap another place, got {places[index]} and {places[first]} of"
+                        f" {key}[{first}]; list only the wider of the two"
                     ),
                 )
                 break
 
 
 def read_only_problems(*, read_only: bool, allow_delete: bool, allow_overwrite: bool) -> Iterator[tuple[str, str]]:
-    """Give each right to change what is mounted read-only, with the sentence that refuses it."""
+    """Give each write permission with a read-only mount, with the sentence of the error."""
     for name, allowed in (("allow_delete", allow_delete), ("allow_overwrite", allow_overwrite)):
         if read_only and allowed:
             yield name, "must be false with read_only, got true; set one of the two to false"

@@ -1,4 +1,4 @@
-"""Where pods run on HyperPod nodes: labels by which they choose, taints that they tolerate, annotations for Kueue."""
+"""Where pods run on HyperPod nodes: labels for selection, taints that they tolerate, annotations for Kueue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOSTNAME_LABEL: str = _LABELS["hostname"]["key"]
 HEALTH_LABEL: str = _LABELS["health"]["key"]
 SCHEDULABLE: str = _LABELS["health"]["schedulable"]
 NOT_SCHEDULABLE: tuple[str, ...] = tuple(_LABELS["health"]["not_schedulable"])
-"""Values of ``HEALTH_LABEL`` on nodes that are being looked at, rebooted or replaced."""
+"""Values of ``HEALTH_LABEL`` on nodes that are being checked, rebooted or replaced."""
 
 DEEP_HEALTH_CHECK_LABEL: str = _LABELS["deep_health_check"]["key"]
 PASSED: str = _LABELS["deep_health_check"]["passed"]
@@ -31,18 +31,18 @@ REQUIRED_TOPOLOGY: str = _DATA["annotations"]["required_topology"]["key"]
 
 LAUNCHER_VCPU: int = _DATA["launcher"]["vcpu"]
 LAUNCHER_MEMORY_GIB: int = _DATA["launcher"]["memory_gib"]
-"""What the launcher of an MPI job asks for, which runs no rank."""
+"""What the launcher of an MPI job requests, which runs no rank."""
 
 _QUOTA = _DATA["quota"]
 
 
 def is_in_quotas(resource: str) -> bool:
-    """Say whether a team's cluster queue covers ``resource``; a job that asks for another one is never admitted."""
+    """Say whether a team's cluster queue covers ``resource``; a job that requests another one is never admitted."""
     return resource in _QUOTA["resources"]
 
 
 def name_in_quotas(resource: str) -> str:
-    """Give the name under which a team's cluster queue knows ``resource`` (``aws.amazon.com/neurondevice``)."""
+    """Give the name of ``resource`` in a team's cluster queue (``aws.amazon.com/neurondevice``)."""
     return str(_QUOTA["names"].get(resource, resource))
 
 

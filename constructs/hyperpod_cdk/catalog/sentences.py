@@ -1,4 +1,4 @@
-"""Sentences that know which of their words name a key of a file, so that a command can name its option there."""
+"""Sentences that mark the words that name a key of a file, so that a command can show its option instead."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Self
 
 @dataclass(frozen=True)
 class Setting:
-    """What to state under a key: ``set count: 2``; ``verb`` says how, such as ``add`` for a key that is missing."""
+    """What to set a key to: ``set count: 2``; ``verb`` is the verb, such as ``add`` for a missing key."""
 
     key: str
     value: object
@@ -21,19 +21,19 @@ class Setting:
 
 @dataclass(frozen=True)
 class Correction:
-    """What to correct, and what a right value looks like where no other one can be proposed."""
+    """What to correct, and what a correct value looks like if no other one can be proposed."""
 
     key: str
     example: str = ""
 
     def __str__(self) -> str:
-        shown = f", which has to look like {self.example}" if self.example else ""
+        shown = f", which must look like {self.example}" if self.example else ""
         return f"correct {self.key}{shown}"
 
 
 @dataclass(frozen=True)
 class Choosing:
-    """What to set to something that the words behind it describe: ``set vpc_id to`` the one that is shown.
+    """A key to set to what the following words describe: ``set vpc_id to`` the one that is shown.
 
     ``verb`` says how, such as ``lower`` for a count that is too high.
     """
@@ -47,7 +47,7 @@ class Choosing:
 
 @dataclass(frozen=True)
 class Removal:
-    """What to leave out."""
+    """A key to leave out."""
 
     key: str
 
@@ -57,7 +57,7 @@ class Removal:
 
 @dataclass(frozen=True)
 class Companion:
-    """What goes together with what the words before it state: ``training_plan with its training_plan_arn``."""
+    """A key that belongs to the preceding words: ``training_plan with its training_plan_arn``."""
 
     key: str
 
@@ -78,7 +78,7 @@ class Stated:
 
 @dataclass(frozen=True)
 class OnlyInFiles:
-    """Words about how a value is written in a file, which an option has no use for."""
+    """Words about how a value is written in a file, which an option does not need."""
 
     text: str
 
@@ -100,16 +100,16 @@ Advice = Setting | Correction | Choosing | Removal | Companion | Stated | OnlyIn
 
 
 class Sentence(str):
-    """A sentence in the words of a file, whose ``parts`` a command can say in the words of its options.
+    """A sentence in the terms of a file, whose ``parts`` a command can show in the terms of its options.
 
-    It is text wherever text is wanted; text that is made of it, such as by an f-string, has no parts any more.
+    It can be used as text; text that is made from it, such as with an f-string, has no parts.
     """
 
     __slots__ = ("parts",)
     parts: tuple[str | Advice, ...]
 
     def __new__(cls, *parts: str | Advice) -> Self:
-        """Put parts together; those of a sentence among them are taken over."""
+        """Join parts; parts of a sentence among them are kept."""
         sentence = super().__new__(cls, "".join(str(part) for part in parts))
         sentence.parts = tuple(_flat(parts))
         return sentence
@@ -124,14 +124,14 @@ class Sentence(str):
 
 
 def in_words_of(message: str, advice: Callable[[Advice], str]) -> str:
-    """Give a message with the words that ``advice`` finds for each key; as it is where it knows of none."""
+    """Give a message with the words that ``advice`` has for each key; unchanged if it has none."""
     if not isinstance(message, Sentence):
         return message
     return "".join(part if isinstance(part, str) else advice(part) for part in message.parts)
 
 
 def by_option(option: str) -> Callable[[Advice], str]:
-    """Give the words of a command whose ``option`` states what the sentence is about, whatever the file calls it."""
+    """Give the words of a command whose ``option`` sets the key, independent of the key's name in the file."""
 
     def said(advice: Advice) -> str:
         match advice:

@@ -1,4 +1,4 @@
-"""Training jobs: what the two operators, their launchers and the checkpointing library want to read."""
+"""Training jobs: what the two operators, their launchers and the checkpointing library read."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ AS_OF: date = _data.as_of("training")
 KUBEFLOW_API: str = _KUBEFLOW["api_version"]
 KUBEFLOW_KIND: str = _KUBEFLOW["kind"]
 KUBEFLOW_CONTAINER: str = _KUBEFLOW["container"]
-"""The container that the operator configures; without one of this name it refuses a job."""
+"""The container that the operator configures; it refuses a job without a container of this name."""
 
 KUBEFLOW_CLEAN_PODS: str = _KUBEFLOW["clean_pods"]
-"""Pods stay when the job ends, which is when the first worker does: another may still write its last checkpoint."""
+"""Pods stay when the job ends, which is when the first worker ends: others may still write their last checkpoint."""
 
 RENDEZVOUS: str = _KUBEFLOW["rendezvous"]
-"""How torchrun's workers find one another: through the first of them, without a service beside the job."""
+"""How torchrun's workers find each other: through the first worker, without an additional service."""
 
 PROCESSES_VARIABLE: str = _KUBEFLOW["processes_variable"]
 """Where torchrun reads its number of processes, which the chart's operator sets only for jobs with a master."""
 
 WAITING_SECONDS: int = _DATA["waiting"]["seconds"]
-"""How long workers wait for one another before they give up: longer than a node takes to be replaced."""
+"""How long workers wait for each other: longer than the replacement of a node takes."""
 
 RESTART_POLICY: str = _DATA["auto_resume"]["restart_policy"]
-"""What a replica's restartPolicy has to be for auto-resume."""
+"""The restartPolicy that a replica must have for auto-resume."""
 
 HYPERPOD_API: str = _HYPERPOD["api_version"]
 HYPERPOD_KIND: str = _HYPERPOD["kind"]
 HYPERPOD_REPLICAS: str = _HYPERPOD["replicas"]
-"""The name of our one set of replicas; pods are called <job>-<this>-<index>."""
+"""The name of the only set of replicas; pods are named <job>-<this>-<index>."""
 
 HYPERPOD_CONTAINER: str = _HYPERPOD["container"]
 HYPERPOD_CLEAN_PODS: str = _HYPERPOD["clean_pods"]
@@ -52,7 +52,7 @@ LOG_DIRECTORY: str = _HYPERPOD["log_directory"]
 """Where the elastic agent keeps the output of workers, which rules over the log read."""
 
 WINDOW_SECONDS: int = _HYPERPOD["window_seconds"]
-"""The window in which restarts are counted, where a limit needs one and the file states none."""
+"""The window in which restarts are counted, if a limit needs one and the file has none."""
 
 CHECKPOINT_PATH_VARIABLE: str = _CHECKPOINTS["path_variable"]
 CHECKPOINT_S3_VARIABLE: str = _CHECKPOINTS["s3_variable"]
@@ -63,19 +63,19 @@ CHECKPOINT_LOGS: str = _CHECKPOINTS["log_directory"]
 """Where the checkpointing library writes its log in the container."""
 
 CHECKPOINT_HOST_LOGS: str = _CHECKPOINTS["host_log_directory"]
-"""Where AWS asks for that log on the node."""
+"""Where AWS expects that log on the node."""
 
 HYP_COMMAND: str = _HYP["command"]
 HYP_VERSION: str = _HYP["version"]
 HYP_TOPOLOGIES: tuple[str, ...] = tuple(_HYP["topologies"])
-"""The node labels that hyp takes as a topology."""
+"""The node labels that hyp accepts as a topology."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HypParameter:
     """An option of ``hyp create hyp-pytorch-job``, the keys of a job file that say the same, where it ends up.
 
-    ``keys`` is empty where a job file does not offer it. ``manifest`` is a path into a HyperPodPyTorchJob that begins
+    ``keys`` is empty if a job file does not have it. ``manifest`` is a path into a HyperPodPyTorchJob that begins
     with ``metadata``, ``spec``, ``replicas`` (the set of replicas), ``template`` (of its pods), ``pod`` (their spec) or
     ``container``.
     """
@@ -92,7 +92,7 @@ HYP_PARAMETERS: tuple[HypParameter, ...] = tuple(
     )
     for row in _HYP["parameters"]
 )
-"""Every option that makes a manifest; ``--version`` and ``--debug`` do not."""
+"""Every option that affects a manifest; ``--version`` and ``--debug`` do not."""
 
 WITHOUT_HYP_OPTION: tuple[tuple[str, tuple[str, ...]], ...] = tuple(
     (row["key"], tuple(row["manifest"])) for row in _HYP["without_option"]
@@ -107,13 +107,13 @@ def auto_resume(retries: int) -> dict[str, str]:
 
 
 def shutdown_variables(seconds: int) -> dict[str, str]:
-    """Give what makes torchrun wait ``seconds`` between SIGTERM and SIGKILL; nothing where it does so by itself."""
+    """Give what makes torchrun wait ``seconds`` between SIGTERM and SIGKILL; nothing if it waits as long by default."""
     rule = _DATA["shutdown"]
     return {} if seconds == rule["seconds"] else {rule["variable"]: str(seconds)}
 
 
 def elastic_variables() -> dict[str, str]:
-    """Give the environment variables without which a program never hears that its job changes size."""
+    """Give the environment variables without which a program is never notified that its job changes size."""
     return {_DATA["elastic"]["variable"]: _DATA["elastic"]["value"]}
 
 

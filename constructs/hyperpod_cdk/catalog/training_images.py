@@ -14,10 +14,10 @@ _DATA = _data.load("training_images")
 AS_OF: date = _data.as_of("training_images")
 
 PLUGIN_BUNDLED_SINCE: str = _DATA["plugin_bundled_since"]["installer"]
-"""The first EFA installer that brings aws-ofi-nccl; with older ones the plugin has to be built."""
+"""The first EFA installer that includes aws-ofi-nccl; with older ones, the plugin must be built."""
 
 INSTALLER_URL: str = _DATA["installer"]["url"]
-"""Where installers, their signatures and the key that signs them lie."""
+"""The address of the installers, their signatures and the signing key."""
 
 INSTALLER_KEY: str = _DATA["installer"]["key_fingerprint"]
 """The fingerprint of the key that signs the EFA installer."""
@@ -28,14 +28,14 @@ NCCL_TESTS_SHA256: str = _DATA["nccl_tests"]["sha256"]
 BUILD_PACKAGES: Mapping[str, str] = {
     name: version for name, version in _DATA["build_packages"].items() if name != "source"
 }
-"""What has to be installed before the packages that come as sources only can be."""
+"""What must be installed before the packages that exist only as sources."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Installer:
-    """A release of the EFA installer, with the releases of aws-ofi-nccl and libfabric that it brings.
+    """A release of the EFA installer, with the releases of aws-ofi-nccl and libfabric that it includes.
 
-    ``sha256`` and ``libfabric`` are None where no source states them; ``options`` are those that it wants in an image
+    ``sha256`` and ``libfabric`` are None if no source states them; ``options`` are those that it needs in an image
     on top of nvidia/cuda.
     """
 
@@ -51,8 +51,8 @@ class Installer:
 class Stack:
     """A row of the compatibility table, named by its CUDA release (``13.0``).
 
-    ``base`` is an image of NVIDIA's with compilers and ``digest`` that of all its architectures, ``nccl`` the release
-    that the PyTorch among ``packages`` brings, ``minimum_driver`` the major version that nodes need.
+    ``base`` is an NVIDIA image with compilers and ``digest`` that of all its architectures, ``nccl`` the release
+    that the PyTorch in ``packages`` includes, ``minimum_driver`` the major version that nodes need.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Stack:
 
 @dataclass(frozen=True, kw_only=True)
 class Accelerator:
-    """What a compiler has to know of a GPU; ``since_cuda`` is the release from which it can be named."""
+    """What a compiler must know about a GPU; ``since_cuda`` is the first release that supports it."""
 
     kind: str
     capability: str
@@ -84,12 +84,12 @@ def stacks() -> tuple[Stack, ...]:
 
 
 def installers() -> tuple[Installer, ...]:
-    """Give the EFA installers that an image can have, the oldest first; all of them bring aws-ofi-nccl."""
+    """Give the EFA installers that an image can have, the oldest first; all of them include aws-ofi-nccl."""
     return tuple(Installer(**{**_without_source(row), "options": tuple(row["options"])}) for row in _DATA["installers"])
 
 
 def accelerators() -> Mapping[str, Accelerator]:
-    """Give the GPUs that the images can be compiled for, by the kind that instance types name."""
+    """Give the GPUs that the images can be compiled for, by the kind in instance types."""
     return {row["kind"]: Accelerator(**_without_source(row)) for row in _DATA["accelerators"]}
 
 

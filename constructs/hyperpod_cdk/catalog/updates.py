@@ -29,33 +29,33 @@ _DISTURBED: Final = frozenset(
 )
 """Kinds with pods to restart, or with fields that Kubernetes never changes."""
 _NODE_POOLS: Final = frozenset({"EC2NodeClass", "HyperpodNodeClass", "NodeClass", "NodePool"})
-"""Kinds by which Karpenter judges its nodes."""
+"""Kinds that Karpenter uses to evaluate its nodes."""
 _EVICTS, _LETS_STAY = re.compile("NoExecute|NO_EXECUTE"), re.compile("NoSchedule|NO_SCHEDULE")
-"""Effects of taints; a change that names none can be one of a taint that evicts."""
+"""Effects of taints; a change without an effect can be one of a taint that evicts."""
 _VERSION: Final = re.compile(r"(?:[A-Za-z][A-Za-z-]*[_-])?v?\d+(?:[.\w-]*\w)?")
 """What versions look like: ``1.31``, ``v1.18.3-eksbuild.2``, ``8.0.mysql_aurora.3.04.0``, ``OpenSearch_2.11``."""
 _SUCCESSORS: Final = (("Elasticsearch_", "OpenSearch_"),)
-"""Names before versions, and that by which a product goes on under another (OpenSearch developer guide, upgrades)."""
+"""Names before versions, and the one that continues another product (OpenSearch developer guide, upgrades)."""
 _NUMBER: Final = re.compile(r"(\d+)")
 _PLACE_OF_MINOR: Final = 3
-"""Where the second number of a version stands among its words and numbers."""
+"""The position of the second number of a version among its words and numbers."""
 _OF_THE_WHOLE: Final = frozenset({"added", "gains", "removed"})
-"""Circumstances of the property that a row names, not of what stands below it."""
+"""Circumstances of the property that a row names, not of anything below it."""
 _RESERVED: Final = ("system:", "eks:", "aws:", "amazon:", "iam:")
-"""What names of Kubernetes users begin with that EKS keeps for itself (EKS user guide, access entries)."""
+"""Prefixes of names of Kubernetes users that EKS reserves (EKS user guide, access entries)."""
 _SWITCHED: Final = (True, False, "Suspended")
-"""What a switch may turn out to be."""
+"""The possible values of a switch."""
 SMALLEST_GROWTH: Final = 1.1
-"""By which factor FSx wants the storage of a Windows, ONTAP or OpenZFS file system to grow, at least."""
+"""The least factor by which the storage of an FSx for Windows, ONTAP or OpenZFS file system can grow."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Update:
-    """What a change at ``path``, or below it, does. ``when`` are its circumstances, empty where it always holds.
+    """What a change at ``path``, or below it, does. ``when`` are its circumstances, empty if it always applies.
 
-    ``order`` are the values of a property that goes ``forward`` by one at a time, ``default`` the one that it has where
-    nothing is stated. ``source`` is an address; ``unsure`` says what is not settled. ``interrupts``: whether what stays
-    in place is not reachable, or slower for hours, meanwhile.
+    ``order`` are the values of a property that moves ``forward`` by one at a time, ``default`` the one that it has if
+    nothing is set. ``source`` is an address; ``unsure`` says what is not confirmed. ``interrupts``: whether what stays
+    in place is unavailable, or slower for hours, during the change.
     """
 
     path: Path
@@ -69,11 +69,12 @@ class Update:
     interrupts: bool = False
 
     def holds(self, before: Any, after: Any, also: frozenset[str], at: int | None = None) -> bool:
-        """Whether the circumstance holds for a change; ``also`` are circumstances that the caller knows to hold.
+        """Whether the circumstance applies to a change; ``also`` are circumstances that the caller knows.
 
-        ``at`` is how many steps down something comes, goes or gains an item. Below ``path`` it leaves the property
-        itself there, so that a row by which nothing happens does not speak of it; what is graver may. Above it the
-        property comes or goes ``along`` with what stands around it, else it changes ``alone``.
+        ``at`` is how many steps down something is added, removed or gains an item. Below ``path``, the property itself
+        stays, so a row without any effect does not apply, but a more serious row may. Above it, the property is added
+        or removed
+        ``along`` with its parent; otherwise it changes ``alone``.
         """
         is_part = at is not None and at > len(self.path)
         if is_part and self.is_silent and not _OF_THE_WHOLE.isdisjoint(self.when.split(", ")):
@@ -86,7 +87,7 @@ class Update:
         return all(each in holding for each in self.when.split(", ") if each)
 
     def may_hold(self, before: Any, after: Any, also: frozenset[str], at: int | None = None) -> bool:
-        """Whether the circumstance holds with a value that one which is not known may turn out to be."""
+        """Whether the circumstance applies to a possible value of an unknown one."""
         if _is_told(before) and _is_told(after):
             return False
         possible = (*_SWITCHED, *self.order)
@@ -98,13 +99,13 @@ class Update:
 
     @property
     def is_silent(self) -> bool:
-        """Whether nothing happens by it that somebody would notice."""
+        """Whether the change has no effect that a user notices."""
         return self.effect == "in place" and not self.interrupts
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stateful:
-    """A type to lose sleep over: what it ``holds``, and what becomes of that when it is ``deleted`` (or empty)."""
+    """A type with something to lose: what it ``holds``, and what happens to that when it is ``deleted`` (or empty)."""
 
     holds: str
     deleted: str = ""
@@ -112,7 +113,7 @@ class Stateful:
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """A sentence and the address where it is from."""
+    """A sentence and the address of its source."""
 
     sentence: str
     source: str
@@ -127,7 +128,7 @@ class Protection:
     source: str
 
 
-def update(  # noqa: PLR0917 - what changes, then of what it is a part
+def update(  # noqa: PLR0917 - what changes, then what it is part of
     resource_type: str,
     path: Path,
     before: Any,
@@ -135,11 +136,11 @@ def update(  # noqa: PLR0917 - what changes, then of what it is a part
     also: frozenset[str] = frozenset(),
     at: int | None = None,
 ) -> Update | None:
-    """Give what the table says of a change; None where it is silent.
+    """Give what the table says of a change; None if the table has no row.
 
-    ``at`` is how many steps of the path came or went as one, where ``path`` is only a part of that.
+    ``at`` is how many steps of the path were added or removed as one, if ``path`` is only part of that.
 
-    ``before`` and ``after`` are plain data, None where there is nothing; anything else is a value that is not known.
+    ``before`` and ``after`` are plain data, None if there is nothing; anything else is an unknown value.
     ``also`` are circumstances that are not in the values: ``another key`` (a volume of a group had a key, and gets
     another or none), ``counted`` (a custom resource reads a node count from now on), ``handed over`` (a group with
     nodes), ``uncounted`` (it does no more), ``another VPC`` (for subnets and security groups), ``other zones`` (for
@@ -161,7 +162,7 @@ def update(  # noqa: PLR0917 - what changes, then of what it is a part
     return first(_rows(resource_type), path, before, after, also, at)
 
 
-def first(  # noqa: PLR0917 - as update() has them
+def first(  # noqa: PLR0917 - the arguments of update()
     rows: Iterable[Update],
     path: Path,
     before: Any,
@@ -169,10 +170,10 @@ def first(  # noqa: PLR0917 - as update() has them
     also: frozenset[str] = frozenset(),
     at: int | None = None,
 ) -> Update | None:
-    """Give the first of these rows that says something of a change, None where none does.
+    """Give the first of these rows that applies to a change, None if none does.
 
-    A silent row does not speak for a value that is known at deployment only, where with one that it may get another row
-    holds; nor does one that refuses where with one that it may get a row before it lets it be.
+    A row without effect does not count for a value that is known only at deployment, if another row applies to one of
+    its possible values; nor does a row that refuses, if for a possible value an earlier row allows the change.
     """
     at = len(path) if at is None else at
     possible: list[Update] = []
@@ -189,21 +190,21 @@ def first(  # noqa: PLR0917 - as update() has them
 
 
 def _perhaps(row: Update) -> Update:
-    sentence = f"its value is known at deployment only, and it may be that {row.sentence}"
+    sentence = f"its value is known only at deployment; possibly {row.sentence}"
     return replace(row, effect="unknown", sentence=sentence, when="", interrupts=False)
 
 
 def kind_of(resource_type: str) -> Kind | None:
-    """Give what a type holds that a change can cost, ``nothing`` where it is only settings; None where nobody said."""
+    """Give what a type holds that a change can cost, ``nothing`` where it is only settings; None if unknown."""
     service = resource_type.rpartition("::")[0]
     return _KINDS.get(resource_type) or _KINDS.get(f"{service}::*")
 
 
 @cache
 def gives_another(resource_type: str, attribute: str, changed: Path) -> bool:
-    """Whether an attribute (``LatestVersionNumber``) is another one once the property at ``changed`` is updated.
+    """Whether an attribute (``LatestVersionNumber``) changes when the property at ``changed`` is updated.
 
-    An attribute of a changed property's own name is (``Value`` of a parameter); the others stand in the table.
+    An attribute with the name of the changed property does (``Value`` of a parameter); the table has the others.
     """
     steps = tuple(attribute.split("."))
     if create_only.overlap(steps, changed):
@@ -212,20 +213,20 @@ def gives_another(resource_type: str, attribute: str, changed: Path) -> bool:
 
 
 def effects_of(resource_type: str, name: str) -> frozenset[Effect]:
-    """Give every effect that the table knows of changes to a top-level property, or to what stands below it."""
+    """Give every effect in the table of changes to a top-level property, or to anything below it."""
     return frozenset(row.effect for row in _rows(resource_type) if row.path[:1] in ((name,), ()))
 
 
 def is_told(resource_type: str) -> bool:
-    """Whether the table has a word on the type itself, not only on custom resources at large."""
+    """Whether the table has rows for the type itself, not only for custom resources in general."""
     return resource_type in _TOLD
 
 
 def is_foreign(resource_type: str) -> bool:
-    """Whether somebody else's code makes a resource of a type: what comes, changes and goes with it is not known.
+    """Whether third-party code creates a resource of a type: the effects of its changes are unknown.
 
-    Custom resources but those of which the table speaks, types that other publishers registered, and modules, whose
-    resources no template names (CloudFormation user guide: custom resources, public extensions, modules).
+    Custom resources without rows in the table, types of other publishers, and modules, whose
+    resources are not in the template (CloudFormation user guide: custom resources, public extensions, modules).
     """
     if resource_type.startswith("AWS::") and not resource_type.endswith("::MODULE"):
         return resource_type == "AWS::CloudFormation::CustomResource"
@@ -233,7 +234,7 @@ def is_foreign(resource_type: str) -> bool:
 
 
 def speaks_below(resource_type: str, path: Path) -> bool:
-    """Whether the table tells graver things of what stands below a path, so that the whole cannot be judged at once."""
+    """Whether the table has more serious rows below a path, so that the whole cannot be judged at once."""
     return any(
         row.path[: len(path)] == path and len(row.path) > len(path) and not row.is_silent
         for row in _rows(resource_type)
@@ -241,18 +242,18 @@ def speaks_below(resource_type: str, path: Path) -> bool:
 
 
 def of_item(name: str) -> str:
-    """Give the circumstance that the item of a list which is so called changes, comes or goes."""
+    """Give the circumstance that the list item with this name is changed, added or removed."""
     return f"of {name}"
 
 
 @cache
 def speaks_of_items(resource_type: str, path: Path) -> bool:
-    """Whether the table tells single items of a list apart by their names."""
+    """Whether the table has rows for single items of a list by name."""
     return any(row.path == path and "of " in row.when for row in _rows(resource_type))
 
 
 def circumstances(before: Any, after: Any) -> frozenset[str]:
-    """Give every circumstance of the table that holds for a change."""
+    """Give every circumstance of the table that applies to a change."""
     return frozenset(_circumstances(before, after))
 
 
@@ -303,9 +304,9 @@ def _switches(before: Any, after: Any) -> Iterator[str]:
 
 
 def is_another_major(engine: str, before: Any, after: Any) -> bool:
-    """Whether a version of a database's engine has another major part than the one before, as far as both are told.
+    """Whether a version of a database's engine has another major part than the one before, as far as both are known.
 
-    That part is the first number, and of MySQL and MariaDB the first two (RDS user guide, upgrades of each engine).
+    That part is the first number, for MySQL and MariaDB the first two (RDS user guide, upgrades of each engine).
     """
     if not _is_version(before) or not _is_version(after):
         return False
@@ -315,7 +316,7 @@ def is_another_major(engine: str, before: Any, after: Any) -> bool:
 
 
 def loses_objects(before: Any, after: Any) -> bool:
-    """Whether objects leave a manifest, as far as both can be read."""
+    """Whether objects are removed from a manifest, as far as both can be read."""
     old, new = _objects(before), _objects(after)
     return old is not None and new is not None and bool(old.keys() - new.keys())
 
@@ -335,14 +336,14 @@ def _objects(manifest: Any) -> dict[tuple[str, str, str], dict[str, Any]] | None
 
 
 def _fixed(item: dict[str, Any]) -> dict[str, Any]:
-    """An object without what may change at any time: a volume's capacity, which is only what it says of itself."""
+    """An object without what may change at any time: a volume's capacity, which has no effect."""
     if item.get("kind") != "PersistentVolume" or not isinstance(item.get("spec"), dict):
         return item
     return {**item, "spec": {key: value for key, value in item["spec"].items() if key != "capacity"}}
 
 
 def _is_told(value: Any) -> bool:
-    """Whether a value is plain data, as against one that only the deployment knows."""
+    """Whether a value is plain data, not one that is known only at deployment."""
     return value is None or isinstance(value, bool | int | float | str | list | dict)
 
 
@@ -364,7 +365,7 @@ def _versions(before: Any, after: Any) -> Iterator[str]:
             yield "higher"
         elif old.startswith(then) and new.startswith(first):
             yield "lower"
-    # words and numbers by turns: where a word differs, or one version ends, nobody tells which is the higher one
+    # words and numbers alternate: if a word differs, or one version ends, it is unknown which is higher
     for place, (one, other) in enumerate(zip(_NUMBER.split(old), _NUMBER.split(new), strict=False)):
         if one == other:
             continue
@@ -435,7 +436,7 @@ def _paths(path: str) -> list[str]:
 
 
 def address(keys: str) -> str:
-    """Give the address behind a row's ``source``, the first where it has several."""
+    """Give the address of a row's ``source``, the first if it has several."""
     text: str = _DATA["sources"][keys.split(", ", maxsplit=1)[0]]
     return text.split(" ", maxsplit=1)[0].rstrip(";,")
 
@@ -445,7 +446,7 @@ _TOLD: Final = frozenset(row["type"] for row in _DATA["updates"])
 STATEFUL: Final[dict[str, Stateful]] = {
     row["type"]: Stateful(holds=row["holds"], deleted=row.get("deleted", "")) for row in _DATA["stateful"]
 }
-"""The types that hold data, nodes, an address or a key that others know."""
+"""The types that contain data, nodes, an address or a key that others use."""
 
 _KINDS: Final[dict[str, Kind]] = {
     resource_type: row["kind"] for row in _DATA["kinds"] for resource_type in row["types"].split()
@@ -460,12 +461,12 @@ MADE_ANEW: Final[dict[str, Note]] = {
     row["type"]: Note(sentence=row["sentence"], source=address(row["source"]))
     for row in _DATA["made_anew_without_harm"]
 }
-"""The types whose replacement or deletion takes nothing from anybody."""
+"""The types whose replacement or deletion loses nothing."""
 
 DELETED_WHERE_UNUSED: Final[dict[str, Note]] = {
     row["type"]: Note(sentence=row["sentence"], source=address(row["source"])) for row in _DATA["deleted_where_unused"]
 }
-"""The types that their service deletes only where nothing uses them, so that a deletion takes nothing along."""
+"""The types that their service deletes only if nothing uses them, so a deletion loses nothing."""
 
 ON_REPLACEMENT: Final[dict[str, Note]] = {
     row["type"]: Note(sentence=row["sentence"], source=address(row["source"])) for row in _DATA["on_replacement"]
@@ -476,19 +477,19 @@ ACTS_ON: Final[dict[str, tuple[tuple[str, ...], Note]]] = {
     row["type"]: (tuple(row["on"].split()), Note(sentence=row["sentence"], source=address(row["source"])))
     for row in _DATA["acts_on"]
 }
-"""What acts on something else by being there: by which properties it names that, and what it then does."""
+"""Resources that act on others: the properties that name those, and what they do."""
 
 ALARM_ACTS: Final = Note(
     sentence="in that state it stops, reboots or terminates instances, scales, or runs a document",
     source=address("cw-alarm"),
 )
-"""What an alarm does whose actions do more than to tell somebody."""
+"""What an alarm does if its actions do more than notify."""
 
 RULE_ACTS: Final = Note(
     sentence="where it matches it stops, reboots or terminates instances, or runs a document",
     source=address("events-targets"),
 )
-"""What a rule does of which a target does more than to tell somebody."""
+"""What a rule does if a target does more than notify."""
 
 SHAPES: Final[dict[str, Note]] = {
     row["name"]: Note(sentence=row["sentence"], source=address(row["source"])) for row in _DATA["shapes"]
@@ -499,13 +500,13 @@ PROTECTIONS: Final[dict[str, Protection]] = {
     row["type"]: Protection(name=row["property"], value=row["value"], source=address(row["source"]))
     for row in _DATA["protections"]
 }
-"""What protects a resource from its deletion, by type."""
+"""What protects a resource from deletion, by type."""
 
 _COSTS: Final[dict[str, bool | None]] = {row["type"]: row["costs_money"] for row in _DATA["stateful"]}
 
 
 def costs_money(resource_type: str) -> bool | None:
-    """Whether a resource that is left behind goes on costing money, None where that is not known."""
+    """Whether a retained resource continues to cost money, None if unknown."""
     found = _COSTS.get(resource_type)
     if found is None and resource_type.startswith("AWS::"):
         billing = prices.billing_of(resource_type)
@@ -515,7 +516,7 @@ def costs_money(resource_type: str) -> bool | None:
 
 @cache
 def name_of(resource_type: str) -> tuple[Path, ...]:
-    """Give the properties that together no two resources of a type can share, empty where AWS gives the name."""
+    """Give the properties that in combination are unique to a resource of a type, empty if AWS generates the name."""
     own = next((row["properties"] for row in _DATA["names"] if row["type"] == resource_type), None)
     if own is not None:
         return tuple((name,) for name in own)
@@ -524,5 +525,5 @@ def name_of(resource_type: str) -> tuple[Path, ...]:
 
 
 def is_made_anew_without_harm(resource_type: str) -> bool:
-    """Whether the replacement or deletion of a type takes nothing from anybody."""
+    """Whether the replacement or deletion of a type loses nothing."""
     return resource_type in MADE_ANEW

@@ -47,7 +47,7 @@ class AddressNeed:
 
 @dataclass(frozen=True, kw_only=True)
 class UnknownNeed:
-    """A group whose addresses nobody states, with the instance type that lacks the number."""
+    """A group whose number of addresses is unknown, with the instance type that has no number."""
 
     group: str
     instance_type: str
@@ -60,8 +60,8 @@ class AddressBudget:
 
     ``role`` is ``nodes``, ``control plane``, ``public`` or ``endpoints``. A subnet that the environment makes has its
     ``cidr``; one that exists already has a ``subnet_id`` instead, and only AWS knows its size. ``path`` is the place in
-    the file that decides about it. ``advised`` counts what AWS recommends beyond what it needs. ``unknown`` are groups
-    that are not counted.
+    the file that determines it. ``advised`` counts what AWS recommends in addition to what is needed. ``unknown`` lists
+    the groups that are not counted.
     """
 
     role: Literal["nodes", "control plane", "public", "endpoints"]
@@ -75,17 +75,17 @@ class AddressBudget:
 
     @property
     def usable(self) -> int:
-        """Addresses of the block without those that AWS keeps; 0 for an existing subnet."""
+        """Addresses of the block without those that AWS reserves; 0 for an existing subnet."""
         return catalog.usable_addresses(self.cidr) if self.cidr else 0
 
     @property
     def needed(self) -> int:
-        """All addresses that are needed, those for replacing nodes with them."""
+        """All addresses that are needed, including those for replacing nodes."""
         return sum(need.total for need in self.needs)
 
     @property
     def running(self) -> int:
-        """Addresses without which the environment cannot stand at all: none for replacing nodes."""
+        """Addresses without which the environment cannot run at all: none for replacing nodes."""
         return sum(need.total for need in self.needs if need.kind != "spare")
 
     def estimated(self, *, running: bool = False) -> int:
@@ -100,11 +100,12 @@ class AddressBudget:
 def address_budgets(environment: Environment) -> tuple[AddressBudget, ...]:
     """Give the budget of every subnet that the environment makes or, in an existing network, uses.
 
-    Nodes come with their pods and EFA interfaces (the catalog's ``ips_per_node``, those of the hungriest type of a
-    flexible group). With automatic node recovery each group has one spare node, since the order in which a faulty node
-    goes and its replacement comes is not documented, and a network interface is released late. Software updates add
-    nothing: they replace the root volumes of nodes that stay (UpdateClusterSoftware). A file system takes one address
-    for each server, more with EFA than AWS documents. Load balancers that are made later come on top.
+    Nodes are counted with their pods and EFA interfaces (the catalog's ``ips_per_node``; the largest number of the
+    types of a flexible group). With automatic node recovery each group has one spare node, because AWS does not
+    document whether a faulty node leaves before its replacement joins, and a network interface is released late.
+    Software updates add nothing: they replace the root volumes of nodes that stay (UpdateClusterSoftware). A file
+    system uses one address for each server, more with EFA than AWS documents. Load balancers that are created later are
+    not counted.
     """
     if environment.network.existing is not None:
         return tuple(_existing(environment))
@@ -150,9 +151,9 @@ def node_budget(environment: Environment, az_id: str, *, cidr: str, path: str) -
 
 
 def shortage(environment: Environment, budget: AddressBudget, *, verb: Literal["must", "should"] = "must") -> str:
-    """Say that a node block which the environment makes holds too few addresses, and the smallest change that helps.
+    """Say that a node block of the environment holds too few addresses, and the smallest change that helps.
 
-    ``verb`` is ``should`` where the nodes have enough, and only their replacement has not.
+    ``verb`` is ``should`` if the nodes have enough addresses, and only their replacement does not.
     """
     if budget.needed <= budget.usable:
         raise ValueError(f"{budget.cidr} holds {budget.usable} addresses, and {budget.needed} are needed")
@@ -166,7 +167,7 @@ def shortage(environment: Environment, budget: AddressBudget, *, verb: Literal["
 
 
 def parts(budget: AddressBudget) -> str:
-    """List what a budget consists of, the hungriest groups first where there are many."""
+    """List what a budget consists of; of many groups, those with the most addresses first."""
     spares = {need.path for need in budget.needs if need.kind == "spare"}
     groups = [need for need in budget.needs if need.kind == "nodes"]
     if len(groups) > _MOST_GROUPS_NAMED:
@@ -184,7 +185,7 @@ def parts(budget: AddressBudget) -> str:
 
 
 def lower_count(budget: AddressBudget, usable: int) -> str:
-    """Say how many nodes the hungriest group may have within ``usable`` addresses; empty where not even one fits."""
+    """Say how many nodes the group with the most addresses may have within ``usable``; empty if not even one fits."""
     groups = [need for need in budget.needs if need.kind == "nodes"]
     if not groups:
         return ""
@@ -194,7 +195,7 @@ def lower_count(budget: AddressBudget, usable: int) -> str:
 
 
 def highest_count(budget: AddressBudget, group: AddressNeed, usable: int) -> int:
-    """Give the most nodes of one group that fit ``usable`` addresses beside everything else, 0 where none does."""
+    """Give the most nodes of one group that fit ``usable`` addresses together with the rest, 0 if none does."""
     others = sum(need.total for need in budget.needs if need.path != group.path)
     spare = sum(need.total for need in budget.needs if need.kind == "spare" and need.path == group.path)
     return max(0, (usable - others - spare) // group.each)
@@ -212,7 +213,7 @@ def estimate_note(budget: AddressBudget) -> str:
 def free_block(environment: Environment, az_id: str, *, cidr: str, prefix: int) -> str | None:
     """Give a block of that size for the nodes of a zone: at the address of ``cidr`` where it is free, else elsewhere.
 
-    The first free one elsewhere begins a /16 that nothing overlaps. None where AWS would add none of them to the VPC.
+    Elsewhere, it is the first /16 that overlaps nothing. None if AWS would add none of them to the VPC.
     """
     network = environment.network
     others = [
@@ -253,7 +254,7 @@ def _control_plane(environment: Environment) -> Iterator[AddressBudget]:
 def _endpoints(environment: Environment) -> Iterator[AddressBudget]:
     from hyperpod_cdk.config.network import FEWEST_ZONES  # noqa: PLC0415 - as above
 
-    """Give the subnets for endpoints in zones without control plane; elsewhere they stand beside it."""
+    """Give the subnets for endpoints in zones without control plane; elsewhere endpoints share its subnets."""
     network = environment.network
     slots = catalog.slots(network.vpc_cidr)
     for index, az_id in list(enumerate(network.availability_zones))[FEWEST_ZONES:]:
@@ -308,7 +309,7 @@ def _existing(environment: Environment) -> Iterator[AddressBudget]:
         subnet_id: f"network.existing.control_plane_subnet_ids[{index}]"
         for index, subnet_id in enumerate(network.control_plane_subnet_ids)
     }
-    # without subnets of its own, the function that runs kubectl stands beside the nodes
+    # without subnets of its own, the function that runs kubectl uses those of the nodes
     for subnet_id, path in (stated or {subnet_id: budget.path for subnet_id, budget in budgets.items()}).items():
         budget = AddressBudget(role="control plane", path=path, subnet_id=subnet_id, needs=needs, advised=advised)
         budgets[subnet_id] = _joined(budgets.get(subnet_id), budget)

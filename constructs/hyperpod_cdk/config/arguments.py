@@ -41,9 +41,9 @@ def refused(
 ) -> Iterator[tuple[str, str]]:
     """Give what the fields of ``section`` refuse of ``values``, arguments by the names of the fields.
 
-    Each is the argument, or the place in it, and why. What is None counts as left out. Tokens are not judged, and of a
-    list or mapping that holds one only its other items are. ``called`` gives the arguments that are not called as their
-    fields are (field -> argument).
+    Each is the argument, or the place in it, and the problem. A value of None counts as left out. Tokens are not
+    judged; of a list or mapping with a token, the other items are judged. ``called`` maps a field to its argument where
+    the names differ (field -> argument).
     """
     for name, value in values.items():
         argument = (called or {}).get(name, name)
@@ -62,9 +62,9 @@ def field_problems(section: type[BaseModel], name: str, value: Any) -> Sequence[
 def refuse(
     section: type[BaseModel], *, where: str = "", called: Mapping[str, str] | None = None, **values: Any
 ) -> None:
-    """Raise ValueError with the first thing that the fields of ``section`` refuse of ``values``, as ``problems`` says.
+    """Raise ValueError with the first sentence of ``problems``.
 
-    ``where`` names whose arguments they are, ahead of the sentence.
+    ``where`` says whose arguments they are; it is put before the sentence.
     """
     problem = next(problems(section, values, called=called), None)
     if problem is not None:
@@ -72,9 +72,9 @@ def refuse(
 
 
 def refuse_unlike(pattern: Pattern, **values: str | Sequence[str] | None) -> None:
-    """Raise ValueError with the first text that is not as ``pattern`` says; for what no field of the file has.
+    """Raise ValueError for the first text that does not match ``pattern``; for arguments without a field in the file.
 
-    Of a list each item is judged. What is None counts as left out, and tokens are not judged.
+    Each item of a list is judged. None counts as left out, and tokens are not judged.
     """
     for name, value in values.items():
         texts = {name: value} if value is None or isinstance(value, str) else _items(name, value)
@@ -112,7 +112,7 @@ def _errors(section: type[BaseModel], name: str, value: Any) -> Iterator[ErrorDe
 
 
 def _frozen(value: Any) -> Any:
-    """Give lists as tuples, and any mapping as a dict, throughout: a strict field takes nothing else."""
+    """Give lists as tuples, and any mapping as a dict, at every level: a strict field accepts nothing else."""
     if isinstance(value, Mapping):
         return {key: _frozen(each) for key, each in value.items()}
     return tuple(_frozen(each) for each in value) if isinstance(value, list | tuple) else value
@@ -128,7 +128,7 @@ def _found(judge: TypeAdapter[Any], value: Any, path: tuple[str | int, ...]) -> 
 
 @cache
 def _with_its_field_called(section: type[BaseModel], name: str, argument: str) -> type[BaseModel]:
-    """Give a section of this one field under another name, for its sentences to say that one and no word else."""
+    """Give a section with only this field, under another name, so that its sentences use that name."""
     field = section.model_fields[name]
     fields: dict[str, Any] = {argument: (field.annotation, field)}
     return create_model(section.__name__, **fields)

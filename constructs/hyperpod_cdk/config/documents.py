@@ -1,4 +1,4 @@
-"""A file of YAML as a model, or all that is wrong with it at once: what every kind of file shares."""
+"""Reads a YAML file as a model, or reports all its errors at once; shared by every kind of file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 _LONGEST_MESSAGE = 1000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Marks of control, and those by which what follows is shown in another direction than it is written."""
+"""Control characters, and characters that change the direction in which text is shown."""
 
 
 class DocumentError(Exception):
@@ -75,7 +75,7 @@ def validated(
     """Give ``source.data``, a mapping, as ``model``, and what is wrong with single values.
 
     Where something is, the model is a draft: rules over several values run on it and leave out what is not certain.
-    ``likely`` has what a value that is wrong is certainly meant to be, as the rest of the file tells, by its path.
+    ``likely`` maps the path of a wrong value to what the rest of the file shows that it must be.
     """
     try:
         return model.model_validate(source.data), []
@@ -87,7 +87,7 @@ def validated(
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Put findings on one line each, without what is said twice about one place, sorted by place."""
+    """Put each finding on one line, remove duplicates at one place, and sort by place."""
     tidied = [replace(each, message=tidy(each.message), path=tidy(each.path)) for each in findings]
     first: dict[tuple[str, str], Finding] = {}
     for finding in tidied:
@@ -100,13 +100,13 @@ def shown(path: Path) -> str:
     try:
         near = resolved(path).relative_to(resolved(Path.cwd()))
     except (OSError, RuntimeError, ValueError):
-        # RuntimeError: links that lead to one another
+        # RuntimeError: links that point to each other
         near = path
     return tidy(str(near))
 
 
 def tidy(text: str) -> str:
-    """Keep a finding on one line, however the value it shows was written."""
+    """Keep a finding on one line, even if the value that it shows has several."""
     line = _CONTROL.sub(_escaped, text)
     if len(line) <= _LONGEST_MESSAGE:
         return text.with_text(lambda part: _CONTROL.sub(_escaped, part)) if isinstance(text, Sentence) else line
@@ -127,11 +127,11 @@ def text_of(path: Path, wording: Wording) -> str:
     except IsADirectoryError:
         raise _refused(file, "is a folder; name the file itself", "readable") from None
     except NoFileError:
-        raise _refused(file, "is no regular file; name a file", "readable") from None
+        raise _refused(file, "is not a regular file; name a file", "readable") from None
     except TooLargeError as error:
         raise _too_large(file, error.size, wording) from None
     except FileNotFoundError:
-        raise _refused(file, f"is not there; {wording.when_missing}", "readable") from None
+        raise _refused(file, f"does not exist; {wording.when_missing}", "readable") from None
     except OSError as error:
         raise _refused(
             file, f"cannot be read: {error.strerror or error}; check its name and its permissions", "readable"
@@ -140,7 +140,7 @@ def text_of(path: Path, wording: Wording) -> str:
 
 
 def decoded(raw: bytes, file: str) -> str:
-    """Give a file's bytes as text, without a byte order mark. Raises DocumentError with the line that is no UTF-8."""
+    """Give a file's bytes as text, without a byte order mark; DocumentError has the first line that is not UTF-8."""
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -160,7 +160,7 @@ def _sized(text: str, file: str, wording: Wording) -> str:
 def _too_large(file: str, size: int, wording: Wording) -> DocumentError:
     return _refused(
         file,
-        f"must have at most {MAX_BYTES} bytes, got {size}; {wording.a_file} is a page of text: name the right file",
+        f"must have at most {MAX_BYTES} bytes, got {size}; {wording.a_file} is much smaller: name the right file",
         "file_size",
     )
 

@@ -1,4 +1,4 @@
-"""A wrong file as a model all the same, so that rules over several values run beside the errors of single values."""
+"""Builds a model from a wrong file, so that one run reports errors of single values and of several values together."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class UnknownValueError(Exception):
-    """A rule touched a value that the file states wrongly; what it would say is not certain."""
+    """A rule used a value that is wrong in the file, so its result is uncertain."""
 
 
 class Unknown:
-    """Stands for a value that is reported already: whatever a rule does with it raises UnknownValueError."""
+    """Replaces a value that is reported already: any use of it in a rule raises UnknownValueError."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ UNKNOWN: Any = Unknown()
 
 
 class PartialMapping(dict[str, Any]):
-    """A mapping with entries left out: what it lacks is unknown, and so is its length."""
+    """A mapping with entries left out: the missing entries and its length are unknown."""
 
     def __missing__(self, key: str) -> NoReturn:
         raise UnknownValueError
@@ -57,7 +57,7 @@ class PartialMapping(dict[str, Any]):
         raise UnknownValueError
 
     def get(self, key: str, default: Any = None) -> Any:  # noqa: ARG002 - the shape of dict.get
-        """Give the value of ``key``; unknown where it is absent."""
+        """Give the value of ``key``; `UNKNOWN` if it is absent."""
         return self[key]
 
 
@@ -67,7 +67,7 @@ def known(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def duplicates(values: Sequence[Any]) -> Iterator[tuple[int, int, Any]]:
-    """Give (index, index of the first, value) of every value that stood before; unknown values are like no other."""
+    """Give (index, index of the first, value) of every repeated value; an unknown value never equals another."""
     first: dict[Any, int] = {}
     for index, value in enumerate(values):
         if _unknown(value):
@@ -84,13 +84,13 @@ def _unknown(value: object) -> bool:
 
 
 class Faults:
-    """Where a file is wrong: the paths that errors name, and the mappings that may lack keys."""
+    """Where a file is wrong: the paths that errors name, and the mappings that may be incomplete."""
 
     likely: Mapping[DataPath, object]
-    """What stands in for values that are wrong, where the rest of the file tells."""
+    """Replacements for wrong values that the rest of the file determines, by path."""
 
     def __init__(self, exact: Collection[DataPath], *, lists: Collection[DataPath], keys: Collection[DataPath]) -> None:
-        """Take values to leave unknown, lists and mappings whose size alone is wrong, and mappings lacking entries."""
+        """Take values to leave unknown, lists and mappings of a wrong size, and mappings with missing entries."""
         self.likely = {}
         self.exact: frozenset[DataPath] = frozenset(exact)
         self.lists: frozenset[DataPath] = frozenset(lists)
@@ -108,7 +108,7 @@ def draft(
 ) -> Model:
     """Build ``model`` from data whose faults are known: faulty values are `UNKNOWN`, others as in a valid file.
 
-    ``likely`` has what stands in for some faulty values, by path.
+    ``likely`` has replacements for some faulty values, by path.
     """
     faults.likely = likely
     built: Model = _value(model, data, (), faults)
@@ -151,7 +151,7 @@ def _model(model: type[Model], data: dict[str, Any], path: DataPath, faults: Fau
 
 
 def _misspelt(model: type[BaseModel], data: dict[str, Any]) -> set[str]:
-    """Give the fields that unknown keys were probably meant for: they are no more absent than known."""
+    """Give the fields that unknown keys were probably meant for: whether they are absent is unknown."""
     absent = [name for name in model.model_fields if name not in data]
     near = (meant_key(str(key), absent) for key in data if key not in model.model_fields)
     return {name for name in near if name is not None}

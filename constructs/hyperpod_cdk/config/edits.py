@@ -1,4 +1,4 @@
-"""Sets single values in the text of a YAML file, and leaves the rest as it stands: comments, order, quotes."""
+"""Sets single values in the text of a YAML file, and leaves the rest unchanged: comments, order, quotes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import yaml
 from hyperpod_cdk.config.source import DataPath, read_source, render_path
 
 _PLAIN: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9_./:-]*[A-Za-z0-9])?|\d+\.\d+\.\d+")
-"""Text that needs no quotes where no version of YAML reads it as something else: names, ARNs, versions."""
+"""Text that needs no quotes unless a version of YAML reads it as something else: names, ARNs, versions."""
 
 _KEY: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 _UNSEEN: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
-"""What JSON writes as it is, and YAML takes for a new line or refuses."""
+"""Characters that JSON writes unescaped, and that YAML reads as a new line or refuses."""
 
 Value = str | int
 
@@ -26,9 +26,9 @@ class EditError(Exception):
 
 
 def with_value(text: str, path: DataPath, value: Value) -> str:
-    """Give the text of a file with ``value`` at ``path``; mappings on the way that are missing are made.
+    """Give the text of a file with ``value`` at ``path``; missing mappings on the way are added.
 
-    Raises EditError where the place is in no mapping, or the file does not say afterwards what it should.
+    Raises EditError if the place is in no mapping, or the edited file would not have the value there.
     """
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     body = text.removeprefix(mark)
@@ -36,7 +36,7 @@ def with_value(text: str, path: DataPath, value: Value) -> str:
     expected, got = read_source(body, "").data, read_source(edited, "").data
     if got != _set(expected, path, value):
         raise EditError(
-            f"{render_path(path)} cannot be set by itself; write {render_path(path)}: {scalar(value)} by hand"
+            f"{render_path(path)} cannot be set automatically; write {render_path(path)}: {scalar(value)} by hand"
         )
     return mark + edited
 
@@ -47,7 +47,7 @@ def newline_of(text: str) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """Composes nodes of a text without aliases, in which an anchor may come twice: nothing asks for it."""
+    """Composes nodes of a text without aliases; an anchor may then be repeated, because nothing uses it."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         self.anchors.clear()
@@ -55,7 +55,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def composed(text: str) -> yaml.Node | None:
-    """Give the nodes of a text, which know where they stand. Raises EditError where PyYAML reads it otherwise."""
+    """Give the nodes of a text, with their positions. Raises EditError if PyYAML reads the text otherwise."""
     try:
         node: yaml.Node | None = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as error:
@@ -71,7 +71,7 @@ def _edited(text: str, path: DataPath, value: Value) -> str:
             return _added(text, node, path, depth, value)
         node = found
     if not isinstance(node, yaml.ScalarNode):
-        raise EditError(f"{render_path(path)} is no single value; write it by hand")
+        raise EditError(f"{render_path(path)} is not a single value; write it by hand")
     start, end = _span(node)
     written = scalar(value, style=str(node.style or ""))
     # a key without any value ends right after its colon
@@ -82,13 +82,13 @@ def _added(text: str, node: yaml.Node | None, path: DataPath, depth: int, value:
     steps = [_key(str(step)) for step in path[depth:]]
     if not isinstance(node, yaml.MappingNode) or any(isinstance(step, int) for step in path[depth:]):
         raise EditError(
-            f"{render_path(path[:depth])} is no mapping; write {render_path(path)}: {scalar(value)} by hand"
+            f"{render_path(path[:depth])} is not a mapping; write {render_path(path)}: {scalar(value)} by hand"
         )
     if node.flow_style:
         inner = f"{steps[-1]}: {scalar(value)}"
         for step in reversed(steps[:-1]):
             inner = f"{step}: {{{inner}}}"
-        # behind the last value, whatever comes before the bracket that closes: a comma, a comment, a new line
+        # after the last value, even if a comma, a comment or a new line precedes the closing bracket
         end = _span(node.value[-1][1])[1] if node.value else _span(node)[1] - 1
         return f"{text[:end]}{', ' * bool(node.value)}{inner}{text[end:]}"
     newline = newline_of(text)
@@ -98,14 +98,14 @@ def _added(text: str, node: yaml.Node | None, path: DataPath, depth: int, value:
         f"{' ' * (column + 2 * number)}{step}:{'' if number < len(steps) - 1 else f' {scalar(value)}'}"
         for number, step in enumerate(steps)
     ]
-    # behind the line on which the last value ends, so that a comment beside it stays there
+    # after the line on which the last value ends, so that a comment on that line stays there
     at = _end_of_line(text, _last_index(key, last))
     head = text[:at] if text[:at].endswith("\n") else text[:at] + newline
     return head + newline.join(lines) + newline + text[at:]
 
 
 def _last_index(key: yaml.Node, node: yaml.Node) -> int:
-    """Give where the last thing that is written of a value stands; a block ends where its last value does."""
+    """Give the position where a value ends; a block ends where its last value ends."""
     while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         key, node = last if isinstance(last, tuple) else (last, last)
@@ -121,7 +121,7 @@ def _end_of_line(text: str, index: int) -> int:
 
 def _child(node: yaml.Node | None, step: str | int) -> yaml.Node | None:
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-        return node.value[step]  # type: ignore[no-any-return]  # the stubs of PyYAML say nothing of it
+        return node.value[step]  # type: ignore[no-any-return]  # the stubs of PyYAML do not type it
     if isinstance(node, yaml.MappingNode):
         return next((each for key, each in node.value if key.value == step), None)
     return None
@@ -132,7 +132,7 @@ def _span(node: yaml.Node) -> tuple[int, int]:
 
 
 def scalar(value: Value, *, style: str = "") -> str:
-    """Give a value as YAML has it, a text in quotes where it needs them or where ``style`` has some."""
+    """Give a value in YAML, a text in quotes if it needs them or if ``style`` has them."""
     if isinstance(value, int):
         return str(value)
     quoted = json.dumps(value, ensure_ascii=False)

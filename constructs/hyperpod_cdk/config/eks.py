@@ -1,4 +1,4 @@
-"""The eks section: a cluster to make, with its version, endpoint and administrators, or one that exists already."""
+"""The eks section: a cluster to create, with its version, endpoint and administrators, or an existing one."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ ADDONS = (
 """The add-ons that an environment can have; the version of any other would be accepted and ignored."""
 
 OWNERS_ADDONS = (addons.VPC_CNI, addons.KUBE_PROXY, addons.POD_IDENTITY_AGENT, addons.COREDNS)
-"""The add-ons that whoever owns an existing cluster gives it; the environment never installs them there."""
+"""The add-ons that the owner of an existing cluster installs; the environment never installs them there."""
 
 OWN_ADDONS = tuple(name for name in ADDONS if name not in OWNERS_ADDONS)
-"""The add-ons that the environment installs on an existing cluster too, unless they stand there already."""
+"""The add-ons that the environment installs on an existing cluster too, unless they are installed already."""
 
 
 IMAGE_REGISTRY = Pattern(
@@ -97,7 +97,9 @@ def _own_addon_problem(name: str, key: str) -> str | None:  # noqa: ARG001 - the
     if name in OWN_ADDONS:
         return None
     if name in OWNERS_ADDONS:
-        return f"must be an add-on of the environment, got {name}, which is the cluster owner's in any case; remove it"
+        return (
+            f"must be an add-on of the environment, got {name}, which always belongs to the cluster's owner; remove it"
+        )
     near = closest(name, OWN_ADDONS)
     fix = f"did you mean {near}?" if near else f"remove it, or write one of {', '.join(OWN_ADDONS)}"
     return f'must be an add-on that the environment would install, got "{name}"; {fix}'
@@ -318,11 +320,11 @@ class Eks(Section):
 
     @property
     def is_existing(self) -> bool:
-        """Whether the environment joins a cluster that it does not make."""
+        """Whether the environment uses an existing cluster."""
         return self.existing is not None
 
     def installs(self, addon: str) -> bool:
-        """Say whether the environment installs this add-on where something needs it, rather than finding it there."""
+        """Say whether the environment installs this add-on if needed; False if the cluster has it already."""
         if self.existing is None:
             return True
         return addon in OWN_ADDONS and addon not in self.existing.installed_addons

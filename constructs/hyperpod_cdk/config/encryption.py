@@ -1,4 +1,4 @@
-"""The encryption section: whose KMS keys encrypt what the environment keeps."""
+"""The encryption section: which KMS keys encrypt the data of the environment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
 from hyperpod_cdk.config.section import Check, Section
 
 CREATE = "create"
-"""The word for a key that the environment makes."""
+"""The value for a key that the environment creates."""
 
 
 def _key_problem(text: str, key: str) -> str | None:
@@ -18,7 +18,7 @@ def _key_problem(text: str, key: str) -> str | None:
         return None
     if ":alias/" in text or text.startswith("alias/"):
         return (
-            f'must be {CREATE} or the ARN of the key itself, got the alias "{text}", which may be moved to another;'
+            f'must be {CREATE} or the ARN of the key itself, got the alias "{text}", which can be moved to another key;'
             f" write what 'aws kms describe-key --key-id {text} --query KeyMetadata.Arn' shows"
         )
     return f'must be {CREATE} or {KMS_KEY_ARN.describes}, got "{text}"; set {key}: {CREATE}, or write the whole ARN'
@@ -102,5 +102,5 @@ class Encryption(Section):
 
 
 def key_arn(value: str | None) -> str | None:
-    """Give the ARN of a key that is named; None for one that is made and for AWS's own."""
+    """Give the ARN of a key that is named; None for a key that is created and for AWS's own."""
     return None if value == CREATE else value

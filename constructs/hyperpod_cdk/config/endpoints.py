@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def interface_endpoints(environment: Environment) -> tuple[str, ...]:
     """Give the services of an environment's interface endpoints by the ends of their names, sorted.
 
-    Empty unless the network is closed. A feature that is off brings none; ``network.endpoints.additional`` adds some.
+    Empty unless the network is closed. A disabled feature adds none; ``network.endpoints.additional`` adds more.
     """
     network = environment.network
     if not network.is_closed:

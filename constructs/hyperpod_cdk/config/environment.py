@@ -38,9 +38,10 @@ NAME_LENGTH = _BUCKET_NAME_LENGTH - (
     + len("-")
     + _LONGEST_REGION
 )
-"""Longest environment name: what the tightest physical name leaves. That is the lifecycle bucket's, 63 characters for
-``sagemaker-<name>-<part of the stack's id>-<account>-<region>`` in the HyperPod region of the longest name. A longer
-name would be cut there, and two environments could look alike. Role names (64) and stack names (128) leave more."""
+"""Longest environment name: the longest that fits every physical name. The shortest limit is that of the lifecycle
+bucket, 63 characters for ``sagemaker-<name>-<part of the stack's id>-<account>-<region>`` in the HyperPod region with
+the longest name. A longer name would be cut there, and two environments could get the same bucket name. Role names
+(64) and stack names (128) allow more."""
 
 ENVIRONMENT_NAME = Pattern(
     regex=r"[a-z](-?[a-z0-9])*",
@@ -80,11 +81,11 @@ def _boundary_problem(text: str, key: str) -> str | None:
 
 OWN_TAG = next(iter(rules.REQUIRED_TAGS))
 TAGS = Bound(minimum=0, maximum=(rules.TAGS.maximum or 0) - len(rules.REQUIRED_TAGS), source=rules.TAGS.source)
-# of AWS::EKS::Addon, whose schema (cfn-lint) allows one character less than everything else
+# of AWS::EKS::Addon, whose schema (cfn-lint) allows one character less than all others
 _TAG_KEY_LENGTH = 127
 _TAG_VALUE_LENGTH = 255
 _TAG_MARKS = " _.:/=+-@"
-# JSON Schema can exclude the ASCII marks that AWS refuses; which other characters are letters is the check's to know
+# JSON Schema can exclude the ASCII marks that AWS refuses; the check itself decides which other characters are letters
 _NO_OTHER_MARK = r"[^!\"#$%&'()*,;<>?\[\\\]^`{|}~\u0000-\u001f\u007f]"
 
 
@@ -98,7 +99,7 @@ def _tag_key_problem(tag_key: str, key: str) -> str | None:  # noqa: ARG001 - a 
     if not _allowed_in_tags(tag_key):
         return f'a tag key may hold letters, digits, blanks and _.:/=+-@, got "{tag_key}"; rename it'
     if tag_key.lower().startswith("aws:"):
-        return f'a tag key may not begin with "aws:", which AWS keeps for itself, got "{tag_key}"; rename it'
+        return f'a tag key may not begin with "aws:", which AWS reserves, got "{tag_key}"; rename it'
     if tag_key == OWN_TAG:
         return (
             f'"{tag_key}" is set by this library on the HyperPod cluster, where the training operator looks'
@@ -108,7 +109,7 @@ def _tag_key_problem(tag_key: str, key: str) -> str | None:  # noqa: ARG001 - a 
 
 
 def tag_value_problem(value: str, key: str) -> str | None:
-    """Say why ``value`` cannot be that of a tag, or give None."""
+    """Say why ``value`` cannot be a tag's value, or give None."""
     if not value:
         return f"a tag value must not be empty, which EKS add-ons refuse, got nothing; write a value after {key}"
     if len(value) > _TAG_VALUE_LENGTH:
@@ -144,7 +145,7 @@ Region = Annotated[
 
 
 def _unquoted_off(value: object) -> object:
-    """Let a bare ``off``, a truth value to YAML 1.1 and text to YAML 1.2, be the word that it is here."""
+    """Read an unquoted ``off``, a Boolean in YAML 1.1 and text in YAML 1.2, as text."""
     return value.text if isinstance(value, Ambiguous) and value.text == "off" else value
 
 
@@ -230,21 +231,21 @@ class Environment(Section):
 
     @property
     def hyperpod_cluster_name(self) -> str:
-        """The HyperPod cluster's name, the default filled in."""
+        """The HyperPod cluster's name, or its default."""
         return self.hyperpod.cluster_name or self.name
 
     @property
     def eks_cluster_name(self) -> str:
-        """The EKS cluster's name: the existing one's, or that of the one to make."""
+        """The name of the EKS cluster, existing or to be created."""
         return f"{self.name}-eks" if self.eks.existing is None else self.eks.existing.cluster_name
 
     def instance_type(self, name: str) -> InstanceType | None:
-        """Give the numbers of an instance type: those the file states, else the catalog's, else None."""
+        """Give the numbers of an instance type: those in the file, else the catalog's, else None."""
         stated = self.instance_types.get(name)
         return instance_types.get(name) if stated is None else stated.as_catalog_row(name)
 
     def threads_per_core(self, group: AnyGroup) -> int:
-        """Give the threads per core of a group: as stated, else 2 where all its types have SMT, else 1."""
+        """Give the threads per core of a group: the file's value, else 2 if all its types have SMT, else 1."""
         if group.threads_per_core is not None:
             return group.threads_per_core
         rows = [self.instance_type(name) for name in group.all_instance_types]

@@ -1,11 +1,11 @@
-"""What a project adds to its environments: named in its pyproject.toml, so that the app and every verb know it.
+"""What a project adds to its environments; named in its pyproject.toml, which the app and every command read.
 
     [tool.hyperpod-cdk.extensions]
     results = "ours:RESULTS"
 
-``results`` is the extension's name and its section in environment files, ``ours:RESULTS`` a module beside app.py (or an
-installed one) and what it calls its ``Extension``. Whoever judges a stranger's files takes the names alone and runs no
-code of them: ``activate(project, runs=False)``.
+``results`` is the extension's name and its section in environment files. ``ours:RESULTS`` is a module beside app.py (or
+an installed one) and the name of its ``Extension``. A command that judges files of strangers takes the names only and
+runs none of their code: ``activate(project, runs=False)``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from hyperpod_cdk.config.source import MAX_BYTES
 from hyperpod_cdk.file_reading import read_text, reason_of, resolved
 
 FILE = "pyproject.toml"
-"""Where a project names its extensions."""
+"""The file in which a project names its extensions."""
 
 _TABLE = "tool.hyperpod-cdk.extensions"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -44,7 +44,7 @@ OwnSection = TypeVar("OwnSection", bound=Section)
 
 
 class ExtensionError(RuntimeError):
-    """An extension cannot be used, or raised; the text names it, with its own traceback."""
+    """An extension cannot be used, or raised an exception; the text names it, with its own traceback."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,9 +60,9 @@ class Extension:
     ``review``: a section of the report of 'hyperpod-cdk review', by the extension's name: called in synthesis with the
     finished templates (``templates.rules.Context``), gives what -> its value as text; the review shows what differs
     between its two sides. The first line of its docstring says what the section shows.
-    ``job_kinds``: ``kind`` of job files -> what writes the manifests, called with ``workloads.plan.Plan``; such a job
-    states name and image as training does. ``lifecycle_steps``: scripts that nodes run beside the library's, named as
-    those (``60_ours.sh``) and in the order of the names of both.
+    ``job_kinds``: ``kind`` of job files -> the function that writes the manifests, called with ``workloads.plan.Plan``;
+    such a job states name and image as training does. ``lifecycle_steps``: scripts that nodes run with the library's,
+    named like those (``60_ours.sh``); all run in the order of their names.
     ``name`` is that of pyproject.toml, which the loader fills in.
     """
 
@@ -77,14 +77,14 @@ class Extension:
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
-        """Let what the extension's code raises be the extension's: an ExtensionError with its traceback."""
+        """Raise what the extension's code raises as an ExtensionError with its traceback."""
         with _blamed(self.name):
             yield
 
 
 @dataclass
 class _Active:
-    """The extensions of the project that this process works on; None for one whose code is not run."""
+    """The extensions of this process's project; None for one whose code is not run."""
 
     found: Mapping[str, Extension | None] = field(default_factory=dict)
     model: type[Environment] = Environment
@@ -94,7 +94,7 @@ _ACTIVE = _Active()
 
 
 def activate(project: Path, *, runs: bool = True) -> None:
-    """Take the extensions of ``project`` in place of any before; with ``runs`` False their names alone.
+    """Load the extensions of ``project`` in place of earlier ones; with ``runs`` False, only their names.
 
     Raises ExtensionError where pyproject.toml names one that cannot be loaded.
     """
@@ -125,7 +125,7 @@ def section_of(environment: Environment, kind: type[OwnSection]) -> OwnSection |
 
 
 def builders(environment: Environment) -> Iterator[tuple[Extension, Callable[[Any], object]]]:
-    """Give the extensions whose constructs an environment gets, each with what makes them in a stage."""
+    """Give the extensions whose constructs an environment gets, each with the function that creates them in a stage."""
     for each in active():
         section = None if each.section is None else getattr(environment, each.name)
         if each.constructs is not None and (each.section is None or section is not None):
@@ -144,7 +144,7 @@ def _named(project: Path) -> Mapping[str, str]:
         return {}
     except (OSError, ValueError) as error:
         told = error.strerror if isinstance(error, OSError) else error
-        raise ExtensionError(f"{FILE}: cannot be read, so that nobody knows its extensions: {told}") from None
+        raise ExtensionError(f"{FILE}: cannot be read, so its extensions are unknown: {told}") from None
     # most files name none, and reading TOML takes as long as everything else here
     if "hyperpod-cdk.extensions" not in text:
         return {}
@@ -176,7 +176,7 @@ def _loaded(project: Path, name: str, target: str) -> Extension:
         try:
             own = _module(resolved(project), module)
         except ModuleNotFoundError as error:
-            # what a module of theirs imports in vain is their own mistake, with its traceback
+            # a failed import inside their module is their own error, with its traceback
             if not f"{module}.".startswith(f"{error.name}."):
                 raise
             raise ExtensionError(
@@ -184,13 +184,13 @@ def _loaded(project: Path, name: str, target: str) -> Extension:
             ) from None
     found = getattr(own, attribute, None)
     if not isinstance(found, Extension):
-        got = f"{module} has none of that name" if found is None else f"got {type(found).__name__}"
+        got = f"{module} has no such name" if found is None else f"got {type(found).__name__}"
         there = [each for each, value in vars(own).items() if isinstance(value, Extension)]
         fix = f'write {name} = "{module}:{there[0]}"' if there else f"write {attribute} = Extension(...) in {module}"
         raise ExtensionError(f"{place}: must be an Extension, {got}; {fix}")
     if found.section is not None and not (inspect.isclass(found.section) and issubclass(found.section, Section)):
         raise ExtensionError(
-            f"the extension {name}: section must be a class made of hyperpod_cdk.config.Section, which refuses keys"
+            f"the extension {name}: section must be a subclass of hyperpod_cdk.config.Section, which refuses keys"
             f" that it does not know, got {found.section!r}"
         )
     for part, (wanted, fix, is_one) in _PARTS.items():
@@ -241,7 +241,7 @@ _PARTS: Final[Mapping[str, tuple[str, str, Callable[[Any], bool]]]] = {
         _is_list(lambda each: isinstance(each, str | Path)),
     ),
 }
-"""What each part is, with its fix, and what tells it: who uses a part need not ask whether it is one."""
+"""What each part must be, its fix, and its test: code that uses a part need not check it again."""
 
 
 def _is_named(each: Any) -> bool:
@@ -285,7 +285,7 @@ def _model(found: Mapping[str, Extension | None]) -> type[Environment]:
 
 
 def _judging(name: str) -> Callable[[Any, Callable[[Any], Any]], Any]:
-    """Let what a validator of a section raises be the extension's; what it refuses is a finding as any other."""
+    """Raise a validator's exception as the extension's; what the validator refuses becomes a finding as usual."""
 
     def judged(value: Any, validate: Callable[[Any], Any]) -> Any:
         refused: ValidationError | None = None
@@ -300,9 +300,9 @@ def _judging(name: str) -> Callable[[Any, Callable[[Any], Any]], Any]:
 
 
 class _Aside:
-    """Standard output while an extension runs: what that one prints goes to standard error, beside the answer.
+    """Standard output while an extension runs: what the extension prints goes to standard error, apart from the answer.
 
-    Others may run in other threads meanwhile, whose output stays where it was.
+    Other threads may run meanwhile; their output is not redirected.
     """
 
     runs: Final[ContextVar[bool]] = ContextVar("runs", default=False)
@@ -319,7 +319,7 @@ class _Aside:
     @classmethod
     @contextmanager
     def printed(cls) -> Iterator[None]:
-        """Print to standard error within."""
+        """Print to standard error inside the block."""
         with cls._lock:
             cls._count += 1
             if cls._count == 1:
@@ -344,7 +344,7 @@ def _blamed(name: str) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:
         if isinstance(error, SystemExit) and isinstance(error.__context__, ExtensionError):
-            # an app.py that is named for an extension ran by itself, and has said why it ends
+            # an app.py that is named for an extension ran on its own, and has printed why it ends
             raise
         # the frames of this module say nothing about what is wrong in theirs
         own = error.__traceback__

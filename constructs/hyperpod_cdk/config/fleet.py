@@ -1,4 +1,4 @@
-"""``fleet.yaml`` beside ``environments/``: in which waves environments are deployed, and what holds the next wave."""
+"""``fleet.yaml`` beside ``environments/``: in which waves environments are deployed, and what stops the next wave."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ WAVE_NAME: Final = Pattern(
     describes="at most 32 lower-case letters, digits and single hyphens between them, a letter first",
     example="staging",
 )
-"""What both forges take in the name of a job and of an environment."""
+"""What both GitHub and GitLab accept in the name of a job and of an environment."""
 
 SOAK_MINUTES: Final = Bound(
     minimum=0,
     maximum=330,
     source="GitHub ends a job on its own machines after 360 minutes (Actions limits, read 2026-11-23), and the job that"
-    " waits has to begin and to look at the environments, too; GitLab's start_in takes a week.",
+    " waits must also start and check the environments; GitLab's start_in accepts a week.",
 )
 
 WORDING: Final = Wording(
@@ -42,7 +42,7 @@ WORDING: Final = Wording(
     a_file="a fleet.yaml",
     example="waves: [{name: all, environments: [prod]}]",
     when_empty="write its waves, or delete the file",
-    when_missing="write it, or go on without: then all environments are one wave",
+    when_missing="write it, or continue without it: then all environments are one wave",
 )
 
 Check = Literal["status", "drift"]
@@ -97,14 +97,14 @@ class Fleet(Section):
         return tuple(name for wave in self.waves for name in wave.environments)
 
     def wave_of(self, environment: str) -> str:
-        """Give the name of an environment's wave, empty where it stands in none."""
+        """Give the name of an environment's wave, empty if it is in none."""
         return next((wave.name for wave in self.waves if environment in wave.environments), "")
 
 
 def read_fleet(path: Path, names: Sequence[str], *, text: str | None = None) -> Fleet:
     """Read a ``fleet.yaml``; ``names`` are the environments that there are, ``text`` is read in place of its content.
 
-    Raises DocumentError with all that is wrong.
+    Raises DocumentError with all errors.
     """
     source = documents.open_source(path, WORDING, text=text)
     fleet, said = documents.validated(Fleet, source)
@@ -126,7 +126,7 @@ def _wrong(fleet: Fleet, names: Sequence[str]) -> Iterator[tuple[DataPath, str]]
         try:
             yield from list(rule(fleet, names))
         except UnknownValueError:
-            # it would judge a value that is reported already
+            # otherwise it would judge a value that is reported already
             continue
 
 

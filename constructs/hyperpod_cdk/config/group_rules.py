@@ -1,4 +1,4 @@
-"""What AWS takes of one instance group: rules over its values, for environment files and for constructs alike.
+"""What AWS accepts of one instance group: rules over its values, for environment files and for constructs.
 
 Each gives the sentence that refuses, without the name of the value, or None; or, where a rule is about several values,
 the place (the name of the value, and the steps below it) with each sentence.
@@ -55,11 +55,11 @@ _BY_PLAN: tuple[str | Advice, ...] = (
     " with ",
     Companion("training_plan_arn"),
 )
-"""What a sentence proposes for capacity by a plan."""
+"""What a sentence proposes for capacity from a training plan."""
 
 
 def type_problems(instance_type: str | None, instance_types: Sequence[str]) -> Iterator[Placed]:
-    """Give why a group names no type, both one type and several, or one type twice."""
+    """Give why the types of a group are wrong: no type, both fields, or one type twice."""
     if instance_type is not None and instance_types:
         yield (
             ("instance_types",),
@@ -78,9 +78,9 @@ def type_problems(instance_type: str | None, instance_types: Sequence[str]) -> I
 
 
 def capacity_problem(capacity: str | None, rows: Sequence[InstanceType], *, choices: Sequence[str]) -> str | None:
-    """Say that a group with accelerators does not say where they come from, of the ``choices`` of its kind.
+    """Say that a group with accelerators does not say which of the ``choices`` its capacity comes from.
 
-    On-demand capacity is scarce, and its bill surprises.
+    On-demand capacity is scarce and expensive.
     """
     row = next((row for row in rows if row.is_accelerated), None)
     if capacity is not None or row is None:
@@ -88,7 +88,7 @@ def capacity_problem(capacity: str | None, rows: Sequence[InstanceType], *, choi
     able = [choice for choice in choices if choice != "training_plan" or row.training_plan_supported]
     fix = _BY_PLAN if row.training_plan_supported else (Setting("capacity", "on_demand"),)
     return Sentence(
-        f"must say where {row.name} comes from ({listing(able)}), since on-demand capacity of accelerated types is"
+        f"must say where {row.name} comes from ({listing(able)}), because on-demand capacity of accelerated types is"
         " scarce; ",
         *fix,
     )
@@ -97,7 +97,7 @@ def capacity_problem(capacity: str | None, rows: Sequence[InstanceType], *, choi
 def plan_problems(
     capacity: str | None, training_plan_arn: str | None, rows: Sequence[InstanceType], *, choices: Sequence[str]
 ) -> Iterator[Placed]:
-    """Give why a plan lacks its capacity or the capacity its plan, and of which types no plans are sold."""
+    """Give why plan and capacity do not match, and for which types no plans are sold."""
     if capacity == "training_plan":
         for row in rows:
             if problem := plan_problem(row, choices=choices):
@@ -115,7 +115,7 @@ def plan_problems(
         yield (
             ("training_plan_arn",),
             Sentence(
-                "must go with ",
+                "needs ",
                 Stated("capacity", "training_plan"),
                 ", got ",
                 Stated("capacity", capacity) if capacity else "no capacity",
@@ -130,7 +130,7 @@ def plan_problems(
 def provisioning_problems(
     provisioning: str, *, key: str, capacity: str | None, min_count: int | None, instance_types: Sequence[str]
 ) -> Iterator[Placed]:
-    """Give what of a group needs continuous provisioning where the cluster, under ``key``, has another."""
+    """Give what in a group needs continuous provisioning if the cluster, under ``key``, has another."""
     if provisioning == "continuous":
         return
     for name, what, way_out, is_used in (
@@ -181,7 +181,7 @@ def health_check_problems(
 
 
 def threads_problems(threads_per_core: int, rows: Sequence[InstanceType]) -> Iterator[str]:
-    """Give the types whose cores have one thread, where more are asked for."""
+    """Give the types whose cores have one thread, if more are requested."""
     for row in rows:
         if threads_per_core > 1 and row.has_smt is False:
             yield (
@@ -191,7 +191,7 @@ def threads_problems(threads_per_core: int, rows: Sequence[InstanceType]) -> Ite
 
 
 def network_interface_problems(network_interface: str, rows: Sequence[InstanceType]) -> Iterator[str]:
-    """Give the types that have no EFA, of which a kind of network interface is asked for."""
+    """Give the types that have no EFA, if a kind of network interface is requested."""
     for row in rows:
         if not row.efa_supported:
             got = network_interface
@@ -199,27 +199,27 @@ def network_interface_problems(network_interface: str, rows: Sequence[InstanceTy
 
 
 def key_problems(key: str) -> Iterator[str]:
-    """Give why the key of a label or a taint is none that a node takes, or is HyperPod's own."""
+    """Give why the key of a label or a taint is not valid for a node, or is reserved by HyperPod."""
     if problem := hyperpod.key_name_problem(key):
         yield f"{problem}; shorten it"
     owner, prefix = hyperpod.reserved_prefix(key) or ("", "")
     if owner == "hyperpod":
-        yield f"must not begin with {prefix}/, under which HyperPod keeps its own, got {key}; use another prefix"
+        yield f"must not begin with {prefix}/, which HyperPod reserves, got {key}; use another prefix"
 
 
 def patching_problems(patching: _Patching) -> Iterator[Placed]:
-    """Give why patching is by no kind or by both, and a batch for the way back without one for the way there."""
+    """Give why patching has no kind or both, and a rollback batch without an update batch."""
     if patching.schedule is None and patching.strategy is None:
         fix = f"set schedule: {hyperpod.CRON.example} or strategy: when_idle"
         yield (), f"must have schedule or strategy, got neither; {fix}"
     if patching.schedule is not None and patching.strategy is not None:
         yield (), "must have schedule or strategy, got both; remove schedule or strategy"
     if patching.rollback_batch is not None and patching.max_batch is None:
-        yield ("rollback_batch",), "must go with max_batch, got none; add max_batch: {instances: 1}"
+        yield ("rollback_batch",), "needs max_batch, got none; add max_batch: {instances: 1}"
 
 
 def batch_problems(patching: _Patching) -> Iterator[Placed]:
-    """Give the batches that are measured twice or not at all."""
+    """Give the batches with both measures or with none."""
     batches: Mapping[str, _Batch | None] = {
         "max_batch": patching.max_batch,
         "rollback_batch": patching.rollback_batch,
@@ -231,7 +231,7 @@ def batch_problems(patching: _Patching) -> Iterator[Placed]:
 
 
 def autoscaling_problems(capacity: str | None, checks: Sequence[str], rows: Iterable[InstanceType]) -> Iterator[Placed]:
-    """Give why HyperPod's Karpenter makes no nodes of a group with a count of 0."""
+    """Give why HyperPod's Karpenter cannot create nodes of a group with a count of 0."""
     if capacity == "training_plan":
         yield (
             ("capacity",),
@@ -253,7 +253,7 @@ def autoscaling_problems(capacity: str | None, checks: Sequence[str], rows: Iter
             yield (
                 ("count",),
                 (
-                    f"must be above 0 for {row.name}: HyperPod's Karpenter knows"
+                    f"must be above 0 for {row.name}: HyperPod's Karpenter supports"
                     f" {listing(hyperpod.KARPENTER_ARCHITECTURES)} only, got {row.architecture}; set count: 1 or more,"
                     " or name another instance type"
                 ),
@@ -261,7 +261,7 @@ def autoscaling_problems(capacity: str | None, checks: Sequence[str], rows: Iter
 
 
 def autoscaled_cluster_problems(*, node_recovery: str, provisioning: str, of: str, way_out: str) -> Iterator[str]:
-    """Give what Karpenter needs of its cluster: ``of`` stands before the two keys, ``way_out`` is what else helps."""
+    """Give what Karpenter needs of its cluster: ``of`` precedes the two keys, ``way_out`` is the other fix."""
     for what, key, value, needed in (
         ("continuous provisioning", "provisioning", provisioning, "continuous"),
         ("automatic node recovery", "node_recovery", node_recovery, "automatic"),
@@ -271,22 +271,22 @@ def autoscaled_cluster_problems(*, node_recovery: str, provisioning: str, of: st
 
 
 def autoscaled_counts_problem(counts: Sequence[int], *, way_out: str) -> str | None:
-    """Say that Karpenter has no group to scale, or the add-ons no node to start on."""
+    """Say that Karpenter has no group to scale, or the add-ons have no node to start on."""
     if 0 not in counts:
         return (
-            "needs a group with count: 0, which are the ones that Karpenter scales, got none; set count: 0 in one, or"
+            "needs a group with count: 0, because Karpenter scales only these, got none; set count: 0 in one, or"
             f" {way_out}"
         )
     if not any(counts):
         return (
-            "needs a group with a count above 0, on whose nodes add-ons and controllers run before any pod asks for a"
+            "needs a group with a count above 0, for add-ons and controllers, which run before any pod requests a"
             " node, got none; add two ml.m5.2xlarge named system"
         )
     return None
 
 
 def repeated_taints(taints: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str]]:
-    """Give the index of every taint (key, effect) that stood before, which Kubernetes refuses, with the sentence."""
+    """Give the index of every repeated taint (key, effect), which Kubernetes refuses, with the sentence."""
     for index, first, (key, effect) in duplicates(taints):
         yield (
             index,
@@ -306,9 +306,9 @@ def plan_problem(row: InstanceType, *, choices: Sequence[str]) -> str | None:
 
 
 def plan_home_problems(arn: str, *, partition: str, region: str, account: str) -> Iterator[str]:
-    """Give why a training plan is not of the cluster's partition, region or account; plans cannot be shared.
+    """Give why a training plan is not in the cluster's partition, region or account; plans cannot be shared.
 
-    An empty ``region`` or ``account`` is one that nobody knows yet, and is not compared.
+    An empty ``region`` or ``account`` is not known yet, and is not compared.
     """
     of = arns.arn_parts(arn)
     if region and of.region != region:
@@ -327,7 +327,7 @@ def plan_home_problems(arn: str, *, partition: str, region: str, account: str) -
 
 
 def ultraserver_problem(instance_type: str, capacity: str | None) -> str | None:
-    """Say that a type is sold with a training plan only, where another ``capacity`` is stated."""
+    """Say that a type is sold only with a training plan, if ``capacity`` is another one."""
     known = hyperpod.ultraserver(instance_type)
     if known is None or capacity in {None, "training_plan"}:
         return None
@@ -341,34 +341,34 @@ def ultraserver_problem(instance_type: str, capacity: str | None) -> str | None:
 
 
 def ultraserver_version_doubt(instance_type: str, *, kubernetes_version: str) -> str | None:
-    """Doubt UltraServers on a version of Kubernetes that is older than the EKS user guide names for them."""
+    """Warn of UltraServers on a Kubernetes version older than the one that the EKS user guide names for them."""
     known = hyperpod.ultraserver(instance_type)
     if known is None or not kubernetes.is_newer(known.kubernetes_version, kubernetes_version):
         return None
     step = kubernetes.step_to(kubernetes.DEFAULT, kubernetes_version, key="kubernetes_version")
     return (
         f"EKS supports {instance_type} from Kubernetes {known.kubernetes_version} on (EKS user guide, UltraServers, as"
-        f" of {hyperpod.AS_OF}), since jobs reach the NVLink between its nodes through Dynamic Resource Allocation, got"
+        f" of {hyperpod.AS_OF}), because jobs use the NVLink between its nodes through Dynamic Resource Allocation, got"
         f' "{kubernetes_version}"; {step}'
     )
 
 
 def ultraserver_region_problem(instance_type: str, *, region: str) -> str | None:
-    """Say that the UltraServers of a type stand in another region than the cluster."""
+    """Say that the UltraServers of a type are in another region than the cluster."""
     known = hyperpod.ultraserver(instance_type)
     if known is None or region == known.region:
         return None
     return Sentence(
-        f"must be a type of {region}, got {instance_type}, whose UltraServers stand in"
+        f"must be a type of {region}, got {instance_type}, whose UltraServers are in"
         f" {known.zone_name} only (as of {hyperpod.AS_OF}); name another type, or ",
         Setting("region", known.region),
     )
 
 
 def mig_problems(configuration: str, rows: Sequence[InstanceType]) -> Iterator[tuple[bool, str]]:
-    """Give what is wrong with a configuration of GPU slices, and whether that is certain.
+    """Give what is wrong with a configuration of GPU partitions (MIG), and whether that is certain.
 
-    ``rows`` are the types of the group as far as they are known.
+    ``rows`` are the known types of the group.
     """
     profiles = tuple(dict.fromkeys(_MIG_PROFILE.findall(configuration)))
     for row in rows:
@@ -377,7 +377,8 @@ def mig_problems(configuration: str, rows: Sequence[InstanceType]) -> Iterator[t
             yield (
                 False,
                 (
-                    f"divides GPUs of {row.name}, whose NVIDIA driver 580 and newer does not support that (EKS user"
+                    f"partitions the GPUs of {row.name}, whose NVIDIA driver 580 and newer does not support that (EKS"
+                    " user"
                     f" guide, UltraServers, as of {hyperpod.AS_OF}); remove the label"
                 ),
             )
@@ -386,7 +387,8 @@ def mig_problems(configuration: str, rows: Sequence[InstanceType]) -> Iterator[t
             yield (
                 False,
                 (
-                    f"{row.name} is not known for GPU slices (catalog of {instance_types.as_of()}); remove the label if"
+                    f"{row.name} is not known to support GPU partitions (catalog of {instance_types.as_of()}); remove"
+                    " the label if"
                     " nodes do not become Ready"
                 ),
             )
@@ -397,19 +399,20 @@ def mig_problems(configuration: str, rows: Sequence[InstanceType]) -> Iterator[t
                 continue
             fix = f"set it to a configuration of {listing(known)}, such as all-{known[0]}"
             if row.mig_documented:
-                yield True, f"must divide {row.name} into slices that it has, got {profile}; {fix}"
+                yield True, f"must partition {row.name} into MIG profiles that it supports, got {profile}; {fix}"
             else:
                 yield (
                     False,
                     (
-                        f"{row.name} is not known to have the slice {profile} (catalog of {instance_types.as_of()});"
+                        f"{row.name} is not known to support the MIG profile {profile} (catalog of"
+                        f" {instance_types.as_of()});"
                         f" {fix}, if nodes do not become Ready"
                     ),
                 )
 
 
 def mig_configuration_problem(configuration: str, rows: Sequence[InstanceType]) -> str | None:
-    """Say that the dependency chart has no such configuration, unless ``mig_problems`` says more of it."""
+    """Say that the dependency chart has no such configuration, unless ``mig_problems`` reports more about it."""
     if configuration in hyperpod.MIG_CONFIGS:
         return None
     sizes = {profile.removeprefix("mig-") for row in rows for profile in row.mig_profiles}
@@ -429,7 +432,7 @@ def mig_configuration_problem(configuration: str, rows: Sequence[InstanceType]) 
 
 
 def bucket_problems(inputs: Sequence[str], outputs: Sequence[str]) -> Iterator[tuple[str, int, str]]:
-    """Give the buckets that a restricted group names twice: name and index of the list, and the sentence.
+    """Give the buckets that a restricted group names twice: name of the list, index in it, and the sentence.
 
     Output buckets are read as well.
     """
@@ -446,7 +449,7 @@ def bucket_problems(inputs: Sequence[str], outputs: Sequence[str]) -> Iterator[t
 
 
 def volume_key_problem(provisioning: str) -> str:
-    """Say that HyperPod takes no key for volumes of nodes with ``provisioning``, another than continuous.
+    """Say that HyperPod accepts a key for node volumes only with continuous provisioning, got ``provisioning``.
 
     Developer guide, "Customer managed AWS KMS key encryption for SageMaker HyperPod".
     """
@@ -454,7 +457,7 @@ def volume_key_problem(provisioning: str) -> str:
 
 
 def scripts_problem(on_create: str | None, on_init_complete: str | None) -> str | None:
-    """Say that both scripts are stated: one sets the node up, the other runs after HyperPod has done so."""
+    """Say that both scripts are set: one sets up the node, the other runs after HyperPod has set it up."""
     if on_create is None or on_init_complete is None:
         return None
     return (
@@ -464,5 +467,5 @@ def scripts_problem(on_create: str | None, on_init_complete: str | None) -> str 
 
 
 def slices_problem() -> str:
-    """Say that the groups of several types have no GPU slices."""
-    return "must be left out of a flexible group, which has no GPU slices; name one instance_type instead"
+    """Say that flexible groups do not support GPU partitions."""
+    return "must be left out of a flexible group, whose GPUs cannot be partitioned; set one instance_type instead"

@@ -14,7 +14,7 @@ from hyperpod_cdk.config.restricted_group import AnyGroup, RestrictedEnvironment
 from hyperpod_cdk.config.section import Check, Section, counted, like, within
 from hyperpod_cdk.config.source import DataPath
 
-# there may be none of either kind, but not of both: a rule over the whole file says that
+# each list may be empty, but not both: a rule over the whole file says that
 _GROUP_COUNT = Check(
     lambda value, _: hyperpod.INSTANCE_GROUPS.count_problem(len(value), what="instance groups") if value else None,
     "count",
@@ -169,7 +169,7 @@ class HyperPod(Section):
 
     @property
     def switched_off(self) -> tuple[Literal["autoscaling", "tiered_checkpointing"], ...]:
-        """What is turned off by name, where a cluster may have it from an earlier deployment."""
+        """What the file disables explicitly, because a cluster may have it from an earlier deployment."""
         stated: tuple[tuple[Literal["autoscaling", "tiered_checkpointing"], bool], ...] = (
             ("autoscaling", self.autoscaling == "disabled"),
             ("tiered_checkpointing", self.tiered_checkpointing is not None and not self.checkpoints_in_memory),
@@ -187,7 +187,7 @@ class HyperPod(Section):
 
     @property
     def resolved_karpenter_pools(self) -> tuple[KarpenterPool, ...]:
-        """The pools of the file, or the one pool of all autoscaled groups; none without autoscaling, or of its own."""
+        """The pools of the file, or one pool of all autoscaled groups; none without autoscaling, or if pools exist."""
         if self.existing_karpenter_pools:
             return ()
         names = tuple(group.name for group in self.autoscaled_groups)

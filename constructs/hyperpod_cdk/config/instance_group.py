@@ -16,7 +16,7 @@ DEFAULT_SCRIPT = hyperpod.LIFECYCLE_SCRIPT.example
 
 
 def _leave_to_rules(value: object, key: str) -> str | None:  # noqa: ARG001 - the shape of a check
-    """Give None: whether the name is known depends on the rest of the file, so a rule over the whole file says it."""
+    """Give None: whether the name is known depends on the rest of the file, so a rule over the whole file checks it."""
     return None
 
 
@@ -285,12 +285,12 @@ class InstanceGroup(Section):
 
     @property
     def is_in_cluster_network(self) -> bool:
-        """Whether it has no network of its own."""
+        """Whether it has no subnet and no security group of its own."""
         return self.existing is not None and self.existing.cluster_network
 
     @property
     def execution_role_arn(self) -> str | None:
-        """The role that it brings along; None for that of the environment."""
+        """The execution role that it has already; None for that of the environment."""
         return None if self.existing is None else self.existing.execution_role_arn
 
     @property

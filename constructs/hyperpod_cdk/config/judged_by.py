@@ -1,7 +1,7 @@
-"""The files of a project by which its reviews are judged, and what a deployment says of them.
+"""The files of a project that its reviews use, and what a deployment records about them.
 
-Whoever changes one of them changes what a review says. So the foundation's template states which ones there were when
-it was deployed: what is deployed was approved, and a file that is another one since then does not count by itself.
+A change of one of these files changes what a review says. So the foundation's template records which files there were
+when it was deployed: what is deployed was approved, and a file that has changed since then does not count on its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ REVIEW: Final = "review.yaml"
 PRICES: Final = "prices.json"
 
 OUTPUT: Final = "ReviewedBy"
-"""The foundation's output with the SHA-256 of each file. CloudFormation updates a stack for an output alone."""
+"""The foundation's output with the SHA-256 of each file. CloudFormation updates a stack if only an output changes."""
 
 _ONE: Final = re.compile(r"(\S+)=([0-9a-f]{64})")
 
@@ -40,13 +40,13 @@ def digest(content: bytes) -> str:
 
 
 def said_of(project: Path, environment: str) -> str:
-    """Give the output's value: ``name=sha256`` of each file that is there, one after the other; empty without any."""
+    """Give the output's value: ``name=sha256`` of each existing file, separated by spaces; empty without any."""
     files = ((name, project / name) for name in names(environment))
     return " ".join(f"{name}={_digest_of(file)}" for name, file in files if file.is_file())
 
 
 def recorded(template: Mapping[str, Any]) -> dict[str, str]:
-    """Give the SHA-256 by name that a template states, empty where it states none."""
+    """Give the SHA-256 of each file that a template records, by name; empty if it records none."""
     outputs = template.get("Outputs")
     output = outputs.get(OUTPUT) if isinstance(outputs, dict) else None
     value = output.get("Value") if isinstance(output, dict) else None
@@ -55,7 +55,7 @@ def recorded(template: Mapping[str, Any]) -> dict[str, str]:
 
 
 def recorded_by(templates: Iterable[tuple[str, Mapping[str, Any]]], environment: str) -> dict[str, str]:
-    """Give what the foundation states, of all stacks by name; empty where it is not there, or not the only one."""
+    """Give what the foundation records, from all stacks by name; empty if there is no foundation, or several."""
     own = [template for name, template in templates if name == foundation(environment)]
     return recorded(own[0]) if len(own) == 1 else {}
 
@@ -69,12 +69,12 @@ def strays(templates: Iterable[tuple[str, Mapping[str, Any]]], environment: str)
 
 
 def foundation(environment: str) -> str:
-    """Give the name of the stack whose word counts."""
+    """Give the name of the stack whose record counts."""
     return f"{environment}-foundation"
 
 
 def without(template: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give a template without that output, for those who compare templates: a new price is no change of one."""
+    """Give a template without that output, for comparing templates: a new price is not a change of a template."""
     outputs = template.get("Outputs")
     if not isinstance(outputs, dict) or OUTPUT not in outputs:
         return template

@@ -1,4 +1,4 @@
-"""The lifecycle scripts of the hyperpod section: where they are kept."""
+"""The lifecycle scripts of the hyperpod section: where they are stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.config.section import Section, like
 
 BUCKET_NAME = Pattern(
-    # CDK takes no name with a dot beside a dot or a hyphen, which DNS has no label for
+    # CDK refuses a name with a dot next to a dot or a hyphen, which is not valid in DNS
     regex=rf"{hyperpod.LIFECYCLE_BUCKET_PREFIX}-*[a-z0-9]+((\.|-+)[a-z0-9]+)*",
     maximum=63,
     describes=f"a bucket whose name begins with {hyperpod.LIFECYCLE_BUCKET_PREFIX}, the only ones that HyperPod reads"

@@ -1,4 +1,4 @@
-"""From a path to an environment, or to all that is wrong with its file at once."""
+"""Loads the environment of a path, or reports all errors of its file at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SCRIPTS = "lifecycle_scripts"
 SUFFIX = ".yaml"
 PLANS_SUFFIX = ".plans.json"
 QUOTAS_SUFFIX = ".quotas.json"
-"""What stands in place of ``SUFFIX`` in the name of the file that 'hyperpod-cdk plans record' writes."""
+"""Replaces ``SUFFIX`` in the name of the file that 'hyperpod-cdk plans record' writes."""
 
 _RENAME = "rename one of the two"
 
@@ -41,16 +41,16 @@ class EnvironmentFileError(DocumentError):
 
 
 class UsageError(Exception):
-    """A command or a call names something that is not there; the text says what is."""
+    """A command or a call names something that does not exist; the text says what does."""
 
 
 @dataclass(frozen=True)
 class LoadedEnvironment:
-    """An environment with its file: ``file`` as findings show it, ``warnings`` that did not refuse it.
+    """An environment with its file: ``file`` as findings show it, and the ``warnings`` about it.
 
     ``recorded_plans`` are the training plans that 'hyperpod-cdk plans record' wrote beside it, None without that file;
-    ``recorded_quotas`` likewise what 'hyperpod-cdk quotas show --record' wrote. ``called`` is what a command that a
-    message tells takes for the environment, as the function ``called`` gives it.
+    ``recorded_quotas`` likewise what 'hyperpod-cdk quotas show --record' wrote. ``called`` is the environment argument
+    of the commands that messages name, as the function ``called`` gives it.
     """
 
     environment: Environment
@@ -63,13 +63,13 @@ class LoadedEnvironment:
 
     @property
     def as_written(self) -> object:
-        """The file as plain data (dict, list, text, number, bool, None): what it states, without any default."""
+        """The file as plain data (dict, list, text, number, bool, None): its own values, without defaults."""
         return self._source.data
 
     def line_of(self, path: str) -> int | None:
-        """Give the line of ``hyperpod.instance_groups[1].count``; for a key left out, that of its nearest parent.
+        """Give the line of ``hyperpod.instance_groups[1].count``; for a missing key, the line of its nearest parent.
 
-        None where ``path`` is not written as a path.
+        None if ``path`` is not a valid path.
         """
         steps = parse_path(path)
         return None if steps is None else self._source.line_of(steps)
@@ -91,7 +91,7 @@ def load_environment(
     Raises EnvironmentFileError with every error of the file, of single values and of values together, and where the
     record beside it cannot be used or contradicts it.
     """
-    from hyperpod_cdk.config import rules  # noqa: PLC0415 - who only looks for files need not build the models
+    from hyperpod_cdk.config import rules  # noqa: PLC0415 - a caller that only looks for files need not build the models
     from hyperpod_cdk.config.extensions import environment_model  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.section import deprecated  # noqa: PLC0415 - as above
 
@@ -129,7 +129,7 @@ def load_environment(
 def resolve_environment_file(name_or_path: str, root: Path) -> Path:
     """Give the file of an environment: a name in ``root``/environments, or the path of a file.
 
-    A name is that of the file, else the one that a single file states: what is printed of an environment has that one.
+    A name is that of the file, else the ``name`` that exactly one file states, which is the one that output shows.
     Raises UsageError, with the near miss, where there is no such file.
     """
     if "\0" in name_or_path or not name_or_path:
@@ -165,20 +165,20 @@ def project_of(folder: Path) -> Path | None:
 
 
 def called(path: Path) -> str:
-    """Give the words by which a command in the current folder finds the environment of a file, quoted for a shell.
+    """Give the arguments with which a command in the current folder finds a file's environment, quoted for a shell.
 
-    The file's name where it is in environments/, else its path, with the project where that is not the folder's own.
+    The file's name if it is in environments/, else its path; with ``--project`` if the folder is not in the project.
     """
     file = resolved(path)
     is_named = file.parent.name == FOLDER and file.suffix == SUFFIX
-    # the folder of a file that is about to be written need not be there
+    # the folder of a file that is about to be written need not exist yet
     project = file.parent.parent if is_named else project_of(file.parent)
     words = shlex.quote(file.stem if is_named else shown(path))
     return words if project is None else f"{words}{in_project(project)}"
 
 
 def in_project(project: Path) -> str:
-    """Give the option by which a command in the current folder finds a project; empty for the folder's own."""
+    """Give the option with which a command in the current folder finds a project; empty for the folder's own."""
     here = resolved(Path.cwd())
     root = resolved(project)
     return "" if root == (project_of(here) or here) else f" --project {shlex.quote(shown(root))}"
@@ -186,16 +186,16 @@ def in_project(project: Path) -> str:
 
 def made_in(root: Path) -> str:
     """Give the fix for a project without environments."""
-    return f"make one with 'hyperpod-cdk init NAME{in_project(root)}'"
+    return f"create one with 'hyperpod-cdk init NAME{in_project(root)}'"
 
 
 def environment_files(root: Path) -> list[Path]:
-    """Give every environment file of ``root``, sorted by name, also one that cannot be read: it is not left out."""
+    """Give every environment file of ``root``, sorted by name, including files that cannot be read."""
     return sorted(path for path in (root / FOLDER).glob(f"*{SUFFIX}") if not path.is_dir())
 
 
 def environment_names(root: Path) -> list[str]:
-    """Give the name under which each environment file of ``root`` is called."""
+    """Give the name by which commands address each environment file of ``root``."""
     return [path.stem for path in environment_files(root)]
 
 
@@ -222,9 +222,9 @@ def shared_names(loaded: Sequence[LoadedEnvironment]) -> list[Finding]:
 
 
 def missing_scripts(loaded: Sequence[LoadedEnvironment], folder: Path) -> list[Finding]:
-    """Find lifecycle scripts that an environment names and nodes would not get, or could not start.
+    """Find lifecycle scripts of an environment that nodes would not get, or could not start.
 
-    They come from ``folder``, or, where that is none, from the library's own scripts.
+    They come from ``folder`` or, if that is None, from the library's own scripts.
     """
     from hyperpod_cdk import script_files  # noqa: PLC0415 - reading one file of text needs no scripts
 
@@ -256,7 +256,7 @@ def quotas_file(environment_file: Path) -> Path:
 
 
 def _likely(data: object) -> dict[DataPath, object]:
-    """Give the region that a file with a wrong one means: that of all its zones, so that rules about it still run."""
+    """Give the region that all zones of a file are in, for a file with a wrong region, so that rules about it run."""
     network = data.get("network") if isinstance(data, dict) else None
     existing = network.get("existing") if isinstance(network, dict) else None
     stated = (
@@ -307,7 +307,7 @@ def _recorded_quotas(path: Path, environment: Environment) -> tuple[RecordedQuot
 
 
 def _name_of_another(path: Path, source: Source) -> Iterator[Finding]:
-    """Refuse a copy that still has the name of the file beside it: what is done to it would be done to that one."""
+    """Refuse a copy that still has the ``name`` of another file: commands for it would change that environment."""
     name = _stated_name(source)
     if path.parent.name != FOLDER or name in {"", path.stem} or "/" in name or "\0" in name:
         return

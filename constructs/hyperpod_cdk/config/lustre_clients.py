@@ -1,4 +1,4 @@
-"""Which instance groups use a file system, and what their nodes have to be ready for."""
+"""Which instance groups use a file system, and what their nodes must be prepared for."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hyperpod_cdk.config.storage import Lustre
 
 
 def users(environment: Environment, system: Lustre) -> list[InstanceGroup]:
-    """Give the groups that use ``system``, as far as the file tells.
+    """Give the groups that use ``system``, as far as the file shows.
 
-    Those of the types in the quotas of the teams whose namespaces have the claim; without such teams the groups with
-    accelerators, or all groups where there are none.
+    Groups whose types are in the quotas of teams whose namespaces have the claim; without such teams, groups with
+    accelerators, or all groups if there are none.
     """
     groups = list(environment.hyperpod.instance_groups)
     governance = environment.task_governance
@@ -27,9 +27,9 @@ def users(environment: Environment, system: Lustre) -> list[InstanceGroup]:
 
 
 def far_users(environment: Environment, system: Lustre) -> list[InstanceGroup]:
-    """Give the groups with nodes that use ``system`` from another zone and have no other one beside them.
+    """Give the groups with nodes that use ``system`` from another zone and have no other one in their zone.
 
-    None where no group at all stands in its zone, which is another thing to say.
+    None if no group at all is in its zone, which is another finding.
     """
     zones = {group.availability_zone_id for group in environment.hyperpod.instance_groups}
     if system.availability_zone_id not in zones:
@@ -49,15 +49,15 @@ def placed(groups: list[InstanceGroup]) -> str:
 
 
 def nearer(environment: Environment, system: Lustre) -> str:
-    """Say where ``system`` stands beside all nodes that use it; without such a zone, what else would help."""
+    """Say in which zone ``system`` would be with all nodes that use it; without such a zone, what else would help."""
     zones = {group.availability_zone_id for group in users(environment, system) if group.count}
     if len(zones) == 1:
         return f"set availability_zone_id: {zones.pop()}"
-    return "put the nodes that use it into one zone, or make a file system in each"
+    return "put the nodes that use it into one zone, or create a file system in each"
 
 
 def _served(environment: Environment, system: Lustre) -> set[str]:
-    """Give the zones whose groups have this file system beside them, or another one for the same namespaces."""
+    """Give the zones whose groups have this file system in their zone, or another one for the same namespaces."""
     namespaces = set(system.claim.namespaces) if system.claim else set()
     others = [
         other
@@ -93,9 +93,9 @@ def types_with_claims(environment: Environment) -> tuple[str, ...]:
 def efa_interfaces(environment: Environment) -> dict[str, int]:
     """Give how many EFA interfaces nodes use for Lustre, by instance type (``ml.*``), sorted.
 
-    Of the types beside a file system with EFA, in its zone, those that can reach it so, and, with 0, those that use it
-    and cannot. Beside a file system of somebody else's, whose EFA the file does not show, those that can: over TCP it
-    makes no difference to them. Types whose numbers are unknown are left out.
+    With a file system with EFA in their zone: the types that can use EFA for it and, with 0, the types that use the
+    file system and cannot. With an existing file system of another owner, whose EFA the file does not show: the types
+    that can; over TCP it makes no difference to them. Types whose numbers are unknown are left out.
     """
     found: dict[str, int] = {}
     for system in environment.storage.lustre:

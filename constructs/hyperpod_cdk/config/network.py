@@ -1,4 +1,4 @@
-"""The network section: a VPC to make, with its zones and blocks, or one that exists already."""
+"""The network section: a VPC to create, with its zones and blocks, or an existing one."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ _ONE_OR_MORE_SUBNETS = Check(
 
 
 _CLUSTER_SUBNETS = 16
-"""Of a cluster's VpcConfig (CloudFormation schema AWS::SageMaker::Cluster)."""
+"""Most subnets of a cluster's VpcConfig (CloudFormation schema AWS::SageMaker::Cluster)."""
 
 
 class ExistingNetwork(Section):
@@ -158,7 +158,7 @@ def _service_problem(value: str, key: str) -> str | None:
         return None
     short = value.split(".", 3)[-1] if value.startswith("com.amazonaws.") else "secretsmanager"
     return (
-        f'must be the end of an endpoint\'s name, what follows the region, such as secretsmanager, got "{value}"; set'
+        f'must be the part of an endpoint\'s name after the region, such as secretsmanager, got "{value}"; set'
         f" {key}: {short}"
     )
 
@@ -170,14 +170,14 @@ EndpointService = Annotated[
         "pattern",
         {
             "pattern": f"^(?!com\\.|cn\\.){_SERVICE}$",
-            "patternErrorMessage": "must be what follows the region in an endpoint's name: secretsmanager",
+            "patternErrorMessage": "must be the part of an endpoint's name after the region: secretsmanager",
         },
     ),
 ]
 
 
 _MOST_ENDPOINTS = 100
-"""Twice the default quota; the subnets of the largest VPC block hold so many."""
+"""Twice the default quota; the subnets of the largest VPC block have room for so many."""
 
 
 class InterfaceEndpoints(Section):
@@ -281,16 +281,16 @@ class Network(Section):
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing leads out of the VPC to the internet."""
+        """Whether the VPC has no route to the internet."""
         return self.egress == "closed"
 
     @property
     def nat_gateway_count(self) -> int:
-        """How many NAT gateways are made: none in a closed network."""
+        """How many NAT gateways are created: none in a closed network."""
         return 0 if self.is_closed else self.nat_gateways
 
     def endpoint_zones(self) -> tuple[str, ...]:
-        """Give the zones with interface endpoints, in the order of the file; none unless they are made."""
+        """Give the zones with interface endpoints, in the order of the file; none unless endpoints are created."""
         if not self.is_closed or self.existing is not None:
             return ()
         chosen = () if self.endpoints is None else self.endpoints.zones
@@ -298,7 +298,7 @@ class Network(Section):
 
     @property
     def is_existing(self) -> bool:
-        """Whether the environment stands in a VPC that it does not make."""
+        """Whether the environment uses an existing VPC."""
         return self.existing is not None
 
     def zone_ids(self) -> tuple[str, ...]:
@@ -306,7 +306,7 @@ class Network(Section):
         return tuple(self.availability_zones if self.existing is None else self.existing.node_subnet_ids)
 
     def node_cidrs(self) -> dict[str, str]:
-        """Give the node block of every zone, stated or default, in the order of the file.
+        """Give the node block of every zone, set or default, in the order of the file.
 
         Raises ValueError for an existing network, whose blocks only AWS knows.
         """
@@ -317,9 +317,9 @@ class Network(Section):
         }
 
     def blocks(self) -> dict[DataPath, IPv4Network]:
-        """Give the blocks that the VPC gets, or says to have, by their places in the file.
+        """Give the blocks that the VPC gets, or that the file lists for an existing VPC, by their places in the file.
 
-        Without those of zones that are neither stated nor follow from a zone's ID: another rule refuses the ID.
+        Leaves out a zone without a block if its ID is not valid: another rule refuses the ID.
         """
         if self.existing is not None:
             stated = enumerate(self.existing.vpc_cidrs)
@@ -332,21 +332,21 @@ class Network(Section):
         return own
 
     def default_node_cidr(self, az_id: str) -> str:
-        """Give the /16 that a zone gets where the file states none; raises ValueError for what is no zone's ID.
+        """Give the /16 that a zone gets if the file sets none; raises ValueError for text that is not a zone ID.
 
         It depends on the zone's number and the VPC block only, never on other zones: adding one cannot move the block
         of another, which would replace its subnet and the HyperPod cluster. A block that overlaps it is refused.
         """
         number = 10 if regions.is_local_zone(az_id) else int(az_id[-1])
         candidates = _candidates(number, IPv4Network(rules.secondary_pool(self.vpc_cidr)))
-        # at least five, of which the VPC's own block and what AWS refuses beside it take two at most
+        # at least five, of which the VPC's own block and what AWS refuses with it use two at most
         return next(each for each in candidates if not rules.secondary_cidr_problem(each, primary=self.vpc_cidr))
 
 
 def _candidates(number: int, pool: IPv4Network) -> Iterable[str]:
     """Give every tenth /16 of the pool, beginning with the zone's number, so that no two zones share a candidate.
 
-    Local Zones, whose numbers are those of zones too, have those of number 10; two of them need stated blocks.
+    Local Zones, whose numbers repeat those of zones, use number 10; two Local Zones need blocks in the file.
     """
     size = 2 ** (32 - rules.SHORTEST_PREFIX)
     for offset in range(number, pool.num_addresses // size, 10):

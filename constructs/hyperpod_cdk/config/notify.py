@@ -1,4 +1,4 @@
-"""The notify section: who is told what happens to the cluster."""
+"""The notify section: who is notified about events of the cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FUNCTION_EVENTS: frozenset[Event] = frozenset(
         *("nodes_missing", "training_plan", "quota_used"),
     )
 )
-"""What the function tells or measures; the others are alarms on metrics of AWS's own."""
+"""The events that the function reports or measures; the others are alarms on AWS's own metrics."""
 
 THRESHOLDS: dict[str, Event] = {
     "nodes_missing_minutes": "nodes_missing",
@@ -140,7 +140,7 @@ class Notify(Section):
 
     @property
     def unread_thresholds(self) -> tuple[tuple[str, Event], ...]:
-        """The thresholds that the file states for events that nobody is told of."""
+        """The thresholds that the file sets for events that are not in ``events``."""
         stated = self.model_fields_set
         return tuple(
             (field, event) for field, event in THRESHOLDS.items() if field in stated and event not in self.events

@@ -13,11 +13,11 @@ from hyperpod_cdk.config.section import Check, Section, like
 from hyperpod_cdk.config.storage import BUCKET
 
 CREATE = "create"
-"""The word for a workspace that the environment makes and keeps."""
+"""The value for a workspace that the environment creates and retains."""
 
 
 def _created_or(pattern: Pattern) -> Check:
-    def problem(value: str, key: str) -> str | None:  # noqa: ARG001 - which of the two is meant the reader decides
+    def problem(value: str, key: str) -> str | None:  # noqa: ARG001 - only the reader knows which of the two is meant
         if value == CREATE or pattern.matches(value):
             return None
         return Sentence(
@@ -168,5 +168,5 @@ class Operators(Section):
 
     @property
     def need_cert_manager(self) -> bool:
-        """Whether an operator that is on needs cert-manager."""
+        """Whether an enabled operator needs cert-manager."""
         return self.training.enabled or self.inference.enabled or self.spaces.enabled

@@ -1,4 +1,4 @@
-"""Pydantic's errors in the words of the file: where, what was got, what is allowed, the smallest fix."""
+"""Pydantic's errors in the terms of the file: the place, the value, what is allowed, the smallest fix."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ THE_KEY = "the key"
 """What sentences about a key of a mapping call it."""
 
 _MOST_KEYS = 4
-"""So many keys of a section are named to somebody who wrote none."""
+"""How many keys of a section a message names if the file has none."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ValueProblem:
 
 
 def translate(model: type[BaseModel], source: Source, errors: Iterable[ErrorDetails]) -> list[ValueProblem]:
-    """Say in our words what pydantic found in ``source.data``; what the text's reader reported already is left out."""
+    """Say in our words what pydantic found in ``source.data``; without errors that the reader of the text reported."""
     details = [(_path(error["loc"]), error) for error in errors]
     misspelt = _misspelt(model, details)
     found = []
@@ -72,12 +72,12 @@ def _path(location: Sequence[int | str]) -> DataPath:
 
 
 def _reported(error: ErrorDetails, path: DataPath, source: Source) -> bool:
-    """A mapping with a merge key lacks what the merge would have brought."""
+    """In a mapping with a merge key, the merged keys are missing."""
     return error["type"] == "missing" and path[:-1] in source.incomplete
 
 
 def _misspelt(model: type[BaseModel], details: Sequence[tuple[DataPath, ErrorDetails]]) -> dict[DataPath, DataPath]:
-    """Give unknown key -> the key that was probably meant, a missing one where there is one."""
+    """Give unknown key -> the key that was probably meant; a missing key is preferred."""
     missing = {path for path, error in details if error["type"] == "missing"}
     meant = {}
     for path, error in details:
@@ -119,13 +119,13 @@ def _translated(
 
 
 _IS_ABOUT_TYPE = re.compile(r"_(type|parsing|from_float)$")
-"""Refusals of this library's own fields: their bounds are checks. Sections of extensions have what pydantic has."""
+"""Refusals of this library's own fields: their bounds are checks. Sections of extensions use pydantic's own."""
 
 _OWN_WORDS = frozenset({"value_error", "assertion_error"})
 
 
 def _has_words(annotation: Any) -> bool:
-    """Say whether there are words of our own for a type; any other one is of an extension's section."""
+    """Say whether this module has a sentence for an error type; any other type comes from an extension's section."""
     kind = bare(annotation)
     return kind in {str, int, float, bool} or get_origin(kind) in {Literal, tuple, dict} or model_of(kind) is not None
 
@@ -146,7 +146,7 @@ def _fix_of_own(error: ErrorDetails, key: str) -> str:
 
 
 def _of_the_file(message: str, source: Source, value: object) -> str:
-    """Write the file's own account and region into the examples: another account's would be a stranger's."""
+    """Write the file's own account and region into the examples, in place of the examples' own."""
     data = source.data if isinstance(source.data, dict) else {}
 
     def of_the_file(example: str) -> str:
@@ -198,15 +198,15 @@ def _unknown_key(model: type[BaseModel], path: DataPath, meant: DataPath | None)
         is_here = section is not None and word.key in section.model_fields and _is_beside(word, path)
         form = f", {word.form}" if word.form else ""
         here = word.key if is_here else word.here
-        return f"is no key that is known here: AWS calls it {word.aws}; here: {here}{form}"
+        return f"is not a known key here: AWS calls it {word.aws}; here: {here}{form}"
     elsewhere = places_of(model, str(path[-1]))
     if elsewhere and not is_this_word:
-        return f"is no key that is known here; it belongs {_in_places(elsewhere, path)}"
+        return f"is not a known key here; it belongs {_in_places(elsewhere, path)}"
     if meant is not None:
-        return f"is no key that is known here; did you mean {meant[-1]}?"
+        return f"is not a known key here; did you mean {meant[-1]}?"
     section = model_of(type_at(model, path[:-1]))
     names = ", ".join(section.model_fields) if section else ""
-    return f"is no key that is known here; remove it, or write one of {names}"
+    return f"is not a known key here; remove it, or write one of {names}"
 
 
 _MOST_PLACES = 3
@@ -229,7 +229,7 @@ def _in_places(places: Sequence[str], path: DataPath) -> str:
 
 
 def _is_beside(word: aws_words.Word, path: DataPath) -> bool:
-    """Say whether a word's field is one of the section of ``path``: its last key alone means something else elsewhere.
+    """Say whether a word's field is in the section of ``path``: elsewhere its last key means something else.
 
     Restricted groups have the keys of other groups, and file systems of theirs those of other file systems.
     """
@@ -287,13 +287,13 @@ _UNITS = {
     "days": ("d", "day", "days"),
     "usd": ("$", "usd"),
 }
-"""How people write the unit that the name of a key says; AWS calls the GiB of volumes and file systems GB."""
+"""How people write the unit in the name of a key; AWS calls the GiB of volumes and file systems GB."""
 
 _WITH_UNIT = re.compile(r"(?P<before>\$?)(?P<number>\d+)\s*(?P<unit>[a-z%/$]*)")
 
 
 def _without_unit(key: str, text: str) -> int | None:
-    """Give the number of a text such as 500GB where its unit is the one that the name of the key says."""
+    """Give the number of a text such as 500GB if its unit is the one in the name of the key."""
     found = _WITH_UNIT.fullmatch(text.strip().lower())
     unit = next((each for each in _UNITS if each in key.split("_")), None)
     if found is None or unit is None or (found["before"] or found["unit"]) not in _UNITS[unit]:
@@ -307,7 +307,7 @@ def _is_required(model: type[BaseModel], path: DataPath) -> bool:
 
 
 def _refusal(model: type[BaseModel], path: DataPath, value: object) -> str | None:
-    """Say why a value would be refused at ``path``, in the words of its check; None where it would not."""
+    """Say why a value would be refused at ``path``, as its check says it; None if it would be accepted."""
     info = field_at(model, path)
     annotation: Any = type_at(model, path)
     if info is not None and info.metadata:
@@ -341,7 +341,7 @@ def _mapping_message(value: object, key: str, annotation: Any, *, is_required: b
 
 
 def _keys_of(section: type[BaseModel] | None) -> str:
-    """Name the keys that a section must have, else the first that it may have."""
+    """Name the required keys of a section, else its first optional keys."""
     fields = {} if section is None else section.model_fields
     required = [name for name, field in fields.items() if field.is_required()]
     keys = required or [*fields][:_MOST_KEYS]
@@ -369,7 +369,7 @@ def _list_fix(model: type[BaseModel], path: DataPath, value: object, key: str) -
 
 
 def _text_message(model: type[BaseModel], source: Source, path: DataPath, value: object, example: object) -> str:
-    """Say how to write a value as text, and where its check would refuse that in turn, why."""
+    """Say how to write a value as text and, if its check would refuse that too, why."""
     key, written = _key_of(path), source.written(path)
     if isinstance(value, Ambiguous):
         written, reading = value.text, value.reading

@@ -1,4 +1,4 @@
-"""Reads a record of what AWS said, kept as JSON beside the environment file: strictly, and knowing every line."""
+"""Reads a record of AWS's answers, a JSON file beside the environment file: strictly, with the line of every value."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from hyperpod_cdk.findings import Finding, Severity
 
 Record = TypeVar("Record", bound=Section)
 FieldsAt = Callable[[Sequence[str | int]], Sequence[str]]
-"""Gives the names of the keys that the mapping which holds the last step of a place may have."""
+"""Gives the allowed keys of the mapping that contains the last step of a place."""
 
 
 class RecordError(Exception):
     """A record cannot be used; ``finding`` says why, with its file and line, and what to do, which is ``fix``.
 
-    ``is_newer`` says that a later hyperpod-cdk wrote it: it may say more than this one knows.
+    ``is_newer`` says that a later hyperpod-cdk wrote it: it may have fields that this one does not know.
     """
 
     def __init__(self, problem: Finding, *, fix: str = "", is_newer: bool = False) -> None:
@@ -41,7 +41,7 @@ def read_text(path: Path, *, file: str, fix: str) -> str:
     try:
         raw = read_bytes(path, most=MAX_BYTES)
     except (IsADirectoryError, NoFileError):
-        refuse(file, "is no file", fix=fix)
+        refuse(file, "is not a file", fix=fix)
     except TooLargeError as error:
         refuse(file, f"must have at most {MAX_BYTES} bytes, got {error.size}", fix=fix)
     except OSError as error:
@@ -58,8 +58,8 @@ def parse(
 ) -> tuple[Record, Source]:
     """Read a record's text as ``model``, which has a ``schema_version``, and give it with the lines of everything.
 
-    ``fix`` as in RecordError, which is raised where it is no JSON, says something twice, is of another version or has
-    another form.
+    ``fix`` as in RecordError, which is raised if the text is not JSON, repeats a key, or has another version or another
+    form.
     """
     try:
         data = json.loads(text, parse_constant=_no_number)
@@ -67,7 +67,7 @@ def parse(
         refuse(file, f"is not JSON: {_lower(error.msg)}", fix=fix, line=error.lineno)
     except (ValueError, RecursionError) as error:
         refuse(file, f"is not JSON: {reason_of(error)}", fix=fix)
-    # JSON is YAML but for tabs between values: the reader of environment files knows the line of everything
+    # JSON is YAML except for tabs between values: the reader of environment files records the line of each value
     source = read_source(text.replace("\t", " "), file)
     twice = next((each for each in source.findings if each.rule == "no_duplicate_keys"), None)
     if twice is not None:
@@ -112,7 +112,7 @@ def _form_problem(error: ErrorDetails, path: Sequence[str | int], fields_at: Fie
         return "is missing"
     if error["type"] == "extra_forbidden":
         near = closest(str(path[-1]), fields_at(path))
-        return f"is no key that is known here{f', {near} is' if near else ''}"
+        return f"is not a known key here{f', {near} is' if near else ''}"
     kinds = {
         "int_type": "a whole number",
         "float_type": "a number",
@@ -128,7 +128,7 @@ def _form_problem(error: ErrorDetails, path: Sequence[str | int], fields_at: Fie
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _lower(text: str) -> str:

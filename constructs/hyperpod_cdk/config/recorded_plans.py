@@ -1,4 +1,4 @@
-"""Training plans as AWS described them once, kept beside the environment file, and what they say about it offline."""
+"""Training plans as AWS described them, in a file beside the environment file, and offline checks against them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCHEMA_VERSION = 1
 """Version of the record's form. A record of another version is refused, never guessed at."""
 
 FRESH_DAYS = 30
-"""A record older than this is reported: a plan can be extended or fail, though its zone never changes."""
+"""A record older than this is reported: a plan can be extended or fail, but its zone never changes."""
 
 RECLAIM = timedelta(minutes=hyperpod.TRAINING_PLAN_RECLAIM_MINUTES)
 
@@ -37,7 +37,7 @@ _FINAL_STATUSES = frozenset({"Expired", "Failed"})
 
 
 def _read_moment(value: object) -> object:
-    # the strict model takes no text for a moment; other forms than the one written here fall through to its refusal
+    # the strict model refuses text as a time; text in another form than ours is passed on and refused there
     return _parsed(value, _MOMENT, datetime.fromisoformat)
 
 
@@ -65,7 +65,7 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class RecordedBlock(Section):
-    """One reserved capacity of a plan. The zone's ID is empty where AWS gave none; times are UTC, whole seconds."""
+    """One reserved capacity of a plan. The zone's ID is empty if AWS gave none; times are in UTC, in whole seconds."""
 
     instance_type: str
     instance_count: Count
@@ -76,10 +76,10 @@ class RecordedBlock(Section):
 
 
 class RecordedPlan(Section):
-    """A training plan as it was described; ``instance_count`` is that of the whole plan.
+    """A training plan as it was described; ``instance_count`` is for the whole plan.
 
-    ``upfront_fee`` is the amount as AWS writes it, in ``currency``; both are empty in a record that was made before
-    they were kept, and where AWS gave none.
+    ``upfront_fee`` is the amount as AWS writes it, in ``currency``; both are empty in a record that was written before
+    they were recorded, and if AWS gave none.
     """
 
     arn: str
@@ -93,12 +93,12 @@ class RecordedPlan(Section):
 
     @property
     def seats(self) -> int:
-        """How many nodes can stand at one time: the largest block's count, or the plan's where there is no block."""
+        """How many nodes can run at one time: the largest block's count, or the plan's if it has no block."""
         return max((block.instance_count for block in self.blocks), default=self.instance_count)
 
     @property
     def nodes_leave(self) -> datetime | None:
-        """When the last block's nodes are reclaimed; None where a block has no end."""
+        """When the last block's nodes are reclaimed; None if a block has no end."""
         ends = [block.end for block in self.blocks]
         return None if not ends or None in ends else max(end for end in ends if end is not None) - RECLAIM
 
@@ -122,7 +122,7 @@ class RecordedPlans(Section):
         return next((plan for plan in self.plans if plan.arn == arn), None)
 
     def text(self) -> str:
-        """Give the record as it stands in its file: JSON, plans by ARN, blocks by start, a final newline."""
+        """Give the record as the text of its file: JSON, plans by ARN, blocks by start, a final newline."""
         data = self.model_dump(mode="json")
         data["plans"] = [
             {
@@ -151,7 +151,7 @@ def moment(value: datetime) -> str:
 def read_record(path: Path, *, file: str, called: str) -> RecordedPlans:
     """Read the record at ``path``; ``file`` is how findings show it, ``called`` as in loading.
 
-    Raises RecordError with one finding where it cannot be read, is no JSON or has another form.
+    Raises RecordError with one finding if it cannot be read, is not JSON or has another form.
     """
     return parse_record(read_text(path, file=file, fix=written_anew(called)), file=file, called=called)
 
@@ -178,7 +178,7 @@ def record_findings(
 ) -> Iterator[tuple[str, Problem | Finding]]:
     """Compare an environment with its record; gives (rule, what it found), a Finding where it is about the record.
 
-    Nothing is said about values that the environment file states wrongly. ``today`` is the day by which age and ends
+    Values that are wrong in the environment file are not compared. ``today`` is the day by which age and ends
     are judged.
     """
     foreign = list(certain(_record_of_another(environment, recorded, file, called)))
@@ -196,7 +196,7 @@ def record_findings(
             "record_is_fresh",
             Finding(
                 severity=Severity.WARNING,
-                message=f"must be a day that has come, got {recorded.recorded} on {today}, so its age is not known;"
+                message=f"must not be in the future, got {recorded.recorded} on {today}, so its age is unknown;"
                 f" run 'hyperpod-cdk plans record {called}'",
                 path="recorded",
                 file=file,
@@ -251,7 +251,7 @@ def _group_problems(
             "plan_is_recorded",
             warning(
                 at,
-                f"is not in the record {seen}, so nothing verifies its zone; run 'hyperpod-cdk plans record {called}'",
+                f"is not in the record {seen}, so its zone is not verified; run 'hyperpod-cdk plans record {called}'",
             ),
         )
         return
@@ -320,7 +320,7 @@ def _zone(
 
 
 def zone_to_add(environment: Environment, zone_id: str) -> str:
-    """Give the end of a fix that moves a group to a zone of which the environment's network knows nothing; else ''."""
+    """Give the end of a fix that moves a group to a zone that the environment's network does not have; else ''."""
     if zone_id in environment.network.zone_ids():
         return ""
     key = "existing.node_subnet_ids" if environment.network.is_existing else "availability_zones"

@@ -1,4 +1,4 @@
-"""What the account's quotas allowed on one day, kept beside the environment file, so that a review needs no AWS."""
+"""The account's quotas on one day, in a file beside the environment file, so that a review does not need AWS."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 class RecordedQuota(Section):
     """One quota as AWS gave it. ``is_default`` says that the account had no value of its own.
 
-    ``code`` is empty where AWS gave none. ``used`` is what others in the account took, by the key of the requirement
+    ``code`` is empty if AWS gave none. ``used`` is what others in the account use, by the key of the requirement
     that is counted so (quotas for NAT gateways are counted by zone); a key with None is one that could not be read.
     """
 
@@ -38,12 +38,12 @@ class RecordedQuota(Section):
     used: Mapping[str, Amount | None]
 
     def used_by_others(self, key: str) -> float | None:
-        """Give what others took, None where that was not read or nobody asked for this requirement."""
+        """Give what others use, None if that was not read or not queried for this requirement."""
         return self.used.get(key)
 
 
 class RecordedQuotas(Section):
-    """The record of the quotas that one environment takes of; ``recorded`` is the day, UTC, on which AWS was asked."""
+    """The record of the quotas that one environment uses; ``recorded`` is the day, in UTC, of AWS's answers."""
 
     schema_version: int
     recorded: Day
@@ -57,7 +57,7 @@ class RecordedQuotas(Section):
         return self._lines.get(key)
 
     def find(self, service: str, name: str) -> RecordedQuota | None:
-        """Give a quota by its service and name, compared as AWS's names are, or None where it was not recorded."""
+        """Give a quota by its service and name, compared as AWS compares names, or None if it was not recorded."""
         return self._by_name.get((service, normalized(name)))
 
     @cached_property
@@ -65,7 +65,7 @@ class RecordedQuotas(Section):
         return {(quota.service, normalized(quota.name)): quota for quota in self.quotas}
 
     def text(self) -> str:
-        """Give the record as it stands in its file: JSON, quotas by service and name, a final newline."""
+        """Give the record as the text of its file: JSON, quotas by service and name, a final newline."""
         data = self.model_dump(mode="json")
         data["quotas"] = [
             {**quota, "used": dict(sorted(quota["used"].items()))}
@@ -77,7 +77,7 @@ class RecordedQuotas(Section):
 def read_record(path: Path, *, file: str, called: str) -> RecordedQuotas:
     """Read the record at ``path``; ``file`` is how findings show it, ``called`` as in loading.
 
-    Raises RecordError with one finding where it cannot be read, is no JSON or has another form.
+    Raises RecordError with one finding if it cannot be read, is not JSON or has another form.
     """
     return parse_record(read_text(path, file=file, fix=written_anew(called)), file=file, called=called)
 

@@ -150,7 +150,7 @@ class RestrictedGroup(Section):
 
     @property
     def taints(self) -> tuple[Taint, ...]:
-        """None of the file's: the service puts its own on restricted nodes."""
+        """Always empty: the service puts its own taints on restricted nodes."""
         return ()
 
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def environment_schema() -> dict[str, Any]:
-    """Give the JSON Schema (2020-12) that editors complete and check with.
+    """Give the JSON Schema (2020-12) that editors use to complete and check.
 
-    It carries every bound of a single value; rules over several values are the loader's.
+    It carries every bound of a single value; the loader checks rules over several values.
     """
     return _schema_of(environment_model())
 

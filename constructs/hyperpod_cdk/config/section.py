@@ -1,4 +1,4 @@
-"""What every section of the environment file is made of: a strict frozen model and checks that read the catalog."""
+"""The base of every section of the environment file: a strict frozen model, and checks that read the catalog."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from hyperpod_cdk.catalog.rules import Bound, Pattern, brackets_problem
 class Section(BaseModel):
     """A mapping of the environment file: no unknown key, no conversion between types, no change after reading."""
 
-    # the environment's validator holds those of all its sections: most are never asked for one of their own
+    # the environment's validator includes those of its sections: most sections never need their own
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
 
 def deprecated(section: BaseModel) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Give the place of each deprecated field that a section states, its own sections' too, with what the field says.
+    """Give the place of each deprecated field that is set in a section or below it, with the field's sentence.
 
-    A field is deprecated by pydantic's ``deprecated``: a sentence that says what to write instead and which version
-    ends it, such as "write name; it ends with 2.0".
+    A field is deprecated with pydantic's ``deprecated``: a sentence that says what to write instead and which version
+    removes it, such as "write name; it ends with 2.0".
     """
     for name in sorted(section.model_fields_set & set(type(section).model_fields)):
         field_info = type(section).model_fields[name]
         key = field_info.alias or name
         if isinstance(field_info.deprecated, str):
             yield (key,), field_info.deprecated
-        # not by its name, by which pydantic warns in words of its own
+        # not by its name, because pydantic then prints its own warning
         for place, inner in _sections(section.__dict__[name]):
             for below, said in deprecated(inner):
                 yield (key, *place, *below), said
@@ -50,7 +50,7 @@ def _sections(value: Any) -> Iterator[tuple[tuple[str | int, ...], BaseModel]]:
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """A rule for one value, carried by its type: the same rule validates, explains itself and shapes the JSON Schema.
+    """A rule for one value, part of its type: one rule validates, has the message and adds to the JSON Schema.
 
     ``problem`` takes the value and its key and gives a sentence or None; ``name`` is the rule's stable name; ``schema``
     is merged into the value's JSON Schema.
@@ -84,7 +84,7 @@ def within(bound: Bound) -> Check:
 
 
 def one_of(values: tuple[int, ...], problem: Callable[[int, str], str | None]) -> Check:
-    """Check a whole number against a table of the catalog, whose own sentence refuses."""
+    """Check a whole number against a table of the catalog, which has its own message."""
     return Check(problem, "bounds", {"enum": list(values)})
 
 
@@ -104,7 +104,7 @@ def like(pattern: Pattern) -> Check:
 
 
 PAIRED_BRACKETS = Check(lambda value, key: brackets_problem(value, key=key), "pattern")
-"""Checks text that stands in the resource of a policy before a wildcard, which findings name."""
+"""Checks text that is in the resource of a policy before a wildcard, which findings name."""
 
 
 def counted(bound: Bound, what: str, *, schema_keys: tuple[str, str] = ("minItems", "maxItems")) -> Check:

@@ -1,4 +1,4 @@
-"""What is wrong with environments together that is right with each: names, plans, address blocks, Slack channels."""
+"""Errors of several environments together: names, plans, address blocks, Slack channels."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ Place = tuple[str, str]
 
 
 def found_together(loaded: Sequence[LoadedEnvironment]) -> list[Finding]:
-    """Give everything that environments have to share and cannot; each is said once, about the later file."""
+    """Give every conflict between environments, once each, at the later file."""
     return [*shared_names(loaded), *_plans(loaded), *_overlaps(loaded), *_channels(loaded)]
 
 
 def place_of(environment: Environment) -> Place:
-    """Give where an environment stands."""
+    """Give the account and region of an environment."""
     return environment.account, environment.region
 
 
 def free_blocks(taken: Sequence[IPv4Network], *, vpc: str, zones: Sequence[str]) -> tuple[str, dict[str, str]] | None:
-    """Give a VPC block and a node block for each zone that overlap nothing that is ``taken``; None where none is left.
+    """Give a VPC block and a node block for each zone that do not overlap ``taken``; None if none is left.
 
-    ``vpc`` is the block to begin the search at, whose size the answer has. Node blocks are a /16 each.
+    The search begins at ``vpc``, and the answer has its size. Node blocks are a /16 each.
     """
     pool = IPv4Network(catalog.secondary_pool(vpc))
     used = list(taken)
@@ -57,7 +57,7 @@ def free_blocks(taken: Sequence[IPv4Network], *, vpc: str, zones: Sequence[str])
 
 
 def _all_fit(primary: str, secondary: Sequence[str]) -> bool:
-    """Whether AWS adds every one of these blocks to a VPC, whichever of the others are there already."""
+    """Whether AWS adds each of these blocks to a VPC that has the others."""
     return all(
         catalog.secondary_cidr_problem(each, primary=primary, others=[other for other in secondary if other != each])
         is None
@@ -67,7 +67,7 @@ def _all_fit(primary: str, secondary: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Booked:
-    """A training plan and the instances that each environment books of it; ``plan`` is None without a record of it."""
+    """A training plan and the instances that each environment uses of it; ``plan`` is None without a record of it."""
 
     arn: str
     users: Sequence[tuple[LoadedEnvironment, int]]
@@ -81,12 +81,12 @@ class Booked:
 
     @property
     def total(self) -> int:
-        """How many instances all of them book."""
+        """How many instances all environments use."""
         return sum(seats for _, seats in self.users)
 
 
 def booked_plans(loaded: Sequence[LoadedEnvironment]) -> list[Booked]:
-    """Give each training plan that environments book, in the order of the files."""
+    """Give each training plan that environments use, in the order of the files."""
     booked: dict[str, list[tuple[LoadedEnvironment, int]]] = {}
     for each in loaded:
         for arn, groups in groups_by_plan(each.environment).items():
@@ -96,14 +96,14 @@ def booked_plans(loaded: Sequence[LoadedEnvironment]) -> list[Booked]:
     found = []
     for arn, users in booked.items():
         records = [record.plan(arn) for user, _ in users if (record := user.recorded_plans) is not None]
-        # the record that tells of the fewest seats decides
+        # the record with the fewest instances counts
         plan = min(filter(None, records), key=lambda each: each.seats, default=None)
         found.append(Booked(arn=arn, users=users, plan=plan, seats=None if plan is None else plan.seats))
     return found
 
 
 def _plans(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:
-    """Find training plans that several environments book: refuse where a record says that the seats do not suffice."""
+    """Find training plans that several environments use: refuse if a record has too few instances for all."""
     for booked in booked_plans(loaded):
         if len(booked.users) < 2 or (booked.seats is not None and booked.total <= booked.seats):
             continue
@@ -113,12 +113,12 @@ def _plans(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:
         shares = ", ".join(f"{seats} of {user.file}" for user, seats in booked.users)
         if booked.seats is not None:
             text = (
-                f"must book at most the {booked.seats} instances of {booked.name} with the other environments, got"
+                f"must use at most the {booked.seats} instances of {booked.name} with the other environments, got"
                 f" {booked.total} ({shares}); lower the counts by {booked.total - booked.seats}"
             )
         else:
             text = (
-                f"is booked by {len(booked.users)} environments for {booked.total} instances together ({shares}), and"
+                f"is used by {len(booked.users)} environments for {booked.total} instances in total ({shares}), and"
                 f" how many {booked.name} has is not recorded; run 'hyperpod-cdk plans record {each.called}'"
             )
         severity = Severity.WARNING if booked.seats is None else Severity.ERROR
@@ -126,7 +126,7 @@ def _plans(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:
 
 
 def _overlaps(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:
-    """Warn of blocks of two environments of one place that overlap: such VPCs can never be joined."""
+    """Warn of overlapping blocks in one account and region: such VPCs can never be connected."""
     before: list[tuple[LoadedEnvironment, dict[DataPath, IPv4Network]]] = []
     for each in loaded:
         own = each.environment.network.blocks()
@@ -157,10 +157,10 @@ def _overlaps(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:
 
 
 def _channels(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:
-    """Warn of a Slack channel that environments of one account share: the second one's configuration is refused.
+    """Warn of a Slack channel in two environments of one account: AWS refuses the second configuration.
 
     The service says so ("has already been configured for AWS account": cdk-constructs issue 92, awscc issue 1011), and
-    its guide does not.
+    its guide does not mention it.
     """
     first: dict[tuple[str, str, str], LoadedEnvironment] = {}
     for each in loaded:
@@ -173,14 +173,14 @@ def _channels(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:
                 each,
                 Severity.WARNING,
                 "notify.slack.channel_id",
-                f"{slack.channel_id} is the channel of {other.file}, too, and the service has refused a second"
+                f"{slack.channel_id} is also the channel of {other.file}, and the service has refused a second"
                 " configuration of a channel in one account; name another channel",
                 "slack_channel_is_no_other_environments",
             )
 
 
 def _vpc(environment: Environment) -> str:
-    """Give what tells VPCs apart: the ID of one that exists, else the environment that makes it."""
+    """Give what identifies a VPC: the ID of an existing one, else the environment that creates it."""
     existing = environment.network.existing
     return f"made for {environment.name}" if existing is None else existing.vpc_id
 

@@ -1,4 +1,4 @@
-"""What type stands at a path of the environment file, read from the models so that messages agree with them."""
+"""The type at a path of the environment file, read from the models so that messages agree with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hyperpod_cdk.config.source import DataPath
 
 
 def bare(annotation: Any) -> Any:
-    """Take ``Annotated`` and ``| None`` off a type."""
+    """Remove ``Annotated`` and ``| None`` from a type."""
     while True:
         origin = get_origin(annotation)
         if origin is Annotated:
@@ -40,13 +40,13 @@ def item_type(annotation: Any) -> Any:
 
 
 def model_of(annotation: Any) -> type[BaseModel] | None:
-    """Give the model that a type holds, or None."""
+    """Give the model inside a type, or None."""
     kind = bare(annotation)
     return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
 
 
 def type_at(root: type[BaseModel], path: DataPath) -> Any:
-    """Give the type of the value at ``path``; Any where the models know no such place."""
+    """Give the type of the value at ``path``; Any if the models have no such place."""
     annotation: Any = root
     for step in path:
         model = model_of(annotation)
@@ -84,6 +84,6 @@ def sections_of(place: str, model: type[BaseModel]) -> Iterator[tuple[str, type[
 
 
 def field_at(root: type[BaseModel], path: DataPath) -> FieldInfo | None:
-    """Give the field at ``path``, or None where that is no field of a model."""
+    """Give the field at ``path``, or None if that is not a field of a model."""
     model = model_of(type_at(root, path[:-1])) if path else None
     return None if model is None else model.model_fields.get(str(path[-1]))

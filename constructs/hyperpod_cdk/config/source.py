@@ -1,4 +1,4 @@
-"""YAML text in; plain data, the line of every value and what is wrong with the text out."""
+"""Reads YAML text into plain data with the line of every value, and reports errors of the text."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _FRACTION = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\.[0-9]+")
 _MAX_DIGITS = 40
 _TRUTH = {"true": True, "false": False}
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
-# libyaml and editors disagree whether NEL (85), LS and PS end a line: with one of them line numbers are not certain
+# libyaml and editors disagree whether NEL (85), LS and PS end a line: with one of them, line numbers are uncertain
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
-# what YAML 1.2 (editors) takes for a number while YAML 1.1 (PyYAML) takes it for text
+# what YAML 1.2 (editors) reads as a number and YAML 1.1 (PyYAML) reads as text
 _NUMBER_IN_YAML_1_2 = re.compile(r"[-+]?[0-9]+|0o[0-7]+|[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)[eE][-+]?[0-9]+")
 _SYNTAX_HINTS = (
     ("mapping values are not allowed", "put text that holds ': ' in quotes, and check the indentation of this line"),
@@ -42,7 +42,7 @@ _SYNTAX_HINTS = (
 
 @dataclass(frozen=True)
 class Ambiguous:
-    """A scalar that YAML versions read differently, or not as its writer meant; no field accepts it."""
+    """A scalar that YAML versions read differently, or not as intended; no field accepts it."""
 
     text: str
     reading: str
@@ -50,14 +50,14 @@ class Ambiguous:
 
 @dataclass(frozen=True)
 class Refused:
-    """Stands for a value that is reported already, so that nothing is said about it twice."""
+    """Replaces a value that is reported already, so that nothing is reported about it twice."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wording:
     """What messages call a kind of file: ``noun`` is what it describes, ``a_file`` the file with its article.
 
-    ``example`` is the line it begins with; ``when_empty`` and ``when_missing`` say what to do about such a file.
+    ``example`` is its first line; ``when_empty`` and ``when_missing`` say what to do about such a file.
     """
 
     noun: str
@@ -71,9 +71,9 @@ ENVIRONMENT = Wording(
     noun="environment",
     a_file="an environment file",
     example="name: prod",
-    when_empty="write at least name, account, region, network and hyperpod, or make a new file with"
+    when_empty="write at least name, account, region, network and hyperpod, or create a new file with"
     " 'hyperpod-cdk init NAME'",
-    when_missing="make it with 'hyperpod-cdk init NAME'",
+    when_missing="create it with 'hyperpod-cdk init NAME'",
 )
 
 
@@ -89,7 +89,7 @@ class Source:
     incomplete: set[DataPath] = field(default_factory=set)
 
     def line_of(self, path: DataPath) -> int:
-        """Give the line of ``path``; for a key that is absent, the line of the nearest parent that is there."""
+        """Give the line of ``path``; for a key that is absent, the line of the nearest parent that is present."""
         for length in range(len(path), -1, -1):
             line = self.lines.get(path[:length])
             if line is not None:
@@ -97,7 +97,7 @@ class Source:
         return 1
 
     def written(self, path: DataPath) -> str | None:
-        """Give the text of an unquoted scalar just as it stands in the file."""
+        """Give the text of an unquoted scalar exactly as in the file."""
         return self.texts.get(path)
 
     def error(self, message: str, *, path: DataPath = (), line: int | None = None, rule: str) -> None:
@@ -128,7 +128,7 @@ def render_path(path: DataPath) -> str:
 
 
 def parse_path(text: str) -> DataPath | None:
-    """Read what `render_path` wrote; None where the text is no path."""
+    """Read what `render_path` wrote; None if the text is not a path."""
     path: list[str | int] = []
     position = 0
     while position < len(text):
@@ -141,25 +141,25 @@ def parse_path(text: str) -> DataPath | None:
             else:
                 path.append(json.loads(step["quoted"]) if step["quoted"] is not None else step["key"])
         except ValueError:
-            # a finding shows control characters and very long keys in another way than JSON
+            # a finding shows control characters and very long keys differently from JSON
             return None
         position = step.end()
     return tuple(path)
 
 
 def read_source(text: str, file: str, wording: Wording = ENVIRONMENT) -> Source:
-    """Read the text of one file; what is wrong with it stands in ``findings`` of the answer.
+    """Read the text of one file; errors are in ``findings`` of the result.
 
-    ``wording`` is how messages name the file. Where the text cannot be read at all ``data`` is a `Refused`. Aliases,
-    merge keys and tags are refused: a page of values needs none, and without them every value has one line and no file
-    can unfold into gigabytes.
+    ``wording`` is how messages name the file. If the text cannot be read at all, ``data`` is a `Refused`. Aliases,
+    merge keys and tags are refused: these files do not need them, and without them every value has one line and no file
+    can expand to gigabytes.
     """
     source = Source(file=file, data=Refused())
     unreadable = _UNREADABLE.search(text)
     if unreadable:
         line = len(re.findall(r"\r\n|\r|\n", text[: unreadable.start()])) + 1
         source.error(
-            f"holds the character U+{ord(unreadable.group()):04X}, which YAML text may not hold; remove it",
+            f"holds the character U+{ord(unreadable.group()):04X}, which YAML does not allow; remove it",
             line=line,
             rule="unreadable_character",
         )
@@ -169,7 +169,7 @@ def read_source(text: str, file: str, wording: Wording = ENVIRONMENT) -> Source:
     except _TooDeepError as error:
         source.data = Refused()
         source.error(
-            f"nests deeper than {MAX_DEPTH} levels; {wording.a_file} needs fewer than 10",
+            f"is nested deeper than {MAX_DEPTH} levels; {wording.a_file} needs fewer than 10",
             line=error.line,
             rule="nesting_depth",
         )
@@ -235,7 +235,7 @@ class _Reader:
             raise _TooDeepError(_line(event))
         if isinstance(event, yaml.AliasEvent):
             self._source.error(
-                f"aliases are not supported, got *{event.anchor}; write the value out here",
+                f"aliases are not supported, got *{event.anchor}; write the value here",
                 path=path,
                 rule="no_aliases",
             )
@@ -287,7 +287,7 @@ class _Reader:
     ) -> tuple[str, str] | None:
         if key == "<<" and event.implicit[0]:
             self._source.incomplete.add(path)
-            return "merge keys are not supported; write the merged keys out here", "no_aliases"
+            return "merge keys are not supported; write the merged keys here", "no_aliases"
         if not key:
             return "a key is empty; write 'key: value'", "plain_keys"
         if key in data:
@@ -331,7 +331,7 @@ class _Reader:
         return str(tag).rpartition(":")[2]
 
     def _skip(self, event: yaml.Event) -> None:
-        """Leave out one value with all it holds, without recursion: what is skipped may nest without bound."""
+        """Skip one value with its contents, without recursion: the contents may be nested without limit."""
         depth = 0
         while True:
             if isinstance(event, yaml.CollectionStartEvent):
@@ -344,7 +344,7 @@ class _Reader:
 
 
 def describe(value: object) -> str:
-    """Name a value in an error message: its kind, and its text where that is short."""
+    """Name a value in an error message: its kind, and its text if that is short."""
     if value is None:
         return "nothing"
     if isinstance(value, Ambiguous):
@@ -380,7 +380,7 @@ def _reading(tag: str, text: str) -> str | None:
 def _syntax_finding(error: yaml.MarkedYAMLError, *, file: str, text: str, last_line: int) -> Finding:
     mark = error.problem_mark or error.context_mark
     if error.context_mark and "quoted scalar" in (error.context or ""):
-        # the end of the file says nothing about which quote it is
+        # the end of the file does not show which quote it is
         mark = error.context_mark
     line = min(mark.line + 1, last_line) if mark else 1
     problem = error.problem or str(error)

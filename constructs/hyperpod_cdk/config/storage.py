@@ -48,7 +48,7 @@ BUCKET = Pattern(
     example="my-checkpoints",
 )
 PREFIX = Pattern(
-    # what Mountpoint takes as one word of its options, and IAM not for a wildcard
+    # what Mountpoint reads as one word of its options, and IAM does not read as a wildcard
     regex=r"([0-9A-Za-z!_.'()=+@:,-][0-9A-Za-z!_.'()=+@:,/-]*/)?",
     minimum=0,
     maximum=900,
@@ -104,7 +104,7 @@ WEEKLY_TIME = Pattern(
     source="botocore fsx, WeeklyTime",
 )
 POSIX_ID = Bound(minimum=0, maximum=4294967294)
-"""What Linux takes for a user or a group."""
+"""The user and group IDs that Linux accepts."""
 
 Event = Literal["new", "changed", "deleted"]
 
@@ -345,7 +345,7 @@ class Lustre(Section):
 
     @property
     def resolved_claim_name(self) -> str:
-        """The claim's name, the default filled in."""
+        """The claim's name, or its default."""
         return self.name if self.claim is None or self.claim.name is None else self.claim.name
 
     @property
@@ -355,19 +355,19 @@ class Lustre(Section):
 
     @property
     def resolved_throughput_mbps_per_tib(self) -> int | None:
-        """The throughput tier, the default filled in; None where there are no tiers."""
+        """The throughput tier, or its default; None if there are no tiers."""
         if self.throughput_mbps_per_tib is not None or self.is_tiering or self.deployment_type == lustre.SCRATCH:
             return self.throughput_mbps_per_tib
         return lustre.DEFAULT_THROUGHPUT_MBPS_PER_TIB
 
     @property
     def resolved_metadata_iops(self) -> int | None:
-        """The metadata operations per second, Intelligent-Tiering's default filled in; None is automatic."""
+        """The metadata operations per second, or the default of Intelligent-Tiering; None is automatic."""
         return lustre.TIERING_METADATA_IOPS[0] if self.is_tiering and self.metadata_iops is None else self.metadata_iops
 
     @property
     def provisioned_metadata_iops(self) -> int | None:
-        """The metadata operations per second that FSx provisions in either mode; None where it states none."""
+        """The metadata operations per second that FSx provisions in either mode; None if it does not provision any."""
         metadata_iops = self.resolved_metadata_iops
         if metadata_iops is None and self.deployment_type != lustre.SCRATCH:
             return lustre.automatic_metadata_iops(self.capacity_gib or 0)
@@ -375,7 +375,7 @@ class Lustre(Section):
 
     @property
     def address_count(self) -> int:
-        """How many addresses its servers take from the subnet."""
+        """How many addresses its servers use in the subnet."""
         return lustre.ip_addresses(
             self.capacity_gib,
             metadata_iops=self.provisioned_metadata_iops,
@@ -385,7 +385,7 @@ class Lustre(Section):
 
     @property
     def volume_capacity_gib(self) -> int:
-        """What persistent volumes say of their size, in GiB."""
+        """The size that persistent volumes state, in GiB."""
         if self.existing is not None:
             return self.existing.capacity_gib
         return lustre.SMALLEST_CAPACITY_GIB if self.capacity_gib is None else self.capacity_gib
@@ -437,7 +437,7 @@ class S3Volume(Section):
 
     @property
     def resolved_claim_name(self) -> str:
-        """The claim's name, the default filled in."""
+        """The claim's name, or its default."""
         return self.name if self.claim.name is None else self.claim.name
 
 
@@ -453,5 +453,5 @@ class Storage(Section):
 
     @property
     def made_lustre(self) -> tuple[Lustre, ...]:
-        """The file systems that the environment makes."""
+        """The file systems that the environment creates."""
         return tuple(system for system in self.lustre if system.existing is None)

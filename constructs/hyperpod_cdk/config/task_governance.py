@@ -91,7 +91,7 @@ class Quota(Section):
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """What a team may have once: an instance type, or a type with a profile."""
+        """What a team can have only once: an instance type, or a type with a profile."""
         partition = self.accelerator_partition
         return self.instance_type, None if partition is None else partition.profile
 
@@ -124,7 +124,7 @@ class Sharing(Section):
 
     @property
     def resolved_borrow_limit_percent(self) -> int | None:
-        """The borrow limit, the default filled in; None for a strategy that never borrows."""
+        """The borrow limit, or its default; None for a strategy that never borrows."""
         if self.strategy != "lend_and_borrow":
             return None
         return self.borrow_limit_percent or governance.DEFAULT_BORROW_LIMIT_PERCENT
@@ -218,7 +218,7 @@ class Team(Section):
 
     @property
     def namespace(self) -> str:
-        """The namespace that task governance makes for the team."""
+        """The namespace that task governance creates for the team."""
         return governance.namespace(self.name)
 
 
@@ -275,7 +275,7 @@ class TaskGovernance(Section):
 
     @property
     def resolved_priority_classes(self) -> tuple[PriorityClass, ...]:
-        """The priority classes, the defaults filled in; none where tasks are served as they come."""
+        """The priority classes, or the defaults; none with ordering: first_come_first_served."""
         if self.ordering != "priority" or self.priority_classes:
             return self.priority_classes
         return tuple(PriorityClass(name=name, weight=weight) for name, weight in governance.DEFAULT_PRIORITY_CLASSES)

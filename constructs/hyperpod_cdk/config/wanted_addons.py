@@ -1,4 +1,4 @@
-"""Which EKS add-ons an environment asks for, and where in its file."""
+"""Which EKS add-ons an environment needs, and which part of its file needs them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from hyperpod_cdk.catalog import addons
 from hyperpod_cdk.config.environment import Environment
 
 EVERYWHERE = (addons.VPC_CNI, addons.KUBE_PROXY, addons.POD_IDENTITY_AGENT, addons.COREDNS)
-"""Add-ons that every cluster has, whatever the file says."""
+"""Add-ons that every cluster has, independent of the file."""
 
 
 def asked_for(environment: Environment) -> dict[str, str]:
-    """Give each add-on that a section of the file needs -> the first place that asks for it.
+    """Give each add-on that a section of the file needs -> the first place that needs it.
 
-    ``EVERYWHERE`` is not among them, add-ons that stand on an existing cluster already are.
+    Leaves out ``EVERYWHERE``; includes add-ons that are already on an existing cluster.
     """
     operators, found = environment.operators, dict[str, str]()
     if environment.task_governance is not None:

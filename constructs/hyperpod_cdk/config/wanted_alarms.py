@@ -9,14 +9,14 @@ from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.notify import FUNCTION_EVENTS
 
 EVENTS = "events"
-"""The alarm on what HyperPod reports of nodes, which stands without ``notify``, too."""
+"""The alarm on HyperPod's reports about nodes, which exists without ``notify`` too."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Alarms:
-    """The alarms of a cluster, by what each watches; ``function`` is that of the function that tells, or empty.
+    """The alarms of a cluster, by what each watches; ``function`` is that of the notifying function, or empty.
 
-    ``nodes_missing`` are by instance group, ``quotas`` by instance type, after ``spot-`` those of Spot,
+    ``nodes_missing`` are by instance group, ``quotas`` by instance type, with the prefix ``spot-`` for Spot,
     ``file_systems``, a pair for all of it and for one storage target of it, by name.
     """
 
@@ -27,14 +27,14 @@ class Alarms:
 
     @property
     def faults(self) -> frozenset[str]:
-        """Those that say that something does not work: nodes, a file system, or who tells of them."""
+        """The alarms on failures: of nodes, of a file system, or of the notifying function."""
         pairs = [name for pair in self.file_systems.values() for name in pair]
         told = [self.function] if self.function else []
         return frozenset((EVENTS, *told, *self.nodes_missing.values(), *pairs))
 
     @property
     def advice(self) -> frozenset[str]:
-        """Those that say what may come: the nodes that are there work as well with a quota that is used up."""
+        """The alarms on future problems: existing nodes also work if a quota is used up."""
         return frozenset(self.quotas.values())
 
 
@@ -46,7 +46,7 @@ def alarms(
     spot_instance_types: Iterable[str] = (),
     file_systems: Iterable[str] = (),
 ) -> Alarms:
-    """Give the alarms that ``notify.events`` ask for; ``file_systems`` are those with a capacity to fill."""
+    """Give the alarms that ``notify.events`` need; ``file_systems`` are those with a capacity to fill."""
     types = [*instance_types, *(f"spot-{name}" for name in spot_instance_types)]
     return Alarms(
         function="notifications" if FUNCTION_EVENTS.intersection(events) else "",
@@ -59,7 +59,7 @@ def alarms(
 
 
 def alarms_of(environment: Environment) -> Alarms:
-    """Give the alarms that an environment's file asks for."""
+    """Give the alarms that an environment's file needs."""
     return alarms(
         environment.notify.events if environment.notify else (),
         groups=[group.name for group in environment.hyperpod.all_groups],
@@ -76,8 +76,8 @@ def types_of(environment: Environment, *, is_spot: bool) -> list[str]:
 
 
 def file_systems_to_fill(environment: Environment) -> list[str]:
-    """Give the names of the file systems with a capacity to fill, which intelligent tiering has not.
+    """Give the names of the file systems with a capacity to fill, which Intelligent-Tiering has not.
 
-    Whether one that exists has a capacity the file does not say; without it FSx reports none, nor does the alarm.
+    For an existing file system the file does not show this; without a capacity, FSx and the alarm report nothing.
     """
     return [each.name for each in environment.storage.lustre if each.existing or each.storage_type == "ssd"]

@@ -40,7 +40,7 @@ Scope = Callable[[Environment], Iterator[tuple[DataPath, Item]]]
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule under its stable name. It may run on a draft: what it cannot know for certain it does not say."""
+    """A rule under its stable name. It may run on a draft, and then reports only what is certain."""
 
     name: str
     run: Callable[[Environment, date], Iterator[Problem]]
@@ -60,7 +60,7 @@ class Book:
     def dated(
         self, function: Callable[[Environment, date], Iterator[Problem]]
     ) -> Callable[[Environment, date], Iterator[Problem]]:
-        """Register a rule whose answer depends on the day."""
+        """Register a rule whose result depends on the date."""
         self.rules.append(Rule(function.__name__, lambda environment, today: certain(function(environment, today))))
         return function
 
@@ -70,7 +70,7 @@ class Book:
         [Callable[[Environment, DataPath, Item], Iterator[Problem]]],
         Callable[[Environment, DataPath, Item], Iterator[Problem]],
     ]:
-        """Register a rule about each item of ``scope`` in its environment; an unknown item silences no other."""
+        """Register a rule about each item of ``scope`` in its environment; an unknown item does not stop the others."""
 
         def register(
             function: Callable[[Environment, DataPath, Item], Iterator[Problem]],
@@ -87,7 +87,7 @@ class Book:
     def alone(
         self, scope: Scope[Item]
     ) -> Callable[[Callable[[DataPath, Item], Iterator[Problem]]], Callable[[DataPath, Item], Iterator[Problem]]]:
-        """Register a rule about each item of ``scope`` by itself."""
+        """Register a rule about each item of ``scope`` alone."""
 
         def register(
             function: Callable[[DataPath, Item], Iterator[Problem]],
@@ -126,7 +126,7 @@ def checkpoint_accounts(environment: Environment) -> Iterator[tuple[DataPath, Ch
 
 
 def zones(environment: Environment) -> Iterator[tuple[DataPath, tuple[str, AvailabilityZone]]]:
-    """Go through the availability zones of a network to make, with their IDs."""
+    """Go through the availability zones of a network that is created, with their IDs."""
     for az_id, zone in known(environment.network.availability_zones):
         yield ("network", "availability_zones", az_id), (az_id, zone)
 
@@ -157,7 +157,7 @@ def s3_volumes(environment: Environment) -> Iterator[tuple[DataPath, S3Volume]]:
 
 
 def claims(environment: Environment) -> Iterator[tuple[DataPath, tuple[str, Claim]]]:
-    """Go through what has a claim, with the claim's name."""
+    """Go through the file systems and buckets with a claim, with the claim's name."""
     for path, system in file_systems(environment):
         if system.claim is not None:
             yield path, (system.resolved_claim_name, system.claim)
@@ -182,6 +182,6 @@ def certain(found: Iterator[Item]) -> Iterator[Item]:
     except UnknownValueError:
         return
     except TypeError as error:
-        # what is written in C (re, str.join) never asks an unknown value anything, it just names its type
+        # C functions (re, str.join) call no method of an unknown value, they only report its type
         if Unknown.__name__ not in str(error):
             raise

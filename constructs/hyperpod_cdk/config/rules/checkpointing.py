@@ -20,12 +20,13 @@ _TEAM_PREFIX = governance.namespace("")
 
 @BOOK.whole
 def checkpoint_accounts_are_unique(environment: Environment) -> Iterator[Problem]:
-    """Refuse a service account twice: EKS gives each one role."""
+    """Refuse a repeated service account: EKS gives each account one role."""
     members = list(checkpoint_accounts(environment))
     for index, first, (namespace, name) in duplicates([(each.namespace, each.name) for _, each in members]):
         yield Problem(
             (*members[index][0], "name"),
-            f"must be unique in its namespace, got {namespace}/{name} as in service_accounts[{first}], and EKS gives an"
+            f"must be unique in its namespace, got {namespace}/{name} as in service_accounts[{first}], and EKS gives a"
+            " service"
             " account one role; put all buckets under one of the two",
         )
 
@@ -42,7 +43,7 @@ def checkpoint_accounts_are_nobody_elses(path: DataPath, account: CheckpointAcco
 def checkpoint_namespaces_are_there(
     environment: Environment, path: DataPath, account: CheckpointAccount
 ) -> Iterator[Problem]:
-    """Refuse a team's namespace without the team; doubt one that is nearly that of a team or a claim."""
+    """Refuse a team's namespace without the team; warn of one that is similar to that of a team or a claim."""
     own = [team.namespace for _, team in teams(environment)]
     claimed = [
         name for _, each in file_systems(environment) if each.claim is not None for name in each.claim.namespaces
@@ -58,7 +59,7 @@ def checkpoint_namespaces_are_there(
             if near and near != namespace
             else f'add the team "{team}" to task_governance.teams, or name another namespace'
         )
-        yield Problem(at, f"must be the namespace of a team, got {namespace} and no such team; {fix}")
+        yield Problem(at, f"must be the namespace of a team, got {namespace} and there is no such team; {fix}")
     elif near:
         yield warning(
             at,
@@ -68,7 +69,7 @@ def checkpoint_namespaces_are_there(
 
 @BOOK.alone(checkpoint_accounts)
 def checkpoint_buckets_do_not_overlap(path: DataPath, account: CheckpointAccount) -> Iterator[Problem]:
-    """Refuse a place of which another one holds all."""
+    """Refuse a place that another place contains."""
     for index, problem in s3_places.overlaps(account.buckets, key="buckets"):
         yield Problem((*path, "buckets", index), problem)
 
@@ -77,7 +78,7 @@ def checkpoint_buckets_do_not_overlap(path: DataPath, account: CheckpointAccount
 def checkpoint_keys_are_of_the_partition(
     environment: Environment, path: DataPath, account: CheckpointAccount
 ) -> Iterator[Problem]:
-    """Refuse keys that no role of the environment can reach."""
+    """Refuse keys that no role of the environment can use."""
     for index, first, arn in duplicates(account.kms_key_arns):
         yield Problem(
             (*path, "kms_key_arns", index),

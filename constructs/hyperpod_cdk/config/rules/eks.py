@@ -20,7 +20,7 @@ from hyperpod_cdk.config.wanted_addons import EVERYWHERE, asked_for
 BOOK = Book()
 
 MOST_OF_THE_INTERNET = 0.5
-"""From this share of all addresses on, a list of blocks keeps nobody out."""
+"""A list of blocks with at least this share of all addresses protects nothing."""
 
 
 @BOOK.dated
@@ -49,36 +49,36 @@ def public_cidrs_need_a_public_endpoint(environment: Environment) -> Iterator[Pr
 
 @BOOK.whole
 def public_endpoint_names_its_callers(environment: Environment) -> Iterator[Problem]:
-    """Warn of an API server that the whole internet may try to log in to, unless the file says that this is meant."""
+    """Warn of an API server that is open to the whole internet, unless the file says that this is intended."""
     section = environment.eks
-    # of a closed network another rule says more
+    # another rule covers closed networks
     if environment.network.egress == "closed" or section.is_existing or section.endpoint_access == "private":
         return
     if not section.public_access_cidrs:
         yield warning(
             ("eks", "public_access_cidrs"),
-            "is missing, so that the API server answers to every address of the internet; name"
-            f" {catalog.YOUR_BLOCKS}, set endpoint_access: private, or write public_access_cidrs: [0.0.0.0/0] where it"
-            " is meant",
+            "is missing, so the API server is open to the whole internet; list"
+            f" {catalog.YOUR_BLOCKS}, set endpoint_access: private, or write public_access_cidrs: [0.0.0.0/0] if that"
+            " is intended",
         )
     elif opens_everywhere(section.public_access_cidrs) and catalog.EVERYWHERE not in section.public_access_cidrs:
         share = catalog.internet_share(section.public_access_cidrs)
         yield warning(
             ("eks", "public_access_cidrs"),
-            f"holds {round(share * 100)} % of the internet's addresses, so that nearly everybody may try to log in to"
-            " the API server; name the blocks that you come from, set endpoint_access: private, or write"
-            " public_access_cidrs: [0.0.0.0/0] where it is meant",
+            f"contains {round(share * 100)} % of the internet's addresses, so almost anyone can try to log in to"
+            " the API server; list the blocks that you connect from, set endpoint_access: private, or write"
+            " public_access_cidrs: [0.0.0.0/0] if that is intended",
         )
 
 
 def opens_everywhere(cidrs: Sequence[str]) -> bool:
-    """Say whether an endpoint with these blocks keeps hardly anybody of the internet out; no block is EKS's default."""
+    """Say whether an endpoint with these blocks is open to almost the whole internet; no block is EKS's default."""
     return not cidrs or catalog.internet_share(cidrs) >= MOST_OF_THE_INTERNET
 
 
 @BOOK.whole
 def public_blocks_are_of_callers(environment: Environment) -> Iterator[Problem]:
-    """Warn of blocks that EKS is likely to refuse: those that hold reserved addresses among others."""
+    """Warn of blocks that EKS is likely to refuse: those that contain reserved addresses."""
     for index, cidr in enumerate(environment.eks.public_access_cidrs):
         at = ("eks", "public_access_cidrs", index)
         doubt = catalog.public_cidr_warning(cidr)
@@ -97,19 +97,19 @@ def services_have_addresses_of_their_own(environment: Environment) -> Iterator[P
             whose = f"the nodes in {path[-1]}" if "availability_zones" in path else render_path(path)
             yield Problem(
                 ("eks", "service_ipv4_cidr"),
-                f"must overlap no block of the VPC, got {services} and {block} of {whose}; choose another private"
+                f"must not overlap a block of the VPC, got {services} and {block} of {whose}; choose another private"
                 " block",
             )
 
 
 @BOOK.whole
 def somebody_administers_the_cluster(environment: Environment) -> Iterator[Problem]:
-    """Warn of a cluster that no person gets into: EKS admits roles with an access entry, not even who made it."""
+    """Warn of a cluster that nobody can access: EKS admits only roles with an access entry, not the creator."""
     section = environment.eks
     if not section.is_existing and not section.admin_role_arns:
         yield warning(
             ("eks", "admin_role_arns"),
-            "is missing, so nobody has access to the cluster and kubectl answers Unauthorized, also for the "
+            "is missing, so nobody has access to the cluster and kubectl answers Unauthorized, even for the "
             "identity that deploys it;"
             f" name your role, such as admin_role_arns: [arn:{environment.partition}:iam::{environment.account}"
             ":role/platform-admin]",
@@ -118,7 +118,7 @@ def somebody_administers_the_cluster(environment: Environment) -> Iterator[Probl
 
 @BOOK.whole
 def eks_is_made_or_exists(environment: Environment) -> Iterator[Problem]:
-    """Refuse settings of a cluster to make beside one that exists: they would be ignored."""
+    """Refuse settings of a new cluster together with an existing cluster: they would be ignored."""
     if not environment.eks.is_existing:
         return
     whose = {
@@ -139,7 +139,7 @@ def eks_is_made_or_exists(environment: Environment) -> Iterator[Problem]:
     if environment.eks.oidc_provider:
         yield Problem(
             ("eks", "oidc_provider"),
-            "cannot be set together with existing, whose provider belongs to its owner; name it in"
+            "cannot be set together with existing, whose provider belongs to its owner; set it in"
             " eks.existing.oidc_provider_arn instead",
         )
 
@@ -157,11 +157,12 @@ def existing_eks_stands_in_an_existing_network(environment: Environment) -> Iter
 
 @BOOK.whole
 def existing_eks_states_its_version(environment: Environment) -> Iterator[Problem]:
-    """Refuse to guess the version of a cluster that exists: kubectl has to match it."""
+    """Require the version of an existing cluster: kubectl must match it."""
     if environment.eks.is_existing and "kubernetes_version" not in environment.eks.model_fields_set:
         yield Problem(
             ("eks", "kubernetes_version"),
-            "is required together with existing, and kubectl has to match that cluster; add kubernetes_version, such as"
+            "is required together with existing, because kubectl must match that cluster; add kubernetes_version, such"
+            " as"
             f" kubernetes_version: \"{kubernetes.DEFAULT}\", as 'aws eks describe-cluster' shows it",
         )
 
@@ -198,7 +199,7 @@ def installed_addons_are_distinct(environment: Environment) -> Iterator[Problem]
 
 @BOOK.whole
 def admin_roles_are_distinct_and_near(environment: Environment) -> Iterator[Problem]:
-    """Refuse the same role twice and roles of another partition."""
+    """Refuse repeated roles and roles of another partition."""
     yield from role_problems(environment, ("eks", "admin_role_arns"), environment.eks.admin_role_arns)
 
 
@@ -208,7 +209,7 @@ def addon_versions_are_of_known_addons(environment: Environment) -> Iterator[Pro
     for name, version in known(environment.eks.addon_versions):
         path = ("eks", "addon_versions", name)
         if name not in ADDONS:
-            # a known add-on is no slip of the pen, however near another one is
+            # a known add-on is not a misspelling, even if it is similar to another one
             near = None if addons.get(name) else closest(name, ADDONS)
             fix = f"did you mean {near}?" if near else f"remove it, or write one of {', '.join(ADDONS)}"
             yield Problem(path, f'must be an add-on that this version installs, got "{name}"; {fix}')
@@ -223,17 +224,19 @@ def addon_versions_are_of_addons_asked_for(environment: Environment) -> Iterator
     """Refuse the version of an add-on that the environment does not install: it would have no effect."""
     for name, _ in known(environment.eks.addon_versions):
         if name in ADDONS and not environment.eks.installs(name):
-            whose = "the cluster owner's" if name in OWNERS_ADDONS else "named in eks.existing.installed_addons"
+            whose = "that of the cluster's owner" if name in OWNERS_ADDONS else "named in eks.existing.installed_addons"
             yield Problem(
                 ("eks", "addon_versions", name),
-                f"must be of an add-on that the environment installs, got {name}, which is {whose}; remove the version",
+                f"must be the version of an add-on that the environment installs, got {name}, which is {whose}; remove"
+                " the version",
             )
             continue
         way = _missing_cause(environment, name)
         if way:
             yield Problem(
                 ("eks", "addon_versions", name),
-                f"must be of an add-on that the file asks for, got {name}; {way}, or remove the version",
+                f"must be the version of an add-on that the environment installs, got {name}; {way}, or remove the"
+                " version",
             )
 
 
@@ -260,7 +263,7 @@ def _missing_cause(environment: Environment, addon: str) -> str | None:
 
 
 def role_problems(environment: Environment, path: DataPath, role_arns: Sequence[str]) -> Iterator[Problem]:
-    """Find role ARNs that stand twice or belong to another partition; warn of those of another account."""
+    """Find role ARNs that are repeated or belong to another partition; warn of those of another account."""
     for index, first, arn in duplicates(role_arns):
         yield Problem((*path, index), again_problem(arn, first))
     for index, arn in enumerate(role_arns):
@@ -268,8 +271,8 @@ def role_problems(environment: Environment, path: DataPath, role_arns: Sequence[
         if account != environment.account:
             yield warning(
                 (*path, index),
-                f"should be a role of account {environment.account}, got one of {account} ({arn}), whose owner decides"
-                " who gets in; correct the account unless this is meant",
+                f"should be a role of account {environment.account}, got one of {account} ({arn}), whose owner controls"
+                " access; correct the account unless this is intended",
             )
         problem = arns.role_partition_problem(arn, partition=environment.partition, region=environment.region)
         if problem:

@@ -1,4 +1,4 @@
-"""Rules about KMS keys and about a bucket of somebody else's that they encrypt."""
+"""Rules about KMS keys and about an existing bucket that they encrypt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BOOK = Book()
 
 
 def named_keys(environment: Environment) -> Iterator[tuple[DataPath, str]]:
-    """Go through the keys that are named by ARN, with where they stand."""
+    """Go through the keys that are named by ARN, with their paths."""
     for field in Encryption.model_fields:
         arn = key_arn(getattr(environment.encryption, field))
         if arn is not None:
@@ -42,7 +42,7 @@ def keys_of_buckets(environment: Environment) -> Iterator[tuple[DataPath, str]]:
 
 @BOOK.each(named_keys)
 def keys_are_in_reach(environment: Environment, path: DataPath, arn: str) -> Iterator[Problem]:
-    """Refuse keys of another region, where KMS never answers; warn of another account's, whose owner has to agree."""
+    """Refuse keys of another region, which cannot be used; warn of keys of another account, whose owner must agree."""
     account = arns.arn_parts(arn).account
     problem = arns.key_reach_problem(arn, partition=environment.partition, region=environment.region)
     if problem:
@@ -50,14 +50,14 @@ def keys_are_in_reach(environment: Environment, path: DataPath, arn: str) -> Ite
     elif account != environment.account:
         yield warning(
             path,
-            f"belongs to account {account}, which has to let account {environment.account} use it, and whose policy"
-            " preflight cannot read; name a key of your own where you can",
+            f"belongs to account {account}; its key policy must allow account {environment.account} to use it, and"
+            " preflight cannot read that policy; use a key of your own if you can",
         )
 
 
 @BOOK.whole
 def node_volumes_are_encrypted_with_continuous_provisioning(environment: Environment) -> Iterator[Problem]:
-    """Refuse a key for the nodes where HyperPod takes none (developer guide, "Customer managed AWS KMS key")."""
+    """Refuse a key for the nodes if HyperPod accepts none (developer guide, "Customer managed AWS KMS key")."""
     if environment.encryption.node_volumes is not None and environment.hyperpod.provisioning != "continuous":
         yield Problem(
             ("encryption", "node_volumes"),
@@ -68,16 +68,16 @@ def node_volumes_are_encrypted_with_continuous_provisioning(environment: Environ
 
 @BOOK.whole
 def node_volumes_of_restricted_groups_keep_the_key_of_aws(environment: Environment) -> Iterator[Problem]:
-    """Say which nodes the key does not reach (developer guide, "Customer managed AWS KMS key"); refuse one for none."""
+    """Say which nodes do not use the key (developer guide, "Customer managed AWS KMS key"); refuse it if none does."""
     hyperpod = environment.hyperpod
     if environment.encryption.node_volumes is None or not hyperpod.restricted_instance_groups:
         return
-    why = "HyperPod takes no key of yours for the volumes of restricted instance groups"
+    why = "HyperPod accepts no customer managed key for the volumes of restricted instance groups"
     if hyperpod.instance_groups:
         yield warning(
             ("encryption", "node_volumes"),
-            f"does not reach {listing([group.name for group in hyperpod.restricted_instance_groups], last='and')}:"
-            f" {why}; these keep a key that AWS owns",
+            f"does not apply to {listing([group.name for group in hyperpod.restricted_instance_groups], last='and')}:"
+            f" {why}; these use a key that AWS owns",
         )
     else:
         yield Problem(
@@ -87,7 +87,7 @@ def node_volumes_of_restricted_groups_keep_the_key_of_aws(environment: Environme
 
 @BOOK.whole
 def encrypted_images_need_the_key_of_the_root_volume(environment: Environment) -> Iterator[Problem]:
-    """Warn of a custom AMI beside a key that is made: one encrypted with another key would not boot."""
+    """Warn of a custom AMI together with a new key: an AMI encrypted with another key would not boot."""
     if environment.encryption.node_volumes != CREATE:
         return
     for index, group in enumerate(environment.hyperpod.instance_groups):
@@ -95,14 +95,14 @@ def encrypted_images_need_the_key_of_the_root_volume(environment: Environment) -
         if ami_id is not None and ami_id != "default":
             yield warning(
                 ("hyperpod", "instance_groups", index, "image", "ami_id"),
-                f"if {ami_id} is encrypted, the root volume must have the same key, and encryption.node_volumes makes"
+                f"if {ami_id} is encrypted, the root volume must have the same key, and encryption.node_volumes creates"
                 " another; write the AMI's key there instead of create",
             )
 
 
 @BOOK.whole
 def secrets_key_is_of_a_cluster_to_make(environment: Environment) -> Iterator[Problem]:
-    """Refuse a key for a cluster that exists: it would be ignored."""
+    """Refuse a key for an existing cluster: it would be ignored."""
     if environment.encryption.eks_secrets is not None and environment.eks.is_existing:
         yield Problem(
             ("encryption", "eks_secrets"),
@@ -112,44 +112,44 @@ def secrets_key_is_of_a_cluster_to_make(environment: Environment) -> Iterator[Pr
 
 @BOOK.whole
 def notifications_key_has_a_topic(environment: Environment) -> Iterator[Problem]:
-    """Refuse a key for a topic that nobody makes: it would be ignored."""
+    """Refuse a key for a topic that is not created: it would be ignored."""
     if environment.encryption.notifications is None:
         return
     if environment.notify is None:
         yield Problem(
             ("encryption", "notifications"),
-            "needs the topic that notify makes, got no notify; add one, or remove notifications",
+            "needs the topic that notify creates, got no notify; add notify, or remove notifications",
         )
     elif environment.notify.sns_topic_arn is not None:
         yield Problem(
             ("encryption", "notifications"),
-            "cannot be set together with notify.sns_topic_arn, a topic of which nothing is changed; remove "
+            "cannot be set together with notify.sns_topic_arn, a topic that is not changed; remove "
             "notifications,"
-            " and give that topic its key where it is made",
+            " and set the key on that topic itself",
         )
 
 
 @BOOK.whole
 def file_systems_key_has_file_systems(environment: Environment) -> Iterator[Problem]:
-    """Refuse a key for file systems where none would have it."""
+    """Refuse a key for file systems if no file system would use it."""
     if environment.encryption.file_systems is None:
         return
     takes_key = [system for system in environment.storage.made_lustre if system.deployment_type != lustre.SCRATCH]
     if not takes_key:
         yield Problem(
             ("encryption", "file_systems"),
-            "needs a file system that is made, and not for scratch, which FSx encrypts with a key of its own, got none;"
+            "needs a new file system that is not scratch_2, which FSx encrypts with its own key, got none;"
             " add one under storage.lustre, or remove file_systems",
         )
 
 
 @BOOK.whole
 def bucket_key_is_of_a_bucket_to_make(environment: Environment) -> Iterator[Problem]:
-    """Refuse a key for a bucket that exists: nothing of that bucket is changed."""
+    """Refuse a key for an existing bucket: that bucket is not changed."""
     if environment.encryption.lifecycle_bucket is not None and environment.hyperpod.lifecycle.existing_bucket:
         yield Problem(
             ("encryption", "lifecycle_bucket"),
-            "cannot be set together with hyperpod.lifecycle.existing_bucket, of which nothing is changed; "
-            "write its key as"
+            "cannot be set together with hyperpod.lifecycle.existing_bucket, which is not changed; "
+            "set its key in"
             " hyperpod.lifecycle.existing_bucket.kms_key_arn, and remove lifecycle_bucket",
         )

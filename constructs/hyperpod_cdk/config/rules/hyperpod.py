@@ -38,7 +38,7 @@ def _autoscaled(environment: Environment) -> Iterator[tuple[DataPath, InstanceGr
 
 @BOOK.whole
 def addons_find_a_node(environment: Environment) -> Iterator[Problem]:
-    """Warn where no node can take add-ons, and where the first one comes later than a deployment can wait."""
+    """Warn if no node can run add-ons, or if the first one joins later than a deployment can wait."""
     at = ("hyperpod", "instance_groups")
     groups = addon_groups(environment)
     small = "a small group such as two ml.m5.2xlarge named system"
@@ -48,22 +48,22 @@ def addons_find_a_node(environment: Environment) -> Iterator[Problem]:
     if not groups:
         yield warning(
             at,
-            "no group has nodes that take add-ons (a count above 0, no taint with NoSchedule or NoExecute), so that the"
-            " deployment waits for no node and leaves them degraded, and a first one fails at operators with"
+            "no group has nodes that can run add-ons (a count above 0, no taint with NoSchedule or NoExecute), so the"
+            " deployment waits for no node and leaves add-ons degraded, and a first deployment fails at operators with"
             f" certificates and at task governance; add {small}",
         )
     elif all(group.deep_health_checks and not comes_soon(environment, group) for group in groups):
         yield warning(
             at,
-            "every group that takes add-ons has deep health checks of about two hours, and a deployment waits for a"
-            f" node {hyperpod.NODE_WAIT_LONGEST_MINUTES} minutes at most: the first one fails at the add-ons and"
-            f" succeeds when repeated once nodes run; add {small}",
+            "every group that can run add-ons has deep health checks of about two hours, and a deployment waits for a"
+            f" node {hyperpod.NODE_WAIT_LONGEST_MINUTES} minutes at most: the first deployment fails at the add-ons and"
+            f" succeeds when you repeat it after nodes run; add {small}",
         )
 
 
 @BOOK.whole
 def autoscaling_has_its_cluster(environment: Environment) -> Iterator[Problem]:
-    """Refuse Karpenter where nodes cannot come one by one, and where nobody replaces the faulty ones."""
+    """Refuse Karpenter without continuous provisioning or without automatic node recovery."""
     section = environment.hyperpod
     if section.autoscaling != "karpenter":
         return
@@ -86,7 +86,7 @@ def autoscaling_has_its_groups(environment: Environment) -> Iterator[Problem]:
 
 @BOOK.each(_autoscaled)
 def autoscaled_groups_can_scale(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse groups of which HyperPod's Karpenter makes no nodes."""
+    """Refuse groups for which HyperPod's Karpenter cannot create nodes."""
     rows = (row for name in group.all_instance_types if (row := environment.instance_type(name)) is not None)
     for at, problem in rules.autoscaling_problems(group.resolved_capacity, group.deep_health_checks, rows):
         yield Problem((*path, *at), problem)
@@ -94,12 +94,12 @@ def autoscaled_groups_can_scale(environment: Environment, path: DataPath, group:
 
 @BOOK.whole
 def pools_go_with_autoscaling(environment: Environment) -> Iterator[Problem]:
-    """Refuse pools of an autoscaler that is off, those of two makers, and one pool too large that nobody wrote."""
+    """Refuse pools without Karpenter, pools of both kinds, and a default pool with too many groups."""
     section = environment.hyperpod
     if section.karpenter_pools and section.autoscaling != "karpenter":
         yield Problem(
             _POOLS,
-            f"must go with autoscaling: karpenter, got autoscaling: {section.autoscaling}; set autoscaling: karpenter,"
+            f"needs autoscaling: karpenter, got autoscaling: {section.autoscaling}; set autoscaling: karpenter,"
             " or remove karpenter_pools",
         )
     count, most = len(section.autoscaled_groups), hyperpod.KARPENTER_POOL_GROUPS.maximum or 0
@@ -107,7 +107,7 @@ def pools_go_with_autoscaling(environment: Environment) -> Iterator[Problem]:
     if section.existing_karpenter_pools and section.autoscaling != "karpenter":
         yield Problem(
             at,
-            f"must go with autoscaling: karpenter, got autoscaling: {section.autoscaling}; set autoscaling: karpenter,"
+            f"needs autoscaling: karpenter, got autoscaling: {section.autoscaling}; set autoscaling: karpenter,"
             " or remove existing_karpenter_pools",
         )
     if section.existing_karpenter_pools and section.karpenter_pools:
@@ -126,7 +126,7 @@ def pools_go_with_autoscaling(environment: Environment) -> Iterator[Problem]:
 
 @BOOK.whole
 def pool_names_are_unique(environment: Environment) -> Iterator[Problem]:
-    """Refuse two pools of one name."""
+    """Refuse two pools with the same name."""
     for index, first, name in duplicates([pool.name for pool in environment.hyperpod.karpenter_pools]):
         yield Problem(
             (*_POOLS, index, "name"),
@@ -150,13 +150,13 @@ def pools_name_autoscaled_groups(environment: Environment, path: DataPath, pool:
             yield Problem(
                 at,
                 f"must be a group with count: 0, got {name} with count: {counts[name]}, whose nodes Karpenter would"
-                " remove; set its count: 0, or take it out of the pool",
+                " remove; set its count: 0, or remove it from the pool",
             )
 
 
 @BOOK.whole
 def each_autoscaled_group_has_one_pool(environment: Environment) -> Iterator[Problem]:
-    """Refuse a group that two pools would scale, and one that none does and that so never gets a node."""
+    """Refuse a group in two pools, and a group with count: 0 in none, which would never get a node."""
     section = environment.hyperpod
     if section.autoscaling != "karpenter" or not section.karpenter_pools:
         return
@@ -173,14 +173,15 @@ def each_autoscaled_group_has_one_pool(environment: Environment) -> Iterator[Pro
         if group.name not in home:
             yield Problem(
                 (*path, "count"),
-                f"must be above 0, or {group.name} in a pool of karpenter_pools: nothing else gives it nodes; add it to"
+                f"must be above 0, or {group.name} in a pool of karpenter_pools: nothing else adds nodes to it; add it"
+                " to"
                 f" pool {section.karpenter_pools[0].name}, or set its count",
             )
 
 
 @BOOK.whole
 def pools_have_like_taints(environment: Environment) -> Iterator[Problem]:
-    """Refuse a pool of differently tainted groups: Karpenter would add nodes on which the pods cannot run."""
+    """Refuse a pool of groups with different taints: Karpenter would add nodes on which the pods cannot run."""
     section = environment.hyperpod
     taints = {
         group.name: sorted((t.key, t.value or "", t.effect) for t in group.taints) for group in section.instance_groups
@@ -199,11 +200,11 @@ def pools_have_like_taints(environment: Environment) -> Iterator[Problem]:
 
 @BOOK.each(_pools)
 def spot_nodes_leave_in_order(environment: Environment, path: DataPath, pool: KarpenterPool) -> Iterator[Problem]:
-    """Warn of a pool with Spot that gives nodes back at once."""
+    """Warn of a pool with Spot nodes that are removed immediately."""
     spot = {group.name for group in environment.hyperpod.instance_groups if group.capacity == "spot"}
     if pool.consolidate_after_seconds == 0 and spot.intersection(pool.instance_groups):
         yield warning(
             (*path, "consolidate_after_seconds"),
-            "pods on Spot nodes have no time to write a checkpoint when a node is given back at once; set"
+            "pods on Spot nodes have no time to write a checkpoint when a node is removed immediately; set"
             f" consolidate_after_seconds: {hyperpod.KARPENTER_DEFAULT_CONSOLIDATE_AFTER_SECONDS}",
         )

@@ -1,4 +1,4 @@
-"""Rules about the environment itself: region, tags, permissions boundary, stated instance types."""
+"""Rules about the environment itself: region, tags, permissions boundary, instance types in the file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BOOK = Book()
 
 @BOOK.whole
 def region_runs_hyperpod(environment: Environment) -> Iterator[Problem]:
-    """Refuse a region that neither the developer guide nor CloudFormation's registry knows for HyperPod."""
+    """Refuse a region that neither the developer guide nor CloudFormation's registry lists for HyperPod."""
     region = environment.region
     doubt = regions.hyperpod_warning(region)
     if doubt is None:
@@ -33,14 +33,14 @@ def region_runs_hyperpod(environment: Environment) -> Iterator[Problem]:
         return
     partition = environment.partition
     if all(regions.partition_of(each) != partition for each in regions.HYPERPOD_REGIONS):
-        # credentials of one partition are none in another: no region of another is near
+        # credentials of one partition are not valid in another, so no region of another partition is similar
         yield Problem(
             ("region",),
             f"must be a region where HyperPod runs (as of {regions.AS_OF}), got {region}, and the partition {partition}"
             f" has none; use an account of another partition, and one of {', '.join(regions.HYPERPOD_REGIONS)}",
         )
         return
-    # a region on another continent is the nearest by its letters only
+    # a region on another continent is similar only in its letters
     beside = [each for each in regions.HYPERPOD_REGIONS if each.split("-")[0] == region.split("-")[0]]
     near = closest(region, beside or regions.HYPERPOD_REGIONS) or (beside or regions.HYPERPOD_REGIONS)[0]
     yield Problem(
@@ -55,7 +55,7 @@ def region_runs_hyperpod(environment: Environment) -> Iterator[Problem]:
 
 @BOOK.whole
 def tags_differ_by_more_than_case(environment: Environment) -> Iterator[Problem]:
-    """Refuse tags that IAM, which ignores case in tag keys, takes for one."""
+    """Refuse tags whose keys differ only by case, which IAM ignores."""
     seen: dict[str, str] = {}
     for key, _ in known(environment.tags):
         first = seen.setdefault(key.lower(), key)
@@ -68,7 +68,7 @@ def tags_differ_by_more_than_case(environment: Environment) -> Iterator[Problem]
 
 @BOOK.whole
 def permissions_boundary_is_in_reach(environment: Environment) -> Iterator[Problem]:
-    """Refuse a boundary that no role of this account can carry."""
+    """Refuse a permissions boundary that no role of this account can have."""
     boundary = environment.permissions_boundary
     if boundary is None or not boundary.startswith("arn:"):
         return
@@ -89,11 +89,11 @@ def permissions_boundary_is_in_reach(environment: Environment) -> Iterator[Probl
 
 @BOOK.whole
 def stated_instance_types_are_new(environment: Environment) -> Iterator[Problem]:
-    """Refuse a name that is no instance type; warn that the file's numbers are taken as they are."""
+    """Refuse a name that is not an instance type; warn that the file's numbers are used unchecked."""
     for name, _ in known(environment.instance_types):
         path = ("instance_types", name)
         if not re.fullmatch(INSTANCE_TYPE_NAME, name):
-            # the catalog's near miss is no help: what is stated here is what it does not know
+            # a similar name in the catalog does not help: this section is for types that the catalog does not have
             whole = f"ml.{name.removeprefix('ml.')}"
             near = whole if re.fullmatch(INSTANCE_TYPE_NAME, whole) else "ml. and the EC2 name"
             yield Problem(path, f'must be an instance type such as ml.p5.48xlarge, got "{name}"; write {near}')
@@ -106,13 +106,14 @@ def stated_instance_types_are_new(environment: Environment) -> Iterator[Problem]
         else:
             yield warning(
                 path,
-                f"{name} is not in the catalog of {instance_types.as_of()}; its numbers are taken from this file as is",
+                f"{name} is not in the catalog of {instance_types.as_of()}; its numbers are taken from this file"
+                " unchecked",
             )
 
 
 @BOOK.whole
 def texts_are_no_references(environment: Environment) -> Iterator[Problem]:
-    """Refuse text that a template takes for a reference to something else."""
+    """Refuse text that CloudFormation reads as a dynamic reference."""
     for path, text in _texts((), environment):
         if problem := template_mark_problem(text, key=str(path[-1])):
             yield Problem(path, problem)

@@ -24,7 +24,7 @@ _SYSTEM = "system"
 
 @BOOK.whole
 def group_names_are_unique(environment: Environment) -> Iterator[Problem]:
-    """Refuse two groups of one name."""
+    """Refuse two groups with the same name."""
     members = list(all_groups(environment))
     for index, first, name in duplicates([group.name for _, group in members]):
         _, kind, place = members[first][0]
@@ -61,7 +61,7 @@ def unknown_type(environment: Environment, path: DataPath, name: str) -> Iterato
     """Find one unknown type."""
     if environment.instance_type(name) is not None:
         return
-    # with nothing but "ml." forgotten, the catalog knows better
+    # if only "ml." is missing, the catalog has the better answer
     near = None if instance_types.get(f"ml.{name}") else closest(name, environment.instance_types)
     if near:
         yield Problem(
@@ -100,7 +100,7 @@ def unlisted_zone(environment: Environment, path: DataPath, az_id: str) -> Itera
 def adopted_groups_are_of_this_cluster(
     environment: Environment, path: DataPath, group: InstanceGroup
 ) -> Iterator[Problem]:
-    """Refuse roles of other accounts, and nodes in the cluster's own subnets where these are not named."""
+    """Refuse roles of other accounts, and nodes in the cluster's own subnets if these are not in the file."""
     key = "execution_role_arn"
     if (role := group.execution_role_arn) and (
         problem := arns.home_problem(
@@ -112,7 +112,7 @@ def adopted_groups_are_of_this_cluster(
     if group.is_in_cluster_network and not (network and network.cluster_subnet_ids):
         yield Problem(
             (*path, "existing", "cluster_network"),
-            "needs network.existing.cluster_subnet_ids, the subnets of the cluster that exists, got none; name them, or"
+            "needs network.existing.cluster_subnet_ids, the subnets of the existing cluster, got none; list them, or"
             " remove cluster_network",
         )
 
@@ -121,14 +121,14 @@ def adopted_groups_are_of_this_cluster(
 def accelerated_groups_say_their_capacity(
     environment: Environment, path: DataPath, group: InstanceGroup
 ) -> Iterator[Problem]:
-    """Refuse to guess where accelerated nodes come from: on-demand capacity is scarce, and its bill surprises."""
+    """Require the source of capacity for accelerated nodes: on-demand capacity is scarce and expensive."""
     if problem := rules.capacity_problem(group.capacity, _rows(environment, group), choices=rules.CAPACITIES):
         yield Problem((*path, "capacity"), problem)
 
 
 @BOOK.each(groups)
 def plan_goes_with_its_capacity(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse a plan without its capacity and the capacity without its plan, and types for which none is sold."""
+    """Refuse a plan without capacity: training_plan and the reverse, and types for which no plans are sold."""
     rows, choices = _rows(environment, group), rules.CAPACITIES
     for at, problem in rules.plan_problems(group.capacity, group.training_plan_arn, rows, choices=choices):
         yield Problem((*path, *at), problem)
@@ -148,8 +148,8 @@ def plan_belongs_to_the_environment(environment: Environment, path: DataPath, gr
 def a_plan_is_of_one_type(environment: Environment) -> Iterator[Problem]:
     """Warn of one plan for several types, of one group or of several, or for several zones.
 
-    Offers are for one type and one zone. CreateTrainingPlan speaks of reserved capacities "each defined by a specific
-    instance type", and offers of several types cannot be searched for: whether such a plan exists, no source says.
+    Offerings are for one type and one zone. CreateTrainingPlan mentions reserved capacities "each defined by a specific
+    instance type", but you cannot search for offerings of several types: no source says whether such a plan exists.
     """
     first: dict[str, AnyGroup] = {}
     for path, group in environment.hyperpod.placed_groups:
@@ -158,7 +158,7 @@ def a_plan_is_of_one_type(environment: Environment) -> Iterator[Problem]:
         if len(group.all_instance_types) > 1:
             yield warning(
                 (*path, "training_plan_arn"),
-                f"is the plan of a group of {', '.join(group.all_instance_types)}, and a plan is offered for one"
+                f"is the plan of a group of {', '.join(group.all_instance_types)}, and plans are offered for one"
                 " instance type in one zone; keep in instance_types only the one that the plan was bought for",
             )
         other = first.setdefault(group.training_plan_arn, group)
@@ -167,7 +167,7 @@ def a_plan_is_of_one_type(environment: Environment) -> Iterator[Problem]:
             yield warning(
                 (*path, "training_plan_arn"),
                 f"is the plan of group {other.name} too, of {', '.join(other.all_instance_types)} in"
-                f" {other.availability_zone_id}, and a plan is offered for one instance type in one zone; name the plan"
+                f" {other.availability_zone_id}, and plans are offered for one instance type in one zone; name the plan"
                 f" that was bought for {', '.join(group.all_instance_types)} in {group.availability_zone_id}",
             )
 
@@ -196,16 +196,16 @@ def min_count_is_within_count(path: DataPath, group: InstanceGroup) -> Iterator[
 
 @BOOK.each(groups)
 def a_minimum_is_met_in_time(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Warn of a minimum beside what takes hours: HyperPod takes a group back whose minimum is not met in 3 hours."""
+    """Warn of a minimum with a start that takes hours: HyperPod rolls back a group below its minimum after 3 hours."""
     if not group.min_count or group.min_count > group.count or environment.hyperpod.provisioning != "continuous":
         return
     slow = []
     if group.capacity == "training_plan":
         slow.append(
-            "nodes of a training plan come when it begins, and whether the 3 hours wait for it AWS does not say"
+            "nodes of a training plan join when it starts, and AWS does not document whether the 3 hours begin then"
         )
     if group.deep_health_checks:
-        slow.append("deep health checks take about two of them")
+        slow.append("deep health checks take about two of these hours")
     if slow:
         yield warning(
             (*path, "min_count"),
@@ -216,8 +216,8 @@ def a_minimum_is_met_in_time(environment: Environment, path: DataPath, group: In
 
 @BOOK.each(all_groups)
 def deep_health_checks_can_run(environment: Environment, path: DataPath, group: AnyGroup) -> Iterator[Problem]:
-    """Refuse checks of types without accelerators and checks beside taints, which HyperPod does not combine."""
-    # the types are asked for last: one that is wrong silences no other sentence
+    """Refuse checks of types without accelerators, and checks together with taints, which HyperPod does not combine."""
+    # the types are checked last: a wrong type does not suppress the other sentences
     rows = (row for row in _rows(environment, group))
     for at, problem in rules.health_check_problems(group.deep_health_checks, group.taints, rows):
         yield Problem((*path, *at), problem)
@@ -225,7 +225,7 @@ def deep_health_checks_can_run(environment: Environment, path: DataPath, group: 
 
 @BOOK.each(all_groups)
 def threads_per_core_exist(environment: Environment, path: DataPath, group: AnyGroup) -> Iterator[Problem]:
-    """Refuse two threads on cores that have one."""
+    """Refuse two threads per core on types with one."""
     if group.threads_per_core is None:
         return
     for problem in rules.threads_problems(group.threads_per_core, _rows(environment, group)):
@@ -234,7 +234,7 @@ def threads_per_core_exist(environment: Environment, path: DataPath, group: AnyG
 
 @BOOK.each(groups)
 def mig_suits_the_type(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse GPU slices in a flexible group and slices that a type has not; warn where its slices are not known."""
+    """Refuse GPU partitions in a flexible group and unsupported MIG profiles; warn if support is unknown."""
     at = (*path, "labels", hyperpod.MIG_LABEL)
     if hyperpod.MIG_LABEL not in group.labels:
         return
@@ -246,7 +246,7 @@ def mig_suits_the_type(environment: Environment, path: DataPath, group: Instance
 
 @BOOK.each(groups)
 def mig_configuration_exists(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse a configuration of GPU slices that the chart does not hold, or that nothing in the region would apply."""
+    """Refuse a MIG configuration that the chart does not have, or that nothing in the region would apply."""
     value = group.labels.get(hyperpod.MIG_LABEL)
     if value is None:
         return
@@ -254,7 +254,8 @@ def mig_configuration_exists(environment: Environment, path: DataPath, group: In
     if images.gpu_operator_registry(environment.region) is None:
         yield Problem(
             at,
-            f"must be left out in {environment.region}, where AWS has no copy of NVIDIA's GPU operator, which divides"
+            f"must be left out in {environment.region}, where AWS has no copy of NVIDIA's GPU operator, which"
+            " partitions"
             f" GPUs (chart as of {images.AS_OF}); remove the label",
         )
     if problem := rules.mig_configuration_problem(value, _rows(environment, group)):
@@ -265,7 +266,7 @@ def mig_configuration_exists(environment: Environment, path: DataPath, group: In
 def network_interface_suits_the_type(
     environment: Environment, path: DataPath, group: InstanceGroup
 ) -> Iterator[Problem]:
-    """Refuse EFA interfaces of types that have none."""
+    """Refuse EFA interfaces for types that have none."""
     if group.network_interface is None:
         return
     for problem in rules.network_interface_problems(group.network_interface, _rows(environment, group)):
@@ -274,14 +275,14 @@ def network_interface_suits_the_type(
 
 @BOOK.alone(groups)
 def one_script_starts_a_node(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse both scripts: one sets the node up, the other runs after HyperPod has done so."""
+    """Refuse both scripts: one sets up the node, the other runs after HyperPod has set it up."""
     if problem := rules.scripts_problem(group.on_create, group.on_init_complete):
         yield Problem((*path, "on_init_complete"), problem)
 
 
 @BOOK.alone(groups)
 def own_image_has_no_release(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Warn of a release of HyperPod's AMI for nodes that boot from another."""
+    """Warn of a release of HyperPod's AMI for nodes with a custom AMI."""
     if group.image.ami_id not in (None, "default") and group.image.release_version is not None:
         yield warning(
             (*path, "image", "release_version"),
@@ -292,7 +293,7 @@ def own_image_has_no_release(path: DataPath, group: InstanceGroup) -> Iterator[P
 
 @BOOK.each(groups)
 def ultraservers_come_with_a_plan(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse UltraServers without a training plan, and where there are none."""
+    """Refuse UltraServers without a training plan, and in regions without them."""
     for name in group.all_instance_types:
         known = hyperpod.ultraserver(name)
         if known is None:
@@ -312,7 +313,7 @@ def ultraservers_come_with_a_plan(environment: Environment, path: DataPath, grou
 
 @BOOK.whole
 def ultraservers_have_their_kubernetes(environment: Environment) -> Iterator[Problem]:
-    """Warn of UltraServers on a version of Kubernetes that AWS does not name for them."""
+    """Warn of UltraServers on a Kubernetes version that AWS does not name for them."""
     version = environment.eks.kubernetes_version
     for name in dict.fromkeys(name for _, group in groups(environment) for name in group.all_instance_types):
         if doubt := rules.ultraserver_version_doubt(name, kubernetes_version=version):
@@ -321,7 +322,7 @@ def ultraservers_have_their_kubernetes(environment: Environment) -> Iterator[Pro
 
 @BOOK.alone(groups)
 def keys_are_not_reserved(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse labels and taints that no node takes or HyperPod sets itself; warn of those that Kubernetes keeps."""
+    """Refuse labels and taints that are not valid or that HyperPod sets; warn of those that Kubernetes reserves."""
     placed = [
         *(((*path, "labels", key), key) for key in group.labels),
         *(((*path, "taints", index, "key"), taint.key) for index, taint in enumerate(group.taints)),
@@ -339,14 +340,14 @@ def keys_are_not_reserved(path: DataPath, group: InstanceGroup) -> Iterator[Prob
 
 @BOOK.alone(groups)
 def taints_are_unique(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse a taint of the same key and effect twice, which Kubernetes does."""
+    """Refuse two taints with the same key and effect, as Kubernetes does."""
     for index, problem in rules.repeated_taints([(taint.key, taint.effect) for taint in group.taints]):
         yield Problem((*path, "taints", index), problem)
 
 
 @BOOK.alone(groups)
 def patching_is_by_schedule_or_strategy(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse patching by both and by neither; warn of details that are documented for rolling updates only."""
+    """Refuse patching with both or neither of schedule and strategy; warn of details for rolling updates only."""
     patching = group.patching
     if patching is None:
         return
@@ -357,7 +358,8 @@ def patching_is_by_schedule_or_strategy(path: DataPath, group: InstanceGroup) ->
             if getattr(patching, key):
                 yield warning(
                     (*at, key),
-                    f"AWS documents {key} for rolling updates only, and strategy: {patching.strategy} is none; expect"
+                    f"AWS documents {key} for rolling updates only, and strategy: {patching.strategy} is not one;"
+                    " expect"
                     " no effect, or use schedule",
                 )
                 break
@@ -365,7 +367,7 @@ def patching_is_by_schedule_or_strategy(path: DataPath, group: InstanceGroup) ->
 
 @BOOK.alone(groups)
 def batches_are_by_number_or_percent(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse batches measured twice or not at all."""
+    """Refuse batches with both measures or with none."""
     if group.patching is None:
         return
     for at, problem in rules.batch_problems(group.patching):
@@ -374,21 +376,21 @@ def batches_are_by_number_or_percent(path: DataPath, group: InstanceGroup) -> It
 
 @BOOK.whole
 def addons_have_a_place(environment: Environment) -> Iterator[Problem]:
-    """Warn where add-ons and controllers would sit on accelerated nodes, or go when a plan ends."""
+    """Warn if add-ons and controllers would run on accelerated nodes, or stop when a plan ends."""
     members = environment.hyperpod.instance_groups
     rows = [_rows(environment, group) for group in members]
     if members and all(types and all(row.is_accelerated for row in types) for types in rows):
         yield warning(
             ("hyperpod", "instance_groups"),
-            "every group has accelerators, so add-ons and controllers take room on them; add a small group such as"
+            "every group has accelerators, so add-ons and controllers use part of their capacity; add a small group"
+            " such as"
             " two ml.m5.2xlarge named system",
         )
     for index, group in enumerate(members):
         if group.name == _SYSTEM and group.capacity == "training_plan":
             yield warning(
                 ("hyperpod", "instance_groups", index, "capacity"),
-                "a system group on a training plan takes the add-ons with it when the plan ends; set capacity:"
-                " on_demand",
+                "a system group on a training plan stops with its add-ons when the plan ends; set capacity: on_demand",
             )
 
 
@@ -404,9 +406,9 @@ def efa_groups_share_a_zone(environment: Environment) -> Iterator[Problem]:
             if other.availability_zone_id != group.availability_zone_id and not _told_apart(group, other):
                 yield warning(
                     ("hyperpod", "instance_groups", index, "availability_zone_id"),
-                    f"{row.name} stands in {group.availability_zone_id} here and in {other.availability_zone_id} in"
+                    f"{row.name} is in {group.availability_zone_id} here and in {other.availability_zone_id} in"
                     " group"
-                    f' "{other.name}"; EFA traffic does not cross zones, so a job over both falls back to'
+                    f' "{other.name}"; EFA traffic does not cross zones, so a job across both falls back to'
                     " TCP: keep jobs within one group",
                 )
 
@@ -419,7 +421,7 @@ def _told_apart(group: AnyGroup, other: AnyGroup) -> bool:
 
 @BOOK.whole
 def elastic_training_suits_the_cluster(environment: Environment) -> Iterator[Problem]:
-    """Warn of what elastic training does not work with."""
+    """Warn of settings that elastic training does not support."""
     if not environment.operators.training.enabled or not environment.operators.training.elastic:
         return
     spot = [group.name for group in environment.hyperpod.instance_groups if group.capacity == "spot"]
@@ -438,6 +440,6 @@ def elastic_training_suits_the_cluster(environment: Environment) -> Iterator[Pro
 
 
 def _rows(environment: Environment, group: AnyGroup) -> list[InstanceType]:
-    """Give the numbers of the group's types, leaving out types that are unknown and reported as such."""
+    """Give the numbers of the group's types, without unknown types, which another rule reports."""
     rows = (environment.instance_type(name) for name in group.all_instance_types)
     return [row for row in rows if row is not None]

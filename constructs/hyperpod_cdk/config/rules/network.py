@@ -21,20 +21,20 @@ BOOK = Book()
 
 
 def zone_problem(environment: Environment, az_id: str, *, key: str) -> str | None:
-    """Say why ``az_id`` is no zone of the environment's region, or give None."""
+    """Say why ``az_id`` is not a zone of the environment's region, or give None."""
     return regions.az_id_problem(az_id, region=environment.region, key=key)
 
 
 @BOOK.whole
 def network_is_made_or_exists(environment: Environment) -> Iterator[Problem]:
-    """Refuse a network that neither lists its zones nor exists, and one that does both."""
+    """Refuse a network with neither zones nor an existing VPC, and one with both."""
     network = environment.network
     if network.existing is None:
         if "availability_zones" not in network.model_fields_set:
             yield Problem(
                 ("network", "availability_zones"),
                 "is missing; add availability_zones, the availability zones by ID (use1-az5), never by name (us-east-1a"
-                " means another zone in each account), or existing with the vpc_id of a VPC that exists",
+                " means another zone in each account), or existing with the vpc_id of an existing VPC",
             )
         return
     for key in ("vpc_cidr", "availability_zones", "nat_gateways", "endpoints", "retain"):
@@ -48,7 +48,7 @@ def network_is_made_or_exists(environment: Environment) -> Iterator[Problem]:
 
 @BOOK.each(zone_ids)
 def zone_is_of_the_region(environment: Environment, path: DataPath, az_id: str) -> Iterator[Problem]:
-    """Refuse names, malformed IDs and zones of other regions; warn of zones nobody has seen."""
+    """Refuse names, malformed IDs and zones of other regions; warn of zones that the catalog does not have."""
     problem = zone_problem(environment, az_id, key="the key")
     if problem:
         yield Problem(path, problem)
@@ -60,7 +60,7 @@ def zone_is_of_the_region(environment: Environment, path: DataPath, az_id: str) 
 
 @BOOK.whole
 def eks_takes_the_first_zones(environment: Environment) -> Iterator[Problem]:
-    """Refuse a zone without EKS control plane among the two that carry it."""
+    """Refuse a zone that EKS does not support among the two for the control plane."""
     names = [az_id for az_id, _ in known(environment.network.availability_zones)]
     enough = len(regions.eks_control_plane_zones(names)) >= FEWEST_ZONES
     for az_id in names[:FEWEST_ZONES]:
@@ -86,7 +86,7 @@ def closed_network_has_no_way_out(environment: Environment) -> Iterator[Problem]
     if network.is_closed and "nat_gateways" in network.model_fields_set:
         yield Problem(
             ("network", "nat_gateways"),
-            "must be left out with egress: closed, which makes none; remove nat_gateways, or set egress: nat",
+            "must be left out with egress: closed, which has none; remove nat_gateways, or set egress: nat",
         )
     if not network.is_closed and "endpoints" in network.model_fields_set and network.endpoints is not None:
         yield Problem(
@@ -117,14 +117,14 @@ def endpoints_stand_in_zones_of_the_network(environment: Environment) -> Iterato
     if len(set(zones_of_endpoints)) == 1:
         yield warning(
             path,
-            f"puts every endpoint into {zones_of_endpoints[0]} alone: a fault of that zone cuts the nodes of the others"
-            " off from AWS; name a second zone",
+            f"creates every endpoint in {zones_of_endpoints[0]} only: if that zone fails, nodes in the other zones lose"
+            " access to AWS; add a second zone",
         )
 
 
 @BOOK.whole
 def additional_endpoints_add_something(environment: Environment) -> Iterator[Problem]:
-    """Refuse services named twice and S3, which has its gateway endpoint; warn of one that comes by itself."""
+    """Refuse repeated services and S3, which has its gateway endpoint; warn of one that is created in any case."""
     network = environment.network
     if not network.is_closed or network.is_existing or network.endpoints is None:
         return
@@ -140,19 +140,20 @@ def additional_endpoints_add_something(environment: Environment) -> Iterator[Pro
                 catalog.GATEWAY_SERVICE_PROBLEM,
             )
         elif service in needed:
-            yield warning((*path, index), f"{service} comes by itself, since the environment needs it; remove it")
+            said = f"{service} is created in any case, because the environment needs it; remove it"
+            yield warning((*path, index), said)
     total = len({*needed, *services})
     if total > catalog.ENDPOINTS_PER_VPC:
         yield warning(
             path,
-            f"makes {total} interface endpoints in one VPC; the default quota is {catalog.ENDPOINTS_PER_VPC} (as of"
-            f" {catalog.AS_OF}): ask for more, or name at most {catalog.ENDPOINTS_PER_VPC - len(needed)}",
+            f"creates {total} interface endpoints in one VPC; the default quota is {catalog.ENDPOINTS_PER_VPC} (as of"
+            f" {catalog.AS_OF}): request an increase, or list at most {catalog.ENDPOINTS_PER_VPC - len(needed)}",
         )
 
 
 @BOOK.whole
 def closed_network_keeps_its_api_server_in(environment: Environment) -> Iterator[Problem]:
-    """Warn of an API server that the whole internet may ask, in front of a network that nobody may leave."""
+    """Warn of a closed network whose API server is open to the whole internet."""
     eks = environment.eks
     if not environment.network.is_closed or eks.is_existing:
         return
@@ -168,7 +169,7 @@ def closed_network_keeps_its_api_server_in(environment: Environment) -> Iterator
 
 @BOOK.whole
 def closed_network_reaches_what_inference_calls(environment: Environment) -> Iterator[Problem]:
-    """Warn of services that the inference operator calls and no endpoint leads to."""
+    """Warn of services that the inference operator calls and that have no endpoint."""
     inference = environment.operators.inference
     if not (environment.network.is_closed and inference.enabled and environment.eks.installs(addons.INFERENCE)):
         return
@@ -183,7 +184,7 @@ def closed_network_reaches_what_inference_calls(environment: Environment) -> Ite
 
 @BOOK.whole
 def closed_network_reaches_its_images(environment: Environment) -> Iterator[Problem]:
-    """Warn of images that nodes cannot pull in a closed network; refuse a registry that is surely out of reach."""
+    """Warn of images that nodes cannot pull in a closed network; refuse a registry that is certainly unreachable."""
     if not environment.network.is_closed:
         return
     names = {name for group in environment.hyperpod.all_groups for name in group.all_instance_types}
@@ -194,8 +195,9 @@ def closed_network_reaches_its_images(environment: Environment) -> Iterator[Prob
     if registry is None:
         yield warning(
             ("network", "egress"),
-            f"leaves nodes no registry but ECR of {environment.region}, and the dependency chart (as of {images.AS_OF})"
-            f" takes {listing((image.image for image in wanted), last='and')} from elsewhere; copy them and set"
+            f"leaves nodes no registry except ECR of {environment.region}, and the dependency chart (as of"
+            f" {images.AS_OF})"
+            f" pulls {listing((image.image for image in wanted), last='and')} from other registries; copy them and set"
             f" eks.image_registry: {mirror}/mirror",
         )
         return
@@ -203,7 +205,7 @@ def closed_network_reaches_its_images(environment: Environment) -> Iterator[Prob
     if host in images.PUBLIC_REGISTRIES or (region is not None and region != environment.region):
         yield Problem(
             path,
-            f"must be a registry that a closed network reaches, got {host}; copy the images to ECR of"
+            f"must be a registry that a closed network can reach, got {host}; copy the images to ECR of"
             f" {environment.region} and set image_registry: {mirror}/mirror",
         )
     elif region is None:
@@ -216,7 +218,7 @@ def closed_network_reaches_its_images(environment: Environment) -> Iterator[Prob
         if not image.value:
             yield warning(
                 path,
-                f"does not move {image.image}, which the template of {image.part} names itself (chart as of"
+                f"does not apply to {image.image}, which is fixed in the template of {image.part} (chart as of"
                 f" {images.AS_OF}); install that part yourself from your registry",
             )
 
@@ -242,7 +244,7 @@ def vpc_block_holds_its_endpoints(environment: Environment) -> Iterator[Problem]
 
 @BOOK.whole
 def vpc_block_holds_load_balancers(environment: Environment) -> Iterator[Problem]:
-    """Warn of inference in a VPC block whose control-plane subnets have no room for a load balancer."""
+    """Warn of inference with a VPC block whose control-plane subnets are too small for a load balancer."""
     block = IPv4Network(environment.network.vpc_cidr)
     if (
         environment.network.is_existing
@@ -255,20 +257,20 @@ def vpc_block_holds_load_balancers(environment: Environment) -> Iterator[Problem
     if tightest is None:
         return
     wanted = tightest.needed + catalog.LOAD_BALANCER_ADDRESSES
-    # without room for the control plane itself another rule refuses the block
+    # another rule refuses a block that is too small for the control plane itself
     if tightest.needed <= tightest.usable < wanted:
         wider = IPv4Network((block.network_address, catalog.smallest_vpc_prefix_for(wanted)), strict=False)
         yield warning(
             ("network", "vpc_cidr"),
             f"leaves {tightest.usable - tightest.needed} free addresses in a subnet of the control plane, where the"
-            f" load balancers of operators.inference stand, which want {catalog.LOAD_BALANCER_ADDRESSES}; set"
+            f" load balancers of operators.inference are created, which need {catalog.LOAD_BALANCER_ADDRESSES}; set"
             f" vpc_cidr: {wider}",
         )
 
 
 @BOOK.whole
 def vpc_block_holds_its_subnets(environment: Environment) -> Iterator[Problem]:
-    """Refuse a VPC block too small for control plane and NAT gateways; warn of one that AWS services use inside."""
+    """Refuse a VPC block too small for control plane and NAT gateways; warn of one that AWS services use internally."""
     problem = catalog.vpc_size_problem(environment.network.vpc_cidr, key="vpc_cidr")
     if problem:
         yield Problem(("network", "vpc_cidr"), problem)
@@ -282,7 +284,7 @@ def vpc_block_holds_its_subnets(environment: Environment) -> Iterator[Problem]:
 def node_block_fits_the_vpc(
     environment: Environment, path: DataPath, item: tuple[str, AvailabilityZone]
 ) -> Iterator[Problem]:
-    """Refuse blocks that overlap others, defaults among them, or that AWS does not add to this VPC."""
+    """Refuse blocks that overlap others, including defaults, or that AWS does not add to this VPC."""
     az_id, zone = item
     network = environment.network
     if zone.node_cidr is None:
@@ -307,7 +309,7 @@ def node_block_fits_the_vpc(
 
 
 def _same_default(environment: Environment, path: DataPath, az_id: str) -> Iterator[Problem]:
-    """Refuse a default that an earlier zone has too: Local Zones have one between them."""
+    """Refuse a default that an earlier zone has too: all Local Zones have the same default."""
     network = environment.network
     unstated = [each for each, zone in network.availability_zones.items() if zone.node_cidr is None]
     earlier = [each for each in unstated[: unstated.index(az_id)] if regions.is_az_id(each)]
@@ -317,14 +319,15 @@ def _same_default(environment: Environment, path: DataPath, az_id: str) -> Itera
         if conflict := catalog.secondary_cidr_conflict(default, primary=network.vpc_cidr, others=[taken]):
             yield Problem(
                 path,
-                f"{conflict.why}; these are the defaults of this zone and of {other}: state a free node_cidr for the"
-                " zone of the two that is new",
+                f"{conflict.why}; these are the defaults of this zone and of {other}: set a free node_cidr for the new"
+                " one"
+                " of the two zones",
             )
             return
 
 
 def _default_of_a_neighbour_problem(environment: Environment, az_id: str, cidr: str) -> str | None:
-    """Say that a block takes, or keeps AWS from adding, what the nodes of a zone without a block have by default."""
+    """Say that a block overlaps, or stops AWS from adding, the default block of a zone."""
     network = environment.network
     for other_id, other in network.availability_zones.items():
         if other_id == az_id or other.node_cidr is not None or not regions.is_az_id(other_id):
@@ -333,8 +336,9 @@ def _default_of_a_neighbour_problem(environment: Environment, az_id: str, cidr: 
         conflict = catalog.secondary_cidr_conflict(cidr, primary=network.vpc_cidr, others=[default])
         if conflict is not None:
             return (
-                f"{conflict.why}; the nodes in {other_id} have the second by default: state another block for the zone"
-                " of the two that is new, since a change replaces the subnet of one that is deployed"
+                f"{conflict.why}; the second is the default of the nodes in {other_id}: set another block for the new"
+                " one"
+                " of the two zones, because a change replaces the subnet of a deployed one"
             )
     return None
 
@@ -347,14 +351,14 @@ def vpc_blocks_fit_the_quota(environment: Environment) -> Iterator[Problem]:
         yield warning(
             ("network", "availability_zones"),
             f"needs {needed} IPv4 blocks in one VPC, one for the VPC and one for each zone; the default quota is"
-            f" {catalog.CIDRS_PER_VPC} (as of {catalog.AS_OF}): ask for more, or list at most"
+            f" {catalog.CIDRS_PER_VPC} (as of {catalog.AS_OF}): request an increase, or list at most"
             f" {catalog.CIDRS_PER_VPC - 1} zones",
         )
 
 
 @BOOK.each(node_subnets)
 def node_subnets_are_distinct(environment: Environment, path: DataPath, item: tuple[str, str]) -> Iterator[Problem]:
-    """Refuse one subnet for two zones: it stands in one of them."""
+    """Refuse one subnet for two zones: it can be in only one of them."""
     az_id, subnet_id = item
     first = next(other for _, (other, each) in node_subnets(environment) if each == subnet_id)
     if first != az_id:
@@ -363,7 +367,7 @@ def node_subnets_are_distinct(environment: Environment, path: DataPath, item: tu
 
 @BOOK.whole
 def control_plane_has_subnets(environment: Environment) -> Iterator[Problem]:
-    """Refuse an EKS cluster to make in an existing network without two subnets for it that EKS takes."""
+    """Refuse a new EKS cluster in an existing network without two subnets that EKS accepts."""
     existing = environment.network.existing
     if existing is None:
         return
@@ -387,7 +391,7 @@ def control_plane_has_subnets(environment: Environment) -> Iterator[Problem]:
 
 @BOOK.whole
 def vpc_blocks_are_distinct(environment: Environment) -> Iterator[Problem]:
-    """Refuse blocks of an existing VPC that overlap, which no VPC has."""
+    """Refuse blocks of an existing VPC that overlap, which is impossible."""
     existing = environment.network.existing
     blocks = () if existing is None else existing.vpc_cidrs
     for index, block in enumerate(blocks):
@@ -395,7 +399,7 @@ def vpc_blocks_are_distinct(environment: Environment) -> Iterator[Problem]:
             if IPv4Network(block).overlaps(IPv4Network(other)):
                 yield Problem(
                     ("network", "existing", "vpc_cidrs", index),
-                    f"must overlap no other block of the VPC, got {block} and {other} in [{first}]; state the blocks"
+                    f"must not overlap another block of the VPC, got {block} and {other} in [{first}]; list the blocks"
                     " that 'aws ec2 describe-vpcs' shows",
                 )
                 break
@@ -405,9 +409,9 @@ def vpc_blocks_are_distinct(environment: Environment) -> Iterator[Problem]:
 def node_block_holds_its_nodes(
     environment: Environment, path: DataPath, item: tuple[str, AvailabilityZone]
 ) -> Iterator[Problem]:
-    """Refuse a block with fewer addresses than its nodes and file systems take; AWS cannot resize a subnet later.
+    """Refuse a block with fewer addresses than its nodes and file systems use; a subnet cannot be resized later.
 
-    Without room for replacing nodes the environment stands: that is a warning.
+    Too few addresses only for the replacement of nodes is a warning.
     """
     az_id, zone = item
     if not regions.is_az_id(az_id):
@@ -430,14 +434,14 @@ def node_block_holds_its_nodes(
 
 @BOOK.whole
 def addresses_per_node_are_known(environment: Environment) -> Iterator[Problem]:
-    """Warn of types whose addresses nobody stated, since the block's size goes unchecked."""
+    """Warn of types whose number of addresses is unknown, because the block's size is not checked."""
     for path, group in environment.hyperpod.placed_groups:
         for name in group.all_instance_types:
             row = environment.instance_type(name)
             if row is not None and row.ips_per_node is None:
                 yield warning(
                     (*path, "instance_type" if group.instance_type else "instance_types"),
-                    f"how many addresses a node of {name} takes is not known (catalog of {instance_types.as_of()}),"
-                    f" so the size of the node block in {group.availability_zone_id} is not checked; state"
+                    f"the number of IP addresses per node of {name} is unknown (catalog of {instance_types.as_of()}),"
+                    f" so the size of the node block in {group.availability_zone_id} is not checked; set"
                     " ips_per_node under instance_types",
                 )

@@ -1,4 +1,4 @@
-"""Rules about who is told what happens to the cluster."""
+"""Rules about notifications."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ BOOK = Book()
 
 
 def sections(environment: Environment) -> Iterator[tuple[DataPath, Notify]]:
-    """Give the section where the file has one."""
+    """Give the section if the file has one."""
     if environment.notify is not None:
         yield ("notify",), environment.notify
 
 
 @BOOK.alone(sections)
 def somebody_is_notified(path: DataPath, notify: Notify) -> Iterator[Problem]:
-    """Refuse a section that names nobody: alarms would ring in an empty room."""
+    """Refuse a section without a recipient: nobody would receive the alarms."""
     if not notify.emails and not any((notify.sns_topic_arn, notify.slack, notify.event_bus_arn)):
         yield Problem(
             path,
@@ -36,7 +36,7 @@ def somebody_is_notified(path: DataPath, notify: Notify) -> Iterator[Problem]:
 
 @BOOK.alone(sections)
 def notified_once(path: DataPath, notify: Notify) -> Iterator[Problem]:
-    """Refuse what is named twice."""
+    """Refuse repeated entries."""
     for key, values in (("emails", notify.emails), ("events", notify.events)):
         for index, first, value in duplicates(values):
             yield Problem((*path, key, index), again_problem(value, first, listed=key))
@@ -46,12 +46,12 @@ def notified_once(path: DataPath, notify: Notify) -> Iterator[Problem]:
 def thresholds_are_of_events_that_are_told(path: DataPath, notify: Notify) -> Iterator[Problem]:
     """Refuse a threshold that no alarm reads."""
     for field, event in notify.unread_thresholds:
-        yield Problem((*path, field), f"is read for {event} alone, which events leaves out; add {event} to events")
+        yield Problem((*path, field), f"is used only for {event}, which is not in events; add {event} to events")
 
 
 @BOOK.each(sections)
 def topic_is_in_reach(environment: Environment, path: DataPath, notify: Notify) -> Iterator[Problem]:
-    """Refuse a topic of another region, to which no alarm publishes; warn of another account's."""
+    """Refuse a topic of another region, to which no alarm can publish; warn of another account's."""
     arn = notify.sns_topic_arn
     if arn is not None:
         problem = facts.topic_problem(arn, partition=environment.partition, region=environment.region)
@@ -62,7 +62,7 @@ def topic_is_in_reach(environment: Environment, path: DataPath, notify: Notify) 
 
 @BOOK.each(sections)
 def budget_publishes_in_its_account(environment: Environment, path: DataPath, notify: Notify) -> Iterator[Problem]:
-    """Refuse a budget that is to be told of in another account's topic."""
+    """Refuse a budget with a topic of another account."""
     if notify.monthly_budget_usd is None or notify.sns_topic_arn is None:
         return
     problem = facts.budget_topic_problem(notify.sns_topic_arn, account=environment.account)
@@ -84,27 +84,27 @@ def event_bus_is_in_reach(environment: Environment, path: DataPath, notify: Noti
 def _in_reach(
     environment: Environment, path: DataPath, arn: str, problem: str | None, *, of: str, lets: str
 ) -> Iterator[Problem]:
-    """Refuse what has a problem; warn of another account's, whose policy nobody here can read."""
+    """Refuse what has a problem; warn of another account's, whose policy cannot be read from here."""
     account = arn_parts(arn).account
     if problem:
         yield Problem(path, problem)
     elif account != environment.account:
         yield warning(
             path,
-            f"belongs to account {account}, whose policy of the {of} has to let account {environment.account} {lets},"
-            f" or nobody is notified; name a {of} of your own where you can",
+            f"belongs to account {account}; the policy of the {of} must allow account {environment.account} to {lets},"
+            f" or nobody is notified; use a {of} of your own if you can",
         )
 
 
 @BOOK.each(sections)
 def budgets_are_in_the_region(environment: Environment, path: DataPath, notify: Notify) -> Iterator[Problem]:
-    """Warn of a budget where CloudFormation makes none; the budgets themselves belong to the whole account."""
+    """Warn of a budget in a region without CloudFormation's type for it; budgets apply to the whole account."""
     if notify.monthly_budget_usd is None:
         return
     doubt = regions.types_warning(environment.region, [facts.BUDGET_TYPE])
     if doubt:
         yield warning(
             (*path, "monthly_budget_usd"),
-            f"{doubt}; if the deployment is refused, remove monthly_budget_usd and make the budget in the console of"
+            f"{doubt}; if the deployment is refused, remove monthly_budget_usd and create the budget in the console of"
             " Billing and Cost Management",
         )

@@ -26,7 +26,7 @@ _SECTIONS = {
 
 @BOOK.whole
 def unused_operator_settings(environment: Environment) -> Iterator[Problem]:
-    """Refuse settings of an operator that is off: they would be ignored."""
+    """Refuse settings of a disabled operator: they would be ignored."""
     for name in _SECTIONS.values():
         section = getattr(environment.operators, name)
         if section.enabled:
@@ -34,14 +34,14 @@ def unused_operator_settings(environment: Environment) -> Iterator[Problem]:
         for key in sorted(section.model_fields_set - {"enabled"}):
             yield Problem(
                 ("operators", name, key),
-                f"must be left out while operators.{name} is off, where it has no effect; remove {key}, or set"
+                f"must be left out while operators.{name} is disabled, because it has no effect; remove {key}, or set"
                 f" operators.{name}.enabled: true",
             )
 
 
 @BOOK.whole
 def elastic_training_has_a_new_operator(environment: Environment) -> Iterator[Problem]:
-    """Refuse a training operator that is too old for the elastic jobs that it is to run."""
+    """Refuse a training operator that is too old for elastic jobs."""
     name = addons.TRAINING_OPERATOR
     training, least = environment.operators.training, addons.row(name).elastic_minimum_version
     for addon, version in known(environment.eks.addon_versions):
@@ -77,30 +77,30 @@ def inference_has_an_oidc_provider(environment: Environment) -> Iterator[Problem
     if existing is None and not environment.eks.oidc_provider:
         yield Problem(
             ("eks", "oidc_provider"),
-            "must be true for operators.inference, whose pods take their roles through it; set oidc_provider: true",
+            "must be true for operators.inference, whose pods get their roles through it; set oidc_provider: true",
         )
     elif existing is not None and existing.oidc_provider_arn is None:
         yield Problem(
             ("eks", "existing", "oidc_provider_arn"),
-            "is missing, and operators.inference takes its roles through it; add the provider that 'aws iam"
-            " list-open-id-connect-providers' shows for the cluster's issuer, or make one with 'eksctl utils"
+            "is missing, and operators.inference gets its roles through it; add the provider that 'aws iam"
+            " list-open-id-connect-providers' shows for the cluster's issuer, or create one with 'eksctl utils"
             f" associate-iam-oidc-provider --cluster {existing.cluster_name}'",
         )
 
 
 @BOOK.whole
 def operators_that_stand_already_are_not_configured(environment: Environment) -> Iterator[Problem]:
-    """Refuse settings of an operator that stands on the cluster already: nobody would apply them."""
+    """Refuse settings of an operator that is already on the cluster: they would have no effect."""
     for addon, name in _SECTIONS.items():
         section = getattr(environment.operators, name)
         if not section.enabled or environment.eks.installs(addon):
             continue
-        # whether jobs are elastic is a word to these rules only
+        # only these rules use whether jobs are elastic
         for key in sorted(section.model_fields_set - {"enabled", "elastic"}):
             yield Problem(
                 ("operators", name, key),
                 f"must be left out while {addon} is named in eks.existing.installed_addons and used as it is; remove"
-                f" {key}, or the add-on from that list",
+                f" {key}, or remove the add-on from that list",
             )
 
 
@@ -116,7 +116,7 @@ def model_buckets_are_distinct(environment: Environment) -> Iterator[Problem]:
 
 @BOOK.whole
 def workspaces_are_of_the_account(environment: Environment) -> Iterator[Problem]:
-    """Refuse workspaces of another account or partition, and metrics to another region."""
+    """Refuse workspaces of another account or partition, and a metrics workspace in another region."""
     section = environment.operators.observability
     if not section.enabled:
         return
@@ -138,7 +138,7 @@ def workspaces_are_of_the_account(environment: Environment) -> Iterator[Problem]
 
 @BOOK.whole
 def services_are_in_the_region(environment: Environment) -> Iterator[Problem]:
-    """Warn of services that the tables do not list for the region."""
+    """Warn of services that the catalog does not list for the region."""
     operators, installs = environment.operators, environment.eks.installs
     inference = operators.inference.enabled and installs(addons.INFERENCE)
     doubt = catalog.region_warning("inference", environment.region)
@@ -153,13 +153,13 @@ def services_are_in_the_region(environment: Environment) -> Iterator[Problem]:
     if operators.observability.grafana_workspace == CREATE and doubt:
         yield warning(
             ("operators", "observability", "grafana_workspace"),
-            f"{doubt}; name a workspace in one of these, which reads metrics of other regions too",
+            f"{doubt}; use a workspace in one of these, which can read metrics of other regions too",
         )
 
 
 @BOOK.whole
 def operators_have_a_node_large_enough(environment: Environment) -> Iterator[Problem]:
-    """Warn where no node has room for all pods of an operator."""
+    """Warn if no node is large enough for all pods of an operator."""
     groups = environment.hyperpod.instance_groups
     sizes = [instance_types.xlarge(name) for group in groups for name in group.all_instance_types if group.count]
     if not sizes or None in sizes:
@@ -172,14 +172,14 @@ def operators_have_a_node_large_enough(environment: Environment) -> Iterator[Pro
             types = listing(sorted({name for group in groups for name in group.all_instance_types}), last="and")
             yield warning(
                 ("operators", name),
-                f"needs a node of the size {least}xlarge or larger (as of {addons.AS_OF}), got {types}; take a larger"
+                f"needs a node of the size {least}xlarge or larger (as of {addons.AS_OF}), got {types}; use a larger"
                 " instance_type for one group",
             )
 
 
 @BOOK.whole
 def operators_have_a_node_of_their_architecture(environment: Environment) -> Iterator[Problem]:
-    """Warn where no node that takes its pods has the architecture that the images of an operator are for."""
+    """Warn if no node that can run its pods has the architecture of an operator's images."""
     groups = [*addon_groups(environment)]
     if environment.hyperpod.autoscaling == "karpenter":
         groups += [group for group in environment.hyperpod.instance_groups if not group.count]
@@ -193,26 +193,26 @@ def operators_have_a_node_of_their_architecture(environment: Environment) -> Ite
         if is_on and wanted is not None and wanted not in found:
             yield warning(
                 ("operators", name),
-                f"needs a node of {wanted}, for which alone its images are (as of {addons.AS_OF}), got"
-                f" {listing(sorted(found), last='and')}; take an instance_type of {wanted} for one group",
+                f"needs a node of {wanted}, the only architecture of its images (as of {addons.AS_OF}), got"
+                f" {listing(sorted(found), last='and')}; use an instance_type of {wanted} for one group",
             )
 
 
 @BOOK.whole
 def governance_metrics_have_governance(environment: Environment) -> Iterator[Problem]:
-    """Warn of categories of metrics that nothing on the cluster feeds."""
+    """Warn of metric categories without a source on the cluster."""
     section, operators = environment.operators.observability, environment.operators
     if not section.enabled:
         return
     if section.metrics.task_governance == "advanced" and environment.task_governance is None:
         yield warning(
             ("operators", "observability", "metrics", "task_governance"),
-            "task governance is off, so that there are no such metrics; add task_governance, or remove it",
+            "task governance is disabled, so there are no such metrics; add task_governance, or remove it",
         )
     if section.metrics.scaling == "advanced" and not operators.inference.enabled:
         yield warning(
             ("operators", "observability", "metrics", "scaling"),
-            "KEDA comes with operators.inference, which is off; remove it unless the cluster has a KEDA of its own",
+            "KEDA comes with operators.inference, which is disabled; remove it unless the cluster has its own KEDA",
         )
 
 

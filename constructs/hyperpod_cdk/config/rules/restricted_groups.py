@@ -30,14 +30,14 @@ def some_group_exists(environment: Environment) -> Iterator[Problem]:
 def restricted_groups_say_their_capacity(
     environment: Environment, path: DataPath, group: RestrictedGroup
 ) -> Iterator[Problem]:
-    """Refuse to guess where accelerated nodes come from; doubt types that train nothing."""
+    """Require the source of capacity for accelerated nodes; warn of types without accelerators."""
     row = environment.instance_type(group.instance_type)
     if row is None:
         return
     if not row.is_accelerated:
         yield warning(
             (*path, "instance_type"),
-            f"Nova models are customised on accelerators, got {row.name}, which has none; set instance_type to one that"
+            f"Nova models are customized on accelerators, got {row.name}, which has none; set instance_type to one that"
             " the recipe names, such as ml.p5.48xlarge",
         )
     elif problem := rules.capacity_problem(group.capacity, [row], choices=rules.RESTRICTED_CAPACITIES):
@@ -48,7 +48,7 @@ def restricted_groups_say_their_capacity(
 def restricted_plan_goes_with_its_capacity(
     environment: Environment, path: DataPath, group: RestrictedGroup
 ) -> Iterator[Problem]:
-    """Refuse a plan without its capacity and the capacity without its plan, and types for which none is sold."""
+    """Refuse a plan without capacity: training_plan and the reverse, and types for which no plans are sold."""
     row = environment.instance_type(group.instance_type)
     rows, choices = [] if row is None else [row], rules.RESTRICTED_CAPACITIES
     for at, problem in rules.plan_problems(group.capacity, group.training_plan_arn, rows, choices=choices):
@@ -59,7 +59,7 @@ def restricted_plan_goes_with_its_capacity(
 def restricted_groups_have_a_file_system(
     environment: Environment, path: DataPath, group: RestrictedGroup
 ) -> Iterator[Problem]:
-    """Refuse a group with neither a file system of its own nor the shared one: jobs keep their state there."""
+    """Refuse a group with neither its own file system nor the shared one: jobs keep their state there."""
     if group.lustre is None and environment.hyperpod.restricted_environment is None:
         yield Problem(
             (*path, "lustre"),
@@ -86,25 +86,23 @@ def restricted_capacity_is_on_offer(environment: Environment) -> Iterator[Proble
 
 @BOOK.whole
 def shared_environment_has_users(environment: Environment) -> Iterator[Problem]:
-    """Refuse a shared environment without restricted groups; doubt one that no group uses."""
+    """Refuse a shared environment without restricted groups; warn of one that no group uses."""
     if environment.hyperpod.restricted_environment is None:
         return
     groups = environment.hyperpod.restricted_instance_groups
     if not groups:
-        yield Problem(
-            _SHARED, "must go with restricted_instance_groups, got none; add one or remove restricted_environment"
-        )
+        yield Problem(_SHARED, "needs restricted_instance_groups, got none; add one or remove restricted_environment")
     elif all(group.lustre is not None for group in groups):
         yield warning(
             (*_SHARED, "lustre"),
-            "every restricted group has a file system of its own, so nobody uses the shared one, which is billed;"
+            "every restricted group has its own file system, so no group uses the shared one, which is billed;"
             " remove restricted_environment, or the lustre of a group",
         )
 
 
 @BOOK.alone(restricted_groups)
 def restricted_buckets_are_named_once(path: DataPath, group: RestrictedGroup) -> Iterator[Problem]:
-    """Refuse a bucket twice: output buckets are read as well."""
+    """Refuse repeated buckets: output buckets are read as well."""
     for key, index, problem in rules.bucket_problems(group.input_buckets, group.output_buckets):
         yield Problem((*path, key, index), problem)
 
@@ -115,18 +113,18 @@ def restricted_jobs_reach_their_data(
     path: DataPath,
     group: RestrictedGroup,
 ) -> Iterator[Problem]:
-    """Warn of jobs that could read or write nothing: restricted nodes have no rights but their execution role's."""
+    """Warn of jobs that could not read or write: restricted nodes have only the permissions of their execution role."""
     if not group.output_buckets:
         yield warning(
             (*path, "output_buckets"),
-            "jobs on restricted nodes have no rights but those of the group's role, which writes to no bucket here;"
-            " add output_buckets, with the one that recipes name as output_s3_path",
+            "jobs on restricted nodes have only the permissions of the group's role, which can write to no bucket;"
+            " add output_buckets, with the bucket that recipes name as output_s3_path",
         )
 
 
 @BOOK.whole
 def restricted_groups_are_offered(environment: Environment) -> Iterator[Problem]:
-    """Warn where the service is not known to have restricted groups, and of what the file cannot do for them."""
+    """Warn if the region is not known to have restricted groups, and of steps that the file cannot do for them."""
     if not environment.hyperpod.restricted_instance_groups:
         return
     if environment.region not in hyperpod.RESTRICTED_REGIONS:
@@ -139,7 +137,7 @@ def restricted_groups_are_offered(environment: Environment) -> Iterator[Problem]
 
 @BOOK.whole
 def restricted_dependencies_are_installed(environment: Environment) -> Iterator[Problem]:
-    """Refuse restricted groups on an EKS cluster without what they need before the HyperPod cluster is made."""
+    """Refuse restricted groups on an EKS cluster without the dependencies that they need first."""
     cluster, own = environment.hyperpod, environment.eks.existing is None
     if not cluster.restricted_instance_groups:
         return
@@ -167,25 +165,26 @@ def restricted_dependencies_are_installed(environment: Environment) -> Iterator[
 
 @BOOK.whole
 def restricted_groups_suit_the_cluster(environment: Environment) -> Iterator[Problem]:
-    """Warn of what is not known to work beside restricted groups."""
+    """Warn of what is not known to work together with restricted groups."""
     cluster = environment.hyperpod
     if not cluster.restricted_instance_groups:
         return
     if cluster.provisioning == "continuous":
         yield warning(
             ("hyperpod", "provisioning"),
-            "whether restricted groups take continuous provisioning is not documented, and AWS's own Terraform leaves"
+            "whether restricted groups support continuous provisioning is not documented, and AWS's own Terraform"
+            " leaves"
             " it out with them; set provisioning: all_or_nothing if the cluster is refused",
         )
     if cluster.checkpoints_in_memory:
         yield warning(
             ("hyperpod", "tiered_checkpointing"),
-            "whether restricted nodes keep memory for checkpoints is not documented; their jobs write checkpoints to"
-            " the service's own file system: count on the other groups only",
+            "whether restricted nodes reserve memory for checkpoints is not documented; their jobs write checkpoints to"
+            " the service's own file system: rely on the other groups only",
         )
     if not cluster.instance_groups:
         yield warning(
             ("hyperpod", "instance_groups"),
-            "restricted nodes carry a taint that add-ons and controllers do not tolerate, so these would wait for ever;"
+            "restricted nodes carry a taint that add-ons and controllers do not tolerate, so these would never start;"
             " add a small group such as two ml.m5.2xlarge named system",
         )

@@ -23,7 +23,7 @@ _OF_THE_ENTRY = frozenset({"name", "availability_zone_id", "existing", "claim"})
 
 
 def makes(environment: Environment) -> Iterator[tuple[DataPath, Lustre]]:
-    """Go through the file systems that the environment makes."""
+    """Go through the file systems that the environment creates."""
     for path, system in file_systems(environment):
         if system.existing is None:
             yield path, system
@@ -38,7 +38,7 @@ def data_repositories(environment: Environment) -> Iterator[tuple[DataPath, Data
 
 @BOOK.whole
 def file_system_names_are_unique(environment: Environment) -> Iterator[Problem]:
-    """Refuse two file systems, or two mounted buckets, of one name."""
+    """Refuse two file systems, or two mounted buckets, with the same name."""
     for kind, names in (
         ("lustre", [system.name for system in environment.storage.lustre]),
         ("s3", [volume.name for volume in environment.storage.s3]),
@@ -79,7 +79,7 @@ def file_system_is_beside_nodes(environment: Environment, path: DataPath, system
 
 @BOOK.alone(makes)
 def settings_go_together(path: DataPath, system: Lustre) -> Iterator[Problem]:
-    """Refuse settings that FSx does not take beside each other, or that need others."""
+    """Refuse settings that FSx does not accept together, or that need other settings."""
     for name, sentence in catalog.combination_problems(_settings(system)):
         yield Problem((*path, *name.split(".")), sentence)
 
@@ -99,7 +99,7 @@ def capacity_is_on_offer(path: DataPath, system: Lustre) -> Iterator[Problem]:
 
 @BOOK.alone(makes)
 def metadata_iops_are_on_offer(path: DataPath, system: Lustre) -> Iterator[Problem]:
-    """Refuse metadata operations a second that FSx does not provision."""
+    """Refuse metadata operations per second that FSx does not provision."""
     if system.metadata_iops is None or system.deployment_type == catalog.SCRATCH:
         return
     judge = catalog.tiering_metadata_iops_problem if system.is_tiering else catalog.metadata_iops_problem
@@ -110,7 +110,7 @@ def metadata_iops_are_on_offer(path: DataPath, system: Lustre) -> Iterator[Probl
 
 @BOOK.alone(makes)
 def read_cache_is_on_offer(path: DataPath, system: Lustre) -> Iterator[Problem]:
-    """Refuse read caches smaller or larger than the throughput's servers hold."""
+    """Refuse read caches that are too small or too large for the throughput."""
     cache, throughput = system.read_cache, system.throughput_capacity_mbps
     if cache is None or cache.size_gib is None or throughput is None or cache.sizing != "provisioned":
         return
@@ -121,7 +121,7 @@ def read_cache_is_on_offer(path: DataPath, system: Lustre) -> Iterator[Problem]:
 
 @BOOK.alone(makes)
 def backup_time_has_backups(path: DataPath, system: Lustre) -> Iterator[Problem]:
-    """Refuse the time of backups that are switched off."""
+    """Refuse the time of disabled backups."""
     backups = system.backups
     if backups is not None and backups.start_time is not None and not backups.retention_days:
         yield Problem(
@@ -132,20 +132,20 @@ def backup_time_has_backups(path: DataPath, system: Lustre) -> Iterator[Problem]
 
 @BOOK.each(makes)
 def scratch_has_no_key_of_ones_own(environment: Environment, path: DataPath, system: Lustre) -> Iterator[Problem]:
-    """Warn of a file system that the key for file systems does not reach, where others have it."""
+    """Warn of a file system that cannot use the key for file systems, if others use it."""
     if system.deployment_type != catalog.SCRATCH or environment.encryption.file_systems is None:
         return
     if any(other.deployment_type != catalog.SCRATCH for other in environment.storage.made_lustre):
         yield warning(
             (*path, "deployment_type"),
-            "FSx encrypts scratch file systems with a key of its own: encryption.file_systems does not reach this one;"
-            " set deployment_type: persistent_2 if it must",
+            "FSx encrypts scratch file systems with its own key: encryption.file_systems does not apply to this one;"
+            " set deployment_type: persistent_2 if it should",
         )
 
 
 @BOOK.alone(makes)
 def log_has_something_to_say(path: DataPath, system: Lustre) -> Iterator[Problem]:
-    """Warn of a log in which nothing will ever stand."""
+    """Warn of a log that will always be empty."""
     if system.log_level is not None and not system.data_repositories:
         yield warning(
             (*path, "log_level"),
@@ -155,7 +155,7 @@ def log_has_something_to_say(path: DataPath, system: Lustre) -> Iterator[Problem
 
 @BOOK.alone(data_repositories)
 def events_are_named_once(path: DataPath, repository: DataRepository) -> Iterator[Problem]:
-    """Refuse an event that stands twice in a list."""
+    """Refuse a repeated event in a list."""
     for key, events in (("auto_import", repository.auto_import), ("auto_export", repository.auto_export)):
         for index, first, event in duplicates(events):
             yield Problem((*path, key, index), again_problem(event, first, listed=key))
@@ -163,22 +163,23 @@ def events_are_named_once(path: DataPath, repository: DataRepository) -> Iterato
 
 @BOOK.each(file_systems)
 def existing_file_system_is_only_claimed(environment: Environment, path: DataPath, system: Lustre) -> Iterator[Problem]:
-    """Refuse an existing file system outside the VPC, with settings that only its owner has, or without use."""
+    """Refuse an existing file system outside the VPC, with settings that belong to its owner, or without a claim."""
     if system.existing is None:
         return
     for name in sorted(system.model_fields_set - _OF_THE_ENTRY):
-        yield Problem((*path, name), "cannot be set together with existing, whose owner decides it; remove it")
+        yield Problem((*path, name), "cannot be set together with existing, whose owner controls it; remove it")
     if environment.network.existing is None:
         yield Problem(
             (*path, "existing"),
             f"must be in the environment's VPC, got {system.existing.file_system_id} and a VPC that the "
             "environment creates;"
-            " name the file system's VPC in network.existing",
+            " set the file system's VPC in network.existing",
         )
     if system.claim is None:
         yield Problem(
             (*path, "claim"),
-            "is required together with existing, for which nothing else is made; add claim, such as claim: {namespaces:"
+            "is required together with existing, because nothing else is created for it; add claim, such as claim:"
+            " {namespaces:"
             " [default]}",
         )
 
@@ -217,7 +218,7 @@ def local_zone_has_the_file_system(path: DataPath, system: Lustre) -> Iterator[P
 
 @BOOK.each(makes)
 def efa_has_clients(environment: Environment, path: DataPath, system: Lustre) -> Iterator[Problem]:
-    """Warn of nodes that reach an EFA file system over TCP only."""
+    """Warn of nodes that can use an EFA file system only over TCP."""
     if not system.efa:
         return
     accelerated = []
@@ -240,13 +241,13 @@ def efa_has_clients(environment: Environment, path: DataPath, system: Lustre) ->
         yield warning(
             (*path, "efa"),
             f"no group in {system.availability_zone_id} can reach a file system over EFA, which does not cross zones;"
-            " set efa: false, or put the file system beside the nodes that use it",
+            " set efa: false, or put the file system in the zone of the nodes that use it",
         )
 
 
 @BOOK.alone(makes)
 def data_repositories_do_not_overlap(path: DataPath, system: Lustre) -> Iterator[Problem]:
-    """Refuse links of which one folder holds the other, or of one prefix twice."""
+    """Refuse links with nested folders, or with the same prefix."""
     links = [(repository.path, repository.s3_uri) for repository in system.data_repositories]
     for index, key, problem in catalog.link_problems(links):
         yield Problem((*path, "data_repositories", index, key), problem)
@@ -254,7 +255,7 @@ def data_repositories_do_not_overlap(path: DataPath, system: Lustre) -> Iterator
 
 @BOOK.alone(s3_volumes)
 def read_only_buckets_stay(path: DataPath, volume: S3Volume) -> Iterator[Problem]:
-    """Refuse rights to change what is mounted read-only."""
+    """Refuse write permissions with a read-only mount."""
     for key, problem in s3_places.read_only_problems(
         read_only=volume.read_only, allow_delete=volume.allow_delete, allow_overwrite=volume.allow_overwrite
     ):
@@ -263,7 +264,7 @@ def read_only_buckets_stay(path: DataPath, volume: S3Volume) -> Iterator[Problem
 
 @BOOK.each(s3_volumes)
 def bucket_key_is_of_the_region(environment: Environment, path: DataPath, volume: S3Volume) -> Iterator[Problem]:
-    """Refuse a key that cannot encrypt objects of the region."""
+    """Refuse a key that cannot encrypt objects in the region."""
     if volume.kms_key_arn is None:
         return
     problem = arns.bucket_key_problem(volume.kms_key_arn, region=environment.region)
@@ -273,7 +274,7 @@ def bucket_key_is_of_the_region(environment: Environment, path: DataPath, volume
 
 @BOOK.whole
 def s3_driver_knows_pod_identity(environment: Environment) -> Iterator[Problem]:
-    """Refuse a release of the S3 driver that would take no rights from its pod identity."""
+    """Refuse a release of the S3 driver that does not support EKS Pod Identity."""
     version = environment.eks.addon_versions.get(addons.S3_CSI_DRIVER) if environment.storage.s3 else None
     if version is None or not environment.eks.installs(addons.S3_CSI_DRIVER):
         return
@@ -284,7 +285,7 @@ def s3_driver_knows_pod_identity(environment: Environment) -> Iterator[Problem]:
 
 @BOOK.whole
 def claims_are_unique(environment: Environment) -> Iterator[Problem]:
-    """Refuse two claims of one name in one namespace."""
+    """Refuse two claims with the same name in one namespace."""
     seen: dict[tuple[str, str], DataPath] = {}
     for path, (name, claim) in claims(environment):
         for index, namespace in enumerate(claim.namespaces):
@@ -302,7 +303,7 @@ def claims_are_unique(environment: Environment) -> Iterator[Problem]:
 
 @BOOK.each(claims)
 def claims_name_teams(environment: Environment, path: DataPath, named: tuple[str, Claim]) -> Iterator[Problem]:
-    """Refuse a team's namespace without the team: nobody would make it, and the claim would fail."""
+    """Refuse a team's namespace without the team: it would not be created, and the claim would fail."""
     _, claim = named
     governance_section = environment.task_governance
     namespaces = [] if governance_section is None else [team.namespace for team in governance_section.teams]
@@ -317,7 +318,7 @@ def claims_name_teams(environment: Environment, path: DataPath, named: tuple[str
             fix = f'add the team "{team}" to task_governance.teams, or name another namespace'
         yield Problem(
             (*path, "claim", "namespaces", index),
-            f"must be the namespace of a team, got {namespace} and no such team; {fix}",
+            f"must be the namespace of a team, got {namespace} and there is no such team; {fix}",
         )
 
 

@@ -21,7 +21,7 @@ _SECTION = "task_governance"
 
 @BOOK.whole
 def priority_classes_go_with_priority(environment: Environment) -> Iterator[Problem]:
-    """Refuse priority classes where tasks are served as they come, and two classes of one name."""
+    """Refuse priority classes with ordering: first_come_first_served, and two classes with the same name."""
     section = environment.task_governance
     if section is None:
         return
@@ -38,7 +38,7 @@ def priority_classes_go_with_priority(environment: Environment) -> Iterator[Prob
 
 @BOOK.whole
 def team_names_are_unique(environment: Environment) -> Iterator[Problem]:
-    """Refuse two teams of one name."""
+    """Refuse two teams with the same name."""
     named = [team for _, team in teams(environment)]
     for index, first, name in duplicates([team.name for team in named]):
         yield Problem(
@@ -49,7 +49,7 @@ def team_names_are_unique(environment: Environment) -> Iterator[Problem]:
 
 @BOOK.whole
 def quota_names_are_unique(environment: Environment) -> Iterator[Problem]:
-    """Refuse a name of a quota that another quota has, stated or made; warn of the cluster policy's."""
+    """Refuse the name of another quota, set or default; warn of the name of the cluster policy."""
     section = environment.task_governance
     if section is None:
         return
@@ -63,17 +63,17 @@ def quota_names_are_unique(environment: Environment) -> Iterator[Problem]:
                 governance.same_quota_name_problem(taken.name),
             )
         elif taken.is_policys:
-            # each kind has calls and IDs of its own (SageMaker API reference), and no page says whether names are apart
+            # each kind has its own calls and IDs (SageMaker API reference); no page says whether both can have one name
             yield warning(
                 (*path, "quota_name") if team.quota_name else (*path, "name"),
-                f'gives the quota the name of the cluster policy, "{taken.name}", and whether SageMaker takes both is'
+                f'gives the quota the name of the cluster policy, "{taken.name}", and whether SageMaker accepts both is'
                 " not documented; if it refuses, set another quota_name or policy_name",
             )
 
 
 @BOOK.each(teams)
 def team_names_are_no_namespaces(environment: Environment, path: DataPath, team: Team) -> Iterator[Problem]:
-    """Warn of a team named for a namespace: the prefix would stand there twice, and claims would miss it."""
+    """Warn of a team with the name of a namespace: its namespace would have the prefix twice."""
     name = team.name
     prefix = governance.namespace("")
     claimed = {each for _, system in file_systems(environment) if system.claim for each in system.claim.namespaces}
@@ -89,14 +89,14 @@ def team_names_are_no_namespaces(environment: Environment, path: DataPath, team:
     elif name in claimed and team.namespace not in claimed:
         yield warning(
             (*path, "name"),
-            f"a claim of storage.lustre names the namespace {name}, and the team's is {team.namespace}; name that one"
-            " in the claim if the team is to have it",
+            f"a claim of storage.lustre names the namespace {name}, and the team's is {team.namespace}; use that one"
+            " in the claim if it is for the team",
         )
 
 
 @BOOK.whole
 def region_has_the_native_types(environment: Environment) -> Iterator[Problem]:
-    """Warn of CloudFormation's own types where the dated registry lists lack them."""
+    """Warn of CloudFormation's own types in regions whose dated registry lists do not have them."""
     section = environment.task_governance
     if section is None or section.provider != "native":
         return
@@ -108,7 +108,7 @@ def region_has_the_native_types(environment: Environment) -> Iterator[Problem]:
 
 @BOOK.each(teams)
 def default_queue_is_known_to_kueue(environment: Environment, path: DataPath, team: Team) -> Iterator[Problem]:
-    """Refuse a default queue beside an add-on version whose Kueue makes nothing of it."""
+    """Refuse a default queue with an add-on version whose Kueue does not support it."""
     version = dict(known(environment.eks.addon_versions)).get(addons.TASK_GOVERNANCE)
     problem = None if version is None or not team.default_queue else governance.default_queue_problem(version)
     if problem:
@@ -119,7 +119,7 @@ def default_queue_is_known_to_kueue(environment: Environment, path: DataPath, te
 
 @BOOK.alone(teams)
 def limited_resources_are_counted(path: DataPath, team: Team) -> Iterator[Problem]:
-    """Refuse limits that Kubernetes takes and never looks at: of extended resources it counts requests."""
+    """Refuse limits that Kubernetes accepts but never enforces: it counts requests of extended resources."""
     for name, _ in known(team.resource_quota):
         problem = governance.limited_resource_problem(name)
         if problem:
@@ -128,18 +128,19 @@ def limited_resources_are_counted(path: DataPath, team: Team) -> Iterator[Proble
 
 @BOOK.each(teams)
 def member_roles_are_distinct_and_near(environment: Environment, path: DataPath, team: Team) -> Iterator[Problem]:
-    """Refuse the same role twice and roles of another partition."""
+    """Refuse repeated roles and roles of another partition."""
     yield from role_problems(environment, (*path, "member_role_arns"), team.member_role_arns)
 
 
 @BOOK.each(teams)
 def members_are_no_administrators(environment: Environment, path: DataPath, team: Team) -> Iterator[Problem]:
-    """Refuse a role that is an administrator of the cluster too: EKS takes one access entry per role."""
+    """Refuse a role that is also an administrator of the cluster: EKS allows one access entry per role."""
     for index, arn in enumerate(team.member_role_arns):
         if arn in environment.eks.admin_role_arns:
             first = environment.eks.admin_role_arns.index(arn)
             yield Problem(
                 (*path, "member_role_arns", index),
-                f"must be no administrator of the cluster, got {arn} as in eks.admin_role_arns[{first}]: EKS takes one"
-                " access entry per role; remove it here, administrators may do what members may",
+                f"must not be an administrator of the cluster, got {arn} as in eks.admin_role_arns[{first}]: EKS"
+                " allows one"
+                " access entry per role; remove it here, because administrators can do what members can",
             )

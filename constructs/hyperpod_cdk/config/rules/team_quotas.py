@@ -1,4 +1,4 @@
-"""Rules about what teams are guaranteed: amounts, instance types, and whether the cluster can keep its promises."""
+"""Rules about the guaranteed compute of teams: amounts, instance types, and whether the cluster has enough."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _SECTION = "task_governance"
 _LIMITS = ("sharing", "absolute_borrow_limits")
 _WORDS = {"accelerators": "accelerators", "vcpu": "vCPUs", "memory_gib": "GiB of memory"}
 _SLACK = 1e-9
-"""Shares of instances are fractions, which a computer adds up only nearly."""
+"""Tolerance for sums of fractions of instances, which floating point adds inexactly."""
 _MOST_TYPES_IN_SUBSETS = 10
 
 
 @dataclass
 class _Promised:
-    """What was promised of one type so far, in instances: by resource, and whether whole instances alone."""
+    """What is guaranteed of one type so far, in instances: by resource, and whether only whole instances."""
 
     shares: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_WORDS, 0.0))
     whole_only: bool = True
@@ -45,7 +45,7 @@ class _Promised:
 
 @BOOK.alone(teams)
 def quota_amounts_go_together(path: DataPath, team: Team) -> Iterator[Problem]:
-    """Refuse rows without an amount, and whole instances beside parts of them."""
+    """Refuse rows without an amount, and whole instances together with parts of them."""
     for at, row in _rows(path, team):
         problem = governance.amounts_problem(row.amounts)
         if problem:
@@ -69,9 +69,9 @@ def quotas_are_of_types_in_the_cluster(environment: Environment, path: DataPath,
     """Refuse quotas of types that no instance group has."""
     present = {name for group in environment.hyperpod.instance_groups for name in group.all_instance_types}
     if not environment.hyperpod.all_groups:
-        return  # that there is no group is reported there
+        return  # a missing group is reported there
     if any(environment.instance_type(name) is None for name in present):
-        return  # a misspelt type of a group is reported there; which one was meant is not certain
+        return  # a misspelt type of a group is reported there; which type was meant is uncertain
     for at, row in _rows(path, team):
         if row.instance_type in present:
             continue
@@ -80,7 +80,7 @@ def quotas_are_of_types_in_the_cluster(environment: Environment, path: DataPath,
             continue
         near = closest(row.instance_type, sorted(present))
         fix = f"set instance_type: {near}" if near else "add an instance group of it"
-        listed = ", ".join(sorted(present)) or "there is none but restricted ones"
+        listed = ", ".join(sorted(present)) or "there are only restricted ones"
         yield Problem(
             (*at, "instance_type"),
             f"must be a type of an instance group ({listed}), got {row.instance_type}; {fix}",
@@ -89,12 +89,12 @@ def quotas_are_of_types_in_the_cluster(environment: Environment, path: DataPath,
 
 @BOOK.each(teams)
 def accelerators_are_of_types_that_have_them(environment: Environment, path: DataPath, team: Team) -> Iterator[Problem]:
-    """Refuse accelerators of types without any, and profiles that a type's GPUs cannot be cut into."""
+    """Refuse accelerators of types without any, and MIG profiles that a type's GPUs do not support."""
     for at, row in _rows(path, team):
         numbers = environment.instance_type(row.instance_type)
         if numbers is None:
             continue
-        # a file that states a type's numbers says nothing of profiles
+        # a type whose numbers are in the file has no profiles
         stated = row.instance_type in environment.instance_types
         partition = row.accelerator_partition
         for keys, problem in governance.accelerator_problems(
@@ -107,7 +107,7 @@ def accelerators_are_of_types_that_have_them(environment: Environment, path: Dat
 
 @BOOK.each(teams)
 def partitions_are_made_on_some_nodes(environment: Environment, path: DataPath, team: Team) -> Iterator[Problem]:
-    """Warn of partitions that no group's label asks for."""
+    """Warn of partitions that no group's label requests."""
     for at, row in _rows(path, team):
         partition, numbers = row.accelerator_partition, environment.instance_type(row.instance_type)
         if partition is None or numbers is None or partition.profile not in numbers.mig_profiles:
@@ -119,19 +119,19 @@ def partitions_are_made_on_some_nodes(environment: Environment, path: DataPath, 
         ]
         asked = [layout for layout in layouts if layout is not None]
         wanted = f"all-{partition.profile.removeprefix('mig-')}"
-        # a layout of one profile is named for it; others (all-balanced, one's own) may hold any
+        # a layout of one profile is named after it; others (all-balanced, custom ones) may have any
         if layouts and not any(layout == wanted or "g." not in layout for layout in asked):
-            got = f"got {listing(asked, last='and')}" if asked else "got none that carries it"
+            got = f"got {listing(asked, last='and')}" if asked else "got no group with that label"
             yield warning(
                 (*at, "accelerator_partition", "profile"),
-                f"needs a group of {row.instance_type} whose label {governance.PARTITION_LABEL} makes"
+                f"needs a group of {row.instance_type} whose label {governance.PARTITION_LABEL} creates"
                 f" {partition.profile}, {got}; add {governance.PARTITION_LABEL}: {wanted} to the labels of one",
             )
 
 
 @BOOK.whole
 def quotas_are_within_capacity(environment: Environment) -> Iterator[Problem]:
-    """Refuse guarantees that the cluster cannot keep: all quotas of a type against all nodes that may have it."""
+    """Refuse guarantees that the cluster cannot meet: all quotas of a type against all nodes that may have it."""
     capacity = _capacity(environment)
     unlimited = _autoscaled_types(environment)
     promised: dict[str, _Promised] = defaultdict(_Promised)
@@ -155,14 +155,14 @@ def quotas_are_within_capacity(environment: Environment) -> Iterator[Problem]:
 
 @BOOK.whole
 def autoscaled_quotas_have_no_bound(environment: Environment) -> Iterator[Problem]:
-    """Warn where the sum of guarantees cannot be compared, because Karpenter decides how many nodes there are."""
+    """Warn if the sum of guarantees cannot be compared, because Karpenter decides how many nodes there are."""
     unlimited = _autoscaled_types(environment)
     names = sorted({row.instance_type for _, team in teams(environment) for row in team.quota} & unlimited)
     if names:
         yield warning(
             (_SECTION, "teams"),
-            f"whether the quotas of {listing(names, last='and')} can be kept is not known, since Karpenter makes those"
-            " nodes as pods need them; see that the account's quotas and the capacity on offer cover them",
+            f"whether the quotas of {listing(names, last='and')} can be met is unknown, because Karpenter adds those"
+            " nodes as pods need them; check that the account's quotas and the available capacity cover them",
         )
 
 
@@ -202,7 +202,7 @@ def _autoscaled_types(environment: Environment) -> set[str]:
 def instance_shares(row: Quota, numbers: InstanceType | None) -> dict[str, float] | None:
     """Give what a row takes of ``accelerators``, ``vcpu`` and ``memory_gib``, each in instances of its type.
 
-    None where the type's numbers are not known or the row makes no sense.
+    None if the type's numbers are unknown or the row is not valid.
     """
     if row.count is not None:
         return dict.fromkeys(_WORDS, float(row.count))
@@ -216,13 +216,13 @@ def instance_shares(row: Quota, numbers: InstanceType | None) -> dict[str, float
         "vcpu": None if row.vcpu is None else row.vcpu / numbers.vcpu,
         "memory_gib": None if row.memory_gib is None else row.memory_gib / numbers.memory_gib,
     }
-    # what is left out follows what is stated, accelerators before vCPU before memory
+    # amounts that are left out follow those that are set: accelerators before vCPU before memory
     ratio = accelerators or stated["vcpu"] or stated["memory_gib"] or 0.0
     return {name: ratio if share is None else share for name, share in stated.items()}
 
 
 def _accelerators(row: Quota, numbers: InstanceType) -> float | None:
-    """The share of an instance's accelerators, None where it cannot be said."""
+    """The share of an instance's accelerators, None if it is unknown."""
     partition = row.accelerator_partition
     if row.accelerators is None and partition is None:
         return 0.0
@@ -236,7 +236,7 @@ def _accelerators(row: Quota, numbers: InstanceType) -> float | None:
     return partition.count / per_gpu / numbers.accelerator_count
 
 
-def _over_capacity(  # noqa: PLR0917 - what one sentence says
+def _over_capacity(  # noqa: PLR0917 - all of it is in one sentence
     environment: Environment,
     at: DataPath,
     row: Quota,
@@ -245,7 +245,7 @@ def _over_capacity(  # noqa: PLR0917 - what one sentence says
     after: _Promised,
     nodes: int,
 ) -> Problem:
-    """One guarantee too many, in the words of the row that brings it."""
+    """Report a guarantee that exceeds the cluster, in the unit of the row that adds it."""
     name = row.instance_type
     numbers = environment.instance_type(name)
     per_node = _per_node(resource, numbers) if numbers is not None and not after.whole_only else 1.0
@@ -283,7 +283,7 @@ def _amount(row: Quota, resource: str, numbers: InstanceType | None) -> tuple[st
 def _over_flexible_capacity(
     environment: Environment, promised: Mapping[str, _Promised], unlimited: set[str]
 ) -> Iterator[Problem]:
-    """Groups of several types hold one of them at a time: what fits type by type may not fit together."""
+    """A flexible group's node has one of its types: quotas that fit type by type may not fit together."""
     groups = [group for group in environment.hyperpod.instance_groups if group.instance_types]
     shared = {name for group in groups for name in group.all_instance_types} - unlimited
     wanted = {name: max(found.shares.values()) for name, found in promised.items() if name in shared}
