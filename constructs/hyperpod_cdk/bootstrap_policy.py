@@ -1,10 +1,11 @@
-"""What CloudFormation may do as it deploys one environment: the policy for ``cdk bootstrap``, computed from templates.
+"""The policy for ``cdk bootstrap``: what CloudFormation may do when it deploys one environment, by its templates.
 
-``cdk bootstrap`` gives CloudFormation's execution role AdministratorAccess unless it is told
-``--cloudformation-execution-policies``. The statements here allow what CloudFormation's handlers ask for to make, read,
-change and delete the types of resources in an environment's templates, on resources that carry the environment's name,
-or the names in its templates, in its account and region. What an action can be limited to is AWS's service
-authorization reference (``catalog/data/deployer_actions.json``); where that is nothing, the statement says ``*``.
+``cdk bootstrap`` gives CloudFormation's execution role AdministratorAccess unless the option
+``--cloudformation-execution-policies`` is given. The statements here allow the actions with which CloudFormation's
+handlers create, read, update and delete the resource types of an environment's templates, on resources whose names
+begin with the environment's name or are in its templates, in its account and Region. AWS's service authorization
+reference (``catalog/data/deployer_actions.json``) says what an action can be limited to; where it names no resource
+type for an action, the statement says ``*``.
 
 Sources: IAM user guide, "IAM and AWS STS quotas" (6,144 characters without white space a managed policy, 10 managed
 policies a role), "Grant a user permissions to pass a role", "Delegate permission management by using permissions
@@ -47,7 +48,7 @@ MOST_CHARACTERS = 6144
 """The largest managed policy, white space not counted."""
 
 MOST_POLICIES = 10
-"""As many managed policies a role takes, unless the account's quota was raised."""
+"""The largest number of managed policies on a role, unless the account's quota was raised."""
 
 NO_RESOURCE = "AWS has no resource for these actions in its service authorization reference"
 """Why a statement says ``*``."""
@@ -66,12 +67,12 @@ _ADD_ON_ROLES = "eks.amazonaws.com"
 
 
 class BootstrapPolicyError(ValueError):
-    """No policy can be written; the text is one line that says why."""
+    """No policy can be written; the text is one line with the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """One statement with the reason for what it holds, or for what it could not be limited to."""
+    """One statement, with the reason for its actions, or the reason why its resources are not limited."""
 
     sid: str
     actions: tuple[str, ...]
@@ -104,7 +105,7 @@ class Policy:
 
     @property
     def characters(self) -> int:
-        """How many of the 6,144 characters it takes."""
+        """How many of the 6,144 characters it uses."""
         return _characters(self.statements)
 
 
@@ -134,7 +135,7 @@ def policies(assembly: Assembly, environment: Environment, *, base: Assembly | N
 
 
 def statements(assembly: Assembly, environment: Environment, *, base: Assembly | None = None) -> tuple[Statement, ...]:
-    """Compute the statements of one environment's stacks, by service, with what an update from ``base`` needs beside.
+    """Compute the statements of one environment's stacks, by service, with what an update from ``base`` also needs.
 
     They allow nothing for ``unknown_types``.
     """
@@ -146,9 +147,9 @@ def statements(assembly: Assembly, environment: Environment, *, base: Assembly |
 
 
 def unknown_types(*assemblies: Assembly) -> dict[str, tuple[str, ...]]:
-    """Give the types of the templates of which no actions are known, each with its resources by stack and logical ID.
+    """Give the types in the templates whose actions are unknown, each with its resources by stack and logical ID.
 
-    The stacks of this library have none; what an extension adds may be of any type.
+    The stacks of this library have no such type; an extension can add resources of any type.
     """
     found: dict[str, list[str]] = {}
     for assembly in assemblies:
@@ -159,7 +160,7 @@ def unknown_types(*assemblies: Assembly) -> dict[str, tuple[str, ...]]:
 
 
 def left_out(*assemblies: Assembly) -> tuple[LeftOut, ...]:
-    """Give what the policy does not allow though CloudFormation's handlers of the templates' types name it, and why."""
+    """Give the actions of CloudFormation's handlers for the templates' types that the policy leaves out, and why."""
     made = {resource.type for assembly in assemblies for resource in assembly.resources()}
     return tuple(
         replace(each, types=tuple(name for name in each.types if name in made))
@@ -169,7 +170,7 @@ def left_out(*assemblies: Assembly) -> tuple[LeftOut, ...]:
 
 
 def _both(one: Statement, other: Statement) -> Statement:
-    """Give the statement that allows what either of two of the same name does; their conditions have the same keys."""
+    """Merge two statements of one name into one with the actions of both; their conditions have the same keys."""
     condition = {
         operator: {
             key: value if value == other.condition[operator][key] else sorted({*value, *other.condition[operator][key]})
@@ -235,7 +236,7 @@ class _Writer:
         )
 
     def _on_resources(self, service: str, key: str, actions: Sequence[str]) -> Statement:
-        # what carries tags is every type of a service: what else is done tells the types that are meant
+        # every type of a service can have tags: the other actions show which types are meant
         telling = [action for action in actions if not _TAGGING.search(action)]
         types = {each for action in telling for each in LIMITED_TO[action]}
         condition = self._condition(key)
@@ -270,7 +271,7 @@ class _Writer:
                 actions=DATA_REPOSITORY_ACTIONS,
                 resources=tuple(sorted(places)),
                 condition={},
-                why="FSx looks into the linked buckets with the rights of the identity that links them",
+                why="FSx reads the linked buckets with the permissions of the identity that links them",
             )
 
     def _service_linked_roles(self) -> Iterator[Statement]:
@@ -373,7 +374,7 @@ class _Writer:
             yield arn
             return
         for value in self._values(row):
-            # a role that stood before is named by its ARN, which tells its path
+            # an existing role is named by its ARN, which shows its path
             yield value if value.startswith("arn:") else arn.replace("{value}", value).replace("**", "*")
 
     def _values(self, row: Limitable) -> Iterator[str]:
@@ -389,7 +390,7 @@ class _Writer:
                         yield own if matches(own, name) else name
 
     def _pattern(self, resource: Resource, value: Any) -> str:
-        """Give a name as far as the templates tell, with a star for the rest; empty for what is named elsewhere."""
+        """Give the known part of a name, with a star for the rest; empty if something else sets the name."""
         found = resolve(self._assembly, resource.stack, value)
         if isinstance(found, Reference | Unknown):
             return ""
@@ -453,7 +454,7 @@ def _characters(part: Iterable[Statement]) -> int:
 
 
 def _at(properties: Mapping[str, Any], path: str) -> list[Any]:
-    """Give what stands at a path, and of a list each item."""
+    """Give the value at a path, and each item if it is a list."""
     found: list[Any] = [properties]
     for step in path.split("."):
         found = [item for each in found if isinstance(each, Mapping) for item in listed(each.get(step))]

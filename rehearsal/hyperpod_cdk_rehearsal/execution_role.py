@@ -209,7 +209,7 @@ class _Reader:
                 # the name of another service's cluster
                 said.pop("clustername", None)
             permissions = self._permissions(step)
-            # what carries tags is every type of a service: what else is done tells the types that are meant
+            # every type of a service can have tags: the other actions show which types are meant
             meant = {kind for each in permissions if not _TAGGING.search(each) for kind in _resource_types(each)}
             for action in sorted(permissions):
                 kinds = meant if _TAGGING.search(action) else None

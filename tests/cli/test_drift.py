@@ -76,9 +76,9 @@ def test_what_could_not_be_read(more: tuple[str, ...], code: int, tmp_path: Path
     done = _drift(Account(more={"sagemaker:DescribeCluster": denied}), tmp_path, *more)
     assert done.exit_code == code
     assert done.stdout == (
-        "dev: No difference in what was read; 1 thing could not be looked at.\n"
-        "skipped dev-foundation / Cluster (HyperPod cluster): no permission for"
-        ' sagemaker:DescribeCluster; AWS says: "no"\n'
+        "dev: No difference in what was read; 1 thing could not be checked.\n"
+        "skipped dev-foundation / Cluster (HyperPod cluster): no permission for sagemaker:DescribeCluster; AWS"
+        ' says: "no"\n'
     )
 
 
@@ -95,7 +95,7 @@ def test_cloudformation_that_does_not_answer_ends_with_2(tmp_path: Path) -> None
     done = _drift(Account(more={"cloudformation:ListStackResources": denied}), tmp_path)
     assert done.exit_code == 2
     assert done.stderr.startswith(
-        "what is deployed cannot be read: no permission for cloudformation:ListStackResources"
+        "the deployed stacks cannot be read: no permission for cloudformation:ListStackResources"
     )
 
 
@@ -191,8 +191,8 @@ class TestAdopt:
         account.tags[0]["Value"] = "43"
         done, file = self.adopt(account, tmp_path, "--yes")
         assert (
-            "not adopted: Cluster Tags[cost-center]: the file gives no tag cost-center; write it below tags, and"
-            " everything gets it\n"
+            "not adopted: Cluster Tags[cost-center]: the file has no tag cost-center; if you add it under tags,"
+            " all resources get it\n"
         ) in done.stdout
         assert (done.exit_code, "count: 6" in file.read_text(encoding="utf-8")) == (1, True)
 
@@ -263,7 +263,7 @@ def test_a_review_that_cannot_look_at_nodes_says_so(tmp_path: Path) -> None:
         each for each in json.loads(_review(account, tmp_path, "--format", "json").stdout)["notes"] if "nodes" in each
     ]
     assert note == (
-        "Whether it removes nodes that no deployment created could not be looked at: no permission for"
+        "Whether it removes nodes that no deployment created could not be checked: no permission for"
         ' sagemaker:DescribeCluster; allow sagemaker:DescribeCluster; AWS says: "no"'
     )
 

@@ -83,7 +83,7 @@ def test_one_that_is_refused_and_one_that_is_not_there_hide_nobody(run: Run, fle
     assert [(row[0], row[-2]) for row in cells(done)[1:2]] == [("staging", "failed")]
     assert " regoin: is not a known key here; did you mean region?" in done.stdout
     assert 'prd: no environment "prd" in environments; did you mean prod?' in done.stdout.replace("\n  ", " ")
-    assert done.stdout.endswith("\n3 environments: 1 failed, 1 not looked at, 1 ok.\n")
+    assert done.stdout.endswith("\n3 environments: 1 failed, 1 not checked, 1 ok.\n")
     assert run("validate", "staging", "prod").exit_code == 1
     assert run("validate", "prod").exit_code == 0
 
@@ -295,7 +295,7 @@ def test_status_of_one_that_cannot_be_asked(run: Run, fleet: Path) -> None:
     # what fails of the other is told all the same, and not having looked is worse
     assert done.exit_code == 2
     assert [row[-2:] for row in cells(done)[1:]] == [
-        ["not looked at", "the credentials are of acc…"],
+        ["not checked", "the credentials are of acc…"],
         ["failed", "1 of 2 nodes run"],
     ]
     assert max(map(len, done.stdout.splitlines())) <= 80
@@ -339,7 +339,7 @@ def test_drift_of_one_beside_one_without_an_assembly(run: Run, one_drifts: tuple
     done = run("drift", "prod", "dev", "--heads", heads, obj=access)
     assert done.exit_code == 2
     missing, differing = (row[-2:] for row in cells(done)[1:])
-    assert missing[0] == "not looked at"
+    assert missing[0] == "not checked"
     assert missing[1].startswith("--heads: ")
     assert differing == ["failed", "1 difference"]
     assert "/heads has no cloud assembly prod" in " ".join(done.stdout.split())
@@ -577,7 +577,7 @@ def test_a_wrong_fleet_file_holds(
     assert 'waves[0].checks[0]: must be status or drift, got "none"' in done.stdout
     # none of which it was said that it is well
     assert done.stdout.startswith("error fleet.yaml:")
-    assert done.stdout.endswith("\n\nNo environment was looked at.\n")
+    assert done.stdout.endswith("\n\nNo environment was checked.\n")
 
 
 @pytest.mark.parametrize(

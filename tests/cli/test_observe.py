@@ -62,7 +62,7 @@ def test_a_bundle_that_cannot_be_written_ends_with_2(tmp_path: Path) -> None:
 def test_cloudformation_that_does_not_answer_ends_with_2(how: Fails, tmp_path: Path) -> None:
     done = _observe(account(**{"cloudformation:ListStackResources": how}), tmp_path, "--out", tmp_path / "bundle.json")
     assert done.exit_code == 2
-    assert done.stderr.startswith("what is deployed cannot be read: ")
+    assert done.stderr.startswith("the deployed stacks cannot be read: ")
     assert not (tmp_path / "bundle.json").exists()
 
 

@@ -128,7 +128,7 @@ def test_what_is_not_known_is_no_zero(make: Make) -> None:
     assert [(each.what, each.reason) for each in found.skipped] == [("the cost of two", "its app failed")]
     text = sums_text(found)
     assert "  cost: at least $10.10 a month, at prices as of 2026-11-01 (one $10.10, two\n    unknown)\n" in text
-    assert "    not in it: two: nothing of it is known\n" in text
+    assert "    not included: two: its cost is unknown\n" in text
     (cost,) = sums(both, {"one": NoCost("a"), "two": NoCost("b")}).costs
     assert cost.monthly is None
     assert sums(both, {}).costs == ()

@@ -155,7 +155,7 @@ def test_seats_that_no_group_takes_are_nobodys(folder: Path) -> None:
             "ml.p5.48xlarge",
             "no record states the fee of h100-april in US dollars; run 'hyperpod-cdk plans record dev'",
         ),
-        ({"a10g": "spot"}, "ml.g5.8xlarge", "the price of ml.g5.8xlarge on Spot changes all the time"),
+        ({"a10g": "spot"}, "ml.g5.8xlarge", "the Spot price of ml.g5.8xlarge changes all the time"),
     ],
 )
 def test_an_unknown_price_is_no_zero(
@@ -204,7 +204,7 @@ def test_a_type_without_a_price_is_unknown(folder: Path) -> None:
     # nothing that is known is no zero
     assert found.verdict == "An unknown amount of nodes among 2 teams."
     assert pool(found, "ml.m5.2xlarge").why == (
-        "no price of ml.m5.2xlarge in us-east-1 in the file of 2026-11-01; run 'hyperpod-cdk prices refresh'"
+        "no price for ml.m5.2xlarge in us-east-1 in the price file of 2026-11-01; run 'hyperpod-cdk prices refresh'"
     )
 
 
@@ -279,7 +279,7 @@ def test_use_divides_the_cost_beside_the_quotas(folder: Path) -> None:
     # a node without accelerators counts by vCPU, and what has no team is nobody's
     assert [(each.team, each.used_hours) for each in pool(found, "ml.m5.2xlarge").shares] == [("", 12.0)]
     assert [(each.what, each.reason) for each in found.skipped] == [
-        ("what teams used of ml.g5.8xlarge", "the report has no hours of ml.g5.8xlarge")
+        ("what teams used of ml.g5.8xlarge", "the report has no hours for ml.g5.8xlarge")
     ]
 
 
@@ -288,25 +288,25 @@ def test_periods_without_data_are_told(folder: Path) -> None:
     usage = read_usage(report(*ROWS, missing=missing), where="usage.csv")
     assert usage.missing == ("2026-11-01 00:00:00 to 2026-11-01 06:00:00",)
     found = teams_cost(written(folder, fee="80000"), PRICES, usage)
-    assert found.skipped[0].reason == "the report has no data of 2026-11-01 00:00:00 to 2026-11-01 06:00:00"
+    assert found.skipped[0].reason == "the report has no data for 2026-11-01 00:00:00 to 2026-11-01 06:00:00"
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "x.csv: wants a line that begins with Date,Namespace,Team,Type,"),
-        (report("2026-11-01,a,b,c,1"), "x.csv:7: wants 13 columns, got 5"),
+        ("", "x.csv: has no line that begins with Date,Namespace,Team,Type,"),
+        (report("2026-11-01,a,b,c,1"), "x.csv:7: needs 13 columns, got 5"),
         (
             report("2026-11-01,a,b,c,x,0,0,0,0,0,0,0,0"),
-            "x.csv:7: wants hours as numbers, got x,0,0,0,0,0,0,0,0",
+            "x.csv:7: needs hours as numbers, got x,0,0,0,0,0,0,0,0",
         ),
         (
             report("2026-11-01,a,b,c,-1,0,0,0,0,0,0,0,0"),
-            "x.csv:7: wants hours from 0 to 1,000,000,000,000, got -1,0,0,0,0,0,0,0,0",
+            "x.csv:7: needs hours from 0 to 1,000,000,000,000, got -1,0,0,0,0,0,0,0,0",
         ),
         (
             report("2026-11-01,a,b,c,NaN,0,0,0,0,0,0,0,0"),
-            "x.csv:7: wants hours from 0 to 1,000,000,000,000, got NaN,0,0,0,0,0,0,0,0",
+            "x.csv:7: needs hours from 0 to 1,000,000,000,000, got NaN,0,0,0,0,0,0,0,0",
         ),
     ],
 )
@@ -322,7 +322,7 @@ def test_a_field_without_an_end_and_a_number_without_a_size_are_refused() -> Non
         (long, "x.csv: is no CSV: field larger than field limit (131072)"),
         (
             "2026-11-01,a,b,c,0,0,0,1e400,0,0,0,0,0",
-            "x.csv:7: wants hours from 0 to 1,000,000,000,000, got 0,0,0,1e400,0,0,0,0,0",
+            "x.csv:7: needs hours from 0 to 1,000,000,000,000, got 0,0,0,1e400,0,0,0,0,0",
         ),
     ):
         with pytest.raises(UsageError) as caught:

@@ -145,8 +145,14 @@ def test_a_comment_keeps_what_stands_below_it() -> None:
             3,
             "tags: {cost-center: 42}",
             [
-                "the file has one value of tag cost-center for everything, and AWS has another one on 1 other resource",
-                "the file has one value of tag cost-center for everything, and AWS has another one on 1 other resource",
+                (
+                    "the file has one value of tag cost-center for all resources, and AWS has another one on 1 other"
+                    " resource"
+                ),
+                (
+                    "the file has one value of tag cost-center for all resources, and AWS has another one on 1 other"
+                    " resource"
+                ),
             ],
         ),
     ],
@@ -163,12 +169,12 @@ def test_what_the_file_says_already_stays() -> None:
     assert written(difference(CLUSTER, "InstanceGroups[h100].InstanceCount", "4", file="4")) == ([], [])
 
 
-NO_FIELD = "the file has no field for it; write it by hand, or let the next deployment set it back"
+NO_FIELD = "no field of the file is known for it; edit the file by hand, or let the next deployment set it back"
 GROWN = (
-    "a deployment would ask FSx for the capacity that is there, and FSx takes only a greater one (UpdateFileSystem);"
-    " leave the file until you need more, and write that then"
+    "a deployment would ask FSx for the capacity that it already has, and FSx accepts only a greater one"
+    " (UpdateFileSystem); leave the file as it is until you need more"
 )
-NO_PARENT = "the file does not have what it belongs to; write it by hand"
+NO_PARENT = "the file does not have the item that it belongs to; add it by hand"
 
 
 @row_by_row(
@@ -176,7 +182,7 @@ NO_PARENT = "the file does not have what it belongs to; write it by hand"
     [
         (
             difference(CLUSTER, "Tags[owner]", "me"),
-            "the file gives no tag owner; write it below tags, and everything gets it",
+            "the file has no tag owner; if you add it under tags, all resources get it",
         ),
         (
             difference(FILE_SYSTEM, "StorageCapacity", "7200"),
@@ -187,13 +193,16 @@ NO_PARENT = "the file does not have what it belongs to; write it by hand"
         (difference(FILE_SYSTEM, "StorageType", "HDD"), NO_FIELD),
         (
             difference(CLUSTER, "InstanceGroups[by-hand]", "there"),
-            "no deployment made group by-hand, and none of the file equals it but for name and count; write it by hand",
+            (
+                "no deployment created group by-hand, and every group of the file differs in more than name and"
+                " count; add it by hand"
+            ),
         ),
         (difference(CLUSTER, "InstanceGroups[gone].InstanceCount", "2"), NO_PARENT),
         (difference(QUOTA, "ComputeQuotaConfig.ComputeQuotaResources[ml.g5.xlarge].Count", "3"), NO_PARENT),
         (
             difference(ADD_ON, "", None),
-            "AWS has nothing there; take it out of the file by hand, or let it be made again",
+            "AWS has nothing there; remove it from the file, or let a deployment create it again",
         ),
     ],
 )
@@ -258,7 +267,7 @@ def test_a_group_made_by_hand_is_written_as_the_one_that_it_equals() -> None:
 def test_a_group_made_by_hand_that_no_group_equals_is_left(more: dict[str, Any]) -> None:
     added, left = with_group(row("more", 1, **more))
     assert added == []
-    assert [each.partition(",")[0] for each in left] == ["no deployment made group more"]
+    assert [each.partition(",")[0] for each in left] == ["no deployment created group more"]
 
 
 WHOLE = """\

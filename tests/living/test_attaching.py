@@ -96,11 +96,11 @@ def test_nodes_that_stand_are_not_promised(run: Run) -> None:
         "dev: h100-may fits h100.\n"
         "h100 is paid by on_demand, has 4 nodes and wants 4.\n"
         f"The plan's nodes leave at {leave:%Y-%m-%d %H:%M} UTC.\n"
-        "UpdateCluster takes another plan for an existing group; what becomes of the 4\n"
-        "  nodes that it has now AWS does not document. Count on losing them with what\n"
+        "UpdateCluster accepts another plan for an existing group. AWS does not document\n"
+        "  what happens to the 4 nodes that it has now: expect to lose them with what\n"
         "  they run and their volumes.\n"
         "To keep them until the new ones run: add a group of another name with this plan,\n"
-        "  move the jobs, then take h100 out; 'hyperpod-cdk plan dev' tells the steps.\n"
+        "  move the jobs, then remove h100; 'hyperpod-cdk plan dev' lists the steps.\n"
         "In the file: capacity: training_plan and training_plan_arn:\n"
         f"  {ARN} at\n"
         "  hyperpod.instance_groups[1].\n"
@@ -110,14 +110,14 @@ def test_nodes_that_stand_are_not_promised(run: Run) -> None:
 def test_no_node_is_none_that_is_lost(run: Run) -> None:
     done = run(aws=script(standing=0))
     assert done.exit_code == 0
-    assert "No node of h100 stands, so that none is lost" in done.stdout
+    assert "h100 has no node, so none is lost" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("plan", "said"),
     [
-        ({"Status": "Expired"}, "plan h100-may is Expired; a group takes one that is Active or Scheduled"),
-        ({"Status": "Pending"}, "plan h100-may is Pending; a group takes one that is Active or Scheduled"),
+        ({"Status": "Expired"}, "plan h100-may is Expired; a group needs a plan that is Active or Scheduled"),
+        ({"Status": "Pending"}, "plan h100-may is Pending; a group needs a plan that is Active or Scheduled"),
         ({"TargetResources": ["training-job"]}, "plan h100-may is for training-job, not for hyperpod-cluster"),
         (
             {"block": {"InstanceType": "ml.p4d.24xlarge"}},
@@ -126,7 +126,7 @@ def test_no_node_is_none_that_is_lost(run: Run) -> None:
         ({"block": {"AvailabilityZoneId": "use1-az1"}}, "plan h100-may is in use1-az1, h100 in use1-az5"),
         ({"TotalInstanceCount": 3}, "plan h100-may has 3 instances, h100 wants 4"),
         # another cluster has one of them
-        ({"AvailableInstanceCount": 3}, "plan h100-may has 3 instances free, h100 wants 4"),
+        ({"AvailableInstanceCount": 3}, "plan h100-may has 3 instances available, h100 wants 4"),
     ],
 )
 def test_a_plan_that_does_not_fit(run: Run, plan: dict[str, Any], said: str) -> None:
@@ -138,19 +138,19 @@ def test_a_plan_that_does_not_fit(run: Run, plan: dict[str, Any], said: str) -> 
 def test_one_that_is_over(run: Run) -> None:
     end = datetime.now(UTC) + timedelta(minutes=59)
     done = run(aws=script({"EndTime": end}))
-    assert (done.exit_code, "which is over" in done.stdout) == (1, True)
+    assert (done.exit_code, "which is in the past" in done.stdout) == (1, True)
 
 
 @pytest.mark.parametrize(
     ("plan", "untold"),
     [
-        ({"TargetResources": []}, ["what the plan is for"]),
-        ({"TargetResources": None}, ["what the plan is for"]),
+        ({"TargetResources": []}, ["the target resources of the plan"]),
+        ({"TargetResources": None}, ["the target resources of the plan"]),
         ({"EndTime": None}, ["the end of the plan"]),
         ({"block": {"AvailabilityZoneId": None}}, ["the zone of the plan"]),
         ({"ReservedCapacitySummaries": []}, ["the instance type of the plan", "the zone of the plan"]),
         ({"TotalInstanceCount": None}, ["the number of instances of the plan"]),
-        ({"AvailableInstanceCount": None}, ["the number of instances of the plan that are free"]),
+        ({"AvailableInstanceCount": None}, ["the number of available instances of the plan"]),
     ],
 )
 def test_what_aws_leaves_out_fits_nothing(run: Run, plan: dict[str, Any], untold: list[str]) -> None:
@@ -188,7 +188,7 @@ def test_nodes_that_cannot_be_read_are_unknown(run: Run, strict: tuple[str, ...]
         (
             ("h100", "h100-may"),
             {"DescribeTrainingPlan": Fails("ResourceNotFound", "no")},
-            "what plan h100-may is cannot be read: AWS knows no such plan",
+            "what plan h100-may is cannot be read: AWS has no such plan",
         ),
         (
             ("h100", "h100-may"),

@@ -133,9 +133,9 @@ def test_a_cordon_is_told_done_and_taken_back_without_a_question(run: Runs, clus
         "dev: 1 node to be cordoned.\n"
         "\n"
         f"node {NODE} of group system, ml.p5.48xlarge: Running\n"
-        "Kubernetes puts no new pod on the node; what runs there goes on. HyperPod is\n"
-        "  told nothing: its health labels and taints stay, it still reboots or replaces\n"
-        "  the node where it fails, and a replacement comes without the cordon.\n"
+        "Kubernetes schedules no new pods on the node; running pods continue. HyperPod\n"
+        "  does not learn of it: its health labels and taints stay, it still reboots or\n"
+        "  replaces the node if it fails, and a replacement has no cordon.\n"
         f"{NODE}: cordoned\n"
         "dev: 1 of 1 node cordoned.\n"
     )

@@ -104,13 +104,13 @@ def test_what_was_deployed_is_no_drift() -> None:
         pytest.param(
             _count(6),
             _file_count(8),
-            Next(effect="sets", sentence="Sets h100 from 6 to 8: 2 nodes are made."),
+            Next(effect="sets", sentence="Sets h100 from 6 to 8: 2 nodes are created."),
             id="the file asks for more",
         ),
         pytest.param(
             _count(1),
             _others,
-            Next(effect="sets", sentence="Sets h100 from 1 to 2: 1 node is made."),
+            Next(effect="sets", sentence="Sets h100 from 1 to 2: 1 node is created."),
             id="scaled in",
         ),
         pytest.param(
@@ -119,7 +119,7 @@ def test_what_was_deployed_is_no_drift() -> None:
             Next(
                 effect="nothing",
                 sentence=NOT_IN_CHANGE,
-                later=f"{LATER}Sets h100 from 0 to 2: 2 nodes are made.",
+                later=f"{LATER}Sets h100 from 0 to 2: 2 nodes are created.",
             ),
             id="scaled to nothing",
         ),
@@ -240,7 +240,7 @@ def test_what_is_inside_of_a_nested_stack_is_skipped_and_not_as_deployed() -> No
     found = account.drift()
     assert (found.differences, found.passed) == ((), None)
     assert [(each.what, each.reason) for each in found.skipped] == [
-        ("dev-foundation / Nested (nested stack)", "what is inside of a nested stack is not compared")
+        ("dev-foundation / Nested (nested stack)", "the resources of a nested stack are not compared")
     ]
 
 
@@ -289,12 +289,12 @@ def test_a_group_made_by_hand_is_said_once() -> None:
     assert only(found).next == Next(
         effect="unknown",
         sentence=(
-            "Unknown: the update leaves group extra out. AWS's pages differ on whether that alone deletes it with its"
-            " nodes; take it into the file first."
+            "Unknown: the update leaves out group extra. AWS's pages differ on whether that alone deletes it with"
+            " its nodes; add it to the file first."
         ),
         nodes_lost=None,
     )
-    assert found.verdict == "1 difference; it is not known whether the next deployment removes nodes."
+    assert found.verdict == "1 difference; it is unknown whether the next deployment removes nodes."
     # what is not known is no zero beside what is
     account.group("h100")["TargetCount"] = 6
     assert account.drift().verdict == "2 differences; the next deployment removes at least 4 nodes."
@@ -306,7 +306,7 @@ def test_a_group_deleted_by_hand_is_said_once() -> None:
     difference = only(account.drift())
     assert (difference.path, difference.deployed, difference.actual) == ("InstanceGroups[h100]", "there", None)
     _others(account)
-    assert only(account.drift()).next == Next(effect="makes", sentence="Makes group h100 again, with new nodes.")
+    assert only(account.drift()).next == Next(effect="makes", sentence="Creates group h100 again, with new nodes.")
 
 
 def test_a_cluster_deleted_by_hand() -> None:
@@ -499,7 +499,7 @@ def test_what_could_not_be_read_is_never_clean() -> None:
     assert "AWS::SageMaker::Cluster" not in found.compared
     assert skipped.what == "dev-foundation / Cluster (HyperPod cluster)"
     assert skipped.action == "sagemaker:DescribeCluster"
-    assert found.verdict == "No difference in what was read; 1 thing could not be looked at."
+    assert found.verdict == "No difference in what was read; 1 thing could not be checked."
 
 
 def test_an_answer_that_lost_something_is_skipped() -> None:
@@ -524,7 +524,7 @@ def test_a_stack_in_between_is_skipped(status: str) -> None:
     found = account.drift()
     (skipped,) = found.skipped
     assert (found.passed, found.differences) == (None, ())
-    assert skipped.reason == f"it is {status}: what it has need not be what its template says"
+    assert skipped.reason == f"it is {status}: its resources may differ from its template"
 
 
 def test_a_stack_without_a_template_is_skipped() -> None:
@@ -543,7 +543,7 @@ def test_nothing_is_deployed() -> None:
     found = account.drift()
     assert (found.passed, found.verdict) == (
         None,
-        "Nothing is deployed in 111122223333 us-east-1, so there is nothing to compare.",
+        "No stack is deployed in 111122223333 us-east-1, so there is nothing to compare.",
     )
 
 

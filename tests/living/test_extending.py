@@ -153,13 +153,12 @@ def test_the_cheapest_comes_first_with_what_ends_without_it(run: Runs) -> None:
             "plan h100-april is Active and ends at 2099-04-30 11:30 UTC\n"
             "  its nodes leave at 2099-04-30 10:30 UTC; it can be extended until 2099-04-30\n"
             "  10:30 UTC\n"
-            "  with it end h100: 4 nodes\n"
-            "  teams with quotas of its type: research: 4 nodes of ml.p5.48xlarge\n"
+            "  these groups end with it: h100: 4 nodes\n"
+            "  teams with quotas for its type: research: 4 nodes of ml.p5.48xlarge\n"
             "days  per accelerator-hour  fee           then ends             offer\n"
-            # 24,192 USD for 4 nodes of 8 GPUs and 168 hours; 3,840 USD for 24 hours
             "7     4.5000 USD            24192.00 USD  2099-05-07 11:30 UTC  tpeo-7\n"
             "1     5.0000 USD            3840.00 USD   2099-05-01 11:30 UTC  tpeo-1\n"
-            "skipped jobs on the nodes: Kubernetes, which knows them, is not asked\n"
+            "skipped jobs on the nodes: this command does not ask Kubernetes, which knows them\n"
         ),
     )
     assert (run.bought, run.once) == ([], [])
@@ -190,7 +189,7 @@ def test_each_duration_is_a_call(run: Runs, words: tuple[str, ...], days: tuple[
         ),
         (
             ("--buy", "tpeo-14", "--confirm", "h100-april"),
-            "--buy: tpeo-14 is none of the extensions that are on offer now; take one of the list",
+            "--buy: tpeo-14 is not among the extensions that are offered now; choose one of the list",
         ),
         (
             ("--buy", "tpeo-7", "--confirm", "h100"),
@@ -267,7 +266,7 @@ def test_what_went_through_although_its_answer_was_lost_is_not_bought_again(run:
 
     aws = script(ExtendTrainingPlan=extend, DescribeTrainingPlanExtensionHistory=lambda _params: _history(*rows))
     first = run("--buy", "tpeo-7", "--confirm", "h100-april", aws=aws)
-    assert (first.exit_code, "is not known. Look before you try again" in first.stdout) == (1, True)
+    assert (first.exit_code, "Check before you try again" in first.stdout) == (1, True)
     again = run("--buy", "tpeo-7", "--confirm", "h100-april", aws=aws)
     assert (again.exit_code, run.bought) == (0, ["tpeo-7"])
     assert again.stdout.splitlines()[-1] == (
@@ -300,13 +299,13 @@ def _gone(_params: Mapping[str, Any]) -> dict[str, Any]:
     [
         (
             {"SearchTrainingPlanOfferings": _dearer},
-            "it costs 99999.00 USD now, and was shown for 24192.00 USD",
+            "it costs 99999.00 USD now, and 24192.00 USD was shown",
         ),
-        ({"SearchTrainingPlanOfferings": _gone}, "it is not on offer any more"),
-        ({"SearchTrainingPlanOfferings": DENIED}, "what it was extended by and what it costs now is not known: "),
+        ({"SearchTrainingPlanOfferings": _gone}, "it is no longer offered"),
+        ({"SearchTrainingPlanOfferings": DENIED}, "its earlier extensions and its price now are unknown: "),
         (
             {"DescribeTrainingPlanExtensionHistory": DENIED},
-            "what it was extended by and what it costs now is not known: ",
+            "its earlier extensions and its price now are unknown: ",
         ),
         (
             {
@@ -314,7 +313,7 @@ def _gone(_params: Mapping[str, Any]) -> dict[str, Any]:
                     {**BOUGHT, "TrainingPlanExtensionOfferingId": "tpeo-0", "PaymentStatus": "Pending"}
                 )
             },
-            "an extension of it is not paid yet, and AWS sells no other before: tpeo-0 of ",
+            "an earlier extension of it is not paid yet, and AWS sells no other until it is: tpeo-0 of ",
         ),
     ],
 )
@@ -341,7 +340,7 @@ def test_what_has_no_price_is_not_bought(run: Runs, fee: str | None, told: str) 
     assert (done.exit_code, run.bought) == (1, [])
     *_, verdict, problem = done.stdout.splitlines()
     assert verdict == "dev: h100-april is not extended: nothing was bought."
-    assert problem == f"what it costs is not known: AWS tells {told}"
+    assert problem == f"its price is unknown: AWS shows {told}"
 
 
 def test_an_extension_that_failed_is_no_purchase(run: Runs) -> None:
@@ -370,7 +369,7 @@ def test_a_purchase_that_is_not_answered_is_not_made_again(run: Runs, answer: An
     done = run("--buy", "tpeo-7", "--confirm", "h100-april", aws=script(ExtendTrainingPlan=answer))
     assert (done.exit_code, run.bought) == (1, ["tpeo-7"])
     assert (
-        "dev: Whether h100-april is extended is not known. Look before you try again: aws sagemaker"
+        "dev: It is unknown whether h100-april is extended. Check before you try again: aws sagemaker"
         f" describe-training-plan-extension-history --training-plan-arn {PLAN}\n"
     ) in done.stdout
 
@@ -391,13 +390,13 @@ def test_what_is_not_answered_is_skipped(run: Runs, call: str, what: str) -> Non
     [
         (
             (1, 7),
-            "It is not known whether an extension is on offer for 1 plan.",
-            "what is on offer is not known for these days: 1, 7",
+            "It is unknown whether an extension is on offer for 1 plan.",
+            "the offers for these days are unknown: 1, 7",
         ),
         (
             (1,),
             "1 extension on offer for 1 plan, as far as AWS shows.",
-            "what is on offer is not known for these days: 1",
+            "the offers for these days are unknown: 1",
         ),
         ((), "1 extension on offer for 1 plan.", ""),
     ],
@@ -412,7 +411,7 @@ def test_what_aws_does_not_tell_is_not_nothing(run: Runs, denied: tuple[int, ...
     done = run(*words, aws=script(SearchTrainingPlanOfferings=search))
     assert (done.exit_code, done.stdout.splitlines()[0]) == (0, f"dev: {verdict}")
     assert (f"  {line}\n" in done.stdout) is bool(line)
-    assert "no extension is on offer" not in done.stdout
+    assert "no extension is offered" not in done.stdout
 
 
 def test_a_plan_whose_end_is_not_told_is_not_clean(run: Runs) -> None:
@@ -420,9 +419,9 @@ def test_a_plan_whose_end_is_not_told_is_not_clean(run: Runs) -> None:
     del answers["sagemaker:DescribeTrainingPlan"]["EndTime"]
     done = run("--days", "7", aws=answers)
     assert (
-        "plan h100-april is Active and ends at an unknown time\n"
-        "  its nodes leave at an unknown time; until when it can be extended is not known\n"
-    ) in done.stdout
+        "plan h100-april is Active and ends at an unknown time its nodes leave at an unknown time; it is unknown until"
+        " when it can be extended"
+    ) in " ".join(done.stdout.split())
     found = json.loads(run("--days", "7", "--format", "json", aws=answers).stdout)
     assert (found["passed"], found["plans"][0]["too_late"]) == (None, None)
 
@@ -462,4 +461,4 @@ def test_too_late(run: Runs) -> None:
     aws["sagemaker:SearchTrainingPlanOfferings"] = {"TrainingPlanOfferings": []}
     done = run(aws=aws)
     assert "it is too late to extend it" in " ".join(done.stdout.split())
-    assert "  no extension is on offer for these durations\n" in done.stdout
+    assert "  no extension is offered for these durations\n" in done.stdout

@@ -32,7 +32,7 @@ def _later(what: str, sentence: str) -> Next:
 
 
 _ENABLED = _later("rule", "Sets State from DISABLED to ENABLED.")
-_PUTS_ALL = "the function behind it puts retention, key and tags with every update"
+_PUTS_ALL = "its custom resource sets retention, key and tags with every update"
 _ANYTHING = {"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}
 
 _TRUSTS = '{{"Action": ["sts:AssumeRole"], "Effect": "Allow", "Principal": {who}}}'
@@ -506,7 +506,7 @@ ROWS: tuple[Row, ...] = (
         lambda answer: answer["Configuration"].update(CodeSha256="another"),
         "Code",
         "as uploaded",
-        "another code than was uploaded",
+        "code that differs from what was uploaded",
         UNCHANGED,
     ),
     (
@@ -571,8 +571,8 @@ ROWS: tuple[Row, ...] = (
         lambda answer: answer.update(DashboardBody='{"widgets": []}'),
         "DashboardBody",
         "as deployed",
-        "other widgets than were deployed",
-        _later("dashboard", "Sets DashboardBody from other widgets than were deployed to as deployed."),
+        "widgets that differ from the deployed ones",
+        _later("dashboard", "Sets DashboardBody from widgets that differ from the deployed ones to as deployed."),
     ),
     (
         "sns:GetTopicAttributes",
@@ -948,7 +948,7 @@ def test_code_that_only_its_hash_tells_is_skipped(code: dict[str, str]) -> None:
     found = account.drift()
     assert (found.differences, found.passed) == ((), None)
     (skipped,) = found.skipped
-    assert skipped.reason == "its code is in the template or in an image, of which Lambda shows only a hash"
+    assert skipped.reason == "its code is in the template or in an image, and Lambda shows only a hash of that"
 
 
 def test_variables_that_lambda_does_not_tell_are_skipped() -> None:
@@ -977,8 +977,8 @@ def _by_function(account: Account, name: str, kind: str) -> None:
             "ComputeQuotaConfig.ComputeQuotaResources[ml.p5.48xlarge].Count",
             "sets",
             (
-                "Sets ComputeQuotaConfig.ComputeQuotaResources[ml.p5.48xlarge].Count from 8 to 2: the function behind"
-                " it sends all of it with every update."
+                "Sets ComputeQuotaConfig.ComputeQuotaResources[ml.p5.48xlarge].Count from 8 to 2: its custom"
+                " resource sends all of it with every update."
             ),
         ),
     ],
@@ -1007,7 +1007,7 @@ def test_a_quota_of_a_region_without_the_type_is_compared(
         (
             {"Description": "theirs"},
             "makes",
-            "Makes it again: the function behind it sends all of it with every update.",
+            "Creates it again: its custom resource sends all of it with every update.",
         ),
     ],
 )

@@ -147,7 +147,7 @@ class TestList:
         found = json.loads(done.stdout)
         assert (found["passed"], [each["reason"] for each in found["skipped"]]) == (
             None,
-            ["1 node is Quarantined, which is not known here"],
+            ["1 node is Quarantined, which this version does not know"],
         )
 
     def test_only_failing_ones(self, run: Runs) -> None:
@@ -159,7 +159,7 @@ class TestList:
         done = run("list", *more, aws=script(sagemaker_ListClusterNodes=DENIED))
         assert done.exit_code == code
         assert done.stdout == (
-            "dev: The nodes could not be looked at.\n"
+            "dev: The nodes could not be read.\n"
             'skipped nodes: no permission for sagemaker:ListClusterNodes; AWS says: "no"\n'
         )
 
@@ -204,7 +204,7 @@ class TestDescribe:
         done = run("describe", "i-00000000000000009")
         assert (done.exit_code, done.stderr) == (
             2,
-            "cluster dev has no node i-00000000000000009; 'hyperpod-cdk node list dev' shows them\n",
+            "cluster dev has no node i-00000000000000009; 'hyperpod-cdk node list dev' lists its nodes\n",
         )
 
 
@@ -224,7 +224,7 @@ class TestRefusals:
             ("check", ("--group", "spot"), "cluster dev has no group spot; its groups are h100, system"),
             ("check", (), "name nodes, or a group with --group"),
             ("check", ("h100-new",), "node h100-new has no instance yet (it is Pending); wait until it has one"),
-            ("logs", ("h100-new",), "node h100-new has no instance yet (it is Pending), and so no logs"),
+            ("logs", ("h100-new",), "node h100-new has no instance yet (it is Pending), so it has no logs"),
             (
                 "replace",
                 (RUNNING, "--format", "json"),
@@ -256,7 +256,7 @@ class TestRefusals:
         aws = script()
         aws["sagemaker:DescribeCluster"]["Orchestrator"] = {"Slurm": {}}
         done = run(verb, RUNNING, aws=aws)
-        assert done.stderr == "cluster dev runs Slurm or nothing yet, not EKS: its nodes are left alone\n"
+        assert done.stderr == "cluster dev runs Slurm or nothing yet, not EKS: this command leaves its nodes alone\n"
         assert done.exit_code == 2
 
     @pytest.mark.parametrize("call", ["DescribeCluster", "DescribeClusterNode"])
@@ -311,14 +311,14 @@ class TestReplace:
     def test_on_demand_capacity_is_not_known(self, run: Runs) -> None:
         done = run("replace", RUNNING, "--confirm", RUNNING)
         assert (
-            "skipped a place for replacements in system: AWS does not show in advance whether there are instances"
-            " outside of training plans\n"
+            "skipped capacity for replacements in system: AWS does not show in advance whether instances outside"
+            " of training plans are available\n"
         ) in done.stdout
 
     def test_a_plan_that_is_not_read_is_skipped(self, run: Runs) -> None:
         done = run("replace", FAILED, "--confirm", FAILED, aws=script(sagemaker_DescribeTrainingPlan=DENIED))
         assert (
-            "skipped a place for replacements in h100: no permission for sagemaker:DescribeTrainingPlan" in done.stdout
+            "skipped capacity for replacements in h100: no permission for sagemaker:DescribeTrainingPlan" in done.stdout
         )
         assert done.exit_code == 0
 
@@ -328,8 +328,7 @@ class TestReplace:
         aws["sagemaker:DescribeCluster"]["InstanceGroups"][1]["CurrentCount"] = 1
         done = run("replace", RUNNING, aws=aws)
         assert (
-            f"{LOST}"
-            "Karpenter scales this cluster: a new node comes only while pods are pending.\n"
+            f"{LOST}Karpenter scales this cluster: it adds a new node only while pods are pending.\n"
             "That is every node of group system at once.\n"
         ) in done.stdout
 
@@ -410,10 +409,9 @@ class TestCheck:
         done = run("check", RUNNING, "--group", "h100", "--confirm", RUNNING, "--confirm", "h100")
         assert done.exit_code == 0
         assert (
-            "Kubernetes puts nothing new on a node while it is checked, which takes 1 h to 2\n"
-            "  h; one that fails is rebooted or replaced by HyperPod, and a replacement\n"
-            "  destroys its volumes.\n"
-        ) in done.stdout
+            "Kubernetes schedules no new pods on a node during its check, which takes 1 h to 2 h. HyperPod reboots or"
+            " replaces a node that fails, and a replacement destroys its volumes."
+        ) in " ".join(done.stdout.split())
         both = ["InstanceStress", "InstanceConnectivity"]
         rows = [each["DeepHealthCheckConfigurations"] for each in run.sent("StartClusterHealthCheck")]
         assert rows == [
@@ -482,7 +480,7 @@ def test_nodes_of_a_cluster_that_goes_are_not_none(run: Runs, verb: str) -> None
     if verb == "list":
         assert (done.exit_code, done.stdout) == (
             0,
-            f"dev: The nodes could not be looked at.\nskipped nodes: {said}\n",
+            (f"dev: The nodes could not be read.\nskipped nodes: {said}\n"),
         )
     else:
         assert (done.exit_code, done.stderr) == (2, f"what the node is cannot be read: {said}; nothing was done\n")
@@ -572,7 +570,7 @@ class TestLogs:
         assert (done.exit_code, done.stdout) == (
             1,
             (
-                "dev: The log could not be looked at.\n"
+                "dev: The log could not be read.\n"
                 'skipped log lifecycle: no permission for logs:GetLogEvents; AWS says: "no"\n'
             ),
         )

@@ -171,7 +171,7 @@ def test_an_object_deleted_by_hand(name: str) -> None:
     del server.objects[PATHS[name]]
     (one,) = look(server, head="true").differences
     assert (one.deployed, one.actual, one.next.effect) == ("there", None, "makes")
-    assert one.next.sentence == f"Makes {one.path} again: kubectl applies the whole manifest."
+    assert one.next.sentence == f"Creates {one.path} again: kubectl applies the whole manifest."
 
 
 def test_nothing_of_a_secret_is_shown() -> None:
@@ -194,8 +194,8 @@ def test_what_the_server_does_not_tell_is_skipped(how: str, reason: str) -> None
 @pytest.mark.parametrize(
     ("stated", "reason"),
     [
-        ("no JSON", "its manifest is no JSON"),
-        ({"Fn::GetAtt": ["FileSystem", "DNSName"]}, "its manifest names what is known at deployment only"),
+        ("no JSON", "its manifest is not valid JSON"),
+        ({"Fn::GetAtt": ["FileSystem", "DNSName"]}, "its manifest has a value that is known only at deployment"),
     ],
 )
 def test_a_manifest_that_nobody_can_read_is_skipped(stated: Any, reason: str) -> None:

@@ -21,7 +21,7 @@ from tests.living.test_life import look
 from tests.support.scripted_aws import Fails
 from tests.transitions.test_lives import living
 
-COMPARED = "'cdk deploy' compares it with the app's, also where nothing else of the stack changes."
+COMPARED = "'cdk deploy' compares it with the app's, even if nothing else of the stack changes."
 TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:told"
 ALLOWS_ALL = {"Effect": "Allow", "Action": "Update:*", "Principal": "*", "Resource": "*"}
 KEEPS = {"Effect": "Deny", "Action": ["Update:Replace"], "Principal": "*", "Resource": "LogicalResourceId/Cluster"}
@@ -61,8 +61,8 @@ def _changed(account: Account) -> None:
                 Next(
                     effect="sets",
                     sentence=(
-                        "Sets Tags[owner] from dana to nothing, and gives what of the stack takes tags the same: "
-                        f"{COMPARED}"
+                        "Sets Tags[owner] from dana to nothing, and on all resources of the stack that take tags:"
+                        f" {COMPARED}"
                     ),
                 ),
             ),
@@ -108,8 +108,7 @@ def test_who_changed_a_setting_is_not_known_where_the_template_changes_too() -> 
         del templates["dev-foundation"]["Resources"]["StackProtection"]
     found = account.drift()
     reason = (
-        "it is not what the app says, and the template is not either: whether somebody changed it or the app did is"
-        " not known"
+        "it differs from the app, and so does the template: it is unknown whether a person changed it or the app did"
     )
     assert found.differences == ()
     assert found.skipped == (
@@ -143,13 +142,13 @@ def test_a_policy_is_told_where_it_refuses_something(statements: list[dict[str, 
     assert (each.path, each.deployed, each.file) == ("StackPolicy", None, None)
     assert each.next == Next(
         effect="nothing",
-        sentence="Nothing: 'cdk deploy' changes no policy, and this stack is not in the change.",
+        sentence="Nothing: 'cdk deploy' keeps the policy, and this stack is not in the change.",
         later=f"The next change of this stack: {refuses}",
     )
     _changed(account)
     assert only(account.drift()).next == Next(
         effect="unknown",
-        sentence=f"Unknown: it changes resources of this stack, and {refuses[:-1]}. 'cdk deploy' changes no policy.",
+        sentence=f"Unknown: it changes resources of this stack, and {refuses[:-1]}. 'cdk deploy' keeps the policy.",
     )
 
 
@@ -182,13 +181,13 @@ def test_what_an_option_of_the_cdk_cli_may_have_set_is_a_note() -> None:
     assert (found.differences, found.skipped, found.passed) == ((), (), True)
     told, watched = found.notes
     assert told == (
-        f"dev-foundation goes on telling {TOPIC} what happens to it: the app says nothing of topics, and 'cdk deploy'"
-        " then leaves those that the stack has."
+        f"dev-foundation still sends its events to {TOPIC}: the app names no topics, and 'cdk deploy' then keeps"
+        " those of the stack."
     )
     assert watched == (
-        "dev-foundation has rollback triggers, which are set outside of the app: CloudFormation rolls its update back"
-        " if nodes goes into ALARM during it or within 5 minutes after it, and also if nodes does not exist then, for"
-        " example because a step deletes it."
+        "dev-foundation has rollback triggers, which were set outside of the app: CloudFormation rolls its update"
+        " back if nodes goes into ALARM during it or within 5 minutes after it, and also if nodes does not exist"
+        " then, for example because a step deletes it."
     )
 
 

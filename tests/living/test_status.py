@@ -304,7 +304,7 @@ def test_one_screen_at_80_columns() -> None:
         "plan h100-april: Active, its nodes leave in 48 h at 2026-11-25 03:00 UTC\n"
         "file system dev-scratch (fs-0123456789abcdef0): AVAILABLE, 4,800 GiB\n"
         "team research: quota of 2 ml.p5.48xlarge, Created\n"
-        "operators: 2 of 2 have all their pods\n"
+        "operators: 2 of 2 have all their pods ready\n"
         "quota ml.p5.48xlarge for cluster usage: 6 of 8 used, 2 left\n"
         "\n"
         "2026-11-23 02:00 UTC Error h100 i-3: Instance creation failed\n"
@@ -541,7 +541,7 @@ def test_what_is_denied_is_skipped_and_never_zero(call: str, what: str) -> None:
     if what == "nodes":
         assert [each.running for each in found.groups] == [None, None]
         assert "runs" in status_text(found)
-        assert found.verdict == "nothing is known to be wrong; 1 thing could not be looked at."
+        assert found.verdict == "nothing is known to be wrong; 1 thing could not be checked."
 
 
 def test_of_a_cluster_that_is_denied_nothing_is_told() -> None:
@@ -678,7 +678,7 @@ def test_a_plan_whose_end_is_not_told_is_never_clean(end: Any) -> None:
     script = answers()
     script["sagemaker:DescribeTrainingPlan"]["EndTime"] = end
     assert [(each.what, each.reason) for each in look(script).skipped] == [
-        ("training plan h100-april", "AWS does not tell when it ends")
+        ("training plan h100-april", "AWS does not show when it ends")
     ]
 
 
@@ -700,7 +700,7 @@ def test_a_node_of_a_group_that_is_not_told_is_never_clean() -> None:
     found = look(script)
     assert (found.passed, [each.failing for each in found.groups]) == (None, [0, 0])
     assert [(each.what, each.reason) for each in found.skipped] == [
-        ("nodes", "2 nodes are in group spot, of which AWS shows no more")
+        ("nodes", "2 nodes are in group spot, which DescribeCluster does not show")
     ]
 
 
@@ -726,13 +726,16 @@ def well() -> dict[str, Any]:
     [
         (
             lambda nodes, _: nodes[0].update(InstanceStatus={"Status": "Quarantined"}),
-            "1 node is Quarantined, which is not known here",
+            "1 node is Quarantined, which this version does not know",
         ),
-        (lambda _, group: group.update(Status="Hibernated"), "its status is Hibernated, which is not known here"),
-        (lambda _, group: group.pop("Status"), "its status is unknown, which is not known here"),
+        (
+            lambda _, group: group.update(Status="Hibernated"),
+            ("its status is Hibernated, which this version does not know"),
+        ),
+        (lambda _, group: group.pop("Status"), "its status is unknown, which this version does not know"),
         (
             lambda _, group: group.update(SoftwareUpdateStatus="Stalled"),
-            "its software update is Stalled, which is not known here",
+            "its update is Stalled, which this version does not know",
         ),
     ],
     ids=["node", "group", "no status", "update"],
@@ -756,9 +759,9 @@ def test_words_that_aws_adds_for_what_stands_around_it_are_never_clean() -> None
     assert (found.passed, [(each.what, each.reason) for each in found.skipped]) == (
         None,
         [
-            ("alarm dev-hyperpod-events", "its status is MUTED, which is not known here"),
-            ("the compute quota of team research", "its status is Paused, which is not known here"),
-            ("the cluster policy", "its status is Paused, which is not known here"),
+            ("alarm dev-hyperpod-events", "its status is MUTED, which this version does not know"),
+            ("the compute quota of team research", "its status is Paused, which this version does not know"),
+            ("the cluster policy", "its status is Paused, which this version does not know"),
         ],
     )
 
@@ -877,7 +880,7 @@ def test_an_operator_without_its_pods_is_wrong_and_says_why(pods: Any, reason: s
     said = status_text(found).replace("\n  ", " ")
     why = f". {reason}" if reason else ""
     assert f"\noperator kube-system/coredns (Deployment): 0 of 2 pods ready{why}\n" in said
-    assert "\noperators: 0 of 1 have all their pods\n" in said
+    assert ("\noperators: 0 of 1 have all their pods ready\n") in said
 
 
 @pytest.mark.parametrize(

@@ -527,8 +527,8 @@ def test_who_is_told_of_a_stack(old: str, new: str | None, is_step: bool, is_tol
         ["dev-one: changes outputs, tags, topics or protection only."] if is_step else []
     )
     says = (
-        f"dev-one goes on telling {TOPIC} what happens to it: the app says nothing of topics, and 'cdk deploy' then "
-        "leaves those that the stack has."
+        f"dev-one still sends its events to {TOPIC}: the app names no topics, and 'cdk deploy' then keeps those of"
+        " the stack."
     )
     assert list(found.notes) == ([says] if is_told else [])
 

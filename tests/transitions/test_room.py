@@ -560,7 +560,7 @@ def test_what_could_not_be_read_is_not_known(said: dict[str, str], told: str) ->
 @pytest.mark.parametrize(
     ("plan", "why"),
     [
-        (None, "AWS knows no such plan"),
+        (None, "AWS has no such plan"),
         ({"Status": "Expired", "AvailableInstanceCount": 9}, "its status is Expired"),
         ({"Status": "Suspended", "AvailableInstanceCount": 9}, "its status is Suspended"),
         ({"AvailableInstanceCount": 9}, "its status is unknown"),

@@ -74,18 +74,18 @@ def test_what_stands_is_planned_from() -> None:
             ["errors"],
             0,
             (
-                "dev-storage has rollback triggers, which are set outside of the app: CloudFormation rolls its update "
-                "back if errors goes into ALARM during it, and also if errors does not exist then, for example because "
-                "a step deletes it."
+                "dev-storage has rollback triggers, which were set outside of the app: CloudFormation rolls its"
+                " update back if errors goes into ALARM during it, and also if errors does not exist then, for"
+                " example because a step deletes it."
             ),
         ),
         (
             ["errors", "of:us"],
             10,
             (
-                "dev-storage has rollback triggers, which are set outside of the app: CloudFormation rolls its update "
-                "back if errors or of:us goes into ALARM during it or within 10 minutes after it, and also if errors "
-                "or of:us does not exist then, for example because a step deletes it."
+                "dev-storage has rollback triggers, which were set outside of the app: CloudFormation rolls its"
+                " update back if errors or of:us goes into ALARM during it or within 10 minutes after it, and"
+                " also if errors or of:us does not exist then, for example because a step deletes it."
             ),
         ),
     ],

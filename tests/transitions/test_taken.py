@@ -77,15 +77,15 @@ class Scaled(Cloud):
             BASE,
             cluster({"system": 1}),
             {"h100": 6, "system": 1},
-            "Deletes group h100, which has 6 nodes and not 2 as was deployed.",
+            "Deletes group h100, which has 6 nodes instead of the deployed 2.",
         ),
         (
             BASE,
             OTHER,
             {"h100": 2, "extra": 3},
             (
-                "Unknown: the update leaves group extra out. AWS's pages differ on whether that alone deletes it with"
-                " its nodes; take it into the file first."
+                "Unknown: the update leaves out group extra. AWS's pages differ on whether that alone deletes it"
+                " with its nodes; add it to the file first."
             ),
         ),
         # Karpenter's
@@ -100,15 +100,15 @@ def test_what_was_not_answered_is_said() -> None:
     denied = NotAnswered("no permission for sagemaker:DescribeCluster")
     assert taken(Scaled(error=denied), BASE, OTHER).unseen == (
         (
-            "Whether it removes nodes that no deployment created could not be looked at: no permission for"
+            "Whether it removes nodes that no deployment created could not be checked: no permission for"
             " sagemaker:DescribeCluster"
         ),
     )
 
 
 GONE = (
-    "dev-hyperpod / Cluster: HyperPod has no cluster dev any more, which CloudFormation does not know: it would update "
-    "what is not there. That fails, and the rollback can fail for the same reason."
+    "dev-hyperpod / Cluster: the HyperPod cluster dev no longer exists, and CloudFormation does not know that."
+    " Its update of the cluster fails, and the rollback can fail for the same reason."
 )
 
 

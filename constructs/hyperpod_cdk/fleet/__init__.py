@@ -1,1 +1,1 @@
-"""Several environments as one: what a look at each says, beside the others, and what they take together."""
+"""Several environments: the result of each in one table, and what all of them use together."""

@@ -1,4 +1,4 @@
-"""Looks at several environments, and their sums, as data: what ``--format json`` writes. Schemas are published."""
+"""Results of several environments, and their sums, as ``--format json`` writes them. Schemas are published."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Verb = Literal["validate", "preflight", "review", "status", "drift", "hold"]
 
 
 class Look(Model):
-    """What a verb says of one environment."""
+    """The result of a command for one environment."""
 
     environment: str
     file: str = ""
@@ -21,17 +21,17 @@ class Look(Model):
     wave: str = ""
     """Its wave by fleet.yaml; empty without that file."""
     passed: bool | None
-    """As the verb alone says it: false where something is wrong, null where something could not be looked at."""
+    """As the command alone says it: false if something is wrong, null if something could not be checked."""
     exit_code: Literal[0, 1, 2]
-    """As of the verb alone; 2 where nothing of it could be looked at."""
+    """As the command alone returns it; 2 if nothing of the environment could be checked."""
     summary: str
-    """What stands in the table."""
+    """The columns of the table."""
     verdict: str
     """One sentence."""
     findings: tuple[Told, ...] = ()
     skipped: tuple[Unread, ...] = ()
     approval: str = ""
-    """Of ``review``: who has to look at what."""
+    """Of ``review``: who has to approve what."""
     needs_approval: tuple[Reason, ...] = ()
     cost: Cost | None = None
     """Of ``review``."""
@@ -40,31 +40,31 @@ class Look(Model):
 
 
 class FleetReport(Model):
-    """What a verb says of several environments. None of them hides another."""
+    """The results of a command for several environments. No result hides another one."""
 
     verb: Verb
     verdict: str
     """One sentence."""
     passed: bool | None
-    """False where one is wrong, null where one could not be looked at in full."""
+    """False if something is wrong in an environment, null if one could not be checked in full."""
     exit_code: Literal[0, 1, 2]
     """The worst."""
     environments: tuple[Look, ...]
     findings: tuple[Told, ...] = ()
-    """Of fleet.yaml; what it says counts for nothing then."""
+    """Findings of fleet.yaml; if there is an error, its contents are not used."""
 
 
 class Share(Model):
-    """What one environment takes of something; null where that is not known."""
+    """How much of something one environment uses; null if that is unknown."""
 
     environment: str
     amount: float | None
 
 
 class QuotaSum(Model):
-    """One quota of one account and region, and what all environments there need of it together.
+    """One quota of one account and Region, and how much of it all environments there need together.
 
-    What others in the account take is not in it: 'quotas show' and preflight count that, live.
+    What others in the account use is not in it: 'quotas show' and preflight count that in the account.
     """
 
     account: str
@@ -75,14 +75,14 @@ class QuotaSum(Model):
     needed: float
     shares: tuple[Share, ...]
     allowed: float
-    """The lowest value that is recorded beside one of the files, else AWS's default."""
+    """The lowest value in the quota records of the environments, else AWS's default."""
     source: Literal["recorded", "AWS's default"]
     result: Literal["enough", "short", "short of the default"]
-    """What the account really has may be more than AWS's default."""
+    """The account's own value can be higher than AWS's default."""
 
 
 class PlanSum(Model):
-    """One training plan, and the instances that all environments book of it."""
+    """One training plan, and the number of its instances that all environments use."""
 
     account: str
     region: str
@@ -91,82 +91,82 @@ class PlanSum(Model):
     booked: int
     shares: tuple[Share, ...]
     seats: int | None
-    """How many instances it has; null where no record tells."""
+    """How many instances it has; null if no record shows it."""
     fee: float | None
-    """Its upfront fee in US dollars, paid once for all; null where no record tells."""
+    """Its upfront fee in US dollars, paid once for all environments; null if no record shows it."""
     result: Literal["enough", "short", "unknown"]
 
 
 class CostSum(Model):
-    """What all environments of one account and region cost a month, beside the fees of their plans."""
+    """The cost per month of all environments of one account and Region, without the fees of their plans."""
 
     account: str
     region: str
     monthly: float | None
-    """US dollars, as far as prices are known; null where nothing is known."""
+    """US dollars, as far as prices are known; null if no price is known."""
     is_lower_bound: bool
     shares: tuple[Share, ...]
     unknown: tuple[str, ...]
-    """What has no known price, or one by use."""
+    """What has no known price, or is billed by use."""
     prices_as_of: str
 
 
 class Sums(Model):
-    """What the environments of each account and region take together."""
+    """What the environments of each account and Region use together."""
 
     verdict: str
     """One sentence."""
     passed: bool | None
-    """False where something does not suffice for all, null where something is not known."""
+    """False if something is too small for all environments, null if something is unknown."""
     quotas: tuple[QuotaSum, ...]
     plans: tuple[PlanSum, ...]
     costs: tuple[CostSum, ...]
     findings: tuple[Told, ...] = ()
-    """Of files that are refused: what they take is in no sum."""
+    """Findings of refused files; what those environments use is in no sum."""
     skipped: tuple[Unread, ...] = ()
 
 
 class TeamShare(Model):
-    """What one team carries of a pool of nodes."""
+    """The share of a pool of nodes that one team pays."""
 
     team: str
-    """Empty: nobody, that is nodes of which no team has a quota, and seats of a plan that no group takes."""
+    """Empty for the share of no team: nodes without a quota of a team, and instances of a plan that no group uses."""
     nodes: float | None
-    """Its quota in nodes; null where the quota cannot be counted in nodes, or the team has none in the file."""
+    """Its quota in nodes; null if the quota cannot be counted in nodes, or the team has none in the file."""
     by_quota: float | None
-    """US dollars; null where that is not known."""
+    """US dollars; null if unknown."""
     used_hours: float | None = None
-    """Hours of accelerators, or of vCPU where there are none, that its tasks held; null where no report tells."""
+    """Accelerator-hours (vCPU-hours for types without accelerators) that its tasks held; null without a report."""
     by_use: float | None = None
-    """US dollars, in proportion to the hours of all; null where that is not known."""
+    """US dollars, in proportion to the hours of all teams; null if unknown."""
 
 
 class Pool(Model):
-    """Nodes of one instance type that are paid in one way."""
+    """Nodes of one instance type with one capacity type."""
 
     instance_type: str
     capacity: str
     """``on demand``, ``spot``, ``training plan h100-april``."""
     nodes: int
-    """Of the file's groups."""
+    """The number of nodes in the file's groups."""
     cost: float | None
-    """US dollars: the plan's upfront fee, or nodes x 730 hours x the list price; null where that is not known."""
+    """US dollars: the plan's upfront fee, or nodes x 730 hours x the list price; null if unknown."""
     period: str
-    """What it pays for."""
+    """The period that the cost covers."""
     why: str = ""
-    """Why the cost, or a share of it, is not known."""
+    """Why the cost, or a share of it, is unknown."""
     shares: tuple[TeamShare, ...]
-    """They add up to the cost, to the cent."""
+    """The shares add up to the cost, to the cent."""
 
 
 class TeamsCost(Model):
-    """What nodes cost, and which team carries how much of it: by its quotas, and by its use where a report tells."""
+    """What nodes cost, and each team's share of it: by quota, and by use if there is a usage report."""
 
     environment: str
     verdict: str
     """One sentence."""
     passed: bool | None
-    """Null where something is not known."""
+    """Null if something is unknown."""
     prices_as_of: str
     pools: tuple[Pool, ...]
     skipped: tuple[Unread, ...] = ()

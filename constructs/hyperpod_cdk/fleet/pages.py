@@ -1,4 +1,4 @@
-"""Looks at several environments, and their sums, as text, Markdown and JSON Schemas."""
+"""Results of several environments, and their sums, as text, Markdown and JSON Schemas."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from hyperpod_cdk.review.pages.markdown import prose
 from hyperpod_cdk.review.pages.wording import visible
 
 _WIDTH: Final = 80
-_RESULTS: Final = {0: "ok", 1: "failed", 2: "not looked at"}
+_RESULTS: Final = {0: "ok", 1: "failed", 2: "not checked"}
 
 
 def result_of(look: Look) -> str:
-    """Give the word of one environment's result: what could not be looked at in full is no ``ok``."""
+    """Give the word of one environment's result: one that could not be checked in full is never ``ok``."""
     return "skipped" if look.exit_code == 0 and look.passed is None else _RESULTS[look.exit_code]
 
 
 def text(found: FleetReport) -> str:
-    """Give a row for each environment, and below it what is behind each that is not well; at 80 columns."""
+    """Give a row for each environment, then the details of each that is not ``ok``; at 80 columns."""
     rows: list[tuple[str, ...]] = [("environment", "wave", "account", "region", "result", "")]
     rows += [
         (each.environment, each.wave, each.account, each.region, result_of(each), each.summary)
         for each in found.environments
     ]
-    # a column in which nothing stands is none
+    # a column without values is left out
     kept = [index for index, column in enumerate(zip(*rows, strict=True)) if any(column[1:])]
     behind = [list(_behind(each, found.verb)) for each in found.environments]
     lines = list(_columns([tuple(row[index] for index in kept) for row in rows])) if kept else []
-    # what does not fit is below it in full
+    # what does not fit is in the details below in full
     lines = [_short(line) if told else line for line, told in zip(lines, [[], *behind], strict=True)] if kept else []
     for told in behind:
         lines += ["", *told] if told else []
     lines += ["", *(_line(each) for each in found.findings)] if found.findings else []
     lines += ["", *_wrapped(found.verdict)]
-    # without a table nothing stands above
+    # without a table there is nothing above
     lines = lines if lines[0] else lines[1:]
     return "\n".join(visible(line) for line in lines) + "\n"
 
@@ -50,7 +50,7 @@ def _behind(look: Look, verb: str) -> Iterator[str]:
     if look.approval:
         yield from _wrapped(look.approval, indent="  ", hanging="    ")
     for each in look.findings:
-        # in one piece, as every verb writes them: what is searched for is found
+        # on one line, as every command writes them, so that a search finds them
         yield f"  {_line(each)}"
     for unread in look.skipped:
         said = f'; AWS says: "{unread.aws_said}"' if unread.aws_said else ""
@@ -64,7 +64,7 @@ def _line(each: Told) -> str:
 
 
 def _wrapped(line: str, *, indent: str = "", hanging: str = "  ") -> list[str]:
-    # what is copied stays in one piece
+    # what users copy is not wrapped
     return textwrap.wrap(
         line, _WIDTH, initial_indent=indent, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
     )
@@ -85,7 +85,7 @@ def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def markdown(found: FleetReport) -> str:
-    """Give the table for a pull request, the environments that need approval or are wrong named below it."""
+    """Give the table for a pull request, then the environments that need approval or failed."""
     lines = [
         f"## {_cell(found.verdict)}",
         "",
@@ -109,7 +109,7 @@ def markdown(found: FleetReport) -> str:
 
 
 def sums_text(found: Sums) -> str:
-    """Give the sums by account and region; what was not looked at is the caller's to add."""
+    """Give the sums by account and Region; the caller adds what was not checked."""
     lines = list(_wrapped(found.verdict))
     lines += [f"  {_line(each)}" for each in found.findings]
     places = dict.fromkeys(
@@ -129,11 +129,11 @@ def sums_text(found: Sums) -> str:
             lines += [
                 line
                 for what in cost.unknown
-                for line in _wrapped(f"not in it: {what}", indent="    ", hanging="      ")
+                for line in _wrapped(f"not included: {what}", indent="    ", hanging="      ")
             ]
         for plan in (each for each in found.plans if (each.account, each.region) == (account, region)):
             of = "an unknown number of" if plan.seats is None else str(plan.seats)
-            fee = "fee unknown" if plan.fee is None else f"fee ${plan.fee:,.2f}, once for all"
+            fee = "fee unknown" if plan.fee is None else f"fee ${plan.fee:,.2f}, paid once"
             said = f"plan {plan.plan}: {plan.booked} of {of} instances, {plan.result}; {fee} ({_shares(plan.shares)})"
             lines += _wrapped(said, indent="  ", hanging="    ")
         for quota in (each for each in found.quotas if (each.account, each.region) == (account, region)):
@@ -152,7 +152,7 @@ def _shares(shares: Sequence[Share], *, money: bool = False) -> str:
 
 
 def teams_text(found: TeamsCost) -> str:
-    """Give what teams carry of each pool of nodes, and of all; what is not known is the caller's to add."""
+    """Give each team's share of each pool of nodes, and of all; the caller adds what is unknown."""
     lines = list(_wrapped(f"{found.environment}: {found.verdict}"))
     header = ("team", "quota in nodes", "by quota", "hours used", "by use")
     for pool in found.pools:

@@ -1,4 +1,4 @@
-"""From what each environment says to what all of them say: the worst decides, and nothing is left out."""
+"""Combines the results of environments into one: the worst decides, and nothing is left out."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hyperpod_cdk.review.nouns import count
 
 
 def report(verb: Verb, looks: Sequence[Look], findings: Sequence[Finding] = (), *, strict: bool = False) -> FleetReport:
-    """Put looks together; ``findings`` are of fleet.yaml.
+    """Combine the results of environments; ``findings`` are those of fleet.yaml.
 
-    With ``strict`` what was not looked at in full is exit code 1.
-    2, where nothing of an environment could be looked at, is worse than 1, where something is wrong.
+    With ``strict`` an environment that was not checked in full gives exit code 1.
+    Exit code 2, if nothing of an environment could be checked, is worse than 1, if something is wrong.
     """
     worst = max((each.exit_code for each in looks), default=0)
     code: Literal[0, 1, 2] = 2 if worst == 2 else 1 if worst or findings else 0
@@ -26,7 +26,7 @@ def report(verb: Verb, looks: Sequence[Look], findings: Sequence[Finding] = (), 
         code = 1
     refuses = bool(findings) or any(each.passed is False for each in looks)
     numbers = Counter(result_of(each) for each in looks)
-    parts = [f"{numbers[word]} {word}" for word in ("failed", "not looked at", "skipped", "ok") if numbers[word]]
+    parts = [f"{numbers[word]} {word}" for word in ("failed", "not checked", "skipped", "ok") if numbers[word]]
     if any(each.needs_approval for each in looks):
         asked = sum(bool(each.needs_approval) for each in looks)
         parts.append(f"{count(asked, 'environment')} {'needs' if asked == 1 else 'need'} approval")
@@ -34,10 +34,8 @@ def report(verb: Verb, looks: Sequence[Look], findings: Sequence[Finding] = (), 
         parts.append("fleet.yaml refused")
     return FleetReport(
         verb=verb,
-        # where fleet.yaml is wrong there may be none that was to be looked at
-        verdict=f"{count(len(looks), 'environment')}: {', '.join(parts)}."
-        if looks
-        else "No environment was looked at.",
+        # if fleet.yaml is wrong, there may be no environment to check
+        verdict=f"{count(len(looks), 'environment')}: {', '.join(parts)}." if looks else "No environment was checked.",
         passed=passed(refuses=refuses, is_whole=whole),
         exit_code=code,
         environments=tuple(looks),

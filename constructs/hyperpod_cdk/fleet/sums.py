@@ -1,4 +1,4 @@
-"""What the environments of each account and region take together: quotas, training plans, money."""
+"""What the environments of each account and Region use together: quotas, training plans, money."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hyperpod_cdk.review.nouns import count
 
 @dataclass(frozen=True)
 class NoCost:
-    """Why the cost of an environment is not known."""
+    """Why the cost of an environment is unknown."""
 
     reason: str
 
@@ -33,10 +33,10 @@ def sums(
     refused: Sequence[Finding] = (),
     nowhere: Sequence[str] = (),
 ) -> Sums:
-    """Add up what environments take; ``costs`` are what each costs by its name, empty where that was not asked.
+    """Add up what environments use; ``costs`` has the cost of each by its name, and is empty if no cost is wanted.
 
-    A training plan's fee is paid once, however many environments stand on the plan. ``refused`` are the findings of
-    files that could not be read, ``nowhere`` says which were not found: of those nothing is in the sums.
+    A training plan's fee is paid once, however many environments use the plan. ``refused`` are the findings of files
+    that could not be read, ``nowhere`` says which were not found: the sums contain nothing of both.
     """
     quotas = tuple(_quota(each) for each in shared_quotas(loaded))
     plans = tuple(_plan(each) for each in booked_plans(loaded))
@@ -47,8 +47,8 @@ def sums(
             for name, each in costs.items()
             if isinstance(each, NoCost)
         ),
-        *(Unread(what="what another environment takes", reason=each) for each in nowhere),
-        *(Unread(what=f"what {file} takes", reason="the file is refused") for file in _files(refused)),
+        *(Unread(what="what another environment uses", reason=each) for each in nowhere),
+        *(Unread(what=f"what {file} uses", reason="the file is refused") for file in _files(refused)),
     ]
     short = [
         *(
@@ -66,7 +66,7 @@ def sums(
     unsure += sum(each.result == "unknown" for each in plans) + sum(each.monthly is None for each in money)
     ends = [
         *([f"{count(unsure, 'sum')} cannot be judged"] if unsure else []),
-        *([f"{count(len(skipped), 'thing')} could not be looked at"] if skipped else []),
+        *([f"{count(len(skipped), 'thing')} could not be checked"] if skipped else []),
     ]
     told_short = f"too little for all: {'; '.join(short)}" if short else "nothing is known to be short"
     verdict = "; ".join([told_short, *ends])
@@ -138,7 +138,7 @@ def _cost(place: Place, members: Sequence[LoadedEnvironment], costs: Mapping[str
     amounts = {name: each.monthly.after for name, each in known.items()}
     total = sum((Decimal(str(each)) for each in amounts.values() if each is not None), Decimal(0))
     unknown = [f"{name}: {text}" for name, each in known.items() for text in each.unknown]
-    unknown += [f"{name}: nothing of it is known" for name in found if name not in known]
+    unknown += [f"{name}: its cost is unknown" for name in found if name not in known]
     return CostSum(
         account=account,
         region=region,

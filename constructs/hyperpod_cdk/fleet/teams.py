@@ -1,9 +1,9 @@
-"""Which team carries how much of what nodes cost: by quotas of the file, and by use as AWS's usage report tells it.
+"""Divides the cost of nodes among teams: by the quotas of the file, and by use as AWS's usage report states it.
 
-Use is what tasks held, not how busy they kept it: the hours of accelerators (of vCPU where a type has none) that the
-summary of HyperPod's usage report counts (awslabs/sagemaker-hyperpod-usage-report at e71f39a, csv_generator.py, read
-2026-11-23). Nothing else of AWS tells what a team used: ListClusterNodes knows no teams, and Kueue's metrics are
-those of the moment.
+Use is what tasks held, not how busy they kept it: the accelerator-hours (vCPU-hours for types without accelerators)
+that the summary of HyperPod's usage report counts (awslabs/sagemaker-hyperpod-usage-report at e71f39a,
+csv_generator.py, read 2026-11-23). AWS has no other record of what a team used: ListClusterNodes has no teams, and
+Kueue's metrics show only the moment.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ borrowed hours."""
 _NEURON, _GPU, _VCPU = 4, 7, 10
 _COLUMNS: Final = 13
 _MOST_HOURS: Final = 10**12
-"""More than all of AWS has in a year; a number beyond is none that a report counted."""
+"""More than all of AWS has in a year; a report cannot have counted a higher number."""
 _CENT: Final = Decimal("0.01")
 _NO_REPORT: Final = (
-    "no report of it was given: HyperPod's usage report (awslabs/sagemaker-hyperpod-usage-report) writes one, whose"
-    " summary as CSV --usage takes"
+    "no usage report was given: create one with HyperPod's usage report (awslabs/sagemaker-hyperpod-usage-report) and"
+    " pass its CSV summary with --usage"
 )
 
 
 class UsageError(Exception):
-    """A usage report cannot be read; the text is one line that says what is wrong."""
+    """A usage report cannot be read; the text is one line with the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """Hours by team and instance type; ``missing`` are the periods of which the report has no data.
+    """Hours by team and instance type; ``missing`` are the periods without data in the report.
 
-    Of a type with accelerators they are hours of accelerators, whatever vCPU the tasks held: pods that need none of
-    them may run there, too.
+    For a type with accelerators they are accelerator-hours, whatever vCPU the tasks held: pods that need no accelerator
+    can run there, too.
     """
 
     hours: Mapping[tuple[str, str], Decimal]
@@ -56,7 +56,7 @@ class Usage:
 
 
 def read_usage(text: str, *, where: str) -> Usage:
-    """Read the summary of a usage report, whose file ``where`` names. Raises UsageError."""
+    """Read the summary of a usage report; ``where`` names its file. Raises UsageError."""
     try:
         rows = list(csv.reader(text.splitlines()))
     except csv.Error as error:
@@ -64,7 +64,7 @@ def read_usage(text: str, *, where: str) -> Usage:
     at = next((index for index, row in enumerate(rows) if tuple(row[: len(HEADER)]) == HEADER), None)
     if at is None:
         raise UsageError(
-            f"{where}: wants a line that begins with {','.join(HEADER)}, as the summary of HyperPod's usage report has;"
+            f"{where}: has no line that begins with {','.join(HEADER)}, as the summary of HyperPod's usage report has;"
             " generate it with --type summary --format csv"
         )
     hours: dict[tuple[str, str], tuple[Decimal, Decimal]] = {}
@@ -72,13 +72,13 @@ def read_usage(text: str, *, where: str) -> Usage:
         if not row or row == ["No Results"]:
             continue
         if len(row) != _COLUMNS:
-            raise UsageError(f"{where}:{number}: wants {_COLUMNS} columns, got {len(row)}")
+            raise UsageError(f"{where}:{number}: needs {_COLUMNS} columns, got {len(row)}")
         try:
             neuron, gpu, vcpu = (Decimal(row[column]) for column in (_NEURON, _GPU, _VCPU))
         except InvalidOperation:
-            raise UsageError(f"{where}:{number}: wants hours as numbers, got {','.join(row[_NEURON:])}") from None
+            raise UsageError(f"{where}:{number}: needs hours as numbers, got {','.join(row[_NEURON:])}") from None
         if not all(each.is_finite() and 0 <= each <= _MOST_HOURS for each in (neuron, gpu, vcpu)):
-            raise UsageError(f"{where}:{number}: wants hours from 0 to {_MOST_HOURS:,}, got {','.join(row[_NEURON:])}")
+            raise UsageError(f"{where}:{number}: needs hours from 0 to {_MOST_HOURS:,}, got {','.join(row[_NEURON:])}")
         key = (row[2], row[3])
         accelerators, processors = hours.get(key, (Decimal(0), Decimal(0)))
         hours[key] = accelerators + neuron + gpu, processors + vcpu
@@ -98,24 +98,24 @@ def _has(kind: str) -> bool:
 
 
 def teams_cost(loaded: LoadedEnvironment, prices: Prices, usage: Usage | None = None) -> TeamsCost:
-    """Divide what the nodes of an environment cost among its teams; what is not known is never zero."""
+    """Divide the cost of an environment's nodes among its teams; an unknown cost is never zero."""
     environment = loaded.environment
     pools = tuple(_pools(loaded, prices, usage))
     skipped = []
     if usage is None:
         skipped.append(Unread(what="what teams used", reason=_NO_REPORT))
     elif usage.missing:
-        reason = f"the report has no data of {', '.join(usage.missing)}"
+        reason = f"the report has no data for {', '.join(usage.missing)}"
         skipped.append(Unread(what="what teams used then", reason=reason))
     for pool in pools:
         if pool.why:
             skipped.append(Unread(what=f"{pool.instance_type}, {pool.capacity}", reason=pool.why))
         if usage is not None and all(share.by_use is None for share in pool.shares):
-            reason = f"the report has no hours of {pool.instance_type}"
+            reason = f"the report has no hours for {pool.instance_type}"
             skipped.append(Unread(what=f"what teams used of {pool.instance_type}", reason=reason))
     known = [pool for pool in pools if pool.cost is not None]
     total = sum((Decimal(str(pool.cost)) for pool in known), Decimal(0))
-    # nothing that is known is no zero
+    # no known cost is not a cost of zero
     amount = f"${total:,.2f}" if known else "An unknown amount"
     least = f", and {count(len(pools) - len(known), 'pool')} of unknown cost" if 0 < len(known) < len(pools) else ""
     return TeamsCost(
@@ -145,7 +145,7 @@ def _pools(loaded: LoadedEnvironment, prices: Prices, usage: Usage | None) -> It
         cost, period, seats, why = _cost(loaded, prices, types, members[0], booked)
         scaled = [each.name for each in environment.hyperpod.autoscaled_groups if each in members]
         if scaled:
-            # they are none in the file alone
+            # the file alone does not state their number
             cost, why = None, f"Karpenter sets how many nodes {joined(scaled)} {'has' if len(scaled) == 1 else 'have'}"
         quotas = _quotas(environment, types)
         if None in quotas.values():
@@ -173,7 +173,7 @@ def _capacity(group: AnyGroup) -> str:
 def _cost(
     loaded: LoadedEnvironment, prices: Prices, types: str, group: AnyGroup, booked: int
 ) -> tuple[Decimal | None, str, int, str]:
-    """Give what a pool costs, what for, how many nodes that pays, and why it is not known."""
+    """Give the cost of a pool, its period, how many nodes it pays for, and why it is unknown."""
     month = "a month of 730 hours"
     if group.training_plan_arn is not None:
         name = group.training_plan_arn.rpartition("/")[2]
@@ -187,18 +187,18 @@ def _cost(
             why = f"no record states the fee of {name} in US dollars; {fix}"
         return fee, f"the plan {name}, all of its window", seats, why
     if group.capacity == "spot":
-        return None, month, booked, f"the price of {types} on Spot changes all the time"
+        return None, month, booked, f"the Spot price of {types} changes all the time"
     if ", " in types:
-        return None, month, booked, "which of its types a flexible group has is not known"
+        return None, month, booked, "it is unknown which of its types a flexible group runs"
     price = prices.find(loaded.environment.region, f"node.{types}")
     if price is None:
-        where = f"no price of {types} in {loaded.environment.region} in the file of {prices.as_of}"
+        where = f"no price for {types} in {loaded.environment.region} in the price file of {prices.as_of}"
         return None, month, booked, f"{where}; run 'hyperpod-cdk prices refresh'"
     return (price.monthly * booked).quantize(_CENT, ROUND_HALF_UP), month, booked, price.doubt
 
 
 def _quotas(environment: Environment, types: str) -> dict[str, Decimal | None]:
-    """Give each team's quota of a type in nodes, None where that cannot be counted; teams without one are left out."""
+    """Give each team's quota of a type in nodes, None if it cannot be counted; teams without one are left out."""
     found: dict[str, Decimal | None] = {}
     for team in environment.task_governance.teams if environment.task_governance else ():
         for quota in team.quota:
@@ -209,7 +209,7 @@ def _quotas(environment: Environment, types: str) -> dict[str, Decimal | None]:
 
 
 def _in_nodes(environment: Environment, quota: Quota) -> Decimal | None:
-    """Give a quota in nodes: of parts of a node the largest part, since nobody else has the rest of that."""
+    """Give a quota in nodes: for parts of a node the largest part, since no other team can use the rest of it."""
     if quota.count is not None:
         return Decimal(quota.count)
     row = environment.instance_type(quota.instance_type)
@@ -243,7 +243,7 @@ def _shares(
     """Divide a pool's cost; ``of_type`` nodes of all pools of the type carry the quotas, ``seats`` are paid here."""
     known = {team: number for team, number in quotas.items() if number is not None}
     is_whole = len(known) == len(quotas)
-    # more quota than nodes: nobody has all of it, and everybody pays in proportion
+    # more quota than nodes: no team has all of its quota, and each pays in proportion
     basis = max(sum(known.values(), Decimal(0)), Decimal(of_type))
     part = Decimal(taken) / Decimal(seats) if seats else Decimal(0)
     fractions = {team: (number / basis if basis else Decimal(0)) * part for team, number in known.items()}
@@ -279,7 +279,7 @@ def _amount(value: Decimal | None) -> float | None:
 
 
 def shares_of(found: TeamsCost) -> Sequence[tuple[str, float | None, float | None]]:
-    """Give what each team carries over all pools, by quota and by use; null where a pool of it is not known."""
+    """Give each team's share over all pools, by quota and by use; null if a pool of it is unknown."""
     teams = dict.fromkeys(share.team for pool in found.pools for share in pool.shares)
 
     def total(team: str, *, is_use: bool) -> float | None:

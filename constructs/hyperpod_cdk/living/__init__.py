@@ -1,1 +1,1 @@
-"""The living cluster: what stands beside what is written, and what its nodes do."""
+"""The running cluster: how AWS differs from the files and the last deployment, and the state of its nodes."""

@@ -1,4 +1,4 @@
-"""Differences that the environment file can say, written into its text: comments, order and all the rest stay."""
+"""Writes differences that the environment file can state into its text; comments, order and all the rest stay."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ Step = str | tuple[str, str]
 """A key, or the item of a list whose member of the first name has the second as its value."""
 
 Properties = Callable[[Difference], Mapping[str, Any]]
-"""Gives what the last deployment wrote of the resource of a difference."""
+"""Gives the properties that the last deployment wrote for the resource of a difference."""
 
 Tagged = Callable[[str], int]
-"""Gives how many resources that are compared the last deployment gave a tag."""
+"""Gives how many of the compared resources got a tag from the last deployment."""
 
 Rows = Callable[[Difference], Sequence[Mapping[str, Any]]]
 """Gives the groups of the cluster of a difference, as DescribeCluster has them."""
 
-_BY_HAND: Final = "the file has no field for it; write it by hand, or let the next deployment set it back"
+_BY_HAND: Final = "no field of the file is known for it; edit the file by hand, or let the next deployment set it back"
 _GROUP: Final = re.compile(r"(Restricted)?InstanceGroups\[([^\]]+)\](?:\.(.+))?")
 _OF_GROUP: Final = {
     "InstanceCount": "count",
@@ -47,8 +47,8 @@ _QUOTA: Final = re.compile(r"ComputeQuotaConfig\.ComputeQuotaResources\[([^\]]+)
 _FILE_SYSTEM: Final = "AWS::FSx::FileSystem"
 _OF_FILE_SYSTEM: Final = {"LustreConfiguration.PerUnitStorageThroughput": "throughput_mbps_per_tib"}
 _GROWN: Final = (
-    "a deployment would ask FSx for the capacity that is there, and FSx takes only a greater one (UpdateFileSystem);"
-    " leave the file until you need more, and write that then"
+    "a deployment would ask FSx for the capacity that it already has, and FSx accepts only a greater one"
+    " (UpdateFileSystem); leave the file as it is until you need more"
 )
 _TAG: Final = re.compile(r"Tags\[(.+)\]")
 _MARK: Final = "\ufeff"
@@ -56,7 +56,7 @@ _MARK: Final = "\ufeff"
 
 @dataclass(frozen=True, kw_only=True)
 class Left:
-    """A difference that stays one: where it is, and why the file does not say it."""
+    """A difference that stays: where it is, and why the file cannot state it."""
 
     difference: Difference
     why: str
@@ -64,14 +64,14 @@ class Left:
 
 @dataclass(frozen=True, kw_only=True)
 class Adopted:
-    """The text of a file that says what AWS has, as far as a file can; ``left`` is what it cannot."""
+    """The text of a file that states what AWS has, as far as a file can; ``left`` is what it cannot state."""
 
     text: str
     left: tuple[Left, ...] = ()
 
 
 class _NoPlaceError(Exception):
-    """The file does not have what a difference is about; the sentence says so."""
+    """The file has no place for a difference; the sentence says why."""
 
 
 def adopted(
@@ -85,10 +85,10 @@ def adopted(
 ) -> Adopted:
     """Write what AWS has into the text of an environment file that is valid.
 
-    Values are replaced where they stand; a key that is not there is added to the mapping that would hold it. What the
-    file says already stays. A group that somebody made by hand is written as the group of the file that it equals but
-    for its name and count; ``rows`` gives the groups of a cluster as DescribeCluster has them. A tag has one value for
-    everything, so it is written only where all that ``tagged`` counts has the same other one.
+    Values are replaced in place; a missing key is added to its mapping. What the file states already stays. A group
+    that was created by hand is written as a copy of the group of the file that differs only in name and count; ``rows``
+    gives the groups of a cluster as DescribeCluster has them. The file has one value of a tag for all resources, so a
+    tag is written only if all resources that ``tagged`` counts have the same other value.
     """
     left: list[Left] = []
     mark = _MARK if text.startswith(_MARK) else ""
@@ -112,26 +112,26 @@ def adopted(
 
 
 def _with_tag(text: str, key: str, difference: Difference, differences: Sequence[Difference], tagged: Tagged) -> str:
-    """Give the text with another value of a tag. Raises _NoPlaceError where not all have it, or the file has none."""
+    """Give the text with another value of a tag. Raises _NoPlaceError if not all have it, or the file has none."""
     if difference.deployed is None or _child(_child(composed(text), "tags"), key) is None:
-        raise _NoPlaceError(f"the file gives no tag {key}; write it below tags, and everything gets it")
+        raise _NoPlaceError(f"the file has no tag {key}; if you add it under tags, all resources get it")
     if difference.actual is None:
-        raise _NoPlaceError("AWS has nothing there; take it out of the file by hand, or let it be made again")
+        raise _NoPlaceError("AWS has nothing there; remove it from the file, or let a deployment create it again")
     of_resources = [each for each in differences if each.type != STACK and each.path == difference.path]
     alike = sum(each.actual == difference.actual for each in of_resources)
     others = tagged(key) - alike
     if others > 0:
         raise _NoPlaceError(
-            f"the file has one value of tag {key} for everything, and AWS has another one on"
+            f"the file has one value of tag {key} for all resources, and AWS has another one on"
             f" {count(others, 'other resource')}"
         )
     return _written(text, ["tags", key], difference.actual)
 
 
 def _place(difference: Difference, properties: Properties, environment: str) -> tuple[Sequence[Step], Value]:
-    """Give where the file says what a difference is about, and how it writes what AWS has."""
+    """Give the place in the file for a difference, and the value there for what AWS has."""
     if difference.actual is None:
-        raise _NoPlaceError("AWS has nothing there; take it out of the file by hand, or let it be made again")
+        raise _NoPlaceError("AWS has nothing there; remove it from the file, or let a deployment create it again")
     value, path = difference.actual, difference.path
     if difference.type == CLUSTER:
         return _of_cluster(path, value)
@@ -181,7 +181,7 @@ def _number(value: str) -> int:
 
 
 def _with_group(text: str, name: str, rows: Sequence[Mapping[str, Any]], *, is_restricted: bool) -> str:
-    """Give the text with one more group: a copy of the one that it equals. Raises _NoPlaceError where there is none."""
+    """Give the text with one more group, a copy of the one that it equals. Raises _NoPlaceError if there is none."""
     by_name = {str(row.get("InstanceGroupName")): row for row in rows}
     key = "restricted_instance_groups" if is_restricted else "instance_groups"
     groups = _child(_child(composed(text), "hyperpod"), key)
@@ -198,12 +198,13 @@ def _with_group(text: str, name: str, rows: Sequence[Mapping[str, Any]], *, is_r
         copied = [*data["hyperpod"][key], data["hyperpod"][key][number]]
         if read_source(longer, "").data != {**data, "hyperpod": {**data["hyperpod"], key: copied}}:
             raise _NoPlaceError(
-                f"group {other}, which it equals but for name and count, cannot be copied; write it by hand"
+                f"group {other}, from which it differs only in name and count, cannot be copied; add it by hand"
             )
         place = ("hyperpod", key, len(items))
         return with_value(with_value(longer, (*place, "name"), name), (*place, "count"), int(mine["TargetCount"]))
     raise _NoPlaceError(
-        f"no deployment made group {name}, and none of the file equals it but for name and count; write it by hand"
+        f"no deployment created group {name}, and every group of the file differs in more than name and count; add it"
+        " by hand"
     )
 
 
@@ -221,20 +222,20 @@ def _with_copy(text: str, groups: Any, item: Any) -> str:
 
 
 def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what makes a group what it is: without name, counts and what changes by itself."""
+    """Give the settings of a group without its name, its counts and what AWS changes without a request."""
     own = {"InstanceGroupName", "TargetCount", "Status", "ImageVersionStatus"}
     return {key: _as_text(each) for key, each in row.items() if key not in own and not key.startswith("Current")}
 
 
 def _as_text(value: Any) -> str:
-    """Give a member of a group as one text, without what it has at this moment only."""
+    """Give a member of a group as one text, without values that hold only at the moment."""
     if isinstance(value, Mapping):
         value = {key: each for key, each in value.items() if not str(key).startswith("Current")}
     return canonical(value)
 
 
 def _leaves(node: Any) -> Iterator[Any]:
-    """Give what stands on lines of its own: plain values, and what stands in braces."""
+    """Give a value as text for its own lines: plain values, and mappings in braces."""
     if isinstance(node, yaml.ScalarNode) or getattr(node, "flow_style", False) or not node.value:
         yield node
     elif isinstance(node, yaml.MappingNode):
@@ -264,14 +265,14 @@ def _lines_of(lines: Sequence[str], item: Any) -> Iterator[str]:
 
 
 def _written(text: str, steps: Sequence[Step], value: Value) -> str:
-    """Give the text with a value at a place. Raises _NoPlaceError and EditError where nothing can hold it there."""
+    """Give the text with a value at a place. Raises _NoPlaceError and EditError if nothing there can hold it."""
     path: list[str | int] = []
     node: Any = composed(text)
     for step in steps:
         if isinstance(step, tuple):
             found = _item(node, step)
             if found is None:
-                raise _NoPlaceError("the file does not have what it belongs to; write it by hand")
+                raise _NoPlaceError("the file does not have the item that it belongs to; add it by hand")
             number, node = found
             path.append(number)
         else:
@@ -297,7 +298,7 @@ def _value(item: Any, key: str) -> Any:
 
 
 def tagged_in(living: Living) -> Tagged:
-    """Give what counts the resources that are compared and to which the last deployment gave a tag."""
+    """Give a function that counts the compared resources to which the last deployment gave a tag."""
     keys = [
         [str(each.get("Key")) for each in stated if isinstance(each, Mapping)]
         for resource in living.deployed.resources()
@@ -309,7 +310,7 @@ def tagged_in(living: Living) -> Tagged:
 
 
 def properties_of(living: Living) -> Properties:
-    """Give what finds the properties that the last deployment wrote of the resource of a difference."""
+    """Give a function that finds the properties that the last deployment wrote for the resource of a difference."""
     resources = {(each.stack, each.name): each for each in living.deployed.resources()}
 
     def found(difference: Difference) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""What putting a training plan on an instance group takes and does, before anybody writes it into the file."""
+"""What it needs and does to give an instance group a training plan, before the plan is written into the file."""
 
 from __future__ import annotations
 
@@ -23,22 +23,23 @@ from hyperpod_cdk.review.nouns import count
 _TARGET: Final = "hyperpod-cluster"
 
 _UNDOCUMENTED: Final = (
-    "UpdateCluster takes another plan for an existing group; what becomes of the {nodes} that it has now AWS does not"
-    " document. Count on losing them with what they run and their volumes"
+    "UpdateCluster accepts another plan for an existing group. AWS does not document what happens to the {nodes} that"
+    " it has now: expect to lose them with what they run and their volumes"
 )
 _SAFE: Final = (
-    "To keep them until the new ones run: add a group of another name with this plan, move the jobs, then take {group}"
-    " out; 'hyperpod-cdk plan {environment}' tells the steps."
+    "To keep them until the new ones run: add a group of another name with this plan, move the jobs, then remove"
+    " {group};"
+    " 'hyperpod-cdk plan {environment}' lists the steps."
 )
-_NONE_STAND: Final = "No node of {group} stands, so that none is lost; new ones come out of the plan once it has begun."
+_NONE_STAND: Final = "{group} has no node, so none is lost; it gets nodes from the plan once the plan has started."
 _WRITE: Final = "In the file: capacity: training_plan and training_plan_arn: {arn} at {path}."
 
 
 def attach(aws: Api, environment: Environment, *, called: str, group: str, plan: str, now: datetime) -> Attachment:
-    """Tell what putting ``plan``, a name or an ARN, on an instance group takes and does, reading only.
+    """Say what it needs and does to give an instance group ``plan``, a name or an ARN, reading only.
 
-    ``now`` is aware and in UTC; ``called`` is what a command takes for the environment. Raises ValueError where the
-    environment has no such group, and NotAnswered where AWS does not show what the plan is.
+    ``now`` is aware and in UTC; ``called`` is the name of the environment for a command. Raises ValueError if the
+    environment has no such group, and NotAnswered if AWS does not show the plan.
     """
     path, stated = placed(environment, group)
     described, counted = together(lambda ask: ask(), _questions(aws, environment, group, plan))
@@ -57,7 +58,7 @@ def attach(aws: Api, environment: Environment, *, called: str, group: str, plan:
 
 
 def placed(environment: Environment, group: str) -> tuple[DataPath, AnyGroup]:
-    """Give a group of the file and where it stands. Raises ValueError where the environment has no such group."""
+    """Give a group of the file and its path. Raises ValueError if the environment has no such group."""
     groups = {each.name: (path, each) for path, each in environment.hyperpod.placed_groups}
     if group not in groups:
         raise ValueError(f"the environment has no group {group}; it has {', '.join(groups)}")
@@ -65,7 +66,7 @@ def placed(environment: Environment, group: str) -> tuple[DataPath, AnyGroup]:
 
 
 def _questions(aws: Api, environment: Environment, group: str, plan: str) -> tuple[Callable[[], Any], ...]:
-    """Give what is asked side by side: the plan, and the nodes that the group has."""
+    """Give the two questions that are asked at the same time: the plan, and the nodes of the group."""
     return (
         lambda: describe_training_plan(aws, plan),
         lambda: _standing(aws, environment.hyperpod_cluster_name, group),
@@ -73,7 +74,7 @@ def _questions(aws: Api, environment: Environment, group: str, plan: str) -> tup
 
 
 def _standing(aws: Api, cluster: str, group: str) -> int:
-    """Give how many nodes a group has now, none where there is no such group. Raises NotAnswered."""
+    """Give how many nodes a group has now, 0 if there is no such group. Raises NotAnswered."""
     found = describe_cluster(aws, cluster) or {}
     with reading("sagemaker:DescribeCluster"):
         rows = {str(row["InstanceGroupName"]): row for row in groups_of(found)}
@@ -97,9 +98,9 @@ def _attachment(  # noqa: PLR0917 - what was read of each
     nodes = "nodes" if standing is None else count(standing, "node")
     told: list[str] = []
     if is_there:
-        told = [f"{group.name} is on this plan already."]
+        told = [f"{group.name} already has this plan."]
     elif problems:
-        # nobody is told how to do what does not work
+        # no steps for a change that does not work
         pass
     elif standing == 0:
         told = [_NONE_STAND.format(group=group.name)]
@@ -126,12 +127,12 @@ def _attachment(  # noqa: PLR0917 - what was read of each
 
 
 def _untold(plan: Mapping[str, Any]) -> Iterator[str]:
-    """Name what of a plan a group would have to fit and AWS leaves out: what is not told fits nothing."""
+    """Name what a group has to fit and AWS does not show of the plan: an unknown value is never a fit."""
     blocks = plan.get("ReservedCapacitySummaries") or ()
     if not isinstance(plan.get("EndTime"), datetime):
         yield "the end of the plan"
     if not plan.get("TargetResources"):
-        yield "what the plan is for"
+        yield "the target resources of the plan"
     if not blocks:
         yield "the instance type of the plan"
     if not blocks or not all(block.get("AvailabilityZoneId") for block in blocks):
@@ -139,16 +140,16 @@ def _untold(plan: Mapping[str, Any]) -> Iterator[str]:
     if not isinstance(plan.get("TotalInstanceCount"), int):
         yield "the number of instances of the plan"
     if not isinstance(plan.get("AvailableInstanceCount"), int):
-        yield "the number of instances of the plan that are free"
+        yield "the number of available instances of the plan"
 
 
 def _problems(environment: Environment, group: AnyGroup, plan: Mapping[str, Any], now: datetime) -> Iterator[str]:
     name, blocks = str(plan["TrainingPlanName"]), plan.get("ReservedCapacitySummaries") or ()
     if plan["Status"] not in PLAN_WORKS:
-        yield f"plan {name} is {plan['Status']}; a group takes one that is {joined(PLAN_WORKS, last='or')}"
+        yield f"plan {name} is {plan['Status']}; a group needs a plan that is {joined(PLAN_WORKS, last='or')}"
     end = plan.get("EndTime")
     if isinstance(end, datetime) and end - RECLAIM <= now:
-        yield f"its nodes leave at {moment(end - RECLAIM)}, which is over"
+        yield f"its nodes leave at {moment(end - RECLAIM)}, which is in the past"
     targets = plan.get("TargetResources")
     if targets and _TARGET not in targets:
         yield f"plan {name} is for {', '.join(targets)}, not for {_TARGET}"
@@ -163,10 +164,11 @@ def _problems(environment: Environment, group: AnyGroup, plan: Mapping[str, Any]
     total = plan.get("TotalInstanceCount")
     if isinstance(total, int) and wanted > total:
         told = ", ".join(f"{each.count} of {each.name}" for each in others if each.name != group.name)
-        beside = f" beside {told}" if told else ""
+        beside = f" in addition to {told}" if told else ""
         yield f"plan {name} has {count(total, 'instance')}, {group.name} wants {group.count}{beside}"
         return
     free = plan.get("AvailableInstanceCount")
-    # what others have of it, also in other clusters, is not to be had; its own nodes are paid in another way until then
+    # instances that others use, also in other clusters, are not available; until then its own nodes are paid in another
+    # way
     if isinstance(free, int) and group.count > free and group.training_plan_arn != plan["TrainingPlanArn"]:
-        yield f"plan {name} has {count(free, 'instance')} free, {group.name} wants {group.count}"
+        yield f"plan {name} has {count(free, 'instance')} available, {group.name} wants {group.count}"

@@ -1,4 +1,4 @@
-"""Compares what the last deployment wrote, what the files say and what AWS has, and tells what comes of it."""
+"""Compares what the last deployment wrote, what the files say and what AWS has, and says what the next one does."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _STEPS: Final = re.compile(r"([^.\[]+)|(\[[^\]]*\])")
 
 @dataclass(frozen=True, kw_only=True)
 class _Place:
-    """One place of one resource, three ways; ``deployed``, ``file`` and ``actual`` are None where nothing is there."""
+    """One place of one resource, three ways; ``deployed``, ``file`` and ``actual`` are None if there is no value."""
 
     living: Living
     kind: Kind
@@ -54,11 +54,11 @@ class _Place:
     actual: str | None
     change: ResourceChange | None
     absent: str = ""
-    """What the file leaves out with it, the place itself or what stands around it; empty where it leaves out none."""
+    """What the file leaves out: the place itself or what it is part of; empty if the file leaves out neither."""
 
     @property
     def is_left(self) -> bool:
-        """Whether only AWS has it and no update takes it away: of tags CloudFormation removes those that it gave."""
+        """Whether only AWS has it and no update removes it: CloudFormation removes only tags that it added."""
         top = _top(self.where)
         if self.change is not None and not self.kind.is_left_surely and top != "Tags":
             return False
@@ -66,16 +66,16 @@ class _Place:
 
     @property
     def is_left_or_not(self) -> bool:
-        """Whether only AWS has it, and nobody knows whether an update that leaves it out takes it away."""
+        """Whether only AWS has it, and it is unknown whether an update that leaves it out removes it."""
         if self.deployed is None and self.file is None and self.kind.unsure.fullmatch(self.where) is not None:
             return True
-        # of items of lists, such as groups, more is known than the table of properties tells
+        # more is known about items of lists, such as groups, than the table of properties states
         is_part = bool(self.absent) and not self.absent.endswith("]") and _top(self.where) in self.kind.properties
         return is_part and self.actual is not None and self._without.effect is Effect.UNKNOWN
 
     @cached_property
     def _without(self) -> Judged:
-        """What an update does to what AWS has here that leaves out all that the file does."""
+        """What an update that leaves out what the file leaves out does to what AWS has here."""
         steps = [one or other for one, other in _STEPS.findall(self.where)]
         of_absent = len(_STEPS.findall(self.absent))
         value: Any = self.actual
@@ -86,12 +86,12 @@ class _Place:
 
     @property
     def member(self) -> str:
-        """What the template has as a resource of its own here, empty where it has none: a group's rule, a route."""
+        """The resource of its own that the template has here, such as a group's rule or a route; empty if none."""
         return self.kind.members.get(_top(self.where), "")
 
     @property
     def is_sent(self) -> bool:
-        """Whether the next deployment hands this place to the service."""
+        """Whether the next deployment sends this place to the service."""
         if self.change is None:
             return False
         if self.kind.differing.fullmatch(self.where):
@@ -105,7 +105,7 @@ class _Place:
 def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
     """Give every difference between the last deployment and what AWS has, with what the next one does about it.
 
-    ``without`` are types that are not compared, beside those of which nobody knows how.
+    ``without`` are types that are not compared, in addition to those that have no comparison.
     """
     kinds = KINDS.keys() - {*without}
     changes = {(each.resource.stack, each.resource.logical_id): each for each in compare(living.deployed, living.head)}
@@ -115,7 +115,7 @@ def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
     answers = together(lambda each: actual_of(aws, living, each), settled)
     differences: list[Difference] = []
     skipped = [
-        Unread(what=stack, reason=f"it is {living.statuses.get(stack)}: what it has need not be what its template says")
+        Unread(what=stack, reason=f"it is {living.statuses.get(stack)}: its resources may differ from its template")
         for stack in (each.name for each in living.deployed.stacks)
         if living.statuses.get(stack) not in SETTLED
     ]
@@ -124,7 +124,7 @@ def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
         for stack in sorted(living.untold)
     ]
     skipped += [
-        Unread(what=_called(each), reason="what is inside of a nested stack is not compared")
+        Unread(what=_called(each), reason="the resources of a nested stack are not compared")
         for each in resources
         if each.type == _NESTED
     ]
@@ -150,7 +150,7 @@ def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
     return Drift(
         environment=living.head.environment or living.deployed.environment,
         verdict=_verdict(differences, skipped, living),
-        # without the cluster nothing was looked at that a look at a cluster is about
+        # without the cluster, nothing that drift is about was compared
         passed=outcome(tuple(differences), tuple(skipped)) if differences or counted[groups.CLUSTER] else None,
         differences=tuple(differences),
         skipped=tuple(skipped),
@@ -165,7 +165,7 @@ def drift(aws: Api, living: Living, *, without: Collection[str] = ()) -> Drift:
 
 
 def with_lines(found: Drift, living: Living, environment: LoadedEnvironment | None) -> Drift:
-    """Give each difference with the line of the environment file that decides it, where one is known to."""
+    """Give each difference with the line of the environment file that decides it, if one is known."""
     if environment is None:
         return found
     resources = {(each.stack, each.name): each for each in living.deployed.resources()}
@@ -174,7 +174,7 @@ def with_lines(found: Drift, living: Living, environment: LoadedEnvironment | No
         if each.type == STACK:
             return _line_of_stack(each.path, environment)
         resource = resources[each.stack, each.resource]
-        # what is deployed does not show what a resource was made of
+        # the deployed stacks do not show which construct created a resource
         same = living.head.find(resource.stack, resource.logical_id) or resource
         cause = line_of_property(same, each.path, environment)
         return None if cause is None or cause.line is None else Line(file=cause.file, line=cause.line, path=cause.path)
@@ -249,7 +249,7 @@ def _compared(
                     resource=resource,
                     where=place,
                     deployed=old.get(place),
-                    # what is only known at deployment stays what it is where its template says the same
+                    # a value that is known only at deployment stays the same if its template stays the same
                     file=old.get(place) if file == UNTOLD else file,
                     actual=now.get(place),
                     change=change,
@@ -265,7 +265,7 @@ def _compared(
 
 
 def _absent(place: str, of: Facts) -> str:
-    """Give the shortest part of a place of which there is nothing, empty where there is something at the place."""
+    """Give the shortest part of a place that has no value, empty if the place has one."""
     part = ""
     for found in _STEPS.finditer(place):
         part = place[: found.end()]
@@ -275,7 +275,7 @@ def _absent(place: str, of: Facts) -> str:
 
 
 def _places(old: Facts, now: Facts, kind: Kind, living: Living, resource: Resource) -> Iterator[str]:
-    """Give the places that differ; of an item that one side lacks as a whole only the item."""
+    """Give the places that differ; for an item that is missing on one side only the item."""
     stack_tags = living.deployed.by_name[resource.stack].tags
     whole: list[str] = []
     for place in sorted({*old, *now}, key=lambda each: (len(_STEPS.findall(each)), each)):
@@ -296,10 +296,10 @@ def _places(old: Facts, now: Facts, kind: Kind, living: Living, resource: Resour
 
 
 _NOTHING: Final = ("false", "{}", "0", "Disable")
-"""What a template may state and AWS leaves out: both say that it is not there."""
+"""What a template may state and AWS leaves out: both mean that it is not there."""
 
 _OFF: Final = ("false", "0", "Disable")
-"""What AWS may tell of a setting that no template states: that it is off."""
+"""What AWS may show of a setting that no template states: that it is off."""
 
 
 def _is_of_stack(place: str, value: object, tags: Mapping[str, str]) -> bool:
@@ -358,19 +358,19 @@ def _left_or_not(place: _Place) -> str:
 
 
 def _next_of_member(place: _Place) -> Next:
-    """Say what comes of something that is a resource of its own in the template."""
+    """Say what the next deployment does to something that is a resource of its own in the template."""
     if place.file == place.deployed:
         return Next(effect="nothing", sentence=NOT_IN_CHANGE)
     if place.file is None:
         if place.actual is None:
-            return Next(effect="agrees", sentence="It is not in the file any more: there is nothing to delete.")
-        return Next(effect="deletes", sentence=f"Deletes {place.member}, as it is now.")
+            return Next(effect="agrees", sentence="The file no longer has it: there is nothing to delete.")
+        return Next(effect="deletes", sentence=f"Deletes {place.member} with its current settings.")
     if place.deployed is None:
         return Next(
             effect="fails",
             sentence=(
-                f"Fails: CloudFormation creates {place.member} of the file, and there is one already. Delete what was"
-                " created by hand first."
+                f"Fails: CloudFormation creates {place.member} of the file, and AWS already has one. First delete what"
+                " was created by hand."
             ),
         )
     if place.actual is None:
@@ -379,8 +379,8 @@ def _next_of_member(place: _Place) -> Next:
 
 
 _UPDATES_NOTHING: Final = (
-    "Fails: CloudFormation updates a resource that is not there, and the rollback can fail for the same reason. Remove"
-    " it from the file, deploy, and add it again."
+    "Fails: CloudFormation updates a resource that does not exist, and the rollback can fail for the same reason."
+    " Remove it from the file, deploy, and add it again."
 )
 """CloudFormation user guide, "Troubleshooting CloudFormation", update rollback failed: it assumes that what was deleted
 outside of it still exists."""
@@ -388,16 +388,16 @@ outside of it still exists."""
 
 def _next_of_gone(place: _Place) -> Next:
     if place.file is None:
-        return Next(effect="agrees", sentence="It is not in the file any more: there is nothing to delete.")
+        return Next(effect="agrees", sentence="The file no longer has it: there is nothing to delete.")
     if place.change is None:
         return Next(effect="nothing", sentence=f"{NOT_IN_CHANGE} It is not created again.")
     if place.kind.is_made_again:
-        return Next(effect="makes", sentence=f"Makes it again: {place.kind.resent}.")
+        return Next(effect="makes", sentence=f"Creates it again: {place.kind.resent}.")
     return Next(effect="fails", sentence=_UPDATES_NOTHING)
 
 
 def _sent(place: _Place, wanted: str | None) -> Next:
-    """Say what comes of it when the service is told what the file says."""
+    """Say what happens if the deployment sends the service what the file says."""
     if wanted == place.actual:
         return _agrees(place)
     if place.kind.resent:
@@ -411,7 +411,7 @@ def _sent(place: _Place, wanted: str | None) -> Next:
     judged = judge(place.living.deployed, place.living.head, place.resource.type, change)
     shown = f"Sets {place.where} from {_shown(place.actual)} to {_shown(wanted)}"
     if judged.effect is Effect.REFUSED:
-        return Next(effect="fails", sentence=f"Fails, since the service refuses it: {judged.reason}.")
+        return Next(effect="fails", sentence=f"Fails, because the service refuses it: {judged.reason}.")
     if judged.effect in (Effect.REPLACED, Effect.UNKNOWN) and wanted == place.deployed:
         return Next(effect="unknown", sentence=f"Unknown: {shown.lower()} again, or fails: {judged.reason}.")
     reason = f": {judged.reason}" if judged.effect is Effect.INTERRUPTED else ""
@@ -428,7 +428,7 @@ def _agrees(place: _Place) -> Next:
 
 def _resent(place: _Place, wanted: str | None) -> Next:
     if wanted == "there":
-        return Next(effect="makes", sentence=f"Makes {place.where} again: {place.kind.resent}.")
+        return Next(effect="makes", sentence=f"Creates {place.where} again: {place.kind.resent}.")
     shown = f"Sets {place.where} from {_shown(place.actual)} to {_shown(wanted)}"
     return Next(effect="sets", sentence=f"{shown}: {place.kind.resent}.")
 
@@ -452,8 +452,8 @@ def _unread(what: str, missing: NotAnswered) -> Unread:
 def _verdict(differences: Sequence[Difference], skipped: Sequence[Unread], living: Living) -> str:
     if not living.deployed.stacks:
         where = " ".join(each for each in (living.head.account, living.head.region) if each)
-        return f"Nothing is deployed{f' in {where}' if where else ''}, so there is nothing to compare."
-    end = f"; {count(len(skipped), 'thing')} could not be looked at" if skipped else ""
+        return f"No stack is deployed{f' in {where}' if where else ''}, so there is nothing to compare."
+    end = f"; {count(len(skipped), 'thing')} could not be checked" if skipped else ""
     if not differences:
         if not skipped and not any(each.type == groups.CLUSTER for each in living.deployed.resources()):
             return "No HyperPod cluster is deployed; AWS matches the last deployment for everything else."
@@ -464,5 +464,5 @@ def _verdict(differences: Sequence[Difference], skipped: Sequence[Unread], livin
     if lost:
         begin += f"; the next deployment removes {'at least ' if is_unknown else ''}{count(lost, 'node')}"
     elif is_unknown:
-        begin += "; it is not known whether the next deployment removes nodes"
+        begin += "; it is unknown whether the next deployment removes nodes"
     return f"{begin}{end}."

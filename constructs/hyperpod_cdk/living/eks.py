@@ -1,4 +1,4 @@
-"""The EKS cluster, its add-ons and who may enter it, as EKS has them."""
+"""The EKS cluster, its add-ons and its access entries, as EKS has them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _GONE: Final = "ResourceNotFoundException"
 _ADD_ON: Final = "AWS::EKS::Addon"
 _ENTRY: Final = "AWS::EKS::AccessEntry"
 _OF_GUARDDUTY: Final = "aws-guardduty-agent"
-"""GuardDuty installs it by itself where it watches EKS (GuardDuty user guide, automated agent configuration)."""
+"""GuardDuty installs it automatically if it monitors EKS (GuardDuty user guide, automated agent configuration)."""
 
 _OF_HYPERPOD: Final = "HYPERPOD_LINUX"
-"""Type of the entries that HyperPod makes for the execution roles of its groups."""
+"""Type of the access entries that HyperPod creates for the execution roles of its groups."""
 
 
 def _cluster(look: Look) -> Properties | None:
@@ -58,7 +58,7 @@ def _cluster(look: Look) -> Properties | None:
 
 
 def _modes(cluster: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what EKS does by itself for a cluster, and how it is made; members that are not there say nothing."""
+    """Give the settings of a cluster that EKS reports; missing members say nothing."""
     network = cluster.get("kubernetesNetworkConfig", {})
     return {
         "ComputeConfig": {"Enabled": cluster.get("computeConfig", {}).get("enabled")},
@@ -97,17 +97,17 @@ def _members(assembly: Assembly, kind: str, cluster: str) -> list[dict[str, Any]
 
 
 def _add_ons(look: Look) -> list[str]:
-    """Give the add-ons that stand; one of the templates that does not is said where it is: here it counts as there."""
+    """Give the installed add-ons, and those of the templates: a missing one is reported as a resource of its own."""
     ours = [str(each.get("AddonName")) for each in _members(look.deployed, _ADD_ON, look.id)]
     names = look.aws.pages("eks", "list_addons", "addons", clusterName=look.id)
     return [*dict.fromkeys([*ours, *(str(name) for name in names if name != _OF_GUARDDUTY)])]
 
 
 def _entries(look: Look) -> list[str]:
-    """Give who is let in, as ``_add_ons``; entries that HyperPod and AWS's services make are theirs."""
+    """Give the access entries, as ``_add_ons``, without those that HyperPod and AWS's services create."""
     ours = [each.get("PrincipalArn") for each in _members(look.deployed, _ENTRY, look.id)]
     if not all(isinstance(each, str) for each in ours):
-        raise NotAnswered("a template lets somebody in whose ARN CloudFormation does not show")
+        raise NotAnswered("a template has an access entry for an ARN that CloudFormation does not show")
     names = look.aws.pages("eks", "list_access_entries", "accessEntries", clusterName=look.id)
     others = [str(name) for name in names if name not in ours and ":role/aws-service-role/" not in str(name)]
     return [*map(str, ours), *(name for name in others if _type_of(look, name) not in (None, _OF_HYPERPOD))]
@@ -140,9 +140,9 @@ def _of_add_on(stated: Stated) -> Properties:
 
 
 def _parsed(values: Any) -> Any:
-    """Give configuration values as data: EKS takes JSON and YAML, and the same values may be written in many ways.
+    """Give configuration values as data: EKS takes JSON and YAML, and the same values can be written in many ways.
 
-    No values at all are none, however they are written.
+    Empty values are None, however they are written.
     """
     if not isinstance(values, str):
         return values
@@ -210,11 +210,11 @@ def _pod_identity(look: Look) -> Properties | None:
 def _protection(look: Look) -> Properties | None:
     name = look.properties.get("EksClusterName")
     if name is None:
-        # it lifts the protection of its stack, which it does not keep
+        # it removes the protection of its stack and keeps no other state
         return {}
     found = look.found("eks", "describe_cluster", _GONE, name=str(name))
     if found is None:
-        # that the cluster has gone is told of the cluster
+        # a missing cluster is a difference of the cluster itself
         return look.stated
     with reading("eks:DescribeCluster"):
         return {"EksClusterName": name, "Enabled": bool(found["cluster"].get("deletionProtection"))}
@@ -250,7 +250,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         members={"Addons": "the add-on", "AccessEntries": "the access entry"},
         same=(
             re.compile(r"Version|ResourcesVpcConfig\..+|Logging\..+"),
-            "EKS refuses an update that changes nothing; whether CloudFormation asks for it is not documented",
+            "EKS refuses an update that changes nothing; AWS does not document whether CloudFormation sends it",
         ),
     ),
     _ADD_ON: Kind(

@@ -1,4 +1,4 @@
-"""Extensions of training plans: what is on offer, until when it can be bought, and what ends without one.
+"""Extensions of training plans: which are offered, until when they can be bought, and what ends without one.
 
 Facts: developer guide, "Training plans extension" (October 2026): extensions cannot be cancelled, have as many
 instances as their plan, and are found by the plan's ARN and a duration.
@@ -28,28 +28,27 @@ from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.review.nouns import count
 
 LAST_CHANCE: Final = timedelta(hours=1)
-"""How long before its end a plan is extended at the latest ("Prerequisites")."""
+"""How long before its end a plan can be extended at the latest ("Prerequisites")."""
 
 BY_DAY: Final = 14
-"""Up to so many days extensions are sold by the day, beyond by the week ("Key features")."""
+"""Up to this many days extensions are sold by the day, above that by the week ("Key features")."""
 
 DAYS: Final = (*range(1, BY_DAY + 1), *range(BY_DAY + 7, TRAINING_PLAN_DAYS[-1] + 1, 7))
 """The durations for which extensions are sold."""
 
 USUAL_DAYS: Final = (1, 2, 3, 5, 7, 10, 14, 28, 56, 91, 182)
-"""Those that are asked for unless somebody says others: each costs a call."""
+"""The durations that are asked for by default: each is a call."""
 
 _MOST_PAGES: Final = 20
-"""Of a plan's history: it is extended for at most half a year, each time for a day at least."""
+"""Pages of a plan's history: it is extended for at most half a year, each time for at least one day."""
 
-_JOBS: Final = "Kubernetes, which knows them, is not asked"
+_JOBS: Final = "this command does not ask Kubernetes, which knows them"
 
 
 def extensions(aws: Api, environment: Environment, *, days: Sequence[int], now: datetime, plan: str = "") -> Extensions:
-    """Ask what extends the plans of an environment, or the one named ``plan``, by so many days.
+    """Ask for extensions of the plans of an environment, or of the one named ``plan``, by these durations in days.
 
-    ``now`` is aware and in UTC. What is not answered is skipped. Raises ValueError where the environment has no such
-    plan.
+    ``now`` is aware and in UTC. What is not answered is skipped. Raises ValueError if the environment has no such plan.
     """
     arns = arns_of(environment, plan)
     asked = [(arn, number * 24) for arn in arns for number in days]
@@ -67,7 +66,7 @@ def extensions(aws: Api, environment: Environment, *, days: Sequence[int], now: 
             continue
         if isinstance(history, NotAnswered):
             unseen += 1
-            skipped.append(_unread(f"what {name} was extended by", history))
+            skipped.append(_unread(f"earlier extensions of {name}", history))
         rows: dict[str, Mapping[str, Any]] = {}
         unknown: list[int] = []
         for (of, number), answer in zip(asked, searched, strict=True):
@@ -93,8 +92,8 @@ def extensions(aws: Api, environment: Environment, *, days: Sequence[int], now: 
         plans.append(plan_found.model_copy(update={"history": known, "days_unknown": tuple(unknown)}))
     number = sum(len(each.extensions) for each in plans)
     is_whole = len(plans) == len(arns) and not any(each.days_unknown for each in plans)
-    # where not all was told, none is no answer, and some are not all
-    told = count(number, "extension") if number or is_whole else "It is not known whether an extension is"
+    # if an answer is missing, no offer is not known to be none, and some may not be all
+    told = count(number, "extension") if number or is_whole else "It is unknown whether an extension is"
     end = ", as far as AWS shows" if number and not is_whole else ""
     return Extensions(
         environment=environment.name,
@@ -106,7 +105,7 @@ def extensions(aws: Api, environment: Environment, *, days: Sequence[int], now: 
 
 
 def arns_of(environment: Environment, plan: str = "") -> list[str]:
-    """Give the ARNs of an environment's plans, or of the one named ``plan``. Raises ValueError where it has no such."""
+    """Give the ARNs of an environment's plans, or of the one named ``plan``. Raises ValueError if there is none."""
     stated = groups_by_plan(environment)
     arns = [arn for arn in stated if plan in ("", arn, arn.rpartition("/")[2])]
     if not arns:
@@ -128,13 +127,13 @@ def _history(ask: Ask, arn: str) -> tuple[Extended, ...]:
         try:
             answer = ask("sagemaker", "describe_training_plan_extension_history", TrainingPlanArn=arn, **token)
         except NotFound:
-            raise NotAnswered("AWS knows no such plan") from None
+            raise NotAnswered("AWS has no such plan") from None
         with reading("sagemaker:DescribeTrainingPlanExtensionHistory"):
             rows += answer["TrainingPlanExtensions"]
             if not answer.get("NextToken"):
                 return tuple(_extended(row) for row in rows)
             token = {"NextToken": answer["NextToken"]}
-    raise NotAnswered(f"it was extended on more than {_MOST_PAGES} pages")
+    raise NotAnswered(f"the list of its extensions has more than {_MOST_PAGES} pages")
 
 
 def _extended(row: Mapping[str, Any]) -> Extended:
@@ -152,7 +151,7 @@ def _offers(ask: Ask, arn: str, hours: int) -> list[Mapping[str, Any]]:
     try:
         answer = ask("sagemaker", "search_training_plan_offerings", TrainingPlanArn=arn, DurationHours=hours)
     except NotFound:
-        raise NotAnswered("AWS knows no such plan") from None
+        raise NotAnswered("AWS has no such plan") from None
     with reading("sagemaker:SearchTrainingPlanOfferings"):
         return [
             row for row in answer.get("TrainingPlanExtensionOfferings", ()) if row["TrainingPlanExtensionOfferingId"]
@@ -212,10 +211,10 @@ def _extension(row: Mapping[str, Any], plan: Mapping[str, Any]) -> Extension:
 
 
 def buy(aws: Api, found: Extensions, offer: str) -> Extensions:
-    """Buy one of the extensions that were found, once; raises ValueError for another. What AWS answers is told.
+    """Buy one of the extensions that were found, once; raises ValueError for another. The answer of AWS is returned.
 
-    Right before it, AWS is asked again what it costs and by what the plan was extended: what costs another amount by
-    now, is bought already, or cannot be told, is not bought. ``aws`` asks nothing twice by itself.
+    Right before the purchase, AWS is asked again for the price and for the plan's extensions: an extension is not
+    bought if its price has changed or is unknown, or if it is bought already. ``aws`` does not retry.
     """
     plan = plan_of(found, offer)
     problem, before = _why_not(aws, plan, offer)
@@ -235,7 +234,7 @@ def buy(aws: Api, found: Extensions, offer: str) -> Extensions:
             return _not_bought(found, plan, offer, missing.sentence)
         bought = Bought(plan=plan.name, offer=offer, problem=missing.sentence)
         verdict = (
-            f"Whether {plan.name} is extended is not known. Look before you try again:"
+            f"It is unknown whether {plan.name} is extended. Check before you try again:"
             f" aws sagemaker describe-training-plan-extension-history --training-plan-arn {plan.arn}"
         )
         return found.model_copy(update={"bought": bought, "verdict": verdict, "passed": False})
@@ -250,45 +249,45 @@ _FAILED: Final = "Failed"
 _PAID: Final = "paid"
 
 _TURNED_AWAY: Final = ("ValidationException", "ResourceNotFound", "ResourceLimitExceeded", "ThrottlingException")
-"""Errors of a purchase that was none."""
+"""Errors after which nothing was bought."""
 
 
 def plan_of(found: Extensions, offer: str) -> PlanToExtend:
-    """Give the plan that an offer extends, or has extended already; raises ValueError for another offer."""
+    """Give the plan that an offer extends, or has already extended; raises ValueError for another offer."""
     for plan in found.plans:
         if offer in {*(each.id for each in plan.extensions), *(each.id for each in plan.history or ())}:
             return plan
-    raise ValueError(f"{offer} is none of the extensions that are on offer now; take one of the list")
+    raise ValueError(f"{offer} is not among the extensions that are offered now; choose one of the list")
 
 
 def _why_not(aws: Api, plan: PlanToExtend, offer: str) -> tuple[str, Extended | None]:
-    """Say what keeps an extension from being bought, empty where nothing does; or give the one that it made already."""
+    """Say why an extension cannot be bought, empty if it can; or give the extension that the offer already made."""
     wanted = next((each for each in plan.extensions if each.id == offer), None)
     try:
         history = _history(aws.send, plan.arn)
         offers = [] if wanted is None else _offers(aws.send, plan.arn, round((wanted.days or 0) * 24))
     except NotAnswered as missing:
-        return f"what it was extended by and what it costs now is not known: {missing.sentence}", None
+        return f"its earlier extensions and its price now are unknown: {missing.sentence}", None
     before = next((each for each in history if each.id == offer and each.status != _FAILED), None)
     if before is not None:
         return "", before
     unpaid = [each for each in history if each.status != _FAILED and each.payment.lower() not in (_PAID, "unknown")]
     if unpaid:
         told = "; ".join(f"{each.id} of {each.at or 'an unknown time'} ({each.payment})" for each in unpaid)
-        return f"an extension of it is not paid yet, and AWS sells no other before: {told}", None
+        return f"an earlier extension of it is not paid yet, and AWS sells no other until it is: {told}", None
     now = next((row for row in offers if _id(row) == offer), None)
     if now is None or wanted is None:
-        return "it is not on offer any more", None
+        return "it is no longer offered", None
     return _not_at_this_price(wanted, str(now.get("UpfrontFee", "")), str(now.get("CurrencyCode", ""))), None
 
 
 def _not_at_this_price(wanted: Extension, fee: str, currency: str) -> str:
-    """Say why nobody knows for how much it would be bought; empty where it costs what was shown."""
+    """Say why the price is unknown or has changed; empty if it costs what was shown."""
     if (fee, currency) != (wanted.fee, wanted.currency):
         was = f"{wanted.fee or 'unknown'} {wanted.currency}".strip()
-        return f"it costs {fee or 'an unknown amount'} {currency} now, and was shown for {was}".replace("  ", " ")
+        return f"it costs {fee or 'an unknown amount'} {currency} now, and {was} was shown".replace("  ", " ")
     if price_per_accelerator_hour(fee, accelerators=1, hours=Decimal(1)) is None:
-        return f"what it costs is not known: AWS tells {fee or 'no fee'}"
+        return f"its price is unknown: AWS shows {fee or 'no fee'}"
     return ""
 
 

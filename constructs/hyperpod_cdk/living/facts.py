@@ -1,4 +1,4 @@
-"""Turns properties, of a template or of AWS's answer, into flat facts that can be compared whatever their order."""
+"""Turns properties of a template or of AWS's answer into flat facts that can be compared in any order."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ Facts = Mapping[str, Any]
 """Values by their place: ``InstanceGroups[h100].InstanceCount``."""
 
 UNTOLD: Final = Unknown("known at deployment only")
-"""Stands for a value that a template does not show and CloudFormation does not give."""
+"""A value that the template does not show and CloudFormation does not give."""
 
 _NAMES: Final = ("InstanceGroupName", "Name", "InstanceType", "PolicyArn", "AcceleratorType", "Rule")
-"""What tells the items of a list apart. ``Key`` and ``Value`` together are a mapping, whatever the list."""
+"""Members that identify the items of a list. ``Key`` and ``Value`` together are a mapping in every list."""
 
 
 def facts(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Give every value of properties by its place.
 
-    Items of a list that have a name stand under it, and the name alone stands for the item's being there; a list of
-    plain values, or of items without a name, is one value whose order does not count. Null and what is empty count as
-    not there.
+    Named items of a list are under their names, and the name alone means that the item is there; a list of plain
+    values, or of items without a name, is one value whose order does not count. Null and empty values count as not
+    there.
     """
     return dict(_flat("", properties))
 
@@ -33,7 +33,7 @@ def _flat(place: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield place, UNTOLD
     elif isinstance(value, Mapping):
         if not value and place:
-            # CapacityRequirements.Spot says all by being there
+            # the presence of CapacityRequirements.Spot is its only information
             yield place, "{}"
         for key, each in value.items():
             yield from _flat(f"{place}.{key}" if place else str(key), each)
@@ -69,7 +69,7 @@ def _items(place: str, items: Sequence[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def canonical(value: Any) -> str:
-    """Give a value as one text that does not depend on the order of lists and keys, nor on 4 or "4"."""
+    """Give a value as one text that does not depend on the order of lists and keys, or on 4 or "4"."""
     plainer = _plainer(value)
     return plainer if isinstance(plainer, str) else json.dumps(plainer, sort_keys=True)
 
@@ -96,7 +96,7 @@ def _is_untold(value: object) -> bool:
 
 
 def holds_untold(value: Any) -> bool:
-    """Say whether any part of a value is known at deployment only."""
+    """Say whether any part of a value is known only at deployment."""
     if isinstance(value, (Reference, Unknown)):
         return True
     if isinstance(value, Mapping):
@@ -109,7 +109,7 @@ def holds_untold(value: Any) -> bool:
 def aligned(stated: Any, actual: Any) -> Any:
     """Give what AWS has without the members that it adds to items of a list that have no name.
 
-    Such an item is compared as a whole, and what the template leaves out of it is AWS's default.
+    Such an item is compared as a whole; what the template leaves out of it is AWS's default.
     """
     if isinstance(stated, Mapping) and isinstance(actual, Mapping):
         return {key: aligned(stated.get(key), each) for key, each in actual.items()}
@@ -129,7 +129,7 @@ def aligned(stated: Any, actual: Any) -> Any:
 
 
 def _merged(one: Any, other: Any) -> Any:
-    """Give all members of two items, at every depth: each says of what it is about only what it states."""
+    """Merge two items with all their members, at every depth: each states only a part."""
     if not isinstance(one, Mapping) or not isinstance(other, Mapping):
         return other
     return {**one, **{key: _merged(one.get(key), each) for key, each in other.items()}}

@@ -1,4 +1,4 @@
-"""Functions of Lambda with their code and who may invoke them, and versions of layers, as Lambda has them."""
+"""Lambda functions with their code and permissions, and layer versions, as Lambda has them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _SETTINGS: Final = (
     "TracingConfig",
 )
 _LOGGING: Final = {"LogFormat": "Text", "ApplicationLogLevel": "INFO", "SystemLogLevel": "INFO"}
-"""What Lambda fills in of how a function logs (developer guide, "Configuring advanced logging controls"), beside its
-group."""
+"""Lambda's defaults for a function's logging settings (developer guide, "Configuring advanced logging controls"),
+without its log group."""
 
 _UPLOADED: Final = "as uploaded"
-_OTHER_CODE: Final = "another code than was uploaded"
+_OTHER_CODE: Final = "code that differs from what was uploaded"
 _OTHER_VALUE: Final = "another value"
 _BY_HAND: Final = "a value that no template has"
-"""Values of variables that somebody wrote by hand are not shown: a secret may be among them."""
+"""Values of variables that were set by hand are not shown: one can be a secret."""
 
 _SERVICE: Final = ".amazonaws.com"
 _PERMISSION: Final = "AWS::Lambda::Permission"
@@ -67,19 +67,19 @@ def _function(look: Look) -> Properties | None:
 
 
 def _logging(look: Look, told: Mapping[str, str]) -> dict[str, str]:
-    """Give how a function logs, without what Lambda fills in where the template does not state it."""
+    """Give a function's logging settings, without Lambda's defaults for what the template does not state."""
     filled = {**_LOGGING, "LogGroup": f"/aws/lambda/{look.id}"}
     stated = look.stated.get("LoggingConfig") or {}
     return {name: each for name, each in told.items() if name in stated or each != filled.get(name)}
 
 
 def _at_once(number: Any) -> Any:
-    """Say how many run at once: of a function with none reserved for it 0 means that it never runs."""
+    """Say how many executions run at once; 0 means that the function never runs."""
     return number if number is None or holds_untold(number) else f"{number} at once"
 
 
 def _digest(look: Look) -> str:
-    """Give what Lambda tells of the archive that the template names (Lambda API reference, CodeSha256)."""
+    """Give the hash that Lambda shows for the archive that the template names (Lambda API reference, CodeSha256)."""
     code = look.properties["Code"]
     archive = content(look.aws, str(code["S3Bucket"]), str(code["S3Key"]))
     return base64.b64encode(hashlib.sha256(archive).digest()).decode()
@@ -97,7 +97,7 @@ def _hidden(look: Look, variables: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _without_resource(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out of the policy of a function which one it is about: a permission may name it in several ways."""
+    """Give the policy of a function without the function's name: a permission can name it in several ways."""
     rows = policy.get("Statement", [])
     return {"Statement": [{key: each for key, each in row.items() if key != "Resource"} for row in rows]}
 
@@ -105,7 +105,7 @@ def _without_resource(policy: Mapping[str, Any]) -> dict[str, Any]:
 def _of_function(stated: Stated) -> Properties:
     code = stated.properties.get("Code")
     if not isinstance(code, Mapping) or "S3Key" not in code:
-        raise NotAnswered("its code is in the template or in an image, of which Lambda shows only a hash")
+        raise NotAnswered("its code is in the template or in an image, and Lambda shows only a hash of that")
     variables = (stated.properties.get("Environment") or {}).get("Variables") or {}
     return {
         **stated.properties,
@@ -117,7 +117,7 @@ def _of_function(stated: Stated) -> Properties:
 
 
 def _permissions(stated: Stated) -> list[dict[str, Any]]:
-    """Give the permissions of the templates for a function as the statements that Lambda makes of them."""
+    """Give the templates' permissions for a function as the statements that Lambda creates from them."""
     found = []
     for each in stated.assembly.of_type(_PERMISSION):
         row = resolve(stated.assembly, each.stack, dict(each.properties))
@@ -131,7 +131,7 @@ def _permissions(stated: Stated) -> list[dict[str, Any]]:
 
 
 def _statement(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what AddPermission writes (Lambda API reference); UNTOLD where a permission says more than is known here."""
+    """Give what AddPermission writes (Lambda API reference); UNTOLD if a permission has an unknown member."""
     principal, arn = row.get("Principal"), row.get("SourceArn")
     is_known = set(row) <= {"FunctionName", "Action", "Principal", "SourceArn", "SourceAccount"}
     if not is_known or not str(principal).endswith(_SERVICE):
@@ -173,7 +173,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             rf"{TAGS}|Environment\..+|Layers|LoggingConfig\..+|VpcConfig\..+|ReservedConcurrentExecutions|Permissions\[.+\]"
         ),
         members={"Permissions": "the permission"},
-        # whether the handler sends what has not changed, and what it leaves out, no page says
+        # no page says whether the handler sends unchanged values, and what it leaves out
         is_left_surely=False,
     ),
     # a version never changes

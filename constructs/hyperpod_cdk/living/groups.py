@@ -1,4 +1,4 @@
-"""Instance groups and their counts: what is Karpenter's, what a deployment does to nodes, since when."""
+"""Instance groups and their counts: which ones Karpenter sets, what a deployment does to nodes, since when."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hyperpod_cdk.living.look import Stated, reading
 from hyperpod_cdk.living.model import Difference, Next, Unread
 from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.review.nouns import count
-from hyperpod_cdk.templates.groups import CLUSTER as CLUSTER  # noqa: PLC0414 - whoever asks about groups asks here
+from hyperpod_cdk.templates.groups import CLUSTER as CLUSTER  # noqa: PLC0414 - re-exported for callers
 from hyperpod_cdk.templates.groups import instance_groups
 
 _LISTS: Final = ("InstanceGroups", "RestrictedInstanceGroups")
@@ -21,7 +21,7 @@ _GROUP: Final = re.compile(r"(?:Restricted)?InstanceGroups\[([^\]]+)\](?:\.(\w+)
 
 
 def without_scaled(stated: Stated) -> dict[str, Any]:
-    """Leave the counts out that are Karpenter's: what it makes of them is no drift."""
+    """Leave out the counts that Karpenter sets: its changes are no drift."""
     resource = stated.resource
     scaled = {
         each.name
@@ -42,11 +42,11 @@ def without_scaled(stated: Stated) -> dict[str, Any]:
 
 
 def sent(resource_type: str, place: str, actual: str | None, wanted: str | None) -> Next | None:
-    """Say what becomes of nodes when UpdateCluster gets what the file says; None where this place is no group's size.
+    """Say what happens to nodes if UpdateCluster gets what the file says; None if this place is not a group's size.
 
-    UpdateCluster brings every group to the InstanceCount that it gets, and picks the nodes that leave at random
-    (developer guide, "Scaling down a SageMaker HyperPod cluster"); a group that it does not get is deleted, as some of
-    its pages say, or needs InstanceGroupsToDelete, as another one says.
+    UpdateCluster brings every group to the InstanceCount in the request, and picks the nodes to terminate at random
+    (developer guide, "Scaling down a SageMaker HyperPod cluster"). Some pages of the guide say that a group that is
+    missing in the request is deleted; another page says that this needs InstanceGroupsToDelete.
     """
     found = _GROUP.fullmatch(place) if resource_type == CLUSTER else None
     if found is None:
@@ -60,13 +60,13 @@ def sent(resource_type: str, place: str, actual: str | None, wanted: str | None)
         return Next(
             effect="unknown",
             sentence=(
-                f"Unknown: the update leaves group {name} out. AWS's pages differ on whether that alone deletes it with"
-                " its nodes; take it into the file first."
+                f"Unknown: the update leaves out group {name}. AWS's pages differ on whether that alone deletes it with"
+                " its nodes; add it to the file first."
             ),
             nodes_lost=None,
         )
     if actual is None:
-        return Next(effect="makes", sentence=f"Makes group {name} again, with new nodes.")
+        return Next(effect="makes", sentence=f"Creates group {name} again, with new nodes.")
     return None
 
 
@@ -75,7 +75,7 @@ def _resized(name: str, actual: str, wanted: str) -> Next | None:
         return None
     difference = int(wanted) - int(actual)
     if difference > 0:
-        return Next(effect="sets", sentence=f"Sets {name} from {actual} to {wanted}: {_nodes(difference)} made.")
+        return Next(effect="sets", sentence=f"Sets {name} from {actual} to {wanted}: {_nodes(difference)} created.")
     return Next(
         effect="sets",
         sentence=(
@@ -90,9 +90,9 @@ def _nodes(number: int) -> str:
 
 
 def dated(aws: Api, differences: Sequence[Difference]) -> tuple[list[Difference], list[Unread]]:
-    """Say of each count since when it is another, by the last scaling that HyperPod tells of, and what it did not tell.
+    """Add to each count since when it differs, and give what was not read of that.
 
-    A cluster that was never scaled by itself has no such time.
+    The time is that of the last scaling operation that HyperPod lists; a cluster without one has no such time.
     """
     times: dict[str, str] = {}
     skipped: list[Unread] = []
@@ -113,7 +113,7 @@ def dated(aws: Api, differences: Sequence[Difference]) -> tuple[list[Difference]
 
 
 def _last_scaling(aws: Api, cluster: str) -> str:
-    """Give when the last scaling of a cluster began (ListClusterOperations, botocore 1.44.5), empty where none did."""
+    """Give when the last scaling of a cluster began (ListClusterOperations, botocore 1.44.5), empty if none did."""
     asked = {"Type": "Scaling", "SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": 1}
     try:
         answer = aws.call("sagemaker", "list_cluster_operations", ClusterName=cluster, **asked)

@@ -19,7 +19,7 @@ from hyperpod_cdk.templates.values import resolve
 
 _OWN_QUOTA: Final = "Custom::ComputeQuota"
 QUOTAS: Final = (governance.COMPUTE_QUOTA, _OWN_QUOTA)
-"""Types of a team's quota: CloudFormation's, and the one of Regions that do not have that."""
+"""Types of a team's quota: CloudFormation's, and the custom resource for Regions without it."""
 
 _OF_GROUP: Final = {
     "InstanceType": "InstanceType",
@@ -48,7 +48,7 @@ _OF_PATCHING: Final = ("PatchingStrategy", "DeploymentConfig", "IdleWaitWindowIn
 
 
 def describe_cluster(aws: Api, name: str) -> Mapping[str, Any] | None:
-    """Give a HyperPod cluster by name or ARN as DescribeCluster does, None where there is none. Raises NotAnswered."""
+    """Give a HyperPod cluster by name or ARN as DescribeCluster does, None if there is none. Raises NotAnswered."""
     try:
         return aws.call("sagemaker", "describe_cluster", ClusterName=name)
     except NotFound:
@@ -56,21 +56,21 @@ def describe_cluster(aws: Api, name: str) -> Mapping[str, Any] | None:
 
 
 def is_on_eks(cluster: Mapping[str, Any]) -> bool:
-    """Say whether a cluster, as DescribeCluster tells it, has EKS as its orchestrator."""
+    """Say whether the orchestrator of a cluster, as DescribeCluster shows it, is EKS."""
     orchestrator = cluster.get("Orchestrator")
     return isinstance(orchestrator, Mapping) and "Eks" in orchestrator
 
 
 def describe_training_plan(aws: Api, name: str) -> Mapping[str, Any]:
-    """Give a training plan by name or ARN as DescribeTrainingPlan does. Raises NotAnswered, also where none is."""
+    """Give a training plan by name or ARN as DescribeTrainingPlan does. Raises NotAnswered, also if there is none."""
     try:
         return aws.call("sagemaker", "describe_training_plan", TrainingPlanName=name)
     except NotFound:
-        raise NotAnswered("AWS knows no such plan") from None
+        raise NotAnswered("AWS has no such plan") from None
 
 
 PLAN_WORKS: Final = ("Active", "Scheduled")
-"""Statuses of a plan that a group may have (developer guide, "Utilize training plans for HyperPod clusters")."""
+"""Statuses of a plan that a group can use (developer guide, "Utilize training plans for HyperPod clusters")."""
 
 
 def _cluster(look: Look) -> Properties | None:
@@ -94,9 +94,9 @@ def _cluster(look: Look) -> Properties | None:
 
 
 def _quotas(look: Look) -> list[str]:
-    """Give the names of quotas that stand, where the templates have any: else governance is not theirs.
+    """Give the names of the quotas that exist, if the templates have any: else the stacks do not manage governance.
 
-    One of the templates that stands no more is said where it is: here it counts as there.
+    One that the templates have and HyperPod does not is a difference of its own: here it counts as there.
     """
     ours = _stated_quotas(look.deployed)
     if not ours:
@@ -116,9 +116,9 @@ def _of_cluster(stated: Stated) -> Properties:
 
 
 def described_in_template(found: Mapping[str, Any], *, like: Properties) -> dict[str, Any]:
-    """Give what DescribeCluster says in the form of a template, without tags, and without what says nothing.
+    """Give the answer of DescribeCluster in the form of a template, without tags and empty values.
 
-    Images that the groups of ``like``, a template's, do not pin are left out: AWS tells the one that a group got.
+    Images that the groups of ``like``, a template's, do not pin are left out: AWS shows the one that a group got.
     """
     rows = like.get("InstanceGroups")
     pinned = {
@@ -181,7 +181,7 @@ def _policy(look: Look) -> Properties | None:
 
 def _tags(look: Look, arn: str) -> list[Any]:
     rows = look.aws.pages("sagemaker", "list_tags", "Tags", ResourceArn=arn)
-    # by this tag the function behind a custom resource knows what it made
+    # the function of a custom resource finds what it created by this tag
     return [each for each in rows if each["Key"] != OWNER_TAG]
 
 
@@ -199,10 +199,10 @@ _OF_POLICY: Final = Kind(
 )
 _BY_FUNCTION: Final[Mapping[str, Any]] = {
     "is_sent_whole": True,
-    "resent": "the function behind it sends all of it with every update",
+    "resent": "its custom resource sends all of it with every update",
     "is_made_again": True,
 }
-"""What differs where a function of this library stands in for CloudFormation's handler (handlers/governance)."""
+"""What differs if a function of this library does the work of CloudFormation's handler (handlers/governance)."""
 
 KINDS: Final[Mapping[str, Kind]] = {
     "AWS::SageMaker::Cluster": Kind(

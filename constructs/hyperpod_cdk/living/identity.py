@@ -1,4 +1,4 @@
-"""Roles of IAM, with what each may do, as IAM has them."""
+"""IAM roles with their permissions, as IAM has them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hyperpod_cdk.templates.values import Reference, Unknown, resolve
 
 _ROLE: Final = "AWS::IAM::Role"
 _INLINE: Final = (("AWS::IAM::Policy", "Roles"), ("AWS::IAM::RolePolicy", "RoleName"))
-"""Resources that put an inline policy on a role, and by what they name it."""
+"""Resources that put an inline policy on a role, and the property that names it."""
 
 _MANAGED: Final = "AWS::IAM::ManagedPolicy"
 _GONE: Final = "NoSuchEntity"
@@ -55,11 +55,11 @@ def _role(look: Look) -> Properties | None:
 
 
 def _of_role(stated: Stated) -> Properties:
-    """Put together what a role may do: what it says, and what other resources put on it."""
+    """Combine the permissions of a role: its own policies, and those that other resources attach to it."""
     own = ("Description", "MaxSessionDuration", "Path", "PermissionsBoundary", "Tags")
     attached = [*(stated.properties.get("ManagedPolicyArns") or ()), *_managed(stated)]
     if any(isinstance(each, (Reference, Unknown)) for each in attached):
-        raise NotAnswered(f"a policy of {stated.resource.name} has an ARN that CloudFormation does not show")
+        raise NotAnswered(f"{stated.resource.name} has a policy whose ARN CloudFormation does not show")
     inline = [each for each in stated.properties.get("Policies") or () if isinstance(each, Mapping)]
     inline += [each for kind, key in _INLINE for each in _naming(stated, kind, key)]
     return {
@@ -81,7 +81,7 @@ def _naming(stated: Stated, kind: str, key: str) -> list[dict[str, Any]]:
 
 
 def _managed(stated: Stated) -> Iterator[str | Unknown]:
-    """Give the ARNs of policies of the templates that attach themselves to this role."""
+    """Give the ARNs of the templates' policies that name this role."""
     for each in stated.assembly.of_type(_MANAGED):
         roles = resolve(stated.assembly, each.stack, each.properties.get("Roles"))
         if isinstance(roles, list) and stated.id in roles:

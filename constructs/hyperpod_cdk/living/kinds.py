@@ -1,4 +1,4 @@
-"""Every type of resource that is compared with AWS; of all others it is said that they are not."""
+"""Every resource type that is compared with AWS; all other types are reported as not compared."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PARTS: Final = frozenset(
         "AWS::SNS::Subscription",
     }
 )
-"""Types that are compared with what they belong to: a rule with its group, an inline policy with its role."""
+"""Types that are compared as a part of another resource: a rule with its group, an inline policy with its role."""
 
 _STATELESS: Final = frozenset(
     {
@@ -48,9 +48,9 @@ _STATELESS: Final = frozenset(
         "Custom::HyperPodQuotaGate",
     }
 )
-"""Types that only wait, read or judge while a stack is deployed: AWS has nothing of them."""
+"""Types that only wait, read or check during a deployment: nothing of them exists in AWS."""
 
 
 def is_left_out(resource_type: str, kinds: Collection[str] = KINDS.keys()) -> bool:
-    """Say whether AWS has something of a type that is compared neither by itself nor with something else."""
+    """Say whether a type exists in AWS and is compared neither alone nor as a part of another resource."""
     return resource_type not in {*kinds, *_PARTS, *_STATELESS}

@@ -1,4 +1,4 @@
-"""What Kubernetes knows of nodes and operators, and cordons of nodes: over its API server, with AWS's credentials."""
+"""Nodes, operators and cordons as Kubernetes has them: from its API server, with AWS credentials."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from hyperpod_cdk.living.nodes import KUBERNETES, NodeError
 from hyperpod_cdk.review.nouns import count
 
 CORDONED_BY: Final = "sagemaker.amazonaws.com/cordoned-by"
-"""The label of nodes that HyperPod itself cordons, to patch them when they are idle (developer guide, AMI
+"""The label of nodes that HyperPod cordons to patch them when they are idle (developer guide, AMI
 auto-patching)."""
 
 HEALTH: Final = "sagemaker.amazonaws.com/node-health-status"
 
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _GONE: Final = ("Succeeded", "Failed")
-"""Phases of a pod that runs no more (Kubernetes, pod lifecycle)."""
+"""Phases of a pod that no longer runs (Kubernetes, pod lifecycle)."""
 
 MOST_NODES: Final = 100
-"""Of more at once, as of a whole group that is checked, what runs there is not asked: each is a call."""
+"""For more nodes at once, such as a whole group, their pods are not listed: each node is a call."""
 
 _TEAM: Final = "hyperpod-ns-"
 
@@ -35,10 +35,10 @@ _WORKLOADS: Final = {"deployments": "Deployment", "daemonsets": "DaemonSet", "st
 _ON_A_PAGE: Final = 500
 _MOST_PAGES: Final = 20
 _MOST_PODS: Final = 100
-"""Of one workload: what is wrong with one of them is wrong with most."""
+"""Pods of one workload that are read: most of them have the same problem."""
 
 _OF_CHARTS: Final = ("kubeflow", "mpi-operator")
-"""Where kubeflow's training-operator and mpi-operator, which the dependency chart brings, have their controllers."""
+"""Namespaces of kubeflow's training-operator and mpi-operator, which the dependency chart installs."""
 
 _OF_USERS: Final = "default"
 
@@ -52,22 +52,22 @@ class Kubernetes(Protocol):
         ...
 
     def kubernetes_patch(self, cluster: str, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """PATCH what stands under a path, by a strategic merge."""
+        """PATCH the object at a path, with a strategic merge."""
         ...
 
 
 def eks_cluster(found: Mapping[str, Any]) -> str:
-    """Give the name of the EKS cluster of what DescribeCluster answered."""
+    """Give the name of the EKS cluster in an answer of DescribeCluster."""
     with reading("sagemaker:DescribeCluster"):
         return str(found["Orchestrator"]["Eks"]["ClusterArn"]).rpartition("/")[2]
 
 
 def jobs_on(api: object, cluster: str, nodes: Sequence[Handled]) -> list[tuple[str, ...] | NotAnswered]:
-    """Give for each node what runs on it, by the owner of its pods; what DaemonSets put there comes back by itself."""
+    """Give the pods of each node by their owners, without DaemonSets, whose pods are created again automatically."""
     if not isinstance(api, Kubernetes):
-        return [NotAnswered("Kubernetes is not asked") for _ in nodes]
+        return [NotAnswered("Kubernetes was not asked") for _ in nodes]
     if len(nodes) > MOST_NODES:
-        return [NotAnswered(f"Kubernetes is asked about {MOST_NODES} nodes at most") for _ in nodes]
+        return [NotAnswered(f"Kubernetes is asked about at most {MOST_NODES} nodes") for _ in nodes]
     return together(lambda node: _jobs(api, cluster, node), nodes)
 
 
@@ -96,13 +96,12 @@ def _owner(pod: Mapping[str, Any]) -> str:
 
 
 def operators(api: object, cluster: str) -> tuple[Operator, ...]:
-    """Give what runs the pods of operators: of Kubernetes, EKS add-ons and the dependency chart, of no team and user.
+    """Give the workloads of operators: of Kubernetes, EKS add-ons and the dependency chart, not of teams and users.
 
-    They are counted by what they belong to: a DaemonSet may have a pod for each of thousands of nodes. Raises
-    NotAnswered.
+    They are counted by workload: a DaemonSet can have a pod on each of thousands of nodes. Raises NotAnswered.
     """
     if not isinstance(api, Kubernetes):
-        raise NotAnswered("Kubernetes is not asked")
+        raise NotAnswered("Kubernetes was not asked")
     lists: list[Any] = answered(*(partial(_workloads, api, cluster, plural) for plural in _WORKLOADS))
     return tuple(sorted((each for found in lists for each in found), key=lambda each: (each.namespace, each.name)))
 
@@ -135,7 +134,7 @@ def _operator(kind: str, row: Mapping[str, Any]) -> Operator:
     if kind == "DaemonSet":
         wanted, ready = status["desiredNumberScheduled"], status["numberReady"]
     else:
-        # what is left out is one replica, and none that is ready (Kubernetes API reference)
+        # a missing member means one replica, and none ready (Kubernetes API reference)
         wanted, ready = row["spec"].get("replicas", 1), status.get("readyReplicas", 0)
     metadata = row["metadata"]
     return Operator(
@@ -150,7 +149,7 @@ def _operator(kind: str, row: Mapping[str, Any]) -> Operator:
 def with_reasons(
     api: object, cluster: str, found: Sequence[Operator], *, of: Sequence[Operator]
 ) -> tuple[Operator, ...]:
-    """Give operators, some of them with why most of their pods are not ready, where the API server tells it."""
+    """Give operators, some with the reason why most of their pods are not ready, if the API server shows it."""
 
     def told(each: Operator) -> Operator:
         if each not in of or not isinstance(api, Kubernetes):
@@ -158,7 +157,7 @@ def with_reasons(
         try:
             return each.model_copy(update={"reason": _reason(api, cluster, each)})
         except NotAnswered:
-            # that they are not ready is known all the same
+            # it is still known that they are not ready
             return each
 
     return tuple(each for each in together(told, found) if isinstance(each, Operator))
@@ -181,12 +180,12 @@ def _reason(api: Kubernetes, cluster: str, operator: Operator) -> str:
 
 
 def _not_ready(status: Mapping[str, Any]) -> Iterator[str]:
-    """Say why a pod is not ready: what keeps a container from running, else what keeps the pod from a node."""
+    """Say why a pod is not ready: why a container does not run, else why the pod has no node."""
     for each in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
         state = each.get("state", {})
         failed = state.get("terminated", {}) if state.get("terminated", {}).get("exitCode") else {}
         stops = state.get("waiting") or failed
-        # a container that waits for the others of its pod says nothing of why
+        # a container that waits for the others of its pod does not show the reason
         if stops.get("reason") and stops["reason"] not in _WAITS_FOR_OTHERS:
             yield ": ".join(str(stops[key]) for key in ("reason", "message") if stops.get(key))
     for each in status.get("conditions", ()):
@@ -195,13 +194,13 @@ def _not_ready(status: Mapping[str, Any]) -> Iterator[str]:
 
 
 _WAITS_FOR_OTHERS: Final = ("ContainerCreating", "PodInitializing")
-"""Reasons of a container that is not begun yet (Kubernetes, pkg/kubelet)."""
+"""Reasons of a container that has not started yet (Kubernetes, pkg/kubelet)."""
 
 
 def standing(api: object, cluster: str, node: Handled) -> tuple[bool, str]:
-    """Give whether a node is cordoned, and what HyperPod says by labels; raises NotAnswered, NodeError for no node."""
+    """Give whether a node is cordoned, and HyperPod's labels. Raises NotAnswered, and NodeError if there is no node."""
     if not isinstance(api, Kubernetes):
-        raise NotAnswered("Kubernetes is not asked")
+        raise NotAnswered("Kubernetes was not asked")
     try:
         answer = api.kubernetes_read(cluster, _path(node))
     except Refused as refused:
@@ -214,9 +213,9 @@ def standing(api: object, cluster: str, node: Handled) -> tuple[bool, str]:
 
 
 def cordon(api: object, cluster: str, node: Handled, *, is_cordoned: bool) -> None:
-    """Let Kubernetes put nothing new on a node, or let it again; raises NotAnswered."""
+    """Cordon or uncordon a node; raises NotAnswered."""
     if not isinstance(api, Kubernetes):
-        raise NotAnswered("Kubernetes is not asked")
+        raise NotAnswered("Kubernetes was not asked")
     api.kubernetes_patch(cluster, _path(node), {"spec": {"unschedulable": is_cordoned}})
 
 

@@ -1,4 +1,4 @@
-"""How one type of resource is compared: how AWS is asked for it, and what of its template is then compared."""
+"""How one resource type is compared: how it is read from AWS, and which properties of its template count."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered, Refused
-from hyperpod_cdk.checks.answers import reading as reading  # noqa: PLC0414 - whoever looks reads
+from hyperpod_cdk.checks.answers import reading as reading  # noqa: PLC0414 - re-exported in this package
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.living.facts import UNTOLD, canonical, holds_untold
 from hyperpod_cdk.review.deployed import Api
@@ -23,12 +23,12 @@ Ids = Mapping[tuple[str, str], str]
 
 ANY_TAG: Final = r"Tags\[.+\]"
 TAGS: Final = r"Tags\[(?!aws:).+\]"
-"""Tags that somebody may have added: ``aws:`` ones are AWS's own."""
+"""Tags without AWS's own, whose keys begin with ``aws:``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """One resource that stands: what its deployed template says, references resolved, and by which ID AWS has it."""
+    """One deployed resource: what its deployed template says, with references resolved, and its ID in AWS."""
 
     aws: Api
     deployed: Assembly
@@ -38,12 +38,12 @@ class Look:
 
     @property
     def properties(self) -> Properties:
-        """All that the deployed template says, references resolved."""
+        """All that the deployed template says, with references resolved."""
         found = resolve(self.deployed, self.resource.stack, dict(self.resource.properties))
         return found if isinstance(found, dict) else {}
 
     def found(self, service: str, operation: str, *missing: str, **params: Any) -> Mapping[str, Any] | None:
-        """Make one call, once in a run; None where AWS says by a code of ``missing`` that there is no such thing.
+        """Make one call, once in a run; None if AWS answers with a code of ``missing``: the thing does not exist.
 
         Raises NotAnswered.
         """
@@ -57,9 +57,9 @@ class Look:
             raise
 
     def listed(self, service: str, operation: str, key: str, *missing: str, **params: Any) -> list[Any] | None:
-        """Give the items of all pages; None where AWS says by a code of ``missing`` that what they are of is not there.
+        """Give the items of all pages; None if AWS answers with a code of ``missing``: their parent does not exist.
 
-        That may be so a moment after another call found it. Raises NotAnswered.
+        This can happen a moment after another call found it. Raises NotAnswered.
         """
         try:
             return self.aws.pages(service, operation, key, **params)
@@ -70,12 +70,12 @@ class Look:
 
 
 Read = Callable[[Look], Properties | None]
-"""Gives what AWS has in the form of the template, None where it has no such thing. Raises NotAnswered."""
+"""Gives what AWS has in the form of the template, None if AWS has no such thing. Raises NotAnswered."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stated:
-    """What one template says of a resource that AWS has by an ID: the properties that count, references resolved."""
+    """What one template says of a resource with an ID in AWS: the properties that count, with references resolved."""
 
     assembly: Assembly
     resource: Resource
@@ -85,7 +85,7 @@ class Stated:
 
 
 State = Callable[[Stated], Properties]
-"""Brings what a template says into the form of ``Read``; other resources of it may add to it. Raises NotAnswered."""
+"""Converts a template's properties into the form of ``Read``; other resources can add to them. Raises NotAnswered."""
 
 
 def as_stated(stated: Stated) -> Properties:
@@ -97,16 +97,20 @@ def as_stated(stated: Stated) -> Properties:
 class Kind:
     """How one type is compared.
 
-    ``properties`` are those of the template that count, ``state`` brings them into the form of ``read``.
-    ``made_by_hand`` matches places that count where only AWS has them; everywhere else what the template does not state
-    is AWS's default. ``is_sent_whole``: its handler is taken to send all of it with any change of its template.
-    ``left`` says what becomes of what no template has; where not ``is_left_surely``, while the resource is in no
-    change. ``members`` are the places, by their first level, that are resources of their own in a template, and what
-    each is called; where not ``are_members_apart``, they may also stand in the resource itself. ``resent`` says why
-    every update sends all of it again; where ``is_made_again`` that update makes it if it is not there. ``same``
-    matches places of which the service refuses an update to what it has already, and says so. ``differing`` matches
-    places that are taken to go to the service only where the two templates differ, whatever AWS has. ``unsure`` matches
-    places of which no page says what an update does that leaves them out, where only AWS has them.
+    - ``properties``: the properties of the template that count; ``state`` converts them into the form of ``read``.
+    - ``made_by_hand``: matches places that count if only AWS has them. Everywhere else, what the template does not
+    state is AWS's default.
+    - ``is_sent_whole``: its handler is assumed to send all of it with any change of its template.
+    - ``left``: what happens to what no template has; if not ``is_left_surely``, only while the resource is in no
+    change.
+    - ``members``: the places, by their first level, that are resources of their own in a template, and their names; if
+      not ``are_members_apart``, they can also be in the resource itself.
+    - ``resent``: why every update sends all of it again; with ``is_made_again`` that update creates it if it is
+    missing.
+    - ``same``: matches places for which the service refuses an update to the value that it has, and the reason.
+    - ``differing``: matches places that are assumed to go to the service only if the two templates differ, whatever AWS
+      has.
+    - ``unsure``: matches places that only AWS has, for which no page says what an update that leaves them out does.
     """
 
     properties: tuple[str, ...]
@@ -126,28 +130,28 @@ class Kind:
 
 
 def taken(answer: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """Give those members of an answer that are there."""
+    """Give those of the members that an answer has."""
     return {name: answer[name] for name in names if name in answer}
 
 
 def siblings(assembly: Assembly, resource_type: str, *, of: tuple[str, str]) -> list[dict[str, Any]]:
-    """Give the resolved properties of all resources of a type whose property, ``of``, has a value."""
+    """Give the resolved properties of all resources of a type whose property ``of`` has this value."""
     name, value = of
     resolved = (resolve(assembly, each.stack, dict(each.properties)) for each in assembly.of_type(resource_type))
     return [each for each in resolved if isinstance(each, dict) and each.get(name) == value]
 
 
 def statements(document: Any) -> list[dict[str, Any]]:
-    """Give the statements of an IAM policy by name, each as one value: one action or a list of it are the same.
+    """Give the statements of an IAM policy by name, each as one value: an action and a list with only it are the same.
 
-    Services give a policy as text, and a template may. Raises NotAnswered where it is none.
+    Services give a policy as text, and a template can. Raises NotAnswered if the text is no policy.
     """
     if isinstance(document, (Reference, Unknown)):
-        raise NotAnswered("a policy is known at deployment only")
+        raise NotAnswered("a policy is known only at deployment")
     try:
         document = json.loads(document) if isinstance(document, str) else document
     except ValueError:
-        raise NotAnswered("a policy is no JSON") from None
+        raise NotAnswered("a policy is not valid JSON") from None
     found = document.get("Statement", []) if isinstance(document, Mapping) else []
     named: dict[str, Any] = {}
     for each in found if isinstance(found, (list, tuple)) else [found]:
@@ -161,12 +165,12 @@ def statements(document: Any) -> list[dict[str, Any]]:
 
 
 def with_statements(stated: Stated) -> Properties:
-    """Give properties whose PolicyDocument is compared statement by statement."""
+    """Give properties with a PolicyDocument that is compared statement by statement."""
     return {**stated.properties, "PolicyDocument": statements(stated.properties.get("PolicyDocument"))}
 
 
 def keyed(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Give a map as the list that templates have of tags and that differences name by its keys."""
+    """Give a map of tags as the list that templates have; differences name its items by their keys."""
     return [{"Key": key, "Value": value} for key, value in values.items()]
 
 

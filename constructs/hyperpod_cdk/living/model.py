@@ -1,4 +1,4 @@
-"""Drift, status and nodes as data: what ``--format json`` writes and every rendering reads. Schemas are published."""
+"""Drift, status and nodes as ``--format json`` writes them and as all pages read them. Schemas are published."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Effect = Literal["nothing", "sets", "agrees", "makes", "deletes", "fails", "unkn
 
 
 class Next(Model):
-    """What the next deployment does about a difference: that of the files as they are."""
+    """What the next deployment, with the files as they are, does about a difference."""
 
     effect: Effect
     sentence: str
-    """For a reader, with what becomes of nodes."""
+    """For a reader, with what happens to nodes."""
     nodes_lost: int | None = 0
-    """Nodes that it takes away; null where that is not known."""
+    """Nodes that it removes; null if unknown."""
     later: str = ""
-    """What a deployment after it would do, once the resource is in the change; empty where that is the same."""
+    """What a later deployment does, once the resource is in its change; empty if it does the same."""
 
 
 class Line(Model):
@@ -32,11 +32,11 @@ class Line(Model):
     file: str
     line: int
     path: str
-    """The field, such as ``hyperpod.instance_groups[1].count``; one that is left out is in the line's section."""
+    """The field, such as ``hyperpod.instance_groups[1].count``; a field that the file leaves out is in this section."""
 
 
 class Difference(Model):
-    """One place where AWS has something else than the last deployment wrote."""
+    """One place where AWS differs from what the last deployment wrote."""
 
     stack: str
     resource: str
@@ -47,16 +47,16 @@ class Difference(Model):
     path: str
     """The place in the resource, such as ``InstanceGroups[h100].InstanceCount``; empty: the whole resource."""
     deployed: str | None
-    """What the last deployment wrote; null: it wrote nothing there."""
+    """What the last deployment wrote; null if it wrote nothing there."""
     file: str | None
-    """What the files as they are would write; null: nothing."""
+    """What the files as they are would write; null if nothing."""
     actual: str | None
-    """What AWS has; null: it has nothing there."""
+    """What AWS has; null if it has nothing there."""
     next: Next
     line: Line | None = None
-    """What of the environment file decides it; null where no field is known to."""
+    """The line of the environment file that decides it; null if no field is known."""
     since: str = ""
-    """When AWS began to change it, where AWS tells; nobody is named: HyperPod's operations have no "who"."""
+    """When AWS began to change it, if AWS shows it; HyperPod's operations do not say who changed it."""
 
 
 def _as_it_is(reason: Any, read: ValidatorFunctionWrapHandler) -> str:
@@ -65,34 +65,34 @@ def _as_it_is(reason: Any, read: ValidatorFunctionWrapHandler) -> str:
 
 
 class Unread(Model):
-    """What could not be looked at. It never counts as clean."""
+    """What could not be checked. It never counts as clean."""
 
     what: str
     reason: Annotated[str, WrapValidator(_as_it_is)]
     action: str = ""
-    """The IAM action that was missing, where that was the reason."""
+    """The missing IAM action, if that was the reason."""
     aws_said: str = ""
 
 
 class Drift(Model):
-    """Every difference between the last deployment and what AWS has, and what was not looked at."""
+    """Every difference between the last deployment and AWS, and what was not checked."""
 
     environment: str
     verdict: str
     """One sentence."""
     passed: bool | None
-    """False where something differs, null where something could not be looked at, true where all is as deployed."""
+    """False if something differs, null if something could not be checked, true if all is as deployed."""
     differences: tuple[Difference, ...] = ()
     skipped: tuple[Unread, ...] = ()
     compared: dict[str, int] = Field(default={})
     """How many resources of each type were compared with AWS."""
     not_compared: dict[str, int] = Field(default={})
-    """How many resources of each type this version does not compare, though AWS has something of them."""
+    """How many resources of each type exist in AWS and are not compared by this version."""
     notes: tuple[str, ...] = ()
 
 
 def outcome(differences: tuple[Difference, ...], skipped: tuple[Unread, ...]) -> bool | None:
-    """Give the one answer of a look, as every verb does."""
+    """Give the one answer from differences and skipped checks, as every command does."""
     return passed(refuses=bool(differences), is_whole=not skipped)
 
 
@@ -104,33 +104,33 @@ class Reason(Model):
 
 
 class Group(Model):
-    """One instance group now; what of its nodes is null could not be read."""
+    """One instance group now; a value of its nodes is null if it could not be read."""
 
     name: str
     instance_type: str
     status: str
     in_file: int | None
-    """The count of the file; null where Karpenter sets it or the file does not have the group."""
+    """The count of the file; null if Karpenter sets it or the file does not have the group."""
     is_in_file: bool
     target: int
-    """How many nodes HyperPod is asked for."""
+    """The node count that was requested from HyperPod."""
     running: int | None
     failing: int | None
     checking: int | None
-    """Nodes under deep health checks."""
+    """Nodes that run deep health checks."""
     changing: int | None
-    """Nodes that are made, updated or shut down."""
+    """Nodes that are created, updated or shut down."""
     reasons: tuple[Reason, ...] = ()
     software: str = ""
     software_status: str = ""
     update_status: str = ""
-    """Of its last software update, in HyperPod's words; empty where there was none."""
+    """The status of its last software update, in HyperPod's words; empty if there was none."""
     plan: str = ""
     """ARN of its training plan."""
 
 
 class Event(Model):
-    """A warning or an error of the last day."""
+    """A warning or an error of the last 24 hours."""
 
     time: str
     level: str
@@ -140,12 +140,12 @@ class Event(Model):
 
 
 class Plan(Model):
-    """A training plan that a group stands on."""
+    """A training plan that a group uses."""
 
     name: str
     status: str
     nodes_leave: str
-    """When HyperPod takes its nodes, an hour before it ends; empty where AWS does not show its end."""
+    """When HyperPod terminates its nodes, an hour before it ends; empty if AWS does not show its end."""
     hours_left: float | None
     """Until then."""
     total: int | None
@@ -154,13 +154,13 @@ class Plan(Model):
 
 
 class FileSystem(Model):
-    """A file system that the environment's stacks made."""
+    """A file system that the environment's stacks created."""
 
     id: str
     name: str
     lifecycle: str
     capacity_gib: int
-    """0 where the capacity is elastic."""
+    """0 if the capacity is elastic."""
     reason: str = ""
 
 
@@ -173,18 +173,18 @@ class Alarm(Model):
     reason: str = ""
     """CloudWatch's."""
     is_advice: bool = False
-    """Whether it says what may come, such as a quota that is nearly used up, and of nothing that it does not work."""
+    """Whether it warns of something that can happen later, such as a nearly used quota, and of no failure."""
     since: str = ""
-    """Since when it is in this state; empty where AWS does not show."""
+    """Since when it is in this state; empty if AWS does not show it."""
 
     @property
     def is_raised(self) -> bool:
-        """Whether its threshold is passed (botocore 1.44.5, StateValue)."""
+        """Whether its threshold is breached (botocore 1.44.5, StateValue)."""
         return self.state == "ALARM"
 
     @property
     def advice(self) -> str:
-        """What it says, where it is raised and only advice; else empty."""
+        """Its sentence, if it is raised and only advice; else empty."""
         reason = f": {self.reason}" if self.reason else ""
         return (
             f"alarm {self.name} is in ALARM, which is only advice{reason}" if self.is_raised and self.is_advice else ""
@@ -192,11 +192,11 @@ class Alarm(Model):
 
 
 class Team(Model):
-    """The compute quota of a team of the file; no API of AWS tells what of it is used."""
+    """The compute quota of a team of the file; no AWS API shows how much of it is used."""
 
     name: str
     status: str
-    """Of the quota, in SageMaker's words."""
+    """The status of the quota, in SageMaker's words."""
     quota: str
     """Instances by type."""
 
@@ -210,18 +210,18 @@ class Operator(Model):
     wanted: int
     ready: int
     reason: str = ""
-    """Why most of its pods are not ready, in Kubernetes' words; empty where all are, or nobody tells."""
+    """Why most of its pods are not ready, in Kubernetes' words; empty if all are ready or the reason is unknown."""
 
 
 class QuotaLeft(Model):
-    """A quota for instances, of which all HyperPod clusters of the account in the Region take."""
+    """A quota for instances, shared by all HyperPod clusters of the account in the Region."""
 
     name: str
     allowed: float
     """The account's value, else AWS's default."""
     is_default: bool
     used: float
-    """By nodes that run and nodes that groups are still to get."""
+    """Used by nodes that run and nodes that groups still wait for."""
     left: float
 
 
@@ -236,19 +236,19 @@ class Named(Model):
 
 
 class Status(Model):
-    """What a cluster does now."""
+    """The state of a cluster now."""
 
     environment: str
     cluster: str
     verdict: str
     """One sentence."""
     passed: bool | None
-    """False where something fails, has ended or is missing, null where something could not be looked at."""
+    """False if something fails, has ended or is missing, null if something could not be checked."""
     status: str = "unknown"
     failure: str = ""
     groups: tuple[Group, ...] = ()
     missing: tuple[str, ...] = ()
-    """What of the file AWS does not have, gone or not deployed yet: groups, file systems, add-ons, alarms, compute
+    """What the file has and AWS does not, deleted or not deployed yet: groups, file systems, add-ons, alarms, compute
     quotas of teams and the cluster policy."""
     events: tuple[Event, ...] = ()
     plans: tuple[Plan, ...] = ()
@@ -262,47 +262,47 @@ class Status(Model):
 
 
 class Node(Model):
-    """A node of the cluster, or the place of one that is not launched yet."""
+    """A node of the cluster, or one that is not launched yet."""
 
     id: str
-    """The instance ID; empty where there is no instance yet."""
+    """The instance ID; empty if there is no instance yet."""
     logical_id: str
-    """HyperPod's own ID; empty where the cluster does not show it."""
+    """HyperPod's own ID; empty if the cluster does not show it."""
     group: str
     instance_type: str
     status: str
     message: str = ""
-    """What HyperPod says of the status."""
+    """HyperPod's message for the status."""
     launched: str = ""
     software: str = ""
     software_status: str = ""
 
     @property
     def name(self) -> str:
-        """What the node is called by: the instance ID, else the logical one."""
+        """The name of the node: the instance ID, else the logical ID."""
         return self.id or self.logical_id
 
 
 class NodeDetails(Node):
-    """A node with where it stands, what Kubernetes knows of it, and where its logs are."""
+    """A node with its place, its settings in Kubernetes, and where its logs are."""
 
     availability_zone_id: str = ""
     address: str = ""
     kubernetes_name: str = ""
     capacity: str = ""
-    """``OnDemand`` or ``Spot``: HyperPod says ``OnDemand`` of nodes of a training plan, too."""
+    """``OnDemand`` or ``Spot``: HyperPod also says ``OnDemand`` for nodes of a training plan."""
     plan: str = ""
-    """ARN of the training plan of its group, empty where that has none."""
+    """ARN of the training plan of its group, empty if the group has none."""
     labels: dict[str, str] = Field(default={})
-    """The labels that its group gives it, as they are now."""
+    """The Kubernetes labels of its group, as they are now."""
     taints: tuple[str, ...] = ()
     shell: str = ""
-    """What ``aws ssm start-session --target`` takes."""
+    """The target for ``aws ssm start-session --target``."""
     log_group: str = ""
     log_stream: str = ""
-    """Of its lifecycle scripts."""
+    """The log group of its lifecycle scripts."""
     events: tuple[Event, ...] = ()
-    """The newest of the last day, of any level; HyperPod has them for clusters with continuous provisioning only."""
+    """The newest events of the last day, of any level; HyperPod has them only for continuous provisioning."""
 
 
 class Nodes(Model):
@@ -313,46 +313,46 @@ class Nodes(Model):
     verdict: str
     """One sentence."""
     passed: bool | None
-    """False where a node fails, null where something could not be looked at."""
+    """False if a node fails, null if something could not be checked."""
     nodes: tuple[Node, ...] = ()
     skipped: tuple[Unread, ...] = ()
 
 
 class NodesDescribed(Model):
-    """Nodes that were asked for by name."""
+    """Nodes that the user named."""
 
     environment: str
     cluster: str
     verdict: str
     """One sentence."""
     passed: bool | None
-    """As of ``Nodes``."""
+    """As in ``Nodes``."""
     nodes: tuple[NodeDetails, ...] = ()
     skipped: tuple[Unread, ...] = ()
 
 
 Action = Literal["replace", "reboot", "check", "cordon", "uncordon"]
-"""What is done to nodes by hand."""
+"""What a user does to nodes by hand."""
 
 
 class Handled(Node):
-    """A node to which something is done."""
+    """A node on which a user acts."""
 
     place: str = ""
-    """What is known of a place for its replacement; empty where nothing is replaced or nothing is known."""
+    """What is known about capacity for its replacement; empty if nothing is replaced or known."""
     cordoned: bool | None = None
-    """Whether Kubernetes puts nothing new on it; null where that was not asked."""
+    """Whether it is cordoned; null if Kubernetes was not asked."""
     jobs: tuple[str, ...] | None = None
-    """What runs on it beside DaemonSets, by its owner; null where Kubernetes was not asked, or did not answer."""
+    """What runs on it except DaemonSets, by owner; null if Kubernetes was not asked, or did not answer."""
     accepted: bool | None = None
-    """Whether HyperPod has begun, or Kubernetes has done it; null where it was not asked, or did not answer."""
+    """Whether HyperPod has started it, or Kubernetes has done it; null if neither was asked, or gave an answer."""
     error_code: str = ""
     error: str = ""
-    """Why it has not."""
+    """The error of the request, if there is one."""
 
 
 class NodeWork(Model):
-    """What was asked of HyperPod for some nodes, and what it answered for each."""
+    """A request to HyperPod for nodes, and its answer for each."""
 
     environment: str
     cluster: str
@@ -360,7 +360,7 @@ class NodeWork(Model):
     verdict: str
     """One sentence."""
     passed: bool | None
-    """True where it is begun, or done, with every node, false where one was refused, null where nobody was asked."""
+    """True if it has started or is done for every node, false if one was refused, null if nothing was requested."""
     nodes: tuple[Handled, ...]
     warnings: tuple[str, ...]
     """What is lost or interrupted."""
@@ -385,34 +385,34 @@ class NodeLogs(Model):
     verdict: str
     """One sentence."""
     passed: bool | None
-    """Null where something could not be looked at."""
+    """Null if something could not be checked."""
     lines: tuple[LogLine, ...] = ()
     skipped: tuple[Unread, ...] = ()
 
 
 class Extension(Model):
-    """An extension of a training plan that is on offer."""
+    """An offered extension of a training plan."""
 
     id: str
-    """What buys it."""
+    """The ID of the offering, which buys it."""
     days: float | None
     ends: str
     """When the plan ends with it."""
     fee: str
-    """Charged at once; empty where AWS does not show it."""
+    """The upfront fee; empty if AWS does not show it."""
     currency: str
     price: str | None
-    """The fee per accelerator and hour; null where it is not known."""
+    """The fee per accelerator and hour; null if unknown."""
 
 
 class Extended(Model):
-    """An extension that a plan has already."""
+    """An extension that a plan already has."""
 
     id: str
     """The offer that bought it."""
     days: float | None
     at: str
-    """When it was bought; empty where AWS does not show."""
+    """When it was bought; empty if AWS does not show it."""
     status: str
     payment: str
 
@@ -427,23 +427,23 @@ class PlanToExtend(Model):
     ends: str
     nodes_leave: str
     buy_until: str
-    """An hour before its end; empty where AWS does not show that."""
+    """An hour before its end; empty if AWS does not show its end."""
     too_late: bool | None
-    """Null where AWS does not show when it ends."""
+    """Null if AWS does not show when it ends."""
     groups: tuple[str, ...]
-    """The groups that stand on it, with their nodes."""
+    """The groups that use it, with their nodes."""
     teams: tuple[str, ...]
-    """The quotas of teams in its instance type: other groups may have such nodes, too."""
+    """The quotas of teams for its instance type; other groups can have such nodes, too."""
     history: tuple[Extended, ...] | None = None
-    """By what it was extended, the first extension first; null where that could not be read."""
+    """Its extensions, the oldest first; null if they could not be read."""
     extensions: tuple[Extension, ...] = ()
-    """The cheapest per accelerator-hour first."""
+    """The offers, the cheapest per accelerator-hour first."""
     days_unknown: tuple[int, ...] = ()
-    """The durations in days for which AWS did not tell what is on offer."""
+    """The durations in days whose offers AWS did not show."""
 
 
 class Attachment(Model):
-    """What putting a training plan on an instance group takes and does."""
+    """What it needs and does to give an instance group a training plan."""
 
     environment: str
     group: str
@@ -452,41 +452,41 @@ class Attachment(Model):
     verdict: str
     """One sentence."""
     passed: bool | None
-    """False where the plan does not fit the group, null where something could not be looked at."""
+    """False if the plan does not fit the group, null if something could not be checked."""
     before: str
     """The plan that the file names now, else the group's capacity."""
     nodes_standing: int | None
-    """Nodes that the group has now; null where that could not be read."""
+    """Nodes that the group has now; null if they could not be read."""
     nodes_wanted: int
     """Nodes that the file wants."""
     nodes_leave: str
-    """When HyperPod takes the plan's nodes; empty where AWS does not show its end."""
+    """When HyperPod terminates the plan's nodes; empty if AWS does not show its end."""
     problems: tuple[str, ...] = ()
     """Why the plan does not fit."""
     told: tuple[str, ...] = ()
-    """What becomes of the nodes, and what to write."""
+    """What happens to the nodes, and what to write."""
     skipped: tuple[Unread, ...] = ()
 
 
 class Bought(Model):
-    """An extension that was asked for."""
+    """A requested extension."""
 
     plan: str
     offer: str
     status: str = ""
     payment: str = ""
     problem: str = ""
-    """Why it was not bought, or is not known to be."""
+    """Why it was not bought, or why that is unknown."""
 
 
 class Extensions(Model):
-    """What extends the training plans of an environment."""
+    """Extensions of the training plans of an environment."""
 
     environment: str
     verdict: str
     """One sentence."""
     passed: bool | None
-    """Null where something could not be looked at, false where something was to be bought and is not known to be."""
+    """Null if something could not be checked, false if a requested purchase is not known to have succeeded."""
     plans: tuple[PlanToExtend, ...] = ()
     bought: Bought | None = None
     skipped: tuple[Unread, ...] = ()

@@ -1,4 +1,4 @@
-"""Rules of security groups, routes and endpoints as EC2 has them."""
+"""Security group rules, routes and endpoints as EC2 has them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from hyperpod_cdk.templates.values import Reference, Unknown
 _GROUP: Final = "AWS::EC2::SecurityGroup"
 _ALL: Final = "-1"
 _DEFAULT_EGRESS: Final = "all traffic to 0.0.0.0/0"
-"""What EC2 gives a group of which no template says where its traffic may go (EC2 user guide, default rules)."""
+"""EC2's egress rule for a group without one in a template (EC2 user guide, default rules)."""
 
 _TARGETS: Final = (*ROUTE_TARGETS, "VpcEndpointId")
-"""Where a route leads; a template alone calls a gateway endpoint by a member of its own."""
+"""The target of a route; only templates have a member of their own for a gateway endpoint."""
 
 
 def _group(look: Look) -> Properties | None:
@@ -50,7 +50,7 @@ def _group(look: Look) -> Properties | None:
 
 
 _Rule = tuple[str, str | None]
-"""A rule in words, and what it is described as."""
+"""A rule in words, and its description."""
 
 
 def _granted(row: Mapping[str, Any], word: str) -> Iterator[_Rule]:
@@ -67,7 +67,7 @@ def _granted(row: Mapping[str, Any], word: str) -> Iterator[_Rule]:
 
 
 def _of_group(stated: Stated) -> Properties:
-    """Put the rules of a group together: those in it, and those that are resources of their own."""
+    """Combine the rules of a group: those in it, and those that are resources of their own."""
     rules: dict[str, list[_Rule]] = {}
     for direction, word, members in (
         ("Ingress", "from", ("CidrIp", "CidrIpv6", "SourcePrefixListId", "SourceSecurityGroupId")),
@@ -85,12 +85,12 @@ def _stated_rule(row: Mapping[str, Any], word: str, members: tuple[str, ...], re
     other = next((row[name] for name in members if row.get(name) is not None), None)
     ports = (row.get("FromPort"), row.get("ToPort"))
     if any(isinstance(each, (Reference, Unknown)) for each in (other, row.get("IpProtocol"), *ports)):
-        raise NotAnswered(f"a rule of {resource.name} names a side that CloudFormation does not show")
+        raise NotAnswered(f"a rule of {resource.name} has a source or destination that CloudFormation does not show")
     return _rule(row.get("IpProtocol"), *ports, word, other), row.get("Description")
 
 
 def _rule(protocol: object, first: object, last: object, word: str, other: object) -> str:
-    """Give a rule in words, the same for a template's and for EC2's."""
+    """Give a rule in words, the same for a rule of a template and of EC2."""
     if str(protocol) == _ALL:
         return f"all traffic {word} {other}"
     ports = f" {first}" if str(first) == str(last) else f" {first}-{last}"
@@ -107,7 +107,7 @@ def _routes(look: Look) -> Properties | None:
         return None
     with reading("ec2:DescribeRouteTables"):
         (table,) = found["RouteTables"]
-        # routes of gateway endpoints and of a virtual private gateway come and go with these
+        # routes of gateway endpoints and virtual private gateways are created and deleted with them
         own = [
             row
             for row in table.get("Routes", ())
@@ -152,7 +152,7 @@ def _of_endpoint(stated: Stated) -> Properties:
 
 
 def _allowed(look: Look, document: Any) -> Any:
-    """Give a policy by its statements, as one text where the template says nothing of it."""
+    """Give a policy by its statements, or as one text if the template has none."""
     rows = statements(document)
     if look.stated.get("PolicyDocument") != _EVERYTHING:
         return rows
@@ -160,7 +160,7 @@ def _allowed(look: Look, document: Any) -> Any:
 
 
 _EVERYTHING: Final = "full access"
-"""What EC2 gives an endpoint whose template says nothing (EC2 API reference, CreateVpcEndpoint)."""
+"""EC2's defaults for an endpoint (EC2 API reference, CreateVpcEndpoint)."""
 
 _FULL_ACCESS: Final = {"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}]}
 

@@ -14,12 +14,12 @@ from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.review.nouns import count
 
 Log = Literal["lifecycle", "health", "checks"]
-"""Of the lifecycle scripts, of the health-monitoring agent, of deep health checks."""
+"""Logs of the lifecycle scripts, the health-monitoring agent and deep health checks."""
 
 _AGENT: Final = "SagemakerHealthMonitoringAgent"
 _RESULTS: Final = "DeepHealthCheckResults/"
-"""How the names of streams begin (developer guide, health-monitoring agent and deep health checks). Neither page tells
-the rest of a name: the agent's streams are "for each node", and are taken to hold its instance ID."""
+"""Prefixes of stream names (developer guide, health-monitoring agent and deep health checks). Neither page states the
+rest of a name: the agent's streams are "for each node", and are assumed to contain its instance ID."""
 
 _MOST_PAGES: Final = 10
 """CloudWatch may give an empty page before the last one."""
@@ -36,7 +36,7 @@ def node_logs(aws: Api, *, environment: str, called: str, cluster: str, name: st
         group = log_group(cluster, str(found["ClusterArn"]))
     instance = node["id"]
     if not instance:
-        raise NodeError(f"node {name} has no instance yet (it is {node['status']}), and so no logs")
+        raise NodeError(f"node {name} has no instance yet (it is {node['status']}), so it has no logs")
     lines: tuple[LogLine, ...] = ()
     skipped: tuple[Unread, ...] = ()
     try:
@@ -55,7 +55,7 @@ def node_logs(aws: Api, *, environment: str, called: str, cluster: str, name: st
         cluster=cluster,
         node=instance,
         log_group=group,
-        verdict="The log could not be looked at." if skipped else verdict,
+        verdict="The log could not be read." if skipped else verdict,
         passed=None if skipped else True,
         lines=lines,
         skipped=skipped,
@@ -77,7 +77,7 @@ def _newest(aws: Api, group: str, stream: str, most: int) -> tuple[LogLine, ...]
             # pages go backwards, the lines of each forwards
             lines[:0] = [_line(row, stream) for row in page["events"]]
             following = str(page.get("nextBackwardToken", ""))
-        # at the end CloudWatch gives the token that it was given
+        # at the end CloudWatch returns the token of the request
         if len(lines) >= most or following in ("", token):
             break
         token = following
@@ -96,7 +96,7 @@ def _streams(aws: Api, group: str, instance: str) -> list[str]:
 
 
 def _naming(aws: Api, group: str, instance: str, since: object, most: int) -> tuple[LogLine, ...]:
-    """Give the lines of deep health checks that name an instance: their streams need not."""
+    """Give the lines of deep health checks that name an instance: the names of their streams may not."""
     begins = {"startTime": int(since.timestamp() * 1000)} if isinstance(since, datetime) else {}
     try:
         rows = aws.pages(

@@ -1,7 +1,7 @@
-"""What is done to nodes by hand: replaced, rebooted, checked. First it is told what that takes, then it is asked for.
+"""Replaces, reboots, checks and cordons nodes: says what an action needs and does, and then requests it.
 
-AWS documents what a request may hold and which errors single nodes have (botocore 1.44.5); which states of a node allow
-it, AWS judges.
+AWS documents the members of a request and the errors of single nodes (botocore 1.44.5). It does not document which
+states of a node allow an action: HyperPod decides.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ _TAKES: Final[Mapping[Action, str]] = {
     "replace": "Every volume of a replaced node is destroyed, root and secondary; file systems and buckets stay. The"
     " new instance has the same AMI and configuration.",
     "reboot": "The operating system restarts, and what runs on the node is interrupted; the instance stays.",
-    "check": "Kubernetes puts nothing new on a node while it is checked, which takes {low} to {high}; one that fails is"
-    " rebooted or replaced by HyperPod, and a replacement destroys its volumes.",
+    "check": "Kubernetes schedules no new pods on a node during its check, which takes {low} to {high}. HyperPod"
+    " reboots or replaces a node that fails, and a replacement destroys its volumes.",
 }
 _CORDONS: Final[Mapping[Action, str]] = {
-    "cordon": "Kubernetes puts no new pod on the node; what runs there goes on. HyperPod is told nothing: its health"
-    " labels and taints stay, it still reboots or replaces the node where it fails, and a replacement comes without"
-    " the cordon.",
-    "uncordon": "Kubernetes may put pods on the node again, unless a taint of HyperPod or of its group forbids it.",
+    "cordon": "Kubernetes schedules no new pods on the node; running pods continue. HyperPod does not learn of it: its"
+    " health labels and taints stay, it still reboots or replaces the node if it fails, and a replacement has no"
+    " cordon.",
+    "uncordon": "Kubernetes can schedule pods on the node again, unless a taint of HyperPod or its group forbids it.",
 }
-_OF_HYPERPOD: Final = "HyperPod cordoned {node} itself ({label}: {by}), to patch it when it is idle; pods that come now"
-_DELAY: Final = "keep it from being patched, or make the patch of its group fail."
-_KARPENTER: Final = "Karpenter scales this cluster: a new node comes only while pods are pending."
+_OF_HYPERPOD: Final = "HyperPod cordoned {node} itself ({label}: {by}), to patch it when it is idle; new pods on it"
+_DELAY: Final = "delay its patch, or make the patch of its group fail."
+_KARPENTER: Final = "Karpenter scales this cluster: it adds a new node only while pods are pending."
 _WHOLE_GROUP: Final = "That is every node of group {group} at once."
 _JOBS: Final = "'kubectl get pods -A -o wide' shows the pods of each node"
-_NO_PLAN: Final = "AWS does not show in advance whether there are instances outside of training plans"
+_NO_PLAN: Final = "AWS does not show in advance whether instances outside of training plans are available"
 
 
 def prepare(
@@ -68,10 +68,10 @@ def prepare(
     names: Sequence[str],
     groups: Sequence[str] = (),
 ) -> NodeWork:
-    """Tell what it takes to do this to nodes, and whole ``groups``, reading only.
+    """Say what it needs to do this to nodes, and whole ``groups``, reading only.
 
-    Raises NodeError for a node that is not there, or nothing that can be done to it, and NotAnswered where AWS does not
-    tell what a node is.
+    Raises NodeError for a node that does not exist or that does not allow the action, and NotAnswered if AWS does not
+    show the node.
     """
     found = known_cluster(aws, cluster)
     with reading("sagemaker:DescribeCluster"):
@@ -82,7 +82,7 @@ def prepare(
     rows = described(aws, cluster, by_name(names), called=called)
     with reading("sagemaker:ListClusterNodes"):
         rows += [row for row in rows_of_nodes(aws, cluster) if row["InstanceGroupName"] in groups] if groups else []
-    # a node that is named and in a named group is one
+    # a node that is named and is in a named group counts once
     nodes = list({node.name: node for node in (Handled(**node_of(row)) for row in rows)}.values())
     if not nodes:
         raise NodeError(f"{joined(groups) or 'the cluster'} has no node")
@@ -130,7 +130,7 @@ def _refuse(action: Action, nodes: Sequence[Handled], *, is_continuous: bool) ->
 
 
 def _with_jobs(aws: Api, eks: str, nodes: Sequence[Handled], skipped: list[Unread]) -> list[Handled]:
-    """Give the nodes with what runs on them; why Kubernetes does not show is said once."""
+    """Give the nodes with what runs on them; the reason why Kubernetes does not show it is given once."""
     found = []
     missing: dict[str, list[tuple[str, NotAnswered]]] = {}
     for node, jobs in zip(nodes, kubernetes.jobs_on(aws, eks, nodes), strict=True):
@@ -147,7 +147,7 @@ def _with_jobs(aws: Api, eks: str, nodes: Sequence[Handled], skipped: list[Unrea
 
 
 def _standing(aws: Api, action: Action, eks: str, nodes: Sequence[Handled]) -> tuple[list[Handled], list[str]]:
-    """Give the nodes with their cordons, and what HyperPod's own mean; raises NotAnswered, NodeError."""
+    """Give the nodes with their cordons, and the meaning of HyperPod's own; raises NotAnswered, NodeError."""
     found, warned = [], []
     for node in nodes:
         is_cordoned, by = kubernetes.standing(aws, eks, node)
@@ -159,21 +159,21 @@ def _standing(aws: Api, action: Action, eks: str, nodes: Sequence[Handled]) -> t
 
 
 def interrupts(work: NodeWork) -> bool:
-    """Whether somebody has to agree: a cordon takes nothing from anybody, unless it is one of HyperPod's own."""
+    """Whether the user has to confirm: a cordon removes nothing, unless the node has one of HyperPod's own."""
     return work.action not in _CORDONS or len(work.warnings) > 1
 
 
 def _places(
     aws: Api, names: set[str], groups: Mapping[str, Mapping[str, Any]], skipped: list[Unread]
 ) -> Iterator[tuple[str, str]]:
-    """Give what is known of a place for a replacement, by group."""
+    """Give what is known about capacity for a replacement, by group."""
     plans = {name: str(groups.get(name, {}).get("TrainingPlanArn") or "") for name in sorted(names)}
     arns = [arn for arn in dict.fromkeys(plans.values()) if arn]
     answers = dict(zip(arns, together(lambda arn: _place(aws, arn), arns), strict=True))
     for name, arn in plans.items():
         answer = answers.get(arn) or NotAnswered(_NO_PLAN)
         if isinstance(answer, NotAnswered):
-            what = f"a place for replacements in {name}"
+            what = f"capacity for replacements in {name}"
             skipped.append(Unread(what=what, reason=answer.reason, action=answer.action, aws_said=answer.said))
         else:
             yield name, answer
@@ -190,9 +190,9 @@ def _place(aws: Api, arn: str) -> str:
 
 
 def perform(aws: Api, work: NodeWork, *, checks: Sequence[str] = ()) -> NodeWork:
-    """Ask HyperPod for it, as many nodes at once as it takes; give the same with what it answered for each node.
+    """Request it from HyperPod, in calls of as many nodes as one accepts; give the work with the answer for each node.
 
-    ``checks`` are HyperPod's words for the deep health checks to run.
+    ``checks`` are HyperPod's names of the deep health checks to run.
     """
     if work.action in _CORDONS:
         nodes = _cordoned(aws, work)
@@ -246,7 +246,7 @@ def _cordoned(aws: Api, work: NodeWork) -> list[Handled]:
 
 
 _TURNED_AWAY: Final = ("ValidationException", "ResourceNotFound", "ThrottlingException")
-"""Errors of a request of which HyperPod has done nothing."""
+"""Errors of a request after which HyperPod has done nothing."""
 
 _IDS: Final = ("NodeIds", "Successful", "Failed", "NodeId")
 _LOGICAL_IDS: Final = ("NodeLogicalIds", "SuccessfulNodeLogicalIds", "FailedNodeLogicalIds", "NodeLogicalId")
@@ -277,7 +277,7 @@ def _asked(
 
 
 def _checked(aws: Api, work: NodeWork, checks: Sequence[str]) -> list[Handled]:
-    """Ask group by group: a refusal is of a whole request, and says nothing of its nodes."""
+    """Ask group by group: HyperPod refuses a whole request, without its nodes."""
     done: list[Handled] = []
     for group in dict.fromkeys(node.group for node in work.nodes):
         for part in _parts([node for node in work.nodes if node.group == group], NODES_CHECKED_AT_ONCE.maximum):
@@ -301,7 +301,7 @@ def _checked(aws: Api, work: NodeWork, checks: Sequence[str]) -> list[Handled]:
 
 
 def _missing(node: Handled, missing: NotAnswered) -> Handled:
-    """Give a node of a request that failed: that nothing has begun is certain where AWS turned it away."""
+    """Give a node of a failed request: it is certain that nothing has started only if AWS rejected the request."""
     is_refused = bool(missing.action) or (isinstance(missing, Refused) and missing.code in _TURNED_AWAY)
     return node.model_copy(update={"accepted": False if is_refused else None, "error": missing.sentence})
 

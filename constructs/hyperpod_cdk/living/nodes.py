@@ -1,4 +1,4 @@
-"""The nodes of a cluster: listed, and described one by one with where their logs are."""
+"""The nodes of a cluster: listed, or described one by one with the places of their logs."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.review.nouns import count
 
 RECENT: Final = timedelta(hours=24)
-"""How far back events are told."""
+"""How far back events are shown."""
 
 MOST_PAGES: Final = 80
-"""Pages of nodes of one group, each of which has to wait for the one before: at 100 ms a call the whole of a status
-ends within 10 s. HyperPod puts 100 nodes on a page."""
+"""Pages of nodes of one group, read one after the other: at 100 ms a call a status takes at most 10 s. HyperPod puts
+100 nodes on a page."""
 
 FAILING: Final = ("Failure", "NotFound")
 RUNNING: Final = "Running"
 CHECKING: Final = "DeepHealthCheckInProgress"
 _STATES: Final = frozenset({RUNNING, CHECKING, *FAILING, "Pending", "ShuttingDown", "SystemUpdating"})
-"""All that HyperPod calls the state of a node (botocore 1.44.5, ClusterInstanceStatus). Whether another one, which AWS
-may add, is well nobody can tell."""
+"""All states of a node (botocore 1.44.5, ClusterInstanceStatus). AWS can add another one, of which it is unknown
+whether the node is healthy."""
 
 _INSTANCE_ID: Final = re.compile(r"i-[0-9a-f]{8}(?:[0-9a-f]{9})?")
 """botocore 1.44.5, ClusterNodeId."""
 
 KUBERNETES: Final = "hyperpod-"
-"""What stands before the instance ID in the name of a node in Kubernetes."""
+"""The prefix of the instance ID in the name of a node in Kubernetes."""
 
 
 _MOST_EVENT_PAGES: Final = 20
 
 
 def unknown_states(states: Iterable[str], *, what: str) -> Iterator[Unread]:
-    """Say which states of nodes have no known meaning: such nodes are neither known to be well nor to fail."""
+    """Say which states of nodes have no known meaning: it is unknown whether such nodes are healthy."""
     for state, number in sorted(Counter(each for each in states if each not in _STATES).items()):
         are = "is" if number == 1 else "are"
-        yield Unread(what=what, reason=f"{count(number, 'node')} {are} {state}, which is not known here")
+        yield Unread(what=what, reason=f"{count(number, 'node')} {are} {state}, which this version does not know")
 
 
 class NodeError(Exception):
-    """A sentence for the user: no such node or cluster, or nothing that can be done to it."""
+    """A sentence for the user: there is no such node or cluster, or the action is not possible."""
 
 
 def rows_of_nodes(aws: Api, cluster: str) -> list[Mapping[str, Any]]:
-    """Give every node of a cluster as ListClusterNodes does, none where there is no cluster. Raises NotAnswered.
+    """Give every node of a cluster as ListClusterNodes does, none if there is no cluster. Raises NotAnswered.
 
-    What one page holds costs one call. Of larger clusters the groups are read side by side, since each page has to wait
-    for the one before.
+    A cluster that fits on one page is one call. For larger clusters the groups are read in parallel, because each page
+    has to wait for the one before.
     """
     # a node that is still being provisioned is listed only with its logical ID
     asked = {"ClusterName": cluster, "IncludeNodeLogicalIds": True, "MaxResults": 100}
@@ -96,12 +96,12 @@ def _of_group(aws: Api, asked: Mapping[str, Any], name: str) -> list[Mapping[str
 
 
 def groups_of(cluster: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Give the groups of what DescribeCluster answered, restricted ones last."""
+    """Give the groups in an answer of DescribeCluster, restricted ones last."""
     return [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
 
 
 def rows_of(aws: Api, cluster: str) -> list[Mapping[str, Any]]:
-    """Give the groups of a cluster as DescribeCluster has them, none where it does not show."""
+    """Give the groups of a cluster as DescribeCluster has them, none if it shows none."""
     try:
         return groups_of(describe_cluster(aws, cluster) or {})
     except NotAnswered:
@@ -109,14 +109,14 @@ def rows_of(aws: Api, cluster: str) -> list[Mapping[str, Any]]:
 
 
 def list_nodes(aws: Api, *, environment: str, cluster: str, group: str = "", only_failing: bool = False) -> Nodes:
-    """List the nodes of a cluster, of one group where ``group`` names it. Raises NodeError for a group it has not."""
+    """List the nodes of a cluster, or of its group ``group``. Raises NodeError if the cluster has no such group."""
     try:
         rows = rows_of_nodes(aws, cluster)
         with reading("sagemaker:ListClusterNodes"):
             found = [_node(row) for row in rows if group in ("", str(row["InstanceGroupName"]))]
         there = None if found else describe_cluster(aws, cluster)
     except NotAnswered as missing:
-        verdict = "The nodes could not be looked at."
+        verdict = "The nodes could not be read."
         unread = _unread("nodes", missing)
         return Nodes(environment=environment, cluster=cluster, verdict=verdict, passed=None, skipped=(unread,))
     if not found and there is None:
@@ -142,7 +142,7 @@ def list_nodes(aws: Api, *, environment: str, cluster: str, group: str = "", onl
 
 
 def _none_listed(environment: str, cluster: str, there: Mapping[str, Any], group: str) -> Nodes:
-    """Say that no node is listed: where some are wanted, that is no proof that all is well."""
+    """Say that no node is listed: if some are wanted, that does not show that all is well."""
     rows = [each for each in groups_of(there) if group in ("", str(each.get("InstanceGroupName")))]
     targets = [each.get("TargetCount") for each in rows]
     known = [each for each in targets if isinstance(each, int)]
@@ -153,17 +153,17 @@ def _none_listed(environment: str, cluster: str, there: Mapping[str, Any], group
 
 
 def known_cluster(aws: Api, name: str) -> Mapping[str, Any]:
-    """Give a HyperPod cluster on EKS as DescribeCluster does. Raises NodeError for another, NotAnswered."""
+    """Give a HyperPod cluster on EKS as DescribeCluster does. Raises NodeError for any other, NotAnswered."""
     found = describe_cluster(aws, name)
     if found is None:
         raise NodeError(f"there is no HyperPod cluster {name} in this account and region")
     if not is_on_eks(found):
-        raise NodeError(f"cluster {name} runs Slurm or nothing yet, not EKS: its nodes are left alone")
+        raise NodeError(f"cluster {name} runs Slurm or nothing yet, not EKS: this command leaves its nodes alone")
     return found
 
 
 def by_name(names: Sequence[str]) -> tuple[str, ...]:
-    """Give each name as HyperPod has it: what Kubernetes calls a node holds the instance ID. Raises NodeError."""
+    """Give each name as HyperPod has it: a node's name in Kubernetes contains the instance ID. Raises NodeError."""
     told = [name.removeprefix(KUBERNETES) for name in names]
     twice = next((name for name in told if told.count(name) > 1), None)
     if twice is not None:
@@ -172,18 +172,18 @@ def by_name(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def described(aws: Api, cluster: str, names: Sequence[str], *, called: str) -> list[Mapping[str, Any]]:
-    """Give nodes by name as DescribeClusterNode does. Raises NodeError for one that is not there, NotAnswered."""
+    """Give nodes by name as DescribeClusterNode does. Raises NodeError for one that does not exist, NotAnswered."""
 
     def ask(name: str) -> Mapping[str, Any]:
         by = "NodeId" if _INSTANCE_ID.fullmatch(name) else "NodeLogicalId"
         try:
             answer = aws.call("sagemaker", "describe_cluster_node", ClusterName=cluster, **{by: name})
         except NotFound:
-            fix = f"'hyperpod-cdk node list {called}' shows them"
+            fix = f"'hyperpod-cdk node list {called}' lists its nodes"
             raise NodeError(f"cluster {cluster} has no node {name}; {fix}") from None
         with reading("sagemaker:DescribeClusterNode"):
             found: Mapping[str, Any] = answer["NodeDetails"]
-            # who has the row reads it so, and no further
+            # a caller that has the row reads no more
             node_of(found)
             return found
 
@@ -195,7 +195,7 @@ def described(aws: Api, cluster: str, names: Sequence[str], *, called: str) -> l
 
 
 def node_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the fields of ``Node`` from a row of ListClusterNodes, or from what DescribeClusterNode answered."""
+    """Give the fields of ``Node`` from a row of ListClusterNodes, or from an answer of DescribeClusterNode."""
     launched = row.get("LaunchTime")
     status = row.get("InstanceStatus", {})
     return {
@@ -239,7 +239,7 @@ def describe_nodes(
             nodes.append(details)
     skipped += unknown_states((each.status for each in nodes), what="the state of nodes")
     failing = [each.name for each in nodes if each.status in FAILING]
-    verdict = f"{', '.join(failing)} failing." if failing else f"{count(len(nodes), 'node')}, none of which fails."
+    verdict = f"{', '.join(failing)} failing." if failing else f"{count(len(nodes), 'node')}, none failing."
     return NodesDescribed(
         environment=environment,
         cluster=cluster,
@@ -292,9 +292,9 @@ def _events(aws: Api, cluster: str, row: Mapping[str, Any], now: datetime) -> tu
 def newest_events(
     aws: Api, cluster: str, now: datetime, *, most: int, page_size: int, without: str = "", **more: Any
 ) -> tuple[tuple[Event, ...], Unread | None]:
-    """Give the newest events of the last day but those of the level ``without``, and what was not read before ``most``.
+    """Give the newest events of the last day except those of the level ``without``, and why some were not read.
 
-    A page without any may be followed by one that has some.
+    It stops after ``most`` events. A page without events can be followed by one that has some.
     """
     asked = {"SortBy": "EventTime", "SortOrder": "Descending", "MaxResults": page_size, "EventTimeAfter": now - RECENT}
     events: list[Event] = []
@@ -308,10 +308,10 @@ def newest_events(
             return tuple(events[:most]), None
         token = {"NextToken": page["NextToken"]}
         if page["NextToken"] in seen:
-            reason = "the answer to sagemaker:ListClusterEvents goes in circles: the same page comes again"
+            reason = "sagemaker:ListClusterEvents returned the same page again"
             return tuple(dict.fromkeys(events)), Unread(what="older events", reason=reason)
         seen.add(page["NextToken"])
-    reason = f"the last day has more than {_MOST_EVENT_PAGES} pages of events, of which the newest were read"
+    reason = f"the last day has more than {_MOST_EVENT_PAGES} pages of events, and only the newest were read"
     return tuple(events), Unread(what="older events", reason=reason)
 
 
@@ -327,7 +327,7 @@ def event_of(row: Mapping[str, Any]) -> Event:
 
 
 def moment(at: datetime) -> str:
-    """Give a moment as every page has it."""
+    """Give a moment in the format of all pages."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 

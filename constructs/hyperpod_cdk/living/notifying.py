@@ -1,4 +1,4 @@
-"""Topics with their subscriptions, channels of Slack and budgets, as their services have them."""
+"""SNS topics with their subscriptions, Slack channels and budgets, as their services have them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _topic(look: Look) -> Properties | None:
 
 
 def _standing(rows: list[Any]) -> Iterator[tuple[str, str]]:
-    """Give who is told of a topic, also who has not confirmed it yet; what was deleted is listed for a while."""
+    """Give the subscribers of a topic, with unconfirmed ones; SNS lists deleted ones for a while."""
     for each in rows:
         if each["SubscriptionArn"] != _DELETED:
             yield each["Protocol"], each["Endpoint"]
@@ -133,8 +133,8 @@ def _budget(look: Look) -> Properties | None:
 
 
 def _told_of(look: Look, notification: Mapping[str, Any], asked: Mapping[str, str]) -> list[Any] | None:
-    """Give who is told by one notification, None where it has gone meanwhile."""
-    # its state is no part of what it is called by
+    """Give the subscribers of one notification, None if it was deleted in the meantime."""
+    # its state is no part of its name
     name = taken(notification, "NotificationType", "ComparisonOperator", "Threshold", "ThresholdType")
     return look.listed(
         "budgets", "describe_subscribers_for_notification", "Subscribers", _GONE, **asked, Notification=name
@@ -150,7 +150,7 @@ def _of_budget(stated: Stated) -> Properties:
     limit = budget.get("BudgetLimit") or {}
     rows = stated.properties.get("NotificationsWithSubscribers") or ()
     if any(holds_untold(row["Address"]) for each in rows for row in each.get("Subscribers") or ()):
-        raise NotAnswered("a subscriber has an address that CloudFormation does not tell")
+        raise NotAnswered("a subscriber has an address that CloudFormation does not show")
     return {
         "Budget": {
             **taken(budget, "BudgetType", "TimeUnit"),

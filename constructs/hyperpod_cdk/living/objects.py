@@ -18,7 +18,7 @@ from hyperpod_cdk.templates.values import UNTOLD_PART
 MANIFEST: Final = "Custom::AWSCDK-EKS-KubernetesResource"
 _WHAT_IT_IS: Final = ("apiVersion", "kind", "status")
 _SECRET: Final = ("data", "stringData")
-"""What of a Secret is neither compared nor shown."""
+"""Parts of a Secret that are neither compared nor shown."""
 
 _SUFFIXES: Final = {
     **{
@@ -31,13 +31,13 @@ _QUANTITY: Final = re.compile(r"([+-]?[0-9]+(?:\.[0-9]*)?)(n|u|m|k|M|G|T|P|E|Ki|
 
 
 def _objects(manifest: Any) -> list[dict[str, Any]]:
-    """Give the objects of a manifest, those of lists one by one. Raises NotAnswered where it is not told."""
+    """Give the objects of a manifest, and the items of lists one by one. Raises NotAnswered if it is unknown."""
     if not isinstance(manifest, str):
-        raise NotAnswered("its manifest names what is known at deployment only")
+        raise NotAnswered("its manifest has a value that is known only at deployment")
     try:
         parsed = json.loads(manifest)
     except ValueError:
-        raise NotAnswered("its manifest is no JSON") from None
+        raise NotAnswered("its manifest is not valid JSON") from None
     return list(_flat(parsed if isinstance(parsed, list) else [parsed]))
 
 
@@ -56,7 +56,7 @@ def _called(item: Mapping[str, Any]) -> str:
 
 
 def _compared(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what of an object is compared: what it states beside what it is and what it keeps secret."""
+    """Give the compared parts of an object: all that it states except its identity and its secrets."""
     left = (*_WHAT_IT_IS, *(_SECRET if item.get("kind") == "Secret" else ()))
     metadata = {key: each for key, each in (item.get("metadata") or {}).items() if key in ("labels", "annotations")}
     rest = {key: each for key, each in item.items() if key not in (*left, "metadata")}
@@ -68,10 +68,10 @@ def _of_manifest(stated: Stated) -> Properties:
 
 
 def _applied(look: Look) -> Properties | None:
-    """Ask for each object of the manifest as it was deployed."""
+    """Read each object of the deployed manifest."""
     api = look.aws
     if not isinstance(api, Kubernetes):
-        raise NotAnswered("Kubernetes is not asked")
+        raise NotAnswered("Kubernetes was not asked")
     cluster = str(look.properties["ClusterName"])
     found = []
     for each in _objects(look.properties.get("Manifest")):
@@ -87,14 +87,14 @@ def _applied(look: Look) -> Properties | None:
 
 
 def _path(api: Kubernetes, cluster: str, item: Mapping[str, Any]) -> str:
-    """Give where an object stands: the API server tells how its kind is called there, and whether by namespace."""
+    """Give the path of an object: the API server says the name of its kind, and whether the kind has namespaces."""
     version, kind = str(item.get("apiVersion")), str(item.get("kind"))
     group = f"/apis/{version}" if "/" in version else f"/api/{version}"
     known = api.kubernetes_read(cluster, group)
     with reading(f"the kinds of {version}"):
         rows = [row for row in known["resources"] if row["kind"] == kind and "/" not in row["name"]]
         if not rows:
-            raise Refused(f"the API server knows no {kind} of {version}", code="404")
+            raise Refused(f"the API server has no {kind} of {version}", code="404")
         metadata = item["metadata"]
         space = f"/namespaces/{quote(str(metadata.get('namespace') or 'default'), safe='')}"
         return (
@@ -103,7 +103,7 @@ def _path(api: Kubernetes, cluster: str, item: Mapping[str, Any]) -> str:
 
 
 def _restricted(stated: Any, there: Any) -> Any:
-    """Give what the API server has of what a manifest states; what it fills in or others add is no drift."""
+    """Give the API server's values for what a manifest states; its defaults and additions of others are no drift."""
     if isinstance(stated, Mapping) and isinstance(there, Mapping):
         return {key: _restricted(each, there[key]) for key, each in stated.items() if key in there}
     if isinstance(stated, list) and isinstance(there, list):
@@ -118,7 +118,7 @@ def _restricted(stated: Any, there: Any) -> Any:
 
 
 def _may_be(stated: Any, there: Any) -> bool:
-    """Whether a text in which something is known at deployment only can be the one that is there."""
+    """Whether a text with parts that are known only at deployment can be the actual one."""
     if not isinstance(stated, str) or not isinstance(there, str) or not holds_untold(stated):
         return False
     pattern = ".*".join(re.escape(each) for each in UNTOLD_PART.split(stated))
@@ -126,7 +126,7 @@ def _may_be(stated: Any, there: Any) -> bool:
 
 
 def _are_equal(stated: Any, there: Any) -> bool:
-    """Whether two plain values are one: the API server writes quantities its own way."""
+    """Whether two plain values are equal: the API server writes quantities in its own form."""
     if isinstance(stated, (Mapping, list)) or isinstance(there, (Mapping, list)):
         return False
     one, other = text(stated), text(there)

@@ -1,4 +1,4 @@
-"""Drift, status and nodes as text and JSON, and the JSON Schemas of the last."""
+"""Drift, status and nodes as text and JSON, with their JSON Schemas."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LONGEST_VALUE: Final = 60
 
 
 def text(found: Drift) -> str:
-    """Give the report for a terminal of 80 columns; what was not looked at is the caller's to add."""
+    """Give the report for a terminal of 80 columns; the caller adds what was not checked."""
     lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
     place = ""
     for each in found.differences:
@@ -69,14 +69,14 @@ def _wrapped(line: str, *, indent: str = "", hanging: str = "  ") -> list[str]:
         WIDTH,
         initial_indent=indent,
         subsequent_indent=hanging if indent else "  ",
-        # what is copied stays in one piece
+        # what users copy is not wrapped
         break_long_words=False,
         break_on_hyphens=False,
     )
 
 
 def as_json(found: Model) -> str:
-    """Give a report as JSON: keys in the model's order, a newline at its end."""
+    """Give a report as JSON, with the keys in the model's order and a newline at the end."""
     return found.model_dump_json(indent=2).encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
 
 
@@ -86,7 +86,7 @@ def as_line(found: Model) -> str:
 
 
 def status_text(found: Status) -> str:
-    """Give the cluster on one screen of 80 columns; what was not looked at is the caller's to add."""
+    """Give the cluster on one screen of 80 columns; the caller adds what was not checked."""
     lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
     lines += _wrapped(f"failure: {found.failure}") if found.failure else []
     if found.groups:
@@ -131,7 +131,7 @@ def status_text(found: Status) -> str:
 
 
 def _pods(found: Status) -> Iterator[str]:
-    """Tell operators that lack pods, and how many lack none."""
+    """Give the operators with missing pods, and the number of those with all pods."""
     short = [each for each in found.operators if each.ready < each.wanted]
     for each in short:
         why = f". {each.reason}" if each.reason else ""
@@ -139,7 +139,7 @@ def _pods(found: Status) -> Iterator[str]:
         yield from _wrapped(told)
     if found.operators:
         whole = len(found.operators) - len(short)
-        yield from _wrapped(f"operators: {whole} of {len(found.operators)} have all their pods")
+        yield from _wrapped(f"operators: {whole} of {len(found.operators)} have all their pods ready")
 
 
 def _event(event: Event) -> str:
@@ -157,7 +157,7 @@ def _types(group: Group) -> str:
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Give rows in columns; the first, the name of a group, gives way where a line would be too long."""
+    """Give rows in columns; the first, the name of a group, is shortened if a line would be too long."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     widths[0] = min(widths[0], WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1))
     for row in rows:
@@ -168,7 +168,7 @@ def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def nodes_text(found: Nodes) -> str:
-    """Give a list of nodes, a line each and why it fails; what was not looked at is the caller's to add."""
+    """Give a list of nodes, a line each with why it fails; the caller adds what was not checked."""
     lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
     if found.nodes:
         rows: list[tuple[str, ...]] = [("group", "node", "type", "status", "launched")]
@@ -186,7 +186,7 @@ def nodes_text(found: Nodes) -> str:
 
 
 def nodes_described_text(found: NodesDescribed) -> str:
-    """Give nodes with all that is known of each; what was not looked at is the caller's to add."""
+    """Give nodes with all that is known of each; the caller adds what was not checked."""
     lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
     for node in found.nodes:
         lines += ["", *_wrapped(_named(node))]
@@ -226,7 +226,7 @@ def _named(node: Node) -> str:
 
 
 def proposed_text(work: NodeWork) -> str:
-    """Give what is about to be done to nodes and what that takes; what was not looked at is the caller's to add."""
+    """Give what is to be done to nodes and its effects; the caller adds what was not checked."""
     lines = [*_wrapped(f"{work.environment}: {work.verdict}"), ""]
     for node in work.nodes:
         lines += _wrapped(_named(node))
@@ -239,7 +239,7 @@ def proposed_text(work: NodeWork) -> str:
 
 
 def done_text(work: NodeWork) -> str:
-    """Give what HyperPod answered for each node."""
+    """Give HyperPod's answer for each node."""
     done = {"cordon": "cordoned", "uncordon": "uncordoned"}.get(work.action, "begun")
     lines = [line for node in work.nodes for line in _wrapped(f"{node.name}: {_answered(node, done)}")]
     lines += _wrapped(f"{work.environment}: {work.verdict}")
@@ -250,32 +250,32 @@ def _answered(node: Handled, done: str) -> str:
     if node.accepted:
         return done
     code = f"{node.error_code}: " if node.error_code else ""
-    unknown = f"not known whether it {'has' if done == 'begun' else 'is'} {done}"
+    unknown = f"unknown whether it {'has' if done == 'begun' else 'is'} {done}"
     return f"{f'not {done}' if node.accepted is False else unknown}, {code}{node.error}"
 
 
 def logs_text(found: NodeLogs) -> str:
-    """Give the lines of a log, each with its time; what was not looked at is the caller's to add."""
+    """Give the lines of a log, each with its time; the caller adds what was not checked."""
     lines = [f"{each.time} {visible(each.text)}" for each in found.lines]
     return "\n".join([*lines, *_wrapped(visible(f"{found.environment}: {found.verdict}"))]) + "\n"
 
 
 def extensions_text(found: Extensions) -> str:
-    """Give what extends the plans of an environment; what was not looked at is the caller's to add."""
+    """Give the extensions of an environment's plans; the caller adds what was not checked."""
     lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
     for plan in found.plans:
         until = "it is too late to extend it" if plan.too_late else f"it can be extended until {plan.buy_until}"
-        until = "until when it can be extended is not known" if plan.too_late is None else until
+        until = "it is unknown until when it can be extended" if plan.too_late is None else until
         lines += ["", *_wrapped(f"plan {plan.name} is {plan.status} and ends at {plan.ends or 'an unknown time'}")]
         leave = f"its nodes leave at {plan.nodes_leave or 'an unknown time'}"
         lines += _wrapped(f"{leave}; {until}", indent="  ", hanging="  ")
-        lines += _wrapped(f"with it end {'; '.join(plan.groups)}", indent="  ", hanging="  ")
+        lines += _wrapped(f"these groups end with it: {'; '.join(plan.groups)}", indent="  ", hanging="  ")
         for each in plan.history or ():
             days = "an unknown time" if each.days is None else count_of_days(each.days)
             said = f"was extended at {each.at or 'an unknown time'} by {days} ({each.status}, payment {each.payment})"
             lines += _wrapped(said, indent="  ", hanging="  ")
         if plan.teams:
-            lines += _wrapped(f"teams with quotas of its type: {'; '.join(plan.teams)}", indent="  ", hanging="  ")
+            lines += _wrapped(f"teams with quotas for its type: {'; '.join(plan.teams)}", indent="  ", hanging="  ")
         rows: list[tuple[str, ...]] = [("days", "per accelerator-hour", "fee", "then ends", "offer")]
         rows += [
             (
@@ -292,9 +292,9 @@ def extensions_text(found: Extensions) -> str:
         lines += told if plan.extensions else []
         days = ", ".join(map(str, plan.days_unknown))
         if days:
-            lines += _wrapped(f"what is on offer is not known for these days: {days}", indent="  ", hanging="  ")
+            lines += _wrapped(f"the offers for these days are unknown: {days}", indent="  ", hanging="  ")
         elif not plan.extensions:
-            lines.append("  no extension is on offer for these durations")
+            lines.append("  no extension is offered for these durations")
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
@@ -304,7 +304,7 @@ def count_of_days(days: float) -> str:
 
 
 def attachment_text(found: Attachment) -> str:
-    """Give what a plan does to a group's nodes; what was not looked at is the caller's to add."""
+    """Give the effect of a plan on a group's nodes; the caller adds what was not checked."""
     nodes = "an unknown number of nodes" if found.nodes_standing is None else count(found.nodes_standing, "node")
     now = f"{found.group} is paid by {found.before}, has {nodes} and wants {found.nodes_wanted}"
     leave = f"the plan's nodes leave at {found.nodes_leave}" if found.nodes_leave else ""

@@ -1,4 +1,4 @@
-"""What stands on a stack itself and in no template: termination protection, tags, topics, triggers and its policy."""
+"""Settings of a stack itself: termination protection, tags, topics, rollback triggers and the stack policy."""
 
 from __future__ import annotations
 
@@ -26,20 +26,19 @@ PROTECTION: Final = "TerminationProtection"
 _POLICY: Final = "StackPolicy"
 _PROTECTS: Final = "Custom::HyperPodDeletionProtection"
 
-_COMPARED: Final = "'cdk deploy' compares it with the app's, also where nothing else of the stack changes"
+_COMPARED: Final = "'cdk deploy' compares it with the app's, even if nothing else of the stack changes"
 """CDK CLI 2.1148.1, ``canSkipDeploy`` and ``updateTerminationProtection``."""
 
 _UNKNOWN_WHO: Final = (
-    "it is not what the app says, and the template is not either: whether somebody changed it or the app did is not"
-    " known"
+    "it differs from the app, and so does the template: it is unknown whether a person changed it or the app did"
 )
 
 
 def of_stacks(aws: Api, living: Living) -> tuple[list[Difference], list[Unread]]:
-    """Compare what a person can change of the stacks themselves, of those that have what their template says.
+    """Compare the settings of the stacks themselves that a person can change, for stacks whose resources are complete.
 
-    CloudFormation keeps no record of what the last deployment wrote there. Of the protection a resource of this library
-    in the deployed template tells it; else a stack whose template is as the app has it was deployed as the app says.
+    CloudFormation keeps no record of what the last deployment set there. For the protection, a resource of this library
+    in the deployed template shows it; otherwise a stack whose template equals the app's was deployed as the app says.
     """
     stacks = [each for each in living.deployed.stacks if living.statuses.get(each.name) in SETTLED]
     differences: list[Difference] = []
@@ -64,10 +63,10 @@ def of_stacks(aws: Api, living: Living) -> tuple[list[Difference], list[Unread]]
 
 
 def _settings(living: Living, stack: Stack) -> Iterator[tuple[str, Any, str | None, str | None]]:
-    """Give what of a stack differs: where, what was deployed or UNTOLD, what the app says, what the stack has."""
+    """Give the differences of a stack: place, deployed value or UNTOLD, value of the app, value of the stack."""
     head = living.head.by_name.get(stack.name)
     if head is None:
-        # it is deleted, whatever it has
+        # it is deleted in any case
         return
     is_same = head.template == stack.template
     for path, file, actual in _pairs(stack, head):
@@ -79,7 +78,7 @@ def _settings(living: Living, stack: Stack) -> Iterator[tuple[str, Any, str | No
 
 
 def _proof(deployed: Assembly, stack: Stack) -> str | None:
-    """Give whether the last deployment protected a stack, by the resource that takes a protection back."""
+    """Give whether the last deployment protected a stack, by the resource that removes the protection."""
     for each in stack.resources.values():
         if each.type == _PROTECTS and "EksClusterName" not in each.properties:
             return str(resolve(deployed, stack.name, each.properties.get("Enabled", True))).lower()
@@ -87,7 +86,7 @@ def _proof(deployed: Assembly, stack: Stack) -> str | None:
 
 
 def _pairs(stack: Stack, head: Stack) -> Iterator[tuple[str, str | None, str | None]]:
-    """Give each setting with what the app says and what the stack has."""
+    """Give each setting with its value in the app and on the stack."""
     yield PROTECTION, str(head.termination_protection).lower(), str(stack.termination_protection).lower()
     for key in sorted({*stack.tags, *head.tags}):
         yield f"Tags[{key}]", head.tags.get(key), stack.tags.get(key)
@@ -105,19 +104,19 @@ def _topics(stack: Stack, head: Stack) -> frozenset[str]:
 
 
 def still_told(base: Assembly, head: Assembly) -> Iterator[str]:
-    """Say which stacks go on telling topics that the head does not name."""
+    """Say which stacks keep sending notifications to topics that the head does not name."""
     for stack in head.stacks:
         old = base.by_name.get(stack.name)
         if old is None or TOPICS in stack.settings or not (kept := _topics(old, stack)):
             continue
         yield (
-            f"{stack.name} goes on telling {joined(sorted(kept))} what happens to it: the app says nothing of topics,"
-            " and 'cdk deploy' then leaves those that the stack has."
+            f"{stack.name} still sends its events to {joined(sorted(kept))}: the app names no topics, and 'cdk deploy'"
+            " then keeps those of the stack."
         )
 
 
 def with_triggers(watched: Mapping[str, tuple[tuple[str, ...], int]], stacks: Collection[str]) -> Iterator[str]:
-    """Name the alarms by which CloudFormation rolls an update back: it keeps what a stack was once given.
+    """Name the alarms that make CloudFormation roll an update back: a stack keeps them once they are set.
 
     Source: CloudFormation API reference, RollbackConfiguration and RollbackTrigger (read 2026-11-28).
     """
@@ -127,17 +126,17 @@ def with_triggers(watched: Mapping[str, tuple[tuple[str, ...], int]], stacks: Co
         after = f" or within {count(minutes, 'minute')} after it" if minutes else ""
         any_of = joined(alarms, last="or")
         yield (
-            f"{name} has rollback triggers, which are set outside of the app: CloudFormation rolls its update back if "
+            f"{name} has rollback triggers, which were set outside of the app: CloudFormation rolls its update back if "
             f"{any_of} goes into ALARM during it{after}, and also if {any_of} does not exist then, for example "
             "because a step deletes it."
         )
 
 
 def _policy(aws: Api, stack: Stack) -> str | None:
-    """Give the policy of a stack as one text; None where there is none, or one that allows every update.
+    """Give the policy of a stack as one text; None if there is none, or one that allows every update.
 
-    A policy can be replaced and not removed (user guide, "Prevent updates to stack resources"), so that such a one
-    stands where somebody took one back.
+    A policy can be replaced and not removed (user guide, "Prevent updates to stack resources"), so one that allows
+    everything means that a policy was taken back.
     """
     answer = aws.call("cloudformation", "get_stack_policy", StackName=stack.name)
     with reading("cloudformation:GetStackPolicy"):
@@ -165,7 +164,7 @@ def _next_of_setting(path: str, file: str | None, actual: str | None) -> Next:
     if path == PROTECTION:
         return Next(effect="sets", sentence=f"{'Enables' if file == 'true' else 'Disables'} it: {_COMPARED}.")
     shown = f"Sets {path} from {actual or 'nothing'} to {file or 'nothing'}"
-    also = ", and gives what of the stack takes tags the same" if path.startswith("Tags[") else ""
+    also = ", and on all resources of the stack that take tags" if path.startswith("Tags[") else ""
     return Next(effect="sets", sentence=f"{shown}{also}: {_COMPARED}.")
 
 
@@ -174,11 +173,11 @@ def _next_of_policy(stack: Stack, changed: Collection[str]) -> Next:
     if stack.name in changed:
         return Next(
             effect="unknown",
-            sentence=f"Unknown: it changes resources of this stack, and {refuses}. 'cdk deploy' changes no policy.",
+            sentence=f"Unknown: it changes resources of this stack, and {refuses}. 'cdk deploy' keeps the policy.",
         )
     return Next(
         effect="nothing",
-        sentence="Nothing: 'cdk deploy' changes no policy, and this stack is not in the change.",
+        sentence="Nothing: 'cdk deploy' keeps the policy, and this stack is not in the change.",
         later=f"The next change of this stack: {refuses}.",
     )
 

@@ -1,4 +1,4 @@
-"""What is deployed with the IDs that AWS gave, so that a template's references become what AWS's answers hold."""
+"""The deployed stacks with their IDs in AWS, so that a template's references become the values of AWS's answers."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _MADE: Final = {
     ("AWS::SNS::Topic", "TopicArn"): "{id}",
     ("AWS::KMS::Key", "Arn"): "arn:{partition}:kms:{region}:{account}:key/{id}",
 }
-"""Attributes that are made of the physical ID (service authorization reference, resource types); ``name`` is the last
-part of an ARN."""
+"""Attributes that contain the physical ID (service authorization reference, resource types); ``name`` is the last part
+of an ARN."""
 
 
 Attributes = Mapping[tuple[str, str, str], str]
@@ -55,10 +55,10 @@ Attributes = Mapping[tuple[str, str, str], str]
 
 @dataclass(frozen=True, kw_only=True)
 class Living:
-    """What is deployed and the head, references to what stands replaced by its IDs; ``ids`` are those.
+    """The deployed templates and the head, with references to deployed resources replaced by their IDs, ``ids``.
 
-    ``statuses`` are those of the stacks that are there, ``untold`` the names of those of which CloudFormation tells no
-    template, ``arns`` the ARNs of the stacks, ``watched`` the alarms that roll their updates back.
+    ``statuses`` are those of the deployed stacks, ``untold`` the names of stacks whose template CloudFormation does not
+    show, ``arns`` the ARNs of the stacks, ``watched`` the alarms that roll their updates back.
     """
 
     deployed: Assembly
@@ -72,9 +72,9 @@ class Living:
 
 
 def read_living(aws: Api, head: Assembly) -> Living:
-    """Read the deployed stacks of the head's environment and the IDs of what is in them.
+    """Read the deployed stacks of the head's environment and the IDs of their resources.
 
-    Raises AssemblyError where CloudFormation does not answer: nothing can be compared then.
+    Raises AssemblyError if CloudFormation does not answer: then nothing can be compared.
     """
     found = read_deployed(aws, head)
     names = [stack.name for stack in found.base.stacks]
@@ -85,7 +85,7 @@ def read_living(aws: Api, head: Assembly) -> Living:
     ids: dict[tuple[str, str], str] = {}
     for name, rows in zip(names, listed, strict=True):
         if isinstance(rows, NotAnswered):
-            raise AssemblyError(f"what is deployed cannot be read: {rows.sentence}")
+            raise AssemblyError(f"the deployed stacks cannot be read: {rows.sentence}")
         ids |= {
             (name, str(row["LogicalResourceId"])): str(row["PhysicalResourceId"])
             for row in rows
@@ -105,7 +105,7 @@ def read_living(aws: Api, head: Assembly) -> Living:
 
 
 def _told(stack: Stack, outputs: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[tuple[str, str, str], str]]:
-    """Give the attributes of resources that are outputs of their stack, and so told by CloudFormation."""
+    """Give the attributes of resources that are outputs of their stack, which CloudFormation shows."""
     for key, value in outputs.get(stack.name, {}).items():
         attribute = (stack.outputs.get(key) or {}).get("Value")
         named = attribute.get("Fn::GetAtt") if isinstance(attribute, dict) else None
@@ -116,9 +116,9 @@ def _told(stack: Stack, outputs: Mapping[str, Mapping[str, str]]) -> Iterator[tu
 def grounded(
     assembly: Assembly, ids: Ids, arns: Mapping[str, str] | None = None, attributes: Attributes | None = None
 ) -> Assembly:
-    """Give an assembly in whose templates every reference to what stands is what AWS calls it.
+    """Give an assembly in whose templates every reference to a deployed resource is its ID in AWS.
 
-    ``arns`` are those of the stacks, by name, ``attributes`` what CloudFormation tells of those of resources.
+    ``arns`` are those of the stacks, by name, ``attributes`` the attributes of resources that CloudFormation shows.
     """
     stacks = (_grounded(stack, ids, (arns or {}).get(stack.name, ""), attributes or {}) for stack in assembly.stacks)
     return replace(assembly, stacks=tuple(stacks))

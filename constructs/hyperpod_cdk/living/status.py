@@ -1,4 +1,4 @@
-"""What the nodes of a cluster do now: wanted, running, failing and why, events, plans, file systems."""
+"""The state of a cluster now: nodes wanted, running, failing and why, events, plans, file systems."""
 
 from __future__ import annotations
 
@@ -54,55 +54,55 @@ from hyperpod_cdk.review.nouns import count
 MOST_EVENTS: Final = 10
 _MOST_REASONS: Final = 5
 _QUIET: Final = "Info"
-"""The level of events that are not told (botocore 1.44.5, ClusterEventLevel); one that AWS adds is."""
+"""The level of events that are not shown (botocore 1.44.5, ClusterEventLevel); a level that AWS adds is shown."""
 
 _HEALTHY: Final = "InService"
 _BROKEN: Final = ("Failed", "Degraded")
-"""Statuses of a group that say that nodes of it failed to provision or are no longer healthy (botocore 1.44.5,
-ClusterInstanceGroupDetails); its nodes need not be listed then."""
+"""Statuses of a group with nodes that failed to provision or are no longer healthy (botocore 1.44.5,
+ClusterInstanceGroupDetails); those nodes may not be listed."""
 
 _NOT_UPDATED: Final = "Failed"
-"""How a group's last software update ends that went wrong and could not be taken back (as above)."""
+"""Final statuses of a group's software update that failed and could not be rolled back (as above)."""
 
 _GOING: Final = "Deleting"
 _STATUSES: Final = frozenset({_HEALTHY, *_BROKEN, _GOING, "Creating", "SystemUpdating", "Updating"})
 _UPDATES: Final = frozenset(
     {_NOT_UPDATED, "InProgress", "Pending", "RollbackComplete", "RollbackInProgress", "Succeeded"}
 )
-"""All that HyperPod calls the status of a group and of its software update (botocore 1.44.5, InstanceGroupStatus and
+"""All statuses of a group and of its software update (botocore 1.44.5, InstanceGroupStatus and
 SoftwareUpdateStatus)."""
 
 _SERVES: Final = ("AVAILABLE", "UPDATING")
-"""A file system answers while it grows (botocore 1.44.5, FileSystemLifecycle)."""
+"""A file system can be used while it grows (botocore 1.44.5, FileSystemLifecycle)."""
 
 _NO_DATA: Final = "INSUFFICIENT_DATA"
 _LONGEST_LOOK: Final = timedelta(days=1)
-"""One of ours looks back over a day at most (``catalog.notifications.NODES_MISSING_MINUTES``): what has no data for
+"""Our alarms look back over at most a day (``catalog.notifications.NODES_MISSING_MINUTES``): an alarm without data for
 longer is not new."""
 
 _ALARM_STATES: Final = frozenset({"OK", "ALARM", _NO_DATA})
-"""All that CloudWatch calls the state of an alarm (botocore 1.44.5, StateValue)."""
+"""All states of an alarm (botocore 1.44.5, StateValue)."""
 
 _DELETED: Final = "Deleted"
-"""Of a compute quota or a cluster policy that is gone (botocore 1.44.5, SchedulerResourceStatus)."""
+"""The status of a deleted compute quota or cluster policy (botocore 1.44.5, SchedulerResourceStatus)."""
 
 _GOVERNING: Final = frozenset(
     f"{action}{end}" for action in ("Creat", "Updat", "Delet") for end in ("ing", "ed", "eFailed", "eRollbackFailed")
 )
-"""All that it is called (as above)."""
+"""All of its statuses (as above)."""
 
 _MOST_ASKED: Final = 5
-"""Of so many operators at most is asked why their pods are not ready."""
+"""The number of operators at most for which the reason of missing pods is read."""
 
 _STACK_TAG: Final = "aws:cloudformation:stack-name"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What the file says of a cluster: names by which AWS has it. A count is None where Karpenter sets it.
+    """What the file says of a cluster, by names in AWS. A count is None if Karpenter sets it.
 
-    ``made`` are the names in FSx of the file systems that the storage stack makes, ``joined`` the IDs of those that
-    stood before.
+    ``made`` are the names in FSx of the file systems that the storage stack creates, ``joined`` the IDs of existing
+    ones.
     """
 
     environment: str
@@ -116,34 +116,34 @@ class Wanted:
     alarms: frozenset[str] = frozenset()
     """Names of its alarms in CloudWatch."""
     advice: frozenset[str] = frozenset()
-    """Those of them that say what may come, and of nothing that it does not work."""
+    """Those of them that warn of something that can happen later, and of no failure."""
     teams: frozenset[str] = frozenset()
     """Teams, each with a compute quota."""
     is_governed: bool = False
-    """Whether there is to be a cluster policy."""
+    """Whether the file has a cluster policy."""
     has_operators: bool = False
     """Whether Kubernetes is asked about the pods of operators."""
     quotas: tuple[Requirement, ...] = ()
-    """The quotas for instances of which its groups take."""
+    """The quotas for instances that its groups use."""
     file: Environment | None = None
-    """The file, where AWS is asked about what it names and somebody else owns."""
+    """The file, if AWS is asked about what the file names and others own."""
 
 
 @runtime_checkable
 class Quotas(Protocol):
-    """Asks for quotas: ``checks.aws.LiveAws``. Both raise NotAnswered."""
+    """Asks for quotas: ``checks.aws.LiveAws``. Both methods raise NotAnswered."""
 
     def quota(self, service: str, name: str, code: str | None) -> QuotaValue | None:
-        """Give a quota as the account has it, None where the service has none of that name."""
+        """Give the account's value of a quota, None if the service has no quota of that name."""
         ...
 
     def usage(self, kind: str) -> Usage:
-        """Count what the account uses of a kind of thing."""
+        """Count how much the account uses of something."""
         ...
 
 
 def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
-    """Ask what the cluster does at this moment; ``now`` is aware and in UTC. What is not answered is skipped."""
+    """Read the state of the cluster; ``now`` is aware and in UTC. What is not answered is skipped."""
     skipped: list[Unread] = []
 
     def told(what: str, answer: Any) -> Any:
@@ -237,7 +237,7 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
         environment=wanted.environment,
         cluster=wanted.cluster,
         verdict=_verdict(wrong, absent, groups, skipped, advice),
-        # whether it has gone or never came, what the file has and AWS lacks does no work
+        # deleted or never created, what the file has and AWS has not does not work
         passed=passed(refuses=bool(wrong or absent), is_whole=not skipped),
         status=state,
         failure=str(cluster.get("FailureMessage", "")),
@@ -275,9 +275,9 @@ def _of_others(aws: Api, wanted: Wanted, now: datetime) -> tuple[tuple[Named, ..
 
 
 def _short(found: Sequence[Operator], groups: Sequence[Group]) -> list[Operator]:
-    """Give the operators that lack pods; a DaemonSet may lack one on each node that does not run, which is told anyway.
+    """Give the operators with missing pods. A DaemonSet may miss one on each node that does not run, which is reported.
 
-    Where nodes were not read, one that has a pod ready is not judged.
+    If nodes were not read, a DaemonSet with a ready pod is not judged.
     """
     at_rest = [(each.failing, each.checking, each.changing) for each in groups]
     idle = sum(number or 0 for numbers in at_rest for number in numbers)
@@ -292,14 +292,14 @@ def _short(found: Sequence[Operator], groups: Sequence[Group]) -> list[Operator]
 
 
 def _left(aws: Api, wanted: Requirement) -> QuotaLeft:
-    """Say what is left of a quota; raises NotAnswered where its value, or all of its use, is not told."""
+    """Say what is left of a quota; raises NotAnswered if its value or its use is unknown."""
     if not isinstance(aws, Quotas):
-        raise NotAnswered("quotas are not asked for")
+        raise NotAnswered("quotas were not asked for")
     value, used = answered(
         lambda: aws.quota(wanted.service, wanted.name, wanted.code or None), lambda: aws.usage(wanted.usage)
     )
     if not isinstance(value, QuotaValue) or not isinstance(used, Usage):
-        raise NotAnswered(f"Service Quotas has no such quota of {wanted.service}")
+        raise NotAnswered(f"Service Quotas has no such quota for {wanted.service}")
     if not used.is_whole:
         raise NotAnswered(Why.about(used.what_is_unread, used.why_it_is_unread), action=used.action, said=used.said)
     return QuotaLeft(
@@ -321,18 +321,18 @@ def _wrong_of(group: Group) -> Iterator[str]:
 
 
 def _unknown_of(group: Group, rows: Sequence[Mapping[str, Any]]) -> Iterator[Unread]:
-    """Say what of a group has no known meaning, so that nobody can tell whether it is well."""
+    """Say which statuses of a group have no known meaning, so that its health is unknown."""
     what = f"group {group.name}"
     if group.status not in _STATUSES:
-        yield Unread(what=what, reason=f"its status is {group.status}, which is not known here")
+        yield Unread(what=what, reason=f"its status is {group.status}, which this version does not know")
     if group.update_status and group.update_status not in _UPDATES:
-        yield Unread(what=what, reason=f"its software update is {group.update_status}, which is not known here")
+        yield Unread(what=what, reason=f"its update is {group.update_status}, which this version does not know")
     states = (str(row["InstanceStatus"]["Status"]) for row in rows if row["InstanceGroupName"] == group.name)
     yield from unknown_states(states, what=what)
 
 
 def _unknown_words(alarms: Sequence[Alarm], teams: Sequence[Team], policies: Sequence[str]) -> Iterator[Unread]:
-    """Say the same of what stands around the cluster."""
+    """Say the same of the resources around the cluster."""
     states = [
         *((f"alarm {each.name}", each.state, _ALARM_STATES) for each in alarms),
         *((f"the compute quota of team {each.name}", each.status, _GOVERNING) for each in teams),
@@ -340,27 +340,29 @@ def _unknown_words(alarms: Sequence[Alarm], teams: Sequence[Team], policies: Seq
     ]
     for what, state, known in states:
         if state not in known:
-            yield Unread(what=what, reason=f"its status is {state}, which is not known here")
+            yield Unread(what=what, reason=f"its status is {state}, which this version does not know")
 
 
 def _endless(plans: Sequence[Plan]) -> Iterator[Unread]:
-    """Say which plans have an end that AWS does not tell: their nodes may leave at any time."""
+    """Say which plans have an end that AWS does not show: their nodes may leave at any time."""
     for each in plans:
         if each.status in PLAN_WORKS and each.hours_left is None:
-            yield Unread(what=f"training plan {each.name}", reason="AWS does not tell when it ends")
+            yield Unread(what=f"training plan {each.name}", reason="AWS does not show when it ends")
 
 
 def _strays(groups: Sequence[Group], rows: Sequence[Mapping[str, Any]]) -> Iterator[Unread]:
-    """Say which nodes are in no group that DescribeCluster tells: they are in no count here, failing or not."""
+    """Say which nodes are in no group that DescribeCluster shows: no count includes them, failing or not."""
     names = {each.name for each in groups}
     strays = Counter(name for row in rows if (name := str(row["InstanceGroupName"])) not in names)
     for name, number in sorted(strays.items()):
         are = "is" if number == 1 else "are"
-        yield Unread(what="nodes", reason=f"{count(number, 'node')} {are} in group {name}, of which AWS shows no more")
+        yield Unread(
+            what="nodes", reason=f"{count(number, 'node')} {are} in group {name}, which DescribeCluster does not show"
+        )
 
 
 def _stands_still(groups: Sequence[Group]) -> bool:
-    """Whether nodes are wanted and none of any group works: a cluster of which nothing is failing may be empty."""
+    """Whether nodes are wanted and no node of any group runs: a cluster without failures can be empty."""
     at_work = [None if each.running is None else each.running + (each.checking or 0) for each in groups]
     return sum(each.target for each in groups) > 0 and all(number == 0 for number in at_work)
 
@@ -370,7 +372,7 @@ def _is_over(plan: Plan) -> bool:
 
 
 def _missing(volumes: Sequence[FileSystem], wanted: Wanted) -> list[str]:
-    """Give what the file names and FSx does not have, by name or ID."""
+    """Give the names and IDs of the file that FSx does not have."""
     there = {each.name for each in volumes} | {each.id for each in volumes}
     return sorted((wanted.made | wanted.joined) - there)
 
@@ -384,10 +386,10 @@ def _verdict(
 ) -> str:
     end = f"; {joined(advice)} {'is' if len(advice) == 1 else 'are'} in ALARM, which is only advice" if advice else ""
     end += f"; of the file, {joined(missing)} {'is' if len(missing) == 1 else 'are'} not in AWS" if missing else ""
-    end += f"; {count(len(skipped), 'thing')} could not be looked at" if skipped else ""
+    end += f"; {count(len(skipped), 'thing')} could not be checked" if skipped else ""
     running = sum(each.running or 0 for each in groups)
     if not groups and not wrong:
-        return f"Nothing is known of its nodes{end}."
+        return f"The state of its nodes is unknown{end}."
     if not groups or any(each.running is None for each in groups):
         return f"{'; '.join(wrong) or 'nothing is known to be wrong'}{end}."
     at_work = f"{running} of {sum(each.target for each in groups)} nodes run"
@@ -425,10 +427,10 @@ def _group(row: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]] | None, wa
 
 
 def _events(aws: Api, cluster: str, now: datetime) -> tuple[tuple[Event, ...], Unread | None]:
-    """Give the newest warnings and errors, and what was not read before there were enough of them.
+    """Give the newest warnings and errors, and why some were not read.
 
-    AWS takes no level: a cluster that makes many nodes has pages of what is no warning before the first that is one.
-    One that does not provision continuously has no events, and AWS refuses the question (botocore 1.44.5).
+    AWS cannot filter by level: a cluster that creates many nodes can have pages of events before the first warning.
+    A cluster without continuous provisioning has no events, and AWS refuses the request (botocore 1.44.5).
     """
     with suppress(NotAnswered):
         found = describe_cluster(aws, cluster)
@@ -455,7 +457,7 @@ def _plan(aws: Api, arn: str, now: datetime) -> Plan:
 
 
 def _addons_lacking(aws: Api, wanted: Wanted) -> list[str]:
-    """Name the add-ons that EKS does not have; whether one works is its pods', and theirs alone."""
+    """Name the add-ons that EKS does not have; only its pods show whether an add-on works."""
     if not wanted.addons:
         return []
     try:
@@ -468,9 +470,9 @@ def _addons_lacking(aws: Api, wanted: Wanted) -> list[str]:
 
 
 def _alarms(aws: Api, wanted: Wanted, now: datetime) -> tuple[tuple[Alarm, ...], tuple[Unread, ...]]:
-    """Give the alarms of the file that CloudWatch has, and those that had no data for so long that nothing is known.
+    """Give the alarms of the file that CloudWatch has, and those without data for so long that their state is unknown.
 
-    They are asked for by the prefix of the cluster's, so that few pages hold them.
+    The request has the prefix of the cluster's alarms, so that few pages are enough.
     """
     if not wanted.alarms:
         return (), ()
@@ -498,7 +500,7 @@ def _alarms(aws: Api, wanted: Wanted, now: datetime) -> tuple[tuple[Alarm, ...],
 
 
 def _teams(aws: Api, wanted: Wanted) -> tuple[Team, ...]:
-    """Give the compute quotas of the file's teams; what a team uses no API of AWS tells."""
+    """Give the compute quotas of the file's teams; no AWS API shows what a team uses."""
     rows = _governing(aws, wanted, "list_compute_quotas", "ComputeQuotaSummaries") if wanted.teams else []
     with reading("sagemaker:ListComputeQuotas"):
         return tuple(
@@ -518,7 +520,7 @@ def _teams(aws: Api, wanted: Wanted) -> tuple[Team, ...]:
 
 
 def _policies(aws: Api, wanted: Wanted) -> list[str]:
-    """Give the state of the cluster policy, where the file says one."""
+    """Give the state of the cluster policy, if the file has one."""
     if not wanted.is_governed:
         return []
     rows = _governing(aws, wanted, "list_cluster_scheduler_configs", "ClusterSchedulerConfigSummaries")
@@ -527,7 +529,7 @@ def _policies(aws: Api, wanted: Wanted) -> list[str]:
 
 
 def _governing(aws: Api, wanted: Wanted, operation: str, key: str) -> list[Any]:
-    """List what governs the cluster; nothing does where there is no cluster."""
+    """List the cluster's quotas or policies; none if there is no cluster."""
     found = describe_cluster(aws, wanted.cluster)
     if found is None:
         return []
@@ -535,7 +537,7 @@ def _governing(aws: Api, wanted: Wanted, operation: str, key: str) -> list[Any]:
         arn = str(found["ClusterArn"])
     rows: list[Any] = aws.pages("sagemaker", operation, key, ClusterArn=arn)
     with reading(f"sagemaker:{''.join(map(str.capitalize, operation.split('_')))}"):
-        # one that was deleted may be listed for a while
+        # SageMaker can list a deleted one for a while
         return [row for row in rows if row["Status"] != _DELETED]
 
 
@@ -548,7 +550,7 @@ def _is_broken(state: str) -> bool:
 
 
 def _file_systems(aws: Api, wanted: Wanted) -> tuple[FileSystem, ...]:
-    """Give the file systems that the environment's storage stack made, also in an earlier life, and those it joins."""
+    """Give the file systems that the environment's storage stacks created, now or before, and the existing ones."""
     stack = f"{wanted.environment}-storage"
     rows = aws.pages("fsx", "describe_file_systems", "FileSystems")
     with reading("fsx:DescribeFileSystems"):

@@ -35,7 +35,7 @@ _OF_FILE_SYSTEM: Final = (
 )
 _OF_REPOSITORY: Final = ("FileSystemId", "FileSystemPath", "DataRepositoryPath", "S3", "Tags")
 _OF_UPLOAD: Final = ("DestinationBucketName", "DestinationBucketKeyPrefix", "SourceBucketNames", "SourceObjectKeys")
-"""What a template says of each that its service tells by the same names."""
+"""Properties of templates that the service shows with the same names."""
 
 
 def _file_system(look: Look) -> Properties | None:
@@ -48,7 +48,7 @@ def _file_system(look: Look) -> Properties | None:
 
 
 def _groups(look: Look, interfaces: Sequence[str]) -> list[str]:
-    """Give the security groups of a file system, which only its interfaces tell; of one that has others, those."""
+    """Give the security groups of a file system, which only its interfaces show: the first other than stated."""
     rows = look.aws.pages(
         "ec2",
         "describe_network_interfaces",
@@ -100,7 +100,7 @@ def _bucket(look: Look) -> Properties | None:
 
 
 def _expiring(look: Look) -> list[dict[str, str]]:
-    """Give the lifecycle rules of a bucket whose template states none: S3 deletes by them what the stacks uploaded."""
+    """Give the lifecycle rules of a bucket whose template states none: with them S3 can delete what stacks uploaded."""
     if "LifecycleConfiguration" in look.properties:
         return []
     missing = "NoSuchLifecycleConfiguration"
@@ -108,7 +108,7 @@ def _expiring(look: Look) -> list[dict[str, str]]:
     if found is None:
         return []
     with reading("s3:GetBucketLifecycleConfiguration"):
-        # S3 gives each rule an ID of its own where a request has none
+        # S3 gives a rule an ID if the request has none
         return [{"Key": each["ID"], "Value": canonical(each)} for each in found["Rules"]]
 
 
@@ -170,7 +170,7 @@ def _repository(look: Look) -> Properties | None:
 
 
 def _uploaded(look: Look) -> Properties | None:
-    """Compare what lies in the folder of an upload with the archives that the template names, object by object."""
+    """Compare the objects under the prefix of an upload with the archives that the template names, one by one."""
     bucket, prefix = str(look.stated["DestinationBucketName"]), str(look.stated.get("DestinationBucketKeyPrefix") or "")
     wanted: dict[str, bytes] = {}
     with reading("the template"):
@@ -186,12 +186,12 @@ def _uploaded(look: Look) -> Properties | None:
     found: dict[str, str] = {}
     for name in sorted({*wanted, *there}):
         if name not in wanted:
-            # beside the folder of an upload nothing of it says what may lie in a bucket
+            # outside the prefix of an upload, nothing says which objects a bucket may have
             found |= {name: "put there by hand"} if folder else {}
         elif name not in there:
             found[name] = "gone"
         elif there[name] != len(wanted[name]) or content(look.aws, bucket, f"{folder}{name}") != wanted[name]:
-            found[name] = "another content than was uploaded"
+            found[name] = "content that differs from what was uploaded"
     return {
         **taken(look.stated, *_OF_UPLOAD),
         "Objects": [{"Key": name, "Value": said} for name, said in found.items()],
@@ -202,11 +202,11 @@ KINDS: Final[Mapping[str, Kind]] = {
     "AWS::FSx::FileSystem": Kind(
         properties=_OF_FILE_SYSTEM,
         read=_file_system,
-        # UpdateFileSystem takes each of them by itself (FSx API reference)
+        # UpdateFileSystem accepts each of them alone (FSx API reference)
         differing=re.compile(rf"{ANY_TAG}|LustreConfiguration\..+"),
         same=(
             re.compile(r"StorageCapacity"),
-            "FSx takes only a capacity greater than what is there: write a greater one, or leave the old one there",
+            "FSx accepts only a greater capacity than the current one: write a greater one, or keep the old value",
         ),
     ),
     "AWS::FSx::DataRepositoryAssociation": Kind(
@@ -218,9 +218,8 @@ KINDS: Final[Mapping[str, Kind]] = {
         read=_uploaded,
         made_by_hand=re.compile(r"Objects\[.+\]"),
         left=(
-            "Nothing: CloudFormation uploads again only what the template names for the first time; what"
-            " starts meanwhile takes what"
-            " lies there."
+            "Nothing: CloudFormation uploads only what the template names for the first time. A node that starts in"
+            " the meantime uses the objects that are there."
         ),
     ),
     "AWS::S3::Bucket": Kind(

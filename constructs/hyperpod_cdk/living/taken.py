@@ -1,4 +1,4 @@
-"""Nodes that a deployment would take away and that no deployment made: of groups that were scaled beside the file."""
+"""Nodes that a deployment would remove and that no deployment created: of groups that were scaled outside the file."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.templates.groups import InstanceGroup, instance_groups
 from hyperpod_cdk.templates.values import resolve
 
-UNSEEN: Final = "Whether it removes nodes that no deployment created could not be looked at: {why}"
+UNSEEN: Final = "Whether it removes nodes that no deployment created could not be checked: {why}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """What a deployment takes away beside what its templates say; ``unseen`` is why that was not looked at.
+    """What a deployment removes in addition to what its templates say; ``unseen`` is why that could not be checked.
 
-    ``gone`` says which clusters it would change that are not there any more.
+    ``gone`` says which clusters it would change that no longer exist.
     """
 
     sentences: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Taken:
 
 
 def taken(aws: Api, base: Assembly, head: Assembly) -> Taken:
-    """Look at the groups of each deployed HyperPod cluster that the head changes, reading only.
+    """Check the groups of each deployed HyperPod cluster that the head changes, reading only.
 
     A cluster whose template stays as it is keeps its nodes: CloudFormation does not touch it.
     """
@@ -56,8 +56,8 @@ def taken(aws: Api, base: Assembly, head: Assembly) -> Taken:
 
 
 _GONE: Final = (
-    "{place}: HyperPod has no cluster {name} any more, which CloudFormation does not know: it would update what is not "
-    "there. That fails, and the rollback can fail for the same reason."
+    "{place}: the HyperPod cluster {name} no longer exists, and CloudFormation does not know that. Its update of the "
+    "cluster fails, and the rollback can fail for the same reason."
 )
 """CloudFormation user guide, "Troubleshooting CloudFormation", update rollback failed: it assumes that what was deleted
 outside of it still exists."""
@@ -71,7 +71,7 @@ def _described(aws: Api, base: Assembly, cluster: Resource) -> tuple[str, Mappin
 
 
 def _is_updated(head: Assembly, cluster: Resource) -> bool:
-    """Whether the head has the cluster by the name that it has: else it is deleted, or made anew by another."""
+    """Whether the head has the cluster with the same name: otherwise it is deleted, or replaced under another name."""
     after = head.find(cluster.stack, cluster.logical_id)
     return after is not None and after.properties.get("ClusterName") == cluster.properties.get("ClusterName")
 
@@ -84,7 +84,7 @@ def _of_cluster(base: Assembly, head: Assembly, cluster: Resource, found: Mappin
     for group, target in targets.items():
         old, new = before.get(group), after.get(group)
         if any(each is not None and each.count is None for each in (old, new)):
-            # Karpenter's, or known at deployment only
+            # set by Karpenter, or known only at deployment
             continue
         if old is not None and old.count == target:
             continue
@@ -103,7 +103,7 @@ def _groups(assembly: Assembly, cluster: Resource) -> Mapping[str, InstanceGroup
 
 def _sentence(group: str, target: int, old: InstanceGroup | None, new: InstanceGroup | None) -> str:
     if new is None and old is not None:
-        return f"Deletes group {group}, which has {count(target, 'node')} and not {old.count} as was deployed."
+        return f"Deletes group {group}, which has {count(target, 'node')} instead of the deployed {old.count}."
     place = f"InstanceGroups[{group}]"
     wanted = None if new is None else str(new.count)
     found = sent(CLUSTER, f"{place}.InstanceCount" if wanted else place, str(target), wanted)

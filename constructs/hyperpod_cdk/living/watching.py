@@ -1,4 +1,4 @@
-"""Logs, alarms, dashboards, rules of events and workspaces for metrics, as their services have them."""
+"""Log groups, alarms, dashboards, EventBridge rules and metrics workspaces, as their services have them."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _ALARM: Final = (
 )
 _ACTIONS: Final = ("AlarmActions", "InsufficientDataActions", "OKActions")
 _NEVER: Final = "never"
-"""What a group without a retention says: its events are kept until somebody deletes them."""
+"""The text for a group without a retention: its events are kept until they are deleted."""
 
 
 def _log_group(look: Look) -> Properties | None:
-    """Give a group with the policy of its own, which says who writes to it."""
+    """Give a log group with its own policy, which says who can write to it."""
     group = _kept(look, look.id)
     if group is None:
         return None
@@ -96,7 +96,7 @@ def _metric_filter(look: Look) -> Properties | None:
     group, name = str(look.stated["LogGroupName"]), look.id
     asked = {"logGroupName": group, "filterNamePrefix": name}
     with reading("logs:DescribeMetricFilters"):
-        # a group that is gone took its filters along
+        # a deleted group has no filters any more
         rows = look.listed("logs", "describe_metric_filters", "metricFilters", _GONE, **asked)
         found = next((row for row in rows or () if row["filterName"] == name), None)
         if found is None:
@@ -130,7 +130,7 @@ def _of_alarm(stated: Stated) -> Properties:
 
 
 def _by_id(queries: Iterable[Any]) -> list[dict[str, Any]]:
-    """Name the metrics of an alarm by their IDs, and state of each whether it is the one that the alarm watches."""
+    """Name the metrics of an alarm by their IDs, each with whether the alarm watches it."""
     rows = (each for each in queries if isinstance(each, Mapping))
     return [{"ReturnData": True, **row, "Name": row["Id"]} for row in rows]
 
@@ -227,7 +227,7 @@ def _grafana(look: Look) -> Properties | None:
 
 
 def _installs_plugins(look: Look) -> bool | None:
-    """Say whether administrators of a workspace install plug-ins in it; its settings are a text of their own."""
+    """Say whether administrators of a workspace can install plug-ins; its configuration is a JSON text."""
     found = look.aws.call("grafana", "describe_workspace_configuration", workspaceId=look.id)
     with reading("grafana:DescribeWorkspaceConfiguration"):
         is_enabled: bool | None = json.loads(found["configuration"]).get("plugins", {}).get("pluginAdminEnabled")
@@ -235,7 +235,7 @@ def _installs_plugins(look: Look) -> bool | None:
 
 
 _AS_DEPLOYED: Final = "as deployed"
-_OTHER_BODY: Final = "other widgets than were deployed"
+_OTHER_BODY: Final = "widgets that differ from the deployed ones"
 _DELETING: Final = "DELETING"
 _OF_METRIC: Final = {
     "DefaultValue": "defaultValue",
@@ -267,11 +267,11 @@ KINDS: Final[Mapping[str, Kind]] = {
         properties=("RetentionInDays", "KmsKeyArn", "Tags"),
         read=_settings,
         state=_of_settings,
-        # what a group has that stood before is its own
+        # an existing group keeps what it has
         made_by_hand=re.compile(r"(?!)"),
         is_sent_whole=True,
         differing=re.compile(r"(?!)"),
-        resent="the function behind it puts retention, key and tags with every update",
+        resent="its custom resource sets retention, key and tags with every update",
     ),
     "AWS::Logs::MetricFilter": Kind(
         properties=("LogGroupName", "FilterPattern", "MetricTransformations"), read=_metric_filter
@@ -281,7 +281,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         read=_alarm,
         state=_of_alarm,
         made_by_hand=re.compile(rf"{TAGS}|AlarmActions|InsufficientDataActions|OKActions"),
-        # PutMetricAlarm overwrites all that an alarm says but its tags (CloudWatch API reference)
+        # PutMetricAlarm overwrites all of an alarm except its tags (CloudWatch API reference)
         is_sent_whole=True,
     ),
     "AWS::Events::Rule": Kind(
@@ -289,7 +289,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         read=_rule,
         state=_of_rule,
         made_by_hand=re.compile(rf"{TAGS}|Targets\[.+\]"),
-        # PutRule keeps nothing of what it leaves out; targets and tags it does not touch (EventBridge API reference)
+        # PutRule removes what a request leaves out, and does not change targets and tags (EventBridge API reference)
         is_sent_whole=True,
         differing=re.compile(rf"{ANY_TAG}|Targets\[.+"),
     ),
@@ -297,7 +297,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         properties=("DashboardBody", "Tags"),
         read=_dashboard,
         state=_of_dashboard,
-        # PutDashboard replaces all that a dashboard shows, not its tags (CloudWatch API reference)
+        # PutDashboard replaces all of a dashboard except its tags (CloudWatch API reference)
         is_sent_whole=True,
     ),
     "AWS::APS::Workspace": Kind(properties=("Alias", "KmsKeyArn", "Tags"), read=_prometheus),

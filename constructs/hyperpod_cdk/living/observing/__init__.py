@@ -1,1 +1,1 @@
-"""First contact with a real account: what of it is otherwise than this project takes AWS to be."""
+"""First contact with a real account: where AWS differs from the assumptions of this project."""

@@ -1,4 +1,4 @@
-"""Compares what was observed with what the catalog, CloudFormation's rules and the embedded AWS take AWS to be."""
+"""Compares observations with the assumptions of the catalog, CloudFormation's rules and the embedded AWS."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from hyperpod_cdk.review.model import Effect
 from hyperpod_cdk.review.nouns import count
 
 _SLACK_S: Final = 1.0
-"""Stack events tell milliseconds, and the catalog fractions of a minute."""
+"""Stack events have milliseconds, and the catalog has fractions of a minute."""
 
 _SHOWN: Final = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observed:
-    """What was read, without anything that is somebody's."""
+    """What was read, without anything of the account."""
 
     answers: Sequence[Operation] = ()
     times: Sequence[Times] = ()
@@ -41,7 +41,7 @@ class Observed:
 
 
 def deviations(observed: Observed) -> tuple[list[Deviation], Compared]:
-    """List everything that is otherwise than assumed, one entry for each row, and how much was compared."""
+    """List every deviation from an assumption, one entry for each row, and how much was compared."""
     known = [(each, rows) for each in observed.answers if (rows := answers.members(each.operation)) is not None]
     found = [
         *(each for operation, rows in known for each in _members(operation, rows)),
@@ -64,14 +64,14 @@ def deviations(observed: Observed) -> tuple[list[Deviation], Compared]:
 
 
 def range_of(times: Times) -> Duration:
-    """Give the catalog's range for what was measured; the widest where its circumstance is not known."""
+    """Give the catalog's range for a measurement; the widest if its circumstance is unknown."""
     if times.when is None:
         return durations.widest(times.type, times.action)
     return durations.duration(times.type, times.action, when=times.when)
 
 
 def is_outside(times: Times) -> bool:
-    """Whether something took less or more than the catalog says."""
+    """Whether something took less or more time than the catalog says."""
     row = range_of(times)
     return min(times.seconds) < row.low * 60 - _SLACK_S or max(times.seconds) > row.high * 60 + _SLACK_S
 
@@ -82,21 +82,21 @@ def _members(operation: Operation, rows: Mapping[str, bool]) -> Iterator[Deviati
             yield Deviation(
                 table="answers",
                 row=f"{operation.operation} {member.place}",
-                assumed="it always comes",
-                observed=f"it came {count(member.came, 'time')} of {member.of}",
+                assumed="it is always there",
+                observed=f"it was there {count(member.came, 'time')} of {member.of}",
                 samples=member.of - member.came,
             )
 
 
 def _types(operation: Operation) -> Iterator[Deviation]:
-    # a member that the model has may come or not, whatever has come before: only of another type it is otherwise
+    # a member of the model may be missing at any time: only another type is a deviation
     for member in operation.members:
         if member.mistyped:
             yield Deviation(
                 table="answers",
                 row=f"{operation.operation} {member.place}",
-                assumed="it is of the type that the model of botocore has",
-                observed=f"it was of the type {joined(member.mistyped, last='or')}",
+                assumed="it has the type of botocore's model",
+                observed=f"it had the type {joined(member.mistyped, last='or')}",
                 samples=len(member.mistyped),
             )
 
@@ -107,7 +107,7 @@ def _states(operation: Operation) -> Iterator[Deviation]:
             yield Deviation(
                 table="states",
                 row=f"{operation.operation} {member.place}",
-                assumed="it is one of those that the model of botocore publishes",
+                assumed="it is one of the values in botocore's model",
                 observed=word,
                 samples=1,
             )

@@ -1,4 +1,4 @@
-"""What stack events tell: how long resources took, what updates did, and why something failed."""
+"""Reads stack events: how long resources took, what updates did, and why something failed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Begun:
 
 @dataclass
 class Happened:
-    """What the events of all stacks told so far; ``read`` takes those of one more."""
+    """What the events of all stacks have shown so far; ``read`` adds those of one more."""
 
     deployed: Assembly
     redactor: Redactor
@@ -46,10 +46,10 @@ class Happened:
     updates: list[Updated] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     untimed: list[str] = field(default_factory=list)
-    """Types of which events tell a time that nothing can take: what ended before it began."""
+    """Types whose events give an impossible time: an end before the start."""
 
     def read(self, stack: str, events: Sequence[Event]) -> None:
-        """Read the events of a stack, the newest first, as DescribeStackEvents gives them."""
+        """Read the events of a stack, the newest first, as DescribeStackEvents returns them."""
         begun: dict[tuple[str, str], _Begun] = {}
         properties: dict[str, dict[str, Any]] = {}
         for event in reversed(events):
@@ -59,7 +59,7 @@ class Happened:
                 continue
             said = str(event.get("ResourceStatusReason") or "")
             if ended == "IN_PROGRESS":
-                # whether the event has the old properties or the new ones, those of the operation before are the old
+                # an event can have the old or the new properties; those of the operation before are always the old ones
                 begun.setdefault(
                     (name, verb), _Begun(at=event["Timestamp"], action=_ACTIONS[verb], before=properties.get(name))
                 )
@@ -96,7 +96,7 @@ class Happened:
         elif here is not None and done.changes is not None:
             changed = {step for each in done.changes for step in each.schema_path[:2]}
             when = circumstance(here, action, changed)
-        # first: where that cannot be told there is no row of it
+        # first: without it there is no row
         seconds = round((at - done.at).total_seconds(), 1)
         if 0 <= seconds <= LONGEST_S:
             self._seconds[kind, action, when].append(seconds)
@@ -131,7 +131,7 @@ class Happened:
             self._updated(resource, done.changes, "refused")
 
     def _updated(self, resource: Resource, changes: Sequence[PropertyChange], outcome: Outcome) -> None:
-        # whether another physical resource comes of an update is the function's of a custom resource
+        # the function of a custom resource decides whether an update gives another physical resource
         if resource.type.startswith(_CUSTOM_TYPES):
             return
         changes = [each for each in changes if not _is_whole_group(resource, each)]
@@ -154,7 +154,7 @@ _LONGEST: Final = 4000
 
 
 def _is_whole_group(resource: Resource, change: PropertyChange) -> bool:
-    """Whether an instance group came or went, of which the rules of properties say nothing."""
+    """Whether an instance group was added or removed; the rules of properties do not cover that."""
     is_item = len(change.steps) == 2 and change.steps[0] in GROUPS and change.steps[1].startswith("[")
     return resource.type == CLUSTER and is_item and MISSING in (change.before, change.after)
 

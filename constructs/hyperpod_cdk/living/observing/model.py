@@ -1,4 +1,4 @@
-"""A bundle: what was observed of one environment, nothing of it somebody's own. Its schema is published."""
+"""A bundle: observations of one environment, without names and values of the account. Its schema is published."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hyperpod_cdk.living.model import Unread
 VERSION: Final = 1
 
 Table = Literal["answers", "states", "defaults", "durations", "updates", "messages"]
-"""Which assumption is contradicted: tables of the catalog by their names, ``states`` are those that AWS publishes."""
+"""The kind of the contradicted assumption: a table of the catalog by name; ``states`` are those that AWS publishes."""
 
 Form = Literal["structure", "map", "list", "string", "boolean", "integer", "float", "timestamp", "blob", "unknown"]
-"""What a value is, in the words of botocore's models."""
+"""The type of a value, in the words of botocore's models."""
 
 LONGEST_S: Final = 10_000_000
 """Longer than CloudFormation keeps the events of a stack."""
@@ -27,42 +27,42 @@ Name = Annotated[str, Field(max_length=300)]
 
 
 class Member(Model):
-    """One member of the answers to one operation; items of lists stand under ``[]``, values of mappings ``{}``."""
+    """One member of the answers to one operation; list items are under ``[]``, values of mappings under ``{}``."""
 
     place: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\[\]|\{\})*(\.[A-Za-z0-9_-]+(\[\]|\{\})*)*$", max_length=300)]
     came: int = Field(ge=0)
     """How often it was there."""
     of: int = Field(ge=0)
-    """How often that in which it stands was there."""
+    """How often its parent was there."""
     words: tuple[Name, ...] = ()
-    """Its values, where AWS publishes which it may have."""
+    """Its values, if AWS publishes the allowed ones."""
     unpublished: tuple[Name, ...] = ()
-    """Those of its values that the model of botocore does not have."""
+    """Its values that botocore's model does not have."""
     mistyped: tuple[Form, ...] = ()
-    """What it was where that is not of the type that the model of botocore has."""
+    """Its type, if it differs from the type in botocore's model."""
 
 
 class Operation(Model):
-    """What answers to one operation look like."""
+    """The form of the answers to one operation."""
 
     operation: Annotated[str, Field(pattern=r"^[a-z0-9-]+:[A-Za-z0-9]+$", max_length=300)]
-    """As IAM calls it: ``sagemaker:DescribeCluster``."""
+    """The IAM action: ``sagemaker:DescribeCluster``."""
     answers: int = Field(ge=0)
     members: tuple[Member, ...] = ()
 
 
 class Times(Model):
-    """How long CloudFormation took for resources of one type."""
+    """How much time CloudFormation needed for resources of one type."""
 
     type: Name
     action: Literal["create", "update", "delete"]
     when: Name | None
-    """The circumstance of the catalog's row; null where the events do not show it."""
+    """The circumstance of the catalog's row; null if the events do not show it."""
     seconds: Annotated[tuple[Seconds, ...], Field(min_length=1)]
 
 
 class Filled(Model):
-    """A place that no template states and that AWS has filled in."""
+    """A place that no template states and that has a default of AWS."""
 
     type: Name
     place: Name
@@ -70,7 +70,7 @@ class Filled(Model):
 
 
 class Updated(Model):
-    """An update that CloudFormation made, and what the catalog says that it does."""
+    """An update by CloudFormation, and its effect by the catalog."""
 
     type: Name
     places: tuple[Name, ...]
@@ -89,19 +89,19 @@ class Message(Model):
 
 
 class Deviation(Model):
-    """One thing that is otherwise than it is taken to be."""
+    """One deviation from an assumption."""
 
     table: Table
     row: Name
-    """The row or rule that it contradicts."""
+    """The contradicted row or rule."""
     assumed: Text
     observed: Text
     samples: int
-    """How often it was seen."""
+    """How often it was observed."""
 
 
 class Compared(Model):
-    """How many things of each kind were compared. What is not among them is not known to be as assumed."""
+    """How many things of each kind were compared. Whether anything else is as assumed is unknown."""
 
     members: int = 0
     states: int = 0
@@ -112,21 +112,21 @@ class Compared(Model):
 
 
 class Bundle(Model):
-    """What an environment was observed to be, and what of it is otherwise than assumed."""
+    """Observations of an environment, and their deviations from the assumptions."""
 
     version: Literal[1] = VERSION
     made_by: Name
-    """Version of hyperpod-cdk, whose assumptions these are."""
+    """Version of hyperpod-cdk whose assumptions these are."""
     botocore: Name
-    """Version of the models by which answers were read: members that it does not know were not seen."""
+    """Version of botocore's models, with which answers were read: members that it does not have are not visible."""
     region: Annotated[str, Field(pattern=r"^[a-z0-9-]{0,40}$")]
     verdict: Text
     passed: bool | None
-    """False where something deviates, null where something could not be read, true where all was read and is so."""
+    """False if something deviates, null if something could not be read, true if all was read and is as assumed."""
     deviations: tuple[Deviation, ...] = ()
     compared: Compared = Compared()
     skipped: tuple[Unread, ...] = ()
-    """What could not be read. Nothing of it is known to be as assumed."""
+    """What could not be read. Whether it is as assumed is unknown."""
     answers: tuple[Operation, ...] = ()
     times: tuple[Times, ...] = ()
     defaults: tuple[Filled, ...] = ()

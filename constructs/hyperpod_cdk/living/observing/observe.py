@@ -1,4 +1,4 @@
-"""Reads what AWS is taken to be by the catalog, the waits and the embedded AWS, and says what of it is otherwise."""
+"""Reads from AWS what the catalog, the waits and the embedded AWS assume, and reports deviations."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from hyperpod_cdk.templates.assembly import Assembly
 from hyperpod_cdk.templates.values import resolve
 
 _PER_GROUP: Final = 1
-"""Nodes of each group that are described: for what the answer looks like one is enough."""
+"""Nodes of each group that are described: one is enough for the form of the answer."""
 
 
 def observe(aws: Api, head: Assembly, *, now: datetime) -> Bundle:
-    """Read an environment and compare it with what it is taken to be; ``now`` is aware and in UTC.
+    """Read an environment and compare it with the assumptions; ``now`` is aware and in UTC.
 
-    Nothing is written in AWS. What could not be read is skipped. Raises AssemblyError where CloudFormation does not
+    Nothing is written in AWS. What could not be read is skipped. Raises AssemblyError if CloudFormation gives no
     answer at all.
     """
     recorder = Recorder(aws)
     living = read_living(recorder, head)
-    # what AWS's services answer is looked at, and Kubernetes is none
+    # only answers of AWS services are observed, and Kubernetes is not one
     skipped = list(drift(recorder, living, without=(MANIFEST,)).skipped)
     for name in _clusters(living):
         wanted = Wanted(environment=living.head.environment, cluster=name, counts={})
@@ -69,7 +69,7 @@ def observe(aws: Api, head: Assembly, *, now: datetime) -> Bundle:
         except NotAnswered as missing:
             skipped.append(_unread(f"events of {name}", missing))
     skipped += [
-        Unread(what=f"time of {kind}", reason="the events tell that it ended before it began, or months after")
+        Unread(what=f"time of {kind}", reason="by its events it ended before it began, or months after")
         for kind in happened.untimed
     ]
     observed = Observed(
@@ -83,7 +83,7 @@ def observe(aws: Api, head: Assembly, *, now: datetime) -> Bundle:
 
 
 def bundle_of(observed: Observed, *, skipped: Sequence[Unread], redactor: Redactor, region: str) -> Bundle:
-    """Compare what was observed, and put it together without anything that is somebody's."""
+    """Compare the observations, and give the bundle without names and values of the account."""
     found, compared = deviations(observed)
     is_read = bool(sum(compared.model_dump().values()))
     return Bundle(
@@ -91,7 +91,7 @@ def bundle_of(observed: Observed, *, skipped: Sequence[Unread], redactor: Redact
         botocore=botocore.__version__,
         region=region,
         verdict=_verdict(len(found), len(skipped), compared),
-        # where nothing was compared nothing is as assumed
+        # if nothing was compared, nothing is known to be as assumed
         passed=outcome(tuple(found), tuple(skipped)) if found or is_read else None,  # type: ignore[arg-type]  # asks whether there are any
         deviations=tuple(found),
         compared=compared,
@@ -131,7 +131,7 @@ def _clusters(living: Living) -> Iterator[str]:
 
 
 def _nodes(aws: Api, cluster: str) -> list[Unread]:
-    """Describe a node of each group, for what the answer looks like."""
+    """Describe a node of each group, for the form of the answer."""
     try:
         rows = rows_of_nodes(aws, cluster)
         with reading("sagemaker:ListClusterNodes"):
@@ -149,12 +149,12 @@ def _node(aws: Api, cluster: str, node: str) -> Mapping[str, Any]:
     try:
         return aws.call("sagemaker", "describe_cluster_node", ClusterName=cluster, NodeId=node)
     except NotFound:
-        # it went since it was listed
+        # it was deleted after it was listed
         return {}
 
 
 def _filled(aws: Api, living: Living, redactor: Redactor) -> tuple[Filled, ...]:
-    """Give the places that AWS has filled in; what was not answered is among the skipped of drift."""
+    """Give the places that have a default of AWS; what was not answered is skipped by drift."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     resources = [
         each

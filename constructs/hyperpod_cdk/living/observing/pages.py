@@ -1,4 +1,4 @@
-"""A bundle as text and JSON, its JSON Schema, and how one is read again."""
+"""Bundles as text and JSON, their JSON Schema, and the reading of a bundle."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from hyperpod_cdk.living.pages import WIDTH
 from hyperpod_cdk.review.pages.wording import visible
 
 LARGEST: Final = 8_000_000
-"""Bytes of a bundle: prod's has some 60 KB."""
+"""The largest bundle in bytes: that of prod has about 60 KB."""
 
 
 class BundleError(ValueError):
-    """A sentence: a file is no bundle, or one of another version."""
+    """A sentence: a file is not a bundle, or is one of another version."""
 
 
 def text(bundle: Bundle) -> str:
-    """Give the deviations for a terminal of 80 columns; what was not read is the caller's to add."""
+    """Give the deviations for a terminal of 80 columns; the caller adds what was not read."""
     lines = _wrapped(bundle.verdict)
     for each in bundle.deviations:
         lines += ["", *_wrapped(f"{each.table}: {each.row}")]
@@ -33,7 +33,7 @@ def text(bundle: Bundle) -> str:
 
 
 def read_bundle(path: Path) -> Bundle:
-    """Read a bundle that somebody sent. Raises BundleError with one sentence that names the file."""
+    """Read a bundle of a user. Raises BundleError with one sentence that names the file."""
     try:
         document = json.loads(read_text(path, most=LARGEST), parse_constant=_no_number)
     except OSError as error:
@@ -41,26 +41,27 @@ def read_bundle(path: Path) -> Bundle:
     except UnicodeDecodeError as error:
         raise BundleError(f"{path}: cannot be read: {_line(error)}") from None
     except RecursionError:
-        raise BundleError(f"{path}: is no bundle: it is too deep") from None
+        raise BundleError(f"{path}: is not a bundle: it is nested too deeply") from None
     except ValueError as error:
-        raise BundleError(f"{path}: is no whole JSON: {_line(error)}") from None
+        raise BundleError(f"{path}: is not complete JSON: {_line(error)}") from None
     if not isinstance(document, dict) or "version" not in document:
-        raise BundleError(f"{path}: is no bundle of 'hyperpod-cdk observe'")
+        raise BundleError(f"{path}: is not a bundle of 'hyperpod-cdk observe'")
     if document["version"] != VERSION or isinstance(document["version"], bool):
         raise BundleError(
-            f"{path}: is a bundle of version {visible(str(document['version']))[:40]}, and this reads {VERSION}; "
-            "use the hyperpod-cdk that made it, or observe again"
+            f"{path}: is a bundle of version {visible(str(document['version']))[:40]}, and this command reads"
+            f" {VERSION}; "
+            "use the hyperpod-cdk that wrote it, or run observe again"
         )
     try:
         return Bundle.model_validate_json(json.dumps(document), strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
-        raise BundleError(f"{path}: is no bundle: {visible(where)[:120]}: {_line(first['msg'])}") from None
+        raise BundleError(f"{path}: is not a bundle: {visible(where)[:120]}: {_line(first['msg'])}") from None
 
 
 def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is no number of JSON")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _line(error: object) -> str:

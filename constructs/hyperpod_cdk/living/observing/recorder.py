@@ -1,4 +1,4 @@
-"""Keeps what AWS answered while something else asks it, so that every look of this room can be looked at again."""
+"""Records the answers of AWS while other modules ask, so that the answers can be compared afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hyperpod_cdk.review.deployed import Api
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What one call gave. ``service`` and ``operation`` are boto3's names; of pages only the items of ``key`` came."""
+    """The result of one call. ``service`` and ``operation`` are boto3's names; of pages only the items of ``key``."""
 
     service: str
     operation: str
@@ -23,7 +23,7 @@ class Answer:
 
 @dataclass
 class Recorder:
-    """Asks AWS through another ``Api`` and keeps every answer; what was not answered is raised as it came."""
+    """Asks AWS through another ``Api`` and keeps every answer; errors are raised unchanged."""
 
     aws: Api
     _kept: dict[tuple[str, str, str, str], Answer] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Recorder:
 
     @property
     def answers(self) -> tuple[Answer, ...]:
-        """Every answer once, in an order that does not depend on which came first."""
+        """Every answer once, in an order that does not depend on their times."""
         return tuple(self._kept[key] for key in sorted(self._kept))
 
     def call(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
@@ -48,7 +48,7 @@ class Recorder:
         return found
 
     def send(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
-        """Make one call, each time it is asked for; nothing of this room changes anything."""
+        """Make one call each time; no module of this package changes anything."""
         return self.aws.send(service, operation, **params)
 
     def _keep(self, answer: Answer) -> None:

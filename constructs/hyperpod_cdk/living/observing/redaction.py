@@ -1,4 +1,4 @@
-"""Takes out of what AWS answered everything that is somebody's: only words that AWS itself publishes go on."""
+"""Removes from AWS's answers everything that belongs to the account: only words that AWS publishes stay."""
 
 from __future__ import annotations
 
@@ -15,54 +15,54 @@ from hyperpod_cdk.catalog import create_only, instance_types
 from hyperpod_cdk.living.kinds import KINDS
 
 SERVICES: Final = ("cloudformation", "ec2", "eks", "fsx", "kms", "s3", "sagemaker", "sts")
-"""Services whose published models give the words: those whose messages tell most. Words of others are redacted."""
+"""Services whose published models give the allowed words. Words that only other services use are redacted."""
 
 _WORD: Final = re.compile(r"[A-Za-z]+(?:'[a-z]{1,2})?")
 _AROUND: Final = re.compile(r"^([\"'(\[{<,.;:!?]*)(.*?)([\"')\]}>,.;:!?]*)$", re.DOTALL)
 _SMALL: Final = re.compile(r"-?\d{1,3}")
 _NUMBER: Final = re.compile(r"-?\d{1,6}(?:\.\d{1,3})?")
-"""What may be a size or a count; an account ID has twelve digits."""
+"""Numbers that can be a size or a count; an account ID has twelve digits."""
 _VERSION: Final = re.compile(r"v?\d{1,3}(?:\.\d{1,3}){1,2}(?:-eksbuild\.\d{1,3})?")
 _STATE: Final = re.compile(r"[A-Za-z][A-Za-z_]{1,39}")
-"""Form of a state that AWS did not publish yet: letters and underscores."""
+"""The form of a state that AWS has not published yet: letters and underscores."""
 _OF_EVENT: Final = "ResourceStatus"
 _BESIDE: Final = {"AttachmentStatus": ("available",)}
-"""Values that only the text of AWS's reference names: of an internet gateway that is attached (EC2 API reference,
+"""Values that only the text of AWS's reference has: that of an attached internet gateway (EC2 API reference,
 InternetGatewayAttachment)."""
 
 _CHOSEN: Final = frozenset({"Labels", "Tags", "Variables"})
-"""Places whose keys somebody chose, though a member of AWS's may be called as one of them."""
+"""Places whose keys a user chose, although a member of AWS can have the same name."""
 _TYPE: Final = re.compile(r"AWS::[A-Za-z0-9]+::[A-Za-z0-9]+")
 
 
 @dataclass
 class Redactor:
-    """Gives another word for each value that is somebody's, the same for the same value, numbered as they come.
+    """Replaces each value of the account by a word, the same for the same value, numbered in order.
 
-    ``own`` are values that are somebody's though AWS's documentation has such words, too: a team named ``research``.
+    ``own`` are values of the account that are also words in AWS's documentation: a team named ``research``.
     """
 
     own: frozenset[str] = frozenset()
     _given: dict[str, str] = field(default_factory=dict)
 
     def value(self, value: str) -> str:
-        """Give a value of a property: as it is where it is a number, a version or a word of AWS, else another word."""
+        """Give a value of a property: unchanged if it is a number, a version or a word of AWS, else another word."""
         known = value in vocabulary().terms or value in ("true", "false", "there", "{}")
         is_plain = known or _NUMBER.fullmatch(value) or _VERSION.fullmatch(value)
         return value if is_plain else self._other(value)
 
     def state(self, value: str) -> str:
-        """Give a value of a member whose values AWS publishes; one that it did not publish has to look like them."""
+        """Give a value of a member whose values AWS publishes; an unpublished value must have their form."""
         return value if _STATE.fullmatch(value) and value not in self.own else self._other(value)
 
     def type(self, resource_type: str) -> str:
-        """Give a type of CloudFormation's registry, and of those of somebody's own only that they are."""
+        """Give a type of CloudFormation's registry; of private types only that they are private."""
         if _TYPE.fullmatch(resource_type) and create_only.update_rule(resource_type) is not None:
             return resource_type
         return resource_type if resource_type in vocabulary().customs else "Custom::*"
 
     def place(self, place: str) -> str:
-        """Give a place of a resource without the names of items and without keys that somebody chose."""
+        """Give a place of a resource without names of items and without keys that a user chose."""
         steps = re.sub(r"\[[^\]]*\]", "[]", place).split(".")
         return ".".join(
             self._other(step) if before in _CHOSEN else self._step(step)
@@ -70,7 +70,7 @@ class Redactor:
         )
 
     def text(self, text: str) -> str:
-        """Give a sentence in which every word that AWS's documentation does not have is another word."""
+        """Give a sentence with every word replaced that AWS's documentation does not have."""
         return " ".join(self._chunk(each) for each in text.split())
 
     def is_action(self, action: str) -> bool:
@@ -104,7 +104,7 @@ class Redactor:
 
 @dataclass(frozen=True, kw_only=True)
 class Vocabulary:
-    """What AWS publishes: words of its documentation, values of enumerations, names of members and actions."""
+    """Words that AWS publishes: of its documentation, values of enumerations, names of members and actions."""
 
     words: frozenset[str]
     terms: frozenset[str]
@@ -135,7 +135,7 @@ def vocabulary() -> Vocabulary:
     for kind in KINDS.values():
         members.update(each.lower() for each in kind.properties)
     members |= {"ingress", "egress", "rule", "keystate", "addons", "accessentries", "computequotas", "routes"}
-    # HandlerErrorCode and its like are names of members that messages repeat
+    # messages repeat names of members such as HandlerErrorCode
     terms |= {"HandlerErrorCode", "RequestToken"}
     return Vocabulary(
         words=frozenset(words),
@@ -165,7 +165,7 @@ def model_of(service: str) -> ServiceModel:
 
 
 def published(shape: Shape | None) -> frozenset[str]:
-    """Give the values that AWS publishes for a text, none where any text may stand there."""
+    """Give the values that AWS publishes for a text, none if any text is allowed."""
     if not isinstance(shape, StringShape):
         return frozenset()
     # an event of a stack itself has the stack's status, as the API's own example has it
@@ -174,9 +174,9 @@ def published(shape: Shape | None) -> frozenset[str]:
 
 
 def texts(shape: Shape | None, value: Any) -> Iterator[str]:
-    """Give every text of an answer that AWS does not publish the values of: they are somebody's.
+    """Give every text of an answer whose values AWS does not publish: these belong to the account.
 
-    So is every text, and every key that no member is called, of templates and policies, which botocore decodes.
+    So do all texts, and all keys that are not names of members, of templates and policies, which botocore decodes.
     """
     if isinstance(shape, StringShape) and not isinstance(value, str):
         shape = None
@@ -195,5 +195,5 @@ def texts(shape: Shape | None, value: Any) -> Iterator[str]:
 
 
 def names_in(values: Iterable[str]) -> frozenset[str]:
-    """Give those of the texts that are one word: a sentence that repeats one of them repeats somebody's name."""
+    """Give the texts that are one word: a sentence with such a word contains a name of the account."""
     return frozenset(each for each in values if _WORD.fullmatch(each) or _SMALL.fullmatch(each))

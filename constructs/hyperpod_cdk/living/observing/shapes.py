@@ -1,4 +1,4 @@
-"""What answers look like: which members came, how often, and which states they told."""
+"""The form of answers: which members they had, how often, and which states."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _FORMS: Final[Mapping[Form, tuple[Any, ...]]] = {
     "timestamp": (datetime,),
     "blob": (bytes,),
 }
-"""What botocore makes of the types of its models."""
+"""The Python types of botocore's types."""
 
 _SAME: Final[Mapping[str, Form]] = {"long": "integer", "double": "float"}
 
 _DECODED: Final = ("TemplateBody", "policyDocumentType")
-"""Shapes of texts that botocore decodes by handlers of its own, where they are JSON."""
+"""Shapes of texts that botocore decodes with its own handlers if they are JSON."""
 
 
 @dataclass
@@ -52,7 +52,7 @@ def output_of(answer: Answer) -> tuple[str, Shape | None]:
 
 
 def operations(answers: Sequence[Answer], redactor: Redactor) -> tuple[Operation, ...]:
-    """Give what the answers to each operation look like."""
+    """Give the form of the answers to each operation."""
     found: dict[str, dict[str, _Seen]] = {}
     counted: dict[str, int] = defaultdict(int)
     for answer in answers:
@@ -60,7 +60,7 @@ def operations(answers: Sequence[Answer], redactor: Redactor) -> tuple[Operation
         seen = found.setdefault(name, defaultdict(_Seen))
         counted[name] += 1
         if isinstance(shape, StructureShape) and answer.key:
-            # of pages only their items were kept
+            # only the items of pages were kept
             _walk(shape.members[answer.key], answer.body[answer.key], answer.key, seen)
         else:
             _walk(shape, answer.body, "", seen)
@@ -71,7 +71,7 @@ def operations(answers: Sequence[Answer], redactor: Redactor) -> tuple[Operation
             members=tuple(
                 _member(place, each, redactor)
                 for place, each in sorted(seen.items())
-                # of those that never came only the ones that are taken to come always say something
+                # of members that were never there, only those that are assumed to be always there matter
                 if each.came or each.words or each.unpublished or each.mistyped or (members(name) or {}).get(place)
             ),
         )
@@ -80,7 +80,7 @@ def operations(answers: Sequence[Answer], redactor: Redactor) -> tuple[Operation
 
 
 def everybodys(answers: Sequence[Answer]) -> list[str]:
-    """Give every text of the answers that is somebody's."""
+    """Give every text of the answers that belongs to the account."""
     return [text for answer in answers for text in texts(output_of(answer)[1], answer.body)]
 
 
