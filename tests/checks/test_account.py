@@ -132,25 +132,25 @@ def test_stacks_that_can_be_deployed(run: Run, fake_aws: FakeAws, status: str) -
             "prod-hyperpod",
             "DELETE_FAILED",
             (
-                "needs prod-hyperpod at rest, got DELETE_FAILED (its deletion failed); run 'hyperpod-cdk recover prod',"
-                " which names what holds it and deletes it to its end"
+                "needs prod-hyperpod in a state that can be updated, got DELETE_FAILED (its deletion failed); run"
+                " 'hyperpod-cdk recover prod', which names what blocks the deletion and completes it"
             ),
         ),
         (
             "prod-platform",
             "UPDATE_IN_PROGRESS",
             (
-                "needs prod-platform at rest, got UPDATE_IN_PROGRESS (somebody else's deployment or deletion); wait"
-                " until it"
-                " has come to an end"
+                "needs prod-platform in a state that can be updated, got UPDATE_IN_PROGRESS (somebody else's"
+                " deployment or deletion); wait until it has ended"
             ),
         ),
         (
             "prod-storage",
             "UPDATE_ROLLBACK_FAILED",
             (
-                "needs prod-storage at rest, got UPDATE_ROLLBACK_FAILED (a deployment stopped half way); run"
-                " 'hyperpod-cdk recover prod', which names the cause and the way out"
+                "needs prod-storage in a state that can be updated, got UPDATE_ROLLBACK_FAILED (a deployment stopped"
+                " halfway); run"
+                " 'hyperpod-cdk recover prod', which names the cause and the fix"
             ),
         ),
     ],
@@ -177,7 +177,7 @@ def test_a_stuck_stack(run: Run, fake_aws: FakeAws, name: str, status: str, mess
 def test_states_that_block(run: Run, fake_aws: FakeAws, status: str) -> None:
     fake_aws.answers.stack = {**dict.fromkeys(NAMES), "prod-foundation": stack("prod-foundation", status)}
     (finding,) = run(STACKS).findings
-    assert finding.message.startswith(f"needs prod-foundation at rest, got {status} (")
+    assert finding.message.startswith(f"needs prod-foundation in a state that can be updated, got {status} (")
 
 
 @pytest.mark.parametrize("status", ["ROLLBACK_COMPLETE", "ROLLBACK_FAILED"])
@@ -186,7 +186,8 @@ def test_protection_that_outlived_a_failed_first_deployment(run: Run, fake_aws: 
     fake_aws.answers.stack = {**dict.fromkeys(NAMES), "prod-platform": left}
     assert said(run(STACKS)) == [
         (
-            f"error: name: needs prod-platform at rest, got {status} (the remainder of a first deployment that failed,"
+            f"error: name: needs prod-platform in a state that can be updated, got {status} (the remainder of a first"
+            " deployment that failed,"
             " with termination protection); run 'hyperpod-cdk recover prod', which deletes the remainder, then deploy"
         )
     ]
@@ -196,11 +197,11 @@ def test_a_first_deployment_that_could_not_be_taken_back(run: Run, fake_aws: Fak
     fake_aws.answers.stack = {**dict.fromkeys(NAMES), "prod-foundation": stack("prod-foundation", "ROLLBACK_FAILED")}
     assert said(run(STACKS)) == [
         (
-            "warning: name: prod-foundation is ROLLBACK_FAILED: a first deployment failed and could not be rolled back;"
-            " the CDK CLI tries to delete it before it deploys again, and 'aws cloudformation describe-stack-events"
-            " --stack-name prod-foundation' says what could not be deleted; 'hyperpod-cdk deploy' needs it "
-            "deleted first:"
-            " run 'hyperpod-cdk recover prod', which names what will be deleted and deletes it"
+            "warning: name: prod-foundation is ROLLBACK_FAILED: a first deployment failed and could not be rolled"
+            " back; the CDK CLI tries to delete it before it deploys again, and 'aws cloudformation"
+            " describe-stack-events"
+            " --stack-name prod-foundation' shows what could not be deleted; 'hyperpod-cdk deploy' needs it deleted"
+            " first: run 'hyperpod-cdk recover prod', which names what will be deleted and deletes it"
         )
     ]
 
@@ -239,14 +240,15 @@ def test_an_eks_cluster_that_is_ours(run: Run, fake_aws: FakeAws, tags: dict[str
         (
             {"aws:cloudformation:stack-name": "prod-foundation"},
             (
-                "one that an earlier stack of that name made and no stack has any more; choose another name, name the"
-                " cluster in eks.existing, or let the stack take it over with 'cdk deploy --import-existing-resources'"
+                "one that an earlier stack of that name created and that belongs to no stack now; choose another name,"
+                " name the cluster in eks.existing, or let the stack import it with 'cdk deploy"
+                " --import-existing-resources'"
             ),
         ),
         (
             {},
             (
-                "one without the tag aws:cloudformation:stack-name, which is somebody else's; choose another name, or"
+                "one without the tag aws:cloudformation:stack-name, which has another owner; choose another name, or"
                 " name the cluster in eks.existing"
             ),
         ),
@@ -255,7 +257,8 @@ def test_an_eks_cluster_that_is_ours(run: Run, fake_aws: FakeAws, tags: dict[str
 def test_an_eks_cluster_that_no_stack_has(run: Run, fake_aws: FakeAws, tags: dict[str, str], whose: str) -> None:
     fake_aws.answers.stack = {"prod-foundation": None}
     fake_aws.answers.eks_cluster = {"prod-eks": eks_cluster("prod-eks", tags)}
-    assert said(run(EKS)) == [f"error: name: needs the EKS cluster prod-eks to be made by prod-foundation, got {whose}"]
+    expected = f"error: name: needs the EKS cluster prod-eks to be created by prod-foundation, got {whose}"
+    assert said(run(EKS)) == [expected]
 
 
 @pytest.mark.parametrize("present", [None, stack("prod-foundation", "CREATE_COMPLETE")])
@@ -264,7 +267,7 @@ def test_an_eks_cluster_of_another_stack(run: Run, fake_aws: FakeAws, present: S
     fake_aws.answers.eks_cluster = {"prod-eks": eks_cluster("prod-eks", {"aws:cloudformation:stack-name": "other"})}
     assert said(run(EKS)) == [
         (
-            "error: name: needs the EKS cluster prod-eks to be made by prod-foundation, got one of the stack other;"
+            "error: name: needs the EKS cluster prod-eks to be created by prod-foundation, got one of the stack other;"
             " choose another name, or name the cluster in eks.existing"
         )
     ]
@@ -304,9 +307,9 @@ def test_a_hyperpod_cluster_that_was_left(run: Run, fake_aws: FakeAws) -> None:
     fake_aws.answers.stack = {"prod-hyperpod": None}
     assert said(run(HYPERPOD)) == [
         (
-            "error: name: needs the HyperPod cluster prod to be made by prod-hyperpod, got one that is InService"
-            " already; set hyperpod.cluster_name to another name, and see whose this one is with 'aws sagemaker"
-            " list-tags --resource-arn arn:aws:sagemaker:us-east-1:111122223333:cluster/abc'"
+            "error: name: needs the HyperPod cluster prod to be created by prod-hyperpod, got one that is InService"
+            " already; set hyperpod.cluster_name to another name, and find its owner with 'aws sagemaker list-tags"
+            " --resource-arn arn:aws:sagemaker:us-east-1:111122223333:cluster/abc'"
         )
     ]
 
@@ -320,14 +323,14 @@ def test_a_hyperpod_cluster_that_was_left(run: Run, fake_aws: FakeAws) -> None:
             "Deleting",
             (
                 "error: name: needs the HyperPod cluster prod to be InService, got Deleting: it is being deleted; see"
-                " 'aws sagemaker describe-cluster --cluster-name prod', and deploy when it is gone and its stack, too"
+                " 'aws sagemaker describe-cluster --cluster-name prod', and deploy after it and its stack are deleted"
             ),
         ),
         (
             "Failed",
             (
-                "warning: name: the HyperPod cluster prod is Failed, and a deployment may not repair it; see why with"
-                " 'aws sagemaker describe-cluster --cluster-name prod' first"
+                "warning: name: the HyperPod cluster prod is Failed, and a deployment may not repair it; find the"
+                " cause with 'aws sagemaker describe-cluster --cluster-name prod' first"
             ),
         ),
         *(

@@ -65,7 +65,7 @@ Aa h100                 ml.p5.48xlarge in use1-az5  (2 + 1 spare) x 81  243
 Bb system               ml.m5.2xlarge in use1-az4   (2 + 1 spare) x 15   45
 ◆  file system scratch  in use1-az5                 3 servers             3
 ▲ EKS control plane, 6 each   ▸ kubectl function, 1 each   ● NAT gateway, 1 each
-▪ kept by AWS, 5 each   ░ free   VPC: where its subnets are in it"""
+▪ reserved by AWS, 5 each   ░ free   VPC: where its subnets are in it"""
     )
 
 
@@ -82,7 +82,7 @@ def test_the_same_in_ascii_crosses_out_what_is_too_much(case_of: CaseOf) -> None
 Aa h100                 ml.p5.48xlarge in use1-az5  (3 + 1 spare) x 81  324
 Bb system               ml.m5.2xlarge in use1-az4   (2 + 1 spare) x 15   45
 *  file system scratch  in use1-az5                 3 servers             3
-# kept by AWS, 5 each   . free   x beyond the block (!)"""
+# reserved by AWS, 5 each   . free   x beyond the block (!)"""
     )
 
 
@@ -96,7 +96,7 @@ def test_an_existing_subnet_shows_what_others_use() -> None:
 10.0.0.0/24  nodes use1-az5  [##%%%%%%%%%%%%%%%%%%A==========.................]  60 of 151
 
 A g5  ml.g5.xlarge in use1-az5  4 x 15  60
-# kept by AWS, 5 each   % in use already   . free"""
+# reserved by AWS, 5 each   % in use already   . free"""
     )
 
 

@@ -200,13 +200,13 @@ def test_the_token_is_a_presigned_request_for_this_cluster(server: Server) -> No
 @pytest.mark.parametrize(
     ("status", "body", "said"),
     [
-        (401, b"{}", "the API server of EKS cluster prod does not know the caller; it needs an access entry"),
+        (401, b"{}", "the API server of EKS cluster prod does not recognize the caller; it needs an access entry"),
         (
             403,
             b"{}",
             (
-                "the API server of EKS cluster prod does not let the caller read /apis; its access entry needs a "
-                "policy such as AmazonEKSViewPolicy"
+                "the API server of EKS cluster prod does not allow the caller to read /apis; its access entry needs a"
+                " policy such as AmazonEKSViewPolicy"
             ),
         ),
         (302, b"", "the API server of EKS cluster prod answered HTTP 302"),
@@ -242,7 +242,7 @@ def test_without_an_authority_nothing_is_trusted(authority: str, server: Server)
 
 @pytest.mark.parametrize(
     ("public", "cause"),
-    [(True, "no answer; does its endpoint admit this address?"), (False, "its endpoint is private")],
+    [(True, "no answer; check that its endpoint allows this address"), (False, "its endpoint is private")],
 )
 def test_a_server_that_does_not_answer(public: bool, cause: str, server: Server) -> None:  # noqa: FBT001 - a case
     cluster = replace(server.cluster(), endpoint="https://127.0.0.1:1", endpoint_public=public)
@@ -254,7 +254,7 @@ def test_a_server_that_does_not_answer(public: bool, cause: str, server: Server)
 def test_a_proxy_of_the_environment_is_used(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
     assert reason(lambda: api_server.read(server.cluster(), "/apis", "token")).endswith(
-        "does its endpoint admit this address?"
+        "check that its endpoint allows this address"
     )
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     assert api_server.read(server.cluster(), "/apis", "token") == GROUPS

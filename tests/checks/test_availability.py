@@ -154,8 +154,8 @@ def test_a_local_zone_must_be_opted_in(case_of: CaseOf, run_check: RunCheck, acc
     assert messages(run_check(ZONES, case, account)) == [
         (
             "network.availability_zones.use1-dfw2-az1: must be opted in by account 111122223333, got use1-dfw2-az1"
-            " (us-east-1-dfw-2a), which is not; run 'aws ec2 modify-availability-zone-group --region us-east-1"
-            " --group-name us-east-1-dfw-2 --opt-in-status opted-in'"
+            " (us-east-1-dfw-2a), which is not opted in; run 'aws ec2 modify-availability-zone-group --region"
+            " us-east-1 --group-name us-east-1-dfw-2 --opt-in-status opted-in'"
         )
     ]
 
@@ -189,9 +189,8 @@ def test_a_control_plane_in_a_local_zone(case_of: CaseOf, run_check: RunCheck, a
     account.answers.zones = (replace(zone("use1-az4"), kind="local-zone"), zone("use1-az5"))
     assert messages(run_check(CONTROL_PLANE, case_of(), account)) == [
         (
-            "network.availability_zones.use1-az4: EKS does not support a control plane in a local zone, "
-            "got use1-az4"
-            " among the first 2, which carry it; list it after two availability zones"
+            "network.availability_zones.use1-az4: EKS does not support a control plane in a local zone, got use1-az4"
+            " among the first 2, which are for it; list it after two availability zones"
         )
     ]
 
@@ -319,7 +318,7 @@ def test_a_type_that_ec2_lists_nowhere_is_a_warning(case_of: CaseOf, run_check: 
             Status.WARNED,
             [
                 (
-                    f"{GROUP}.instance_types: EC2 does not offer ml.g6e.12xlarge in use1-az5, so that no node will have"
+                    f"{GROUP}.instance_types: EC2 does not offer ml.g6e.12xlarge in use1-az5, so no node will have"
                     " that type; remove it, or move the group"
                 )
             ],
@@ -409,15 +408,15 @@ def test_types_that_do_not_rely_on_demand(case_of: CaseOf, run_check: RunCheck, 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({}, "2 nodes are wanted: nodes that cannot be had come later or never"),
+        ({}, "2 nodes are requested: nodes without capacity join later or never"),
         (
             {f"{GROUP}.count": 1, "task_governance": ..., "storage": ...},
-            "1 node is wanted: nodes that cannot be had come later or never",
+            "1 node is requested: nodes without capacity join later or never",
         ),
         (
             {"hyperpod.provisioning": "all_or_nothing"},
             (
-                "2 nodes are wanted: one node that cannot be had rolls the whole cluster back (provisioning:"
+                "2 nodes are requested: one node without capacity rolls the whole cluster back (provisioning:"
                 " all_or_nothing)"
             ),
         ),

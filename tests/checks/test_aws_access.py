@@ -141,7 +141,7 @@ def test_a_clock_that_is_wrong_is_no_matter_of_credentials(code: str, message: s
     with pytest.raises(AwsAccessError) as caught:
         open_with(Fails(code, message, 403))
     assert str(caught.value) == (
-        "the clock of this machine is wrong, so that AWS does not take its signatures; set it by NTP; AWS says:"
+        "the clock of this machine is wrong, so AWS does not accept its signatures; set it with NTP; AWS says:"
         f' "{message.rstrip(".")}"'
     )
 
@@ -155,7 +155,7 @@ def test_nothing_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AwsAccessError) as caught:
         LiveAws.open(region=REGION, account=ACCOUNT, own=Own(), patience=Patience(attempts=1))
     assert str(caught.value) == (
-        f'AWS is out of reach: Could not connect to the endpoint URL: "{closed}/"; check the network, its proxy and '
+        f'AWS cannot be reached: Could not connect to the endpoint URL: "{closed}/"; check the network, its proxy and '
         "AWS_ENDPOINT_URL"
     )
 
@@ -180,7 +180,7 @@ def test_where_it_stays_unknown_who_asks_no_question_is_answered(answer: object,
     with pytest.raises(NotAnswered) as caught:
         aws.zones()
     assert (caught.value.reason, caught.value.action) == (
-        f"it is not known whose the credentials are: {reason}",
+        f"the account of the credentials is unknown: {reason}",
         action,
     )
     assert [call.name for call in aws.calls] == ["sts:GetCallerIdentity"]
@@ -192,7 +192,7 @@ def test_where_it_stays_unknown_who_asks_no_question_is_answered(answer: object,
         (errors.ReadTimeoutError(endpoint_url="https://sts"), "sts:GetCallerIdentity gave no answer within 8 s"),
         (
             errors.ConnectionClosedError(endpoint_url="https://sts"),
-            "the connection broke off during sts:GetCallerIdentity",
+            "the connection was lost during sts:GetCallerIdentity",
         ),
         (KeyError("Result"), "the answer to sts:GetCallerIdentity cannot be read: 'Result'"),
         ({}, "the answer to sts:GetCallerIdentity cannot be read: 'Account' is missing"),
@@ -202,7 +202,7 @@ def test_where_it_stays_unknown_who_asks_no_question_is_answered(answer: object,
 def test_what_is_no_aws_is_said_once(answer: object, reason: str) -> None:
     with pytest.raises(AwsAccessError) as caught:
         open_with(answer)
-    assert str(caught.value) == f"AWS is out of reach: {reason}; check the network, its proxy and AWS_ENDPOINT_URL"
+    assert str(caught.value) == f"AWS cannot be reached: {reason}; check the network, its proxy and AWS_ENDPOINT_URL"
 
 
 @pytest.mark.parametrize(
@@ -218,14 +218,14 @@ def test_what_is_no_aws_is_said_once(answer: object, reason: str) -> None:
         (
             Fails("AccessDenied", "", 403),
             (
-                "it is not known whose the credentials are: no permission for sts:GetCallerIdentity; allow"
+                "the account of the credentials is unknown: no permission for sts:GetCallerIdentity; allow"
                 " sts:GetCallerIdentity"
             ),
         ),
         (
             Fails("Throttling", "Rate exceeded"),
             (
-                "it is not known whose the credentials are: AWS throttled sts:GetCallerIdentity; run it again later;"
+                "the account of the credentials is unknown: AWS throttled sts:GetCallerIdentity; run it again later;"
                 ' AWS says: "Rate exceeded"'
             ),
         ),

@@ -209,7 +209,7 @@ class TestPages:
     def test_a_page_that_comes_again_is_no_endless_loop(self, tokens: list[str]) -> None:
         aws = opened({CLUSTERS: [{"ClusterSummaries": [], "NextToken": token} for token in tokens]})
         assert refusal(lambda: aws.hyperpod_clusters().whole()) == (
-            "the answer to sagemaker:ListClusters goes in circles: the same page comes again",
+            "the answer to sagemaker:ListClusters repeats: AWS gave the same page again",
             "",
         )
 
@@ -257,7 +257,7 @@ class TestPages:
     def test_an_answer_of_which_the_rest_is_missing_is_no_answer(self) -> None:
         aws = opened({"iam:SimulatePrincipalPolicy": {"EvaluationResults": [], "IsTruncated": True}})
         assert refusal(lambda: aws.simulate(ARN, ["ec2:CreateVpc"])) == (
-            "the answer to iam:SimulatePrincipalPolicy is cut off: AWS says there is more and not where",
+            "the answer to iam:SimulatePrincipalPolicy is incomplete: AWS says that there is more, but not where",
             "",
         )
 
@@ -280,8 +280,8 @@ DENIED_BY_SCP = (
         (
             Fails("UnauthorizedOperation", DENIED_BY_SCP, 403),
             (
-                f"no permission for {ZONES} (explicit deny in service control policy; only who manages the"
-                " organization changes it)"
+                f"no permission for {ZONES} (explicit deny in service control policy; only the organization's"
+                " administrators can change it)"
             ),
             ZONES,
         ),
@@ -291,7 +291,7 @@ DENIED_BY_SCP = (
             ),
             (
                 "no permission for ec2:Other (no permissions boundary; another policy for the caller does not help:"
-                " the boundary has to allow it, too)"
+                " the boundary must allow it too)"
             ),
             "ec2:Other",
         ),
@@ -323,27 +323,27 @@ DENIED_BY_SCP = (
         (errors.ReadTimeoutError(endpoint_url="https://ec2"), f"{ZONES} gave no answer within 8 s", ""),
         (
             errors.ConnectionClosedError(endpoint_url="https://ec2"),
-            f"the connection broke off during {ZONES}",
+            f"the connection was lost during {ZONES}",
             "",
         ),
         (
             errors.NoCredentialsError(),
-            f"there are no credentials any more for {ZONES}: Unable to locate credentials",
+            f"the credentials for {ZONES} are no longer available: Unable to locate credentials",
             "",
         ),
         (
             errors.ClientError({"Error": {"Code": "AccessDenied"}}, "AssumeRole"),
-            f"there are no credentials any more for {ZONES}: AssumeRole gave AccessDenied",
+            f"the credentials for {ZONES} are no longer available: AssumeRole gave AccessDenied",
             "",
         ),
         (
             errors.ConnectTimeoutError(endpoint_url="https://ec2"),
-            "ec2 is out of reach: nothing answers at https://ec2.us-east-1.amazonaws.com; check network and proxy",
+            "ec2 cannot be reached: nothing answers at https://ec2.us-east-1.amazonaws.com; check network and proxy",
             "",
         ),
         (
             errors.EndpointConnectionError(endpoint_url="https://ec2"),
-            "ec2 is out of reach: nothing answers at https://ec2.us-east-1.amazonaws.com; check network and proxy",
+            "ec2 cannot be reached: nothing answers at https://ec2.us-east-1.amazonaws.com; check network and proxy",
             "",
         ),
         (AttributeError("garbage"), f"the answer to {ZONES} cannot be read: garbage", ""),
@@ -357,7 +357,7 @@ def test_a_service_that_is_out_of_reach_is_tried_once() -> None:
     aws = opened({ZONES: errors.ConnectTimeoutError(endpoint_url="https://ec2")})
     reasons = {refusal(ask)[0] for ask in (aws.zones, lambda: aws.vpc("vpc-1"), lambda: aws.route_tables("vpc-1"))}
     assert reasons == {
-        "ec2 is out of reach: nothing answers at https://ec2.us-east-1.amazonaws.com; check network and proxy"
+        "ec2 cannot be reached: nothing answers at https://ec2.us-east-1.amazonaws.com; check network and proxy"
     }
     assert [call.name for call in aws.calls] == ["sts:GetCallerIdentity", ZONES]
 
@@ -368,12 +368,12 @@ def test_a_service_that_the_region_does_not_have_is_named() -> None:
     ).session()
     aws = LiveAws.open(region="us-moon-1", account=ACCOUNT, own=Own(), session=session)
     reason, _ = refusal(lambda: aws.lustre_file_systems().whole())
-    assert reason.startswith("fsx is not there in us-moon-1: nothing answers at https://fsx.")
+    assert reason.startswith("fsx does not exist in us-moon-1: nothing answers at https://fsx.")
 
 
 def test_a_name_that_no_api_takes_is_no_crash() -> None:
     assert refusal(lambda: opened({}).role(""))[0].startswith(
-        "iam:GetRole cannot be asked: Parameter validation failed"
+        "iam:GetRole cannot be called: Parameter validation failed"
     )
 
 
@@ -471,22 +471,22 @@ NO = f"no permission for {ZONES}"
         ("with an explicit deny in an identity-based policy", f"{NO} (explicit deny in identity-based policy)"),
         (
             f"because no service control policy allows the {ZONES} action",
-            f"{NO} (no service control policy; only who manages the organization changes it)",
+            f"{NO} (no service control policy; only the organization's administrators can change it)",
         ),
         (
             # AWS security blog, "Enhanced access denied error messages with policy ARNs"
             "with an explicit deny in a service control policy: arn:aws:organizations::987654321098:policy/o-q/p-2",
-            f"{NO} (explicit deny in service control policy; only who manages the organization changes it)",
+            f"{NO} (explicit deny in service control policy; only the organization's administrators can change it)",
         ),
         (
             "with an explicit deny in a resource control policy",
-            f"{NO} (explicit deny in resource control policy; only who manages the organization changes it)",
+            f"{NO} (explicit deny in resource control policy; only the organization's administrators can change it)",
         ),
         (
             f"because no permissions boundary allows the {ZONES} action",
             (
-                f"{NO} (no permissions boundary; another policy for the caller does not help: the boundary has to"
-                " allow it, too)"
+                f"{NO} (no permissions boundary; another policy for the caller does not help: the boundary must allow"
+                " it too)"
             ),
         ),
         (
@@ -507,8 +507,8 @@ NO = f"no permission for {ZONES}"
         (
             "with an explicit deny in a resource-based policy",
             (
-                f"{NO} (explicit deny in resource-based policy; it belongs to what was asked about, and its owner"
-                " changes it)"
+                f"{NO} (explicit deny in resource-based policy; it belongs to the queried resource, whose owner can"
+                " change it)"
             ),
         ),
     ],
@@ -527,7 +527,7 @@ def test_who_has_to_change_what_denies(because: str, reason: str) -> None:
         (
             "InvalidSignatureException",
             "Signature expired: 20180920T174101Z is now earlier than 20180920T174504Z (20180920T175004Z - 5 min",
-            "the clock of this machine is wrong, so that AWS does not take its signatures; set it by NTP",
+            "the clock of this machine is wrong, so AWS does not accept its signatures; set it with NTP",
         ),
         (
             "RequestExpired",

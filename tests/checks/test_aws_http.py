@@ -148,7 +148,10 @@ def test_a_service_that_throttles_without_end_costs_one_calls_time(monkeypatch: 
         reasons = {re.sub(r", \d+ times", "", str(result)) for result in results}
         assert reasons <= {
             "AWS throttled servicequotas:GetServiceQuota; run it again later",
-            ("servicequotas:GetServiceQuota had no turn within 2 s: AWS throttles, or the credentials take too long"),
+            (
+                "servicequotas:GetServiceQuota was not started within 2 s: AWS throttles, or getting the credentials"
+                " takes too long"
+            ),
             # a machine that is busy answers too late for the last of the nine
             "servicequotas:GetServiceQuota gave no answer within 2 s",
         }

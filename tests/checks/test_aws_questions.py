@@ -1221,7 +1221,7 @@ def test_a_bucket_of_somebody_else_is_no_missing_bucket(aws_with: Open) -> None:
     with pytest.raises(NotAnswered) as caught:
         aws.bucket("datasets")
     assert (caught.value.reason, caught.value.action) == (
-        "no permission for s3:ListBucket, or the bucket is somebody else's",
+        "no permission for s3:ListBucket, or the bucket has another owner",
         "s3:ListBucket",
     )
 

@@ -174,12 +174,12 @@ def test_what_aws_does_not_answer_is_skipped(kind: str) -> None:
 @pytest.mark.parametrize(
     ("api", "reason"),
     [
-        ("unknown_caller", "does not know the caller; it needs an access entry"),
+        ("unknown_caller", "does not recognize the caller; it needs an access entry"),
         (
             "forbidden",
-            "does not let the caller read /apis; its access entry needs a policy such as AmazonEKSViewPolicy",
+            "does not allow the caller to read /apis; its access entry needs a policy such as AmazonEKSViewPolicy",
         ),
-        ("unreachable", "is not reachable from here: no answer; does its endpoint admit this address?"),
+        ("unreachable", "is not reachable from here: no answer; check that its endpoint allows this address"),
     ],
 )
 def test_an_api_server_that_does_not_answer_is_skipped(api: str, reason: str) -> None:

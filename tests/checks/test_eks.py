@@ -107,7 +107,7 @@ def test_a_version_without_dates_passes(case_of: CaseOf, run_check: RunCheck, ac
     assert run_check(VERSION, case_of(), account).status is Status.PASSED
 
 
-STEPS = ' for a new cluster; an existing one takes one minor at a time, "1.33" first'
+STEPS = ' for a new cluster; an existing one is updated by one minor version at a time, "1.33" first'
 
 
 @pytest.mark.check("kubernetes_version_is_supported_for_long", "fails")
@@ -124,8 +124,8 @@ def test_a_version_that_eks_does_not_offer(
         [
             (
                 "eks.kubernetes_version: must be a version that EKS offers in us-east-1 (1.33, 1.34, 1.35, 1.36), got"
-                ' "1.31"; set kubernetes_version: "1.35"'
-                ' for a new cluster; an existing one takes one minor at a time, "1.32" first'
+                ' "1.31"; set kubernetes_version: "1.35" for a new cluster; an existing one is updated by one minor'
+                ' version at a time, "1.32" first'
             )
         ],
     )
@@ -138,23 +138,21 @@ def test_a_version_that_eks_does_not_offer(
             kubernetes("1.32", standard=timedelta(days=60) - timedelta(seconds=1)),
             (
                 "standard support for Kubernetes 1.32 ends on 2027-01-20, in 59 days; extended support is billed from"
-                " then"
-                ' on: set kubernetes_version: "1.35"'
+                ' that day: set kubernetes_version: "1.35"'
             ),
         ),
         (
             kubernetes("1.32", standard=timedelta(days=1)),
             (
                 "standard support for Kubernetes 1.32 ends on 2026-11-22, in 1 day; extended support is billed from"
-                " then"
-                ' on: set kubernetes_version: "1.35"'
+                ' that day: set kubernetes_version: "1.35"'
             ),
         ),
         (
             kubernetes("1.32", standard=timedelta(hours=5)),
             (
-                "standard support for Kubernetes 1.32 ends on 2026-11-21, today; extended support is billed from then"
-                " on:"
+                "standard support for Kubernetes 1.32 ends on 2026-11-21, today; extended support is billed from that"
+                " day:"
                 ' set kubernetes_version: "1.35"'
             ),
         ),
@@ -165,9 +163,8 @@ def test_a_version_that_eks_does_not_offer(
         (
             kubernetes("1.32", standard=timedelta(days=-1), extended=timedelta(days=59)),
             (
-                "EKS bills extended support for Kubernetes 1.32 until 2027-01-19, in 59 days, and updates the cluster"
-                " by"
-                ' itself then; set kubernetes_version: "1.35"'
+                "EKS bills extended support for Kubernetes 1.32 until 2027-01-19, in 59 days, and then updates the"
+                ' cluster automatically; set kubernetes_version: "1.35"'
             ),
         ),
         (
@@ -204,7 +201,7 @@ def test_no_better_version(case_of: CaseOf, run_check: RunCheck, account: FakeAw
     assert messages(run_check(VERSION, case_of(), account)) == [
         (
             "eks.kubernetes_version: standard support for Kubernetes 1.35 ends on 2026-11-24, in 3 days; extended"
-            " support is billed from then on: HyperPod accepts no other version that EKS supports for long, look for a"
+            " support is billed from that day: HyperPod accepts no other version that EKS supports for long, look for a"
             " newer hyperpod-cdk"
         )
     ]
@@ -223,7 +220,7 @@ def test_no_better_version(case_of: CaseOf, run_check: RunCheck, account: FakeAw
                 (
                     "eks.kubernetes_version: standard support for Kubernetes 1.34 ends on 2026-12-02, in 59 days (dates"
                     " as"
-                    ' of 2026-11-20); extended support is billed from then on: set kubernetes_version: "1.35"'
+                    ' of 2026-11-20); extended support is billed from that day: set kubernetes_version: "1.35"'
                 )
             ],
         ),
@@ -234,7 +231,7 @@ def test_no_better_version(case_of: CaseOf, run_check: RunCheck, account: FakeAw
                 (
                     "eks.kubernetes_version: standard support for Kubernetes 1.34 ends on 2026-12-02, in 1 day (dates"
                     " as of"
-                    ' 2026-11-20); extended support is billed from then on: set kubernetes_version: "1.35"'
+                    ' 2026-11-20); extended support is billed from that day: set kubernetes_version: "1.35"'
                 )
             ],
         ),
@@ -246,7 +243,7 @@ def test_no_better_version(case_of: CaseOf, run_check: RunCheck, account: FakeAw
             [
                 (
                     "eks.kubernetes_version: standard support for Kubernetes 1.35 ends on 2027-03-27, in 7 days (dates"
-                    " as of 2026-11-20); extended support is billed from then on: look for a newer version that"
+                    " as of 2026-11-20); extended support is billed from that day: look for a newer version that"
                     " HyperPod accepts"
                 )
             ],
@@ -318,7 +315,7 @@ NOWHERE = AddonVersions(addon=addons.CERT_MANAGER, kubernetes_version="", versio
             {},
             (
                 "operators.training: needs the add-on cert-manager, which EKS does not have in us-east-1 for any"
-                " version of Kubernetes; do without what asks for it, or take another region"
+                " version of Kubernetes; do without what needs it, or use another region"
             ),
         ),
         (
@@ -468,24 +465,24 @@ def test_nodes_with_room_for_add_ons(case_of: CaseOf, run_check: RunCheck, *, ch
         (
             {"instance_type": "ml.m5.large", "count": 2},
             (
-                "hyperpod.instance_groups[0]: must hold at least 11 pods of add-ons and controllers beside 4 on each"
-                " node, got room for 10 (2 ml.m5.large of system with 9 pods each); pods beyond wait with 'Too many"
-                " pods': set hyperpod.instance_groups[0].count: 3 or take a larger type"
+                "hyperpod.instance_groups[0]: must have room for 11 pods of add-ons and controllers and 4 more on each"
+                " node, got room for 10 (2 ml.m5.large of system with 9 pods each); further pods wait with 'Too many"
+                " pods': set hyperpod.instance_groups[0].count: 3 or use a larger type"
             ),
         ),
         (
             {"instance_type": "ml.c6g.medium", "count": 9},
             (
-                "hyperpod.instance_groups[0]: must hold at least 11 pods of add-ons and controllers beside 4 on each"
-                " node, got room for 0 (9 ml.c6g.medium of system with 3 pods each); pods beyond wait with 'Too many"
-                " pods': take a larger type"
+                "hyperpod.instance_groups[0]: must have room for 11 pods of add-ons and controllers and 4 more on each"
+                " node, got room for 0 (9 ml.c6g.medium of system with 3 pods each); further pods wait with 'Too many"
+                " pods': use a larger type"
             ),
         ),
         (
             {"taints": [{"key": "dedicated", "effect": "NoSchedule"}]},
             (
                 "hyperpod.instance_groups[0].taints: every group without accelerators has taints, which add-ons do not"
-                " tolerate, so that their pods go to accelerated nodes or wait; remove the taints of one, or add a"
+                " tolerate, so their pods run on accelerated nodes or stay pending; remove the taints of one, or add a"
                 " small group named system"
             ),
         ),
@@ -544,6 +541,6 @@ def test_a_type_without_a_number_is_skipped(case_of: CaseOf, run_check: RunCheck
     }
     result = run_check(PODS, case_of(changes), offline())
     assert [(each.reason, each.path) for each in result.skipped] == [
-        ("how many pods a node of ml.p9.large holds is not known", "hyperpod.instance_groups[0]")
+        ("how many pods fit on a node of ml.p9.large is unknown", "hyperpod.instance_groups[0]")
     ]
     assert not result.findings

@@ -164,8 +164,8 @@ class TestPolicies:
         self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, statement: Any, group: str
     ) -> None:
         text = (
-            f"needs a key whose policy lets logs.us-east-1.amazonaws.com use it for {group}, got {KEY}, whose policy"
-            " does not; add a statement for that service with kms:Encrypt, kms:Decrypt, kms:ReEncrypt*,"
+            f"needs a key whose policy allows logs.us-east-1.amazonaws.com to use it for {group}, got {KEY}, whose"
+            " policy does not; add a statement for that service with kms:Encrypt, kms:Decrypt, kms:ReEncrypt*,"
             " kms:GenerateDataKey* and kms:DescribeKey"
         )
         assert said(self.findings(case_of, run_check, fake_aws, "logs", ROOT, statement)) == [("encryption.logs", text)]
@@ -178,22 +178,22 @@ class TestPolicies:
             (
                 [ROOT],
                 [
-                    "needs a key whose policy lets cloudwatch.amazonaws.com use it",
-                    "needs a key whose policy lets budgets.amazonaws.com use it",
+                    "needs a key whose policy allows cloudwatch.amazonaws.com to use it",
+                    "needs a key whose policy allows budgets.amazonaws.com to use it",
                 ],
             ),
             (
                 [ROOT, {**TOPIC, "Action": "kms:Decrypt"}],
                 [
-                    "needs a key whose policy lets cloudwatch.amazonaws.com use",
-                    "needs a key whose policy lets budgets.amazonaws.com use",
+                    "needs a key whose policy allows cloudwatch.amazonaws.com to use",
+                    "needs a key whose policy allows budgets.amazonaws.com to use",
                 ],
             ),
             (
                 [ROOT, {**TOPIC, "Principal": {"Service": "cloudwatch.amazonaws.com"}}],
-                ["needs a key whose policy lets budgets.amazonaws.com use it"],
+                ["needs a key whose policy allows budgets.amazonaws.com to use it"],
             ),
-            ([TOPIC], ["needs a key whose policy lets account 111122223333 use it"]),
+            ([TOPIC], ["needs a key whose policy allows account 111122223333 to use it"]),
         ],
     )
     def test_what_publishes_needs_the_key_of_the_topic(
@@ -220,9 +220,9 @@ class TestPolicies:
     ) -> None:
         fix = "add a statement that allows kms:CreateGrant and kms:DescribeKey to arn:aws:iam::111122223333:root"
         text = {
-            Severity.ERROR: f"needs a key whose policy lets account 111122223333 use it, got {KEY}; {fix}",
-            Severity.WARNING: f"the policy of {KEY} lets single principals use it, and the roles of the stacks get"
-            f" their names only when they are made; {fix}, unless it names them already",
+            Severity.ERROR: f"needs a key whose policy allows account 111122223333 to use it, got {KEY}; {fix}",
+            Severity.WARNING: f"the policy of {KEY} allows single principals to use it, and the roles of the stacks get"
+            f" their names only when they are created; {fix}, unless it names them already",
         }
         result = self.findings(case_of, run_check, fake_aws, "node_volumes", statement)
         assert [(each.severity, each.path, each.message) for each in result.findings] == [
@@ -275,12 +275,12 @@ class TestPolicies:
         denying = {name: value for name, value in denying.items() if value is not None}
         result = self.findings(case_of, run_check, fake_aws, field, ROOT, LOGS, TOPIC, denying)
         denied = (
-            f"needs a key whose policy lets {one} use it, got {KEY}, whose policy denies it; take {one} from the"
-            " statement that denies"
+            f"needs a key whose policy allows {one} to use it, got {KEY}, whose policy denies it; take {one} out of"
+            " the statement that denies"
         )
         unknown = (
-            f"whether the policy of {KEY} lets {one} use it is not known here, by its conditions or by a statement that"
-            " denies; see that it does before you deploy"
+            f"whether the policy of {KEY} allows {one} to use it is unknown, because of its conditions or a statement"
+            " that denies; check that it does before you deploy"
         )
         texts = {"": [], "denies": [(Severity.ERROR, denied)], "unknown": [(Severity.WARNING, unknown)]}
         assert [(each.severity, each.message) for each in result.findings] == texts[says]
@@ -301,7 +301,7 @@ class TestPolicies:
         stated = {name: value for name, value in statement.items() if value is not None}
         result = self.findings(case_of, run_check, fake_aws, field, stated)
         assert [each.severity for each in result.findings] == [Severity.WARNING]
-        assert result.findings[0].message.startswith(f"whether the policy of {KEY} lets ")
+        assert result.findings[0].message.startswith(f"whether the policy of {KEY} allows ")
 
     @pytest.mark.check("kms_key_policies_let_the_services_in", "skips")
     def test_a_policy_that_is_not_shown_is_skipped(

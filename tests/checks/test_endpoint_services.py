@@ -56,7 +56,7 @@ def test_services_that_are_missing(closed: Case, fake_aws: FakeAws, run_check: R
     assert messages(run_check(CHECK, closed, fake_aws)) == [
         (
             "network.egress: needs an interface endpoint of eks-auth, which us-east-1 does not have; set egress: nat,"
-            " or take another region"
+            " or use another region"
         ),
         (
             "network.endpoints.additional[0]: needs an interface endpoint of kms, which us-east-1 does not have;"
@@ -64,7 +64,7 @@ def test_services_that_are_missing(closed: Case, fake_aws: FakeAws, run_check: R
         ),
         (
             "network.availability_zones.use1-az5: needs interface endpoints in use1-az5, which AWS does not have there"
-            " for ssm, sts; set network.endpoints.zones: [use1-az4], through which nodes of use1-az5 then go"
+            " for ssm, sts; set network.endpoints.zones: [use1-az4], which the nodes of use1-az5 then use"
         ),
     ]
 

@@ -222,10 +222,9 @@ def test_a_cluster_that_is_not_active(run: Run, cluster: Answers, status: str, m
         (
             {"cluster_security_group_id": "sg-0cccccccccccccccc"},
             (
-                "error: eks.existing.security_group_id: must be a group that the control plane of platform carries"
+                "error: eks.existing.security_group_id: must be a group that the control plane of platform has"
                 f" (sg-0cccccccccccccccc, sg-0bbbbbbbbbbbbbbbb), got {EKS_SG}; set security_group_id:"
-                f" sg-0cccccccccccccccc,"
-                " which EKS made for the cluster"
+                " sg-0cccccccccccccccc, which EKS created for the cluster"
             ),
         ),
     ],
@@ -279,8 +278,7 @@ def test_another_group_of_the_control_plane_will_do(run: Run) -> None:
             [
                 (
                     "warning: eks.kubernetes_version: HyperPod documents Kubernetes 1.30 to 1.35 (table of"
-                    " 2026-11-20), and"
-                    " platform has 1.29; choose another cluster, or bring it to one of these"
+                    " 2026-11-20), and platform has 1.29; choose another cluster, or update it to one of these"
                 )
             ],
         ),
@@ -298,7 +296,7 @@ def test_a_cluster_without_access_entries(run: Run, cluster: Answers) -> None:
         (
             "error: eks.existing.cluster_name: needs authentication mode API or API_AND_CONFIG_MAP, got CONFIG_MAP on"
             " platform; run 'aws eks update-cluster-config --name platform --access-config"
-            " authenticationMode=API_AND_CONFIG_MAP', which cannot be taken back"
+            " authenticationMode=API_AND_CONFIG_MAP', which cannot be undone"
         )
     ]
     changed(cluster, authentication_mode="API")
@@ -310,14 +308,14 @@ def test_a_cluster_whose_pods_have_ipv6_addresses(run: Run, cluster: Answers) ->
     changed(cluster, ip_family="ipv6")
     of_pods = (
         "warning: eks.existing.cluster_name: should give pods IPv4 addresses, got ipv6 on platform, which the role of"
-        " the nodes may not assign; give the VPC CNI a role of its own with ec2:AssignIpv6Addresses, or name a cluster"
-        " of IPv4"
+        " the nodes may not assign; give the VPC CNI a role of its own with ec2:AssignIpv6Addresses, or use an IPv4"
+        " cluster"
     )
     assert everything(run) == [
         of_pods,
         (
-            "warning: storage.lustre: is not supported in clusters of IPv6, such as platform, by the EKS user guide;"
-            " leave the claims out, or name a cluster of IPv4"
+            "warning: storage.lustre: is not supported by the EKS user guide in IPv6 clusters, such as platform;"
+            " leave out the claims, or use an IPv4 cluster"
         ),
     ]
     assert everything(run, storage=None) == [of_pods]
@@ -339,7 +337,7 @@ def test_the_version_of_the_cni(run: Run, cluster: Answers, version: str, ok: bo
     cluster.kubernetes_daemon_sets = {
         ("platform", "kube-system"): {"aws-node": (f"{REGISTRY}/amazon-k8s-cni:{version}", f"{REGISTRY}/agent:v1")}
     }
-    own = add_on.partition("; ")[0] + "; have the DaemonSet aws-node brought to it the way it was installed"
+    own = add_on.partition("; ")[0] + "; update the DaemonSet aws-node to it in the way it was installed"
     assert everything(run) == ([] if ok else [own])
 
 
@@ -357,11 +355,11 @@ def test_no_cni_at_all(run: Run, cluster: Answers) -> None:
 @pytest.mark.parametrize(
     ("version", "images", "reason"),
     [
-        ("latest", None, "the VPC CNI of platform has the version latest, which is none that can be compared"),
+        ("latest", None, "the VPC CNI of platform has the version latest, which cannot be compared"),
         (
             None,
             ("mirror/cni@sha256:0123",),
-            "the images of aws-node on platform (mirror/cni@sha256:0123) tell no version",
+            "the images of aws-node on platform (mirror/cni@sha256:0123) show no version",
         ),
     ],
 )
@@ -379,9 +377,9 @@ def test_a_kueue_of_somebody_else(run: Run, cluster: Answers) -> None:
     cluster.kubernetes_api_groups = {"platform": frozenset({"apps", "kueue.x-k8s.io"})}
     assert everything(run) == [
         (
-            "error: task_governance: needs platform without a Kueue of its own, got the API group kueue.x-k8s.io;"
-            " leave out task_governance, or name another cluster: the users of that Kueue would lose their queues and"
-            " workloads with it"
+            "error: task_governance: needs platform without its own Kueue, got the API group kueue.x-k8s.io; leave out"
+            " task_governance, or name another cluster: the users of that Kueue would lose their queues and workloads"
+            " with it"
         )
     ]
     assert everything(run, task_governance=None, storage=None) == []
@@ -400,9 +398,8 @@ def test_an_addon_that_is_there_already(run: Run, cluster: Answers) -> None:
     cluster.installed_addons = {"platform": (*OWNERS, addon("aws-fsx-csi-driver"))}
     assert everything(run) == [
         (
-            "error: storage.lustre[0].claim: needs to install aws-fsx-csi-driver on platform, got one that is there"
-            " already,"
-            " which EKS refuses; add it to eks.existing.installed_addons to use it as it is"
+            "error: storage.lustre[0].claim: needs to install aws-fsx-csi-driver on platform, got one that is"
+            " installed already, which EKS refuses; add it to eks.existing.installed_addons to use it as it is"
         )
     ]
     assert everything(run, existing={"installed_addons": ["cert-manager", "aws-fsx-csi-driver"]}) == []
@@ -455,15 +452,15 @@ def test_another_hyperpod_cluster_is_found_beside_one_that_was_not_read(run: Run
             (
                 "warning: eks.existing.cluster_name: platform has no private endpoint, and its public endpoint allows"
                 " 8.8.8.0/24,"
-                " 10.0.0.0/8 only: nodes and kubectl reach it where the address of their NAT gateway is among"
-                " these; run"
+                " 10.0.0.0/8 only: nodes and kubectl reach it only if the address of their NAT gateway is in these"
+                " blocks; run"
                 " 'aws eks update-cluster-config --name platform --resources-vpc-config endpointPrivateAccess=true'"
             ),
         ),
         (
             {"endpoint_private": False, "public_access_cidrs": ("10.0.0.0/8",)},
             (
-                "error: eks.existing.cluster_name: needs an API server that nodes and kubectl reach, got platform,"
+                "error: eks.existing.cluster_name: needs an API server that nodes and kubectl can reach, got platform,"
                 " which has no private endpoint, and whose public endpoint allows 10.0.0.0/8; run"
                 " 'aws eks update-cluster-config --name"
                 " platform"
@@ -473,7 +470,7 @@ def test_another_hyperpod_cluster_is_found_beside_one_that_was_not_read(run: Run
         (
             {"endpoint_private": False, "endpoint_public": False, "public_access_cidrs": ()},
             (
-                "error: eks.existing.cluster_name: needs an API server that nodes and kubectl reach, got platform,"
+                "error: eks.existing.cluster_name: needs an API server that nodes and kubectl can reach, got platform,"
                 " which has no private endpoint, and whose public endpoint allows no block; run"
                 " 'aws eks update-cluster-config --name"
                 " platform"
@@ -503,7 +500,7 @@ def test_a_provider_of_another_cluster(run: Run, cluster: Answers) -> None:
         (
             f"error: eks.existing.oidc_provider_arn: must be the provider of platform, whose issuer is none, got"
             f" {ISSUER};"
-            " leave it out"
+            " remove it"
         )
     ]
 
@@ -523,8 +520,7 @@ def test_a_cluster_that_serves_another_hyperpod_cluster(run: Run, cluster: Answe
     assert everything(run) == [
         (
             "error: eks.existing.cluster_name: needs an EKS cluster without a HyperPod cluster, got platform, which"
-            " serves"
-            " first-try; name another one, or add the instance groups to first-try"
+            " serves first-try; use another one, or add the instance groups to first-try"
         )
     ]
 

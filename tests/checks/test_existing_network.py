@@ -192,7 +192,10 @@ def test_the_endpoints_of_a_vpc_that_another_account_shares(
         return
     assert result.status is Status.SKIPPED
     assert {each.reason for each in result.skipped} == {
-        f"{VPC} is of account 444455556666, which shares it, and AWS shows none of its endpoints here; ask the owner"
+        (
+            f"{VPC} belongs to account 444455556666, which shares it, and AWS shows none of its endpoints here; ask"
+            " the owner"
+        )
     }
     network.vpc = {VPC: replace(vpc[VPC], owner="111122223333")}
     assert run(check).status is (Status.PASSED if check == ENDPOINTS else Status.FAILED)
@@ -236,7 +239,9 @@ def test_subnets_without_the_tag_of_load_balancers(
     vpc = cast("dict[str, VpcAnswer]", network.vpc)
     network.vpc = {VPC: replace(vpc[VPC], owner=owner)}
     result = balancing()
-    shared = f" (the VPC is of account {owner}, whose tags may not show here)" if owner == "444455556666" else ""
+    shared = (
+        f" (the VPC belongs to account {owner}, whose tags may not be visible here)" if owner == "444455556666" else ""
+    )
     text = (
         "warning: operators.inference.load_balancer_controller: the controller finds subnets by the tag"
         " kubernetes.io/role/internal-elb (before its version 2.12.1 only by it), and AWS shows it on none of"
@@ -289,8 +294,8 @@ def test_dns_that_is_off(run: Run, network: Answers, change: Any, what: str, opt
     network.vpc = {VPC: replace(network.vpc[VPC], **change)}  # type: ignore[index,type-var]
     assert everything(run) == [
         (
-            f"error: network.existing.vpc_id: needs {what} in {VPC}, which is off; run 'aws ec2 modify-vpc-attribute"
-            f" --vpc-id {VPC} --{option}'"
+            f"error: network.existing.vpc_id: needs {what} in {VPC}, which is disabled; run 'aws ec2"
+            f" modify-vpc-attribute --vpc-id {VPC} --{option}'"
         )
     ]
 
@@ -512,7 +517,7 @@ def test_endpoints_of_another_network_are_not_known(run: Run, network: Answers, 
         f"warning: network.existing.node_subnet_ids.use1-az6: should have a route to the internet from {NODES6}, "
     )
     assert out.endswith(f"or create the endpoints, unless {route[1]} leads to them")
-    assert s3.startswith("warning: network.existing.node_subnet_ids.use1-az6: should have a way to S3")
+    assert s3.startswith("warning: network.existing.node_subnet_ids.use1-az6: should have a route to S3")
     assert s3.endswith(f"or create one, unless {route[1]} leads to them")
 
 
@@ -527,9 +532,7 @@ def test_names_of_endpoints_may_come_from_a_private_zone(run: Run, network: Answ
     network.endpoints = {VPC: (S3_GATEWAY, *nameless)}
     (said_once,) = everything(run)
     assert said_once.startswith("warning: ")
-    assert said_once.endswith(
-        "unless a private hosted zone leads to the endpoints that are there without private names"
-    )
+    assert said_once.endswith("unless a private hosted zone leads to the endpoints that have no private names")
 
 
 def test_ec2messages_may_be_missing(run: Run, network: Answers) -> None:
@@ -570,8 +573,8 @@ def test_no_way_out_and_not_all_endpoints(run: Run, network: Answers) -> None:
     assert everything(run) == [
         (
             f"error: network.existing.node_subnet_ids.use1-az6: needs a route to the internet from {NODES6}, "
-            f"{NODES4} for nodes, got no"
-            " route to everywhere on rtb-nodes and no interface endpoint with private names for ec2, ecr.api,"
+            f"{NODES4} for nodes, got no default route on rtb-nodes and no interface endpoint with private names for"
+            " ec2, ecr.api,"
             " ecr.dkr; route 0.0.0.0/0 to a NAT gateway, or create the endpoints"
         )
     ]
@@ -584,7 +587,7 @@ def test_a_control_plane_without_a_way_out_warns(run: Run, network: Answers) -> 
         (
             "warning: network.existing.control_plane_subnet_ids[0]: should have a route to the internet from"
             f" {CONTROL1}, {CONTROL2} for the"
-            " function that runs kubectl, got no route to everywhere on rtb-main and no interface endpoint with private"
+            " function that runs kubectl, got no default route on rtb-main and no interface endpoint with private"
             " names for eks, lambda; route 0.0.0.0/0 to a NAT gateway, or create the endpoints"
         )
     ]
@@ -609,8 +612,8 @@ def test_a_network_that_is_closed_by_the_file_wants_endpoints(run: Run, network:
     assert everything(run, egress="closed") == [
         (
             f"error: network.existing.node_subnet_ids.use1-az6: needs a route to the internet from {NODES6}, "
-            f"{NODES4} for nodes, got no"
-            " route to everywhere on rtb-nodes and no interface endpoint with private names for ec2; create the"
+            f"{NODES4} for nodes, got no default route on rtb-nodes and no interface endpoint with private names for"
+            " ec2; create the"
             " endpoints"
         )
     ]
@@ -623,10 +626,10 @@ def test_a_way_out_that_the_file_denies(run: Run, network: Answers) -> None:
     }
     assert everything(run, egress="closed") == [
         (
-            "warning: network.existing.node_subnet_ids.use1-az6: should have no route to the internet with "
-            "network.egress: closed,"
-            f" got {NODES6}, {NODES4}, whose route table rtb-nodes leads everywhere through {NAT}; set egress: nat"
-            " where that is meant, or ask the owner of the VPC to take the route out; without it there is no interface"
+            "warning: network.existing.node_subnet_ids.use1-az6: should have no route to the internet with"
+            f" network.egress: closed, got {NODES6}, {NODES4}, whose route table rtb-nodes leads to the internet"
+            f" through {NAT}; set egress: nat if that is intended, or ask the owner of the VPC to take the route out;"
+            " without it there is no interface"
             " endpoint with private names for ssm"
         )
     ]
@@ -663,7 +666,7 @@ def test_endpoints_that_do_not_know_the_nodes(run: Run, network: Answers, let_in
     assert everything(run) == [
         (
             f"error: network.existing.security_group_id: needs port 443 of the endpoints {services} open to {SG}, got"
-            f" {ENDPOINT_SG}, which lets in neither it nor {shut}; allow 443 there from the blocks of the node subnets"
+            f" {ENDPOINT_SG}, which allows neither it nor {shut}; allow 443 there from the blocks of the node subnets"
         )
     ]
 
@@ -676,8 +679,8 @@ def test_a_group_that_was_made_may_be_on_the_list(run: Run, network: Answers, fa
     assert said(result) == []
     assert [each.reason for each in result.skipped] == [
         (
-            f"whether {ENDPOINT_SG} lets in {NODES6}, {NODES4} is not known: it lets in {SG}, which may be the group"
-            f" that {name} made"
+            f"whether {ENDPOINT_SG} allows {NODES6}, {NODES4} is unknown: it allows {SG}, which may be the group that"
+            f" {name} created"
         )
     ]
 
@@ -691,8 +694,8 @@ def test_a_prefix_list_may_hold_the_nodes(run: Run, network: Answers) -> None:
     assert said(result) == []
     assert [each.reason for each in result.skipped] == [
         (
-            f"whether {ENDPOINT_SG} lets in {NODES6}, {NODES4} is not known: it lets in pl-0a1b, and prefix lists are"
-            " not looked at"
+            f"whether {ENDPOINT_SG} allows {NODES6}, {NODES4} is unknown: it allows pl-0a1b, and prefix lists are not"
+            " checked"
         )
     ]
 
@@ -703,11 +706,9 @@ def test_a_group_that_is_made_is_on_no_list(run: Run, network: Answers) -> None:
     services = ", ".join(NODE_ENDPOINTS)
     assert everything(run, security_group_id=None, eks=False) == [
         (
-            f"error: network.existing: needs port 443 of the endpoints {services} open to the nodes, whose group is"
-            f" made by"
-            f" the deployment, got {ENDPOINT_SG}, which lets in neither it nor {NODES6}, {NODES4}; allow 443 there"
-            f" from the"
-            " blocks of the node subnets"
+            f"error: network.existing: needs port 443 of the endpoints {services} open to the nodes, whose group the"
+            f" deployment creates, got {ENDPOINT_SG}, which allows neither it nor {NODES6}, {NODES4}; allow 443 there"
+            " from the blocks of the node subnets"
         )
     ]
 
@@ -722,9 +723,8 @@ def test_no_way_to_s3(run: Run, network: Answers) -> None:
     )
     assert everything(run) == [
         (
-            f"error: network.existing.node_subnet_ids.use1-az6: needs a way to S3, got {NODES6}, {NODES4} with no"
-            f" S3 endpoint"
-            " on rtb-nodes; add rtb-nodes to the VPC's S3 gateway endpoint, or create one"
+            f"error: network.existing.node_subnet_ids.use1-az6: needs a route to S3, got {NODES6}, {NODES4} with no S3"
+            " endpoint on rtb-nodes; add rtb-nodes to the VPC's S3 gateway endpoint, or create one"
         )
     ]
 
@@ -750,8 +750,9 @@ def test_s3_through_the_nat_gateway_warns(run: Run, network: Answers) -> None:
         (
             {"ingress": (rule(cidrs=("100.64.0.0/16",)),)},
             (
-                f"error: network.existing.security_group_id: needs a rule of {SG} that lets everything in from"
-                f" itself by its"
+                f"error: network.existing.security_group_id: needs a rule of {SG} that allows all traffic from itself"
+                " by"
+                " its"
                 " own ID, got no such rule; run 'aws ec2 authorize-security-group-ingress --group-id"
                 f" {SG} --ip-permissions IpProtocol=-1,UserIdGroupPairs=[{{GroupId={SG}}}]'"
             ),
@@ -759,8 +760,8 @@ def test_s3_through_the_nat_gateway_warns(run: Run, network: Answers) -> None:
         (
             {"egress": (ANYWHERE,)},
             (
-                f"error: network.existing.security_group_id: needs a rule of {SG} that lets everything out to"
-                f" itself by its"
+                f"error: network.existing.security_group_id: needs a rule of {SG} that allows all traffic to itself by"
+                " its"
                 " own ID, got only 0.0.0.0/0, which EFA does not count; run 'aws ec2 authorize-security-group-egress"
                 f" --group-id {SG} --ip-permissions IpProtocol=-1,UserIdGroupPairs=[{{GroupId={SG}}}]'"
             ),
@@ -768,8 +769,8 @@ def test_s3_through_the_nat_gateway_warns(run: Run, network: Answers) -> None:
         (
             {"egress": (rule(groups=(SG,), protocol="tcp", port=443), ANYWHERE)},
             (
-                f"error: network.existing.security_group_id: needs a rule of {SG} that lets everything out to"
-                f" itself by its"
+                f"error: network.existing.security_group_id: needs a rule of {SG} that allows all traffic to itself by"
+                " its"
                 " own ID, got only 0.0.0.0/0, which EFA does not count; run 'aws ec2 authorize-security-group-egress"
                 f" --group-id {SG} --ip-permissions IpProtocol=-1,UserIdGroupPairs=[{{GroupId={SG}}}]'"
             ),
@@ -777,9 +778,8 @@ def test_s3_through_the_nat_gateway_warns(run: Run, network: Answers) -> None:
         (
             {"egress": (ITSELF,)},
             (
-                f"warning: network.existing.security_group_id: should let HTTPS out to AWS, got {SG} with no"
-                f" outward rule by"
-                " address for port 443; add one to 0.0.0.0/0 or to the blocks of the endpoints"
+                f"warning: network.existing.security_group_id: should allow outbound HTTPS to AWS, got {SG} with no"
+                " outbound rule by address for port 443; add one to 0.0.0.0/0 or to the blocks of the endpoints"
             ),
         ),
         (
@@ -809,7 +809,7 @@ def test_without_efa_the_rules_are_only_advised(
     (finding,) = result.findings
     assert finding.severity.value == "warning"
     assert finding.message.startswith(
-        f"should have, though no instance type here has EFA, a rule of {SG} that lets everything out to itself"
+        f"should have, though no instance type here has EFA, a rule of {SG} that allows all traffic to itself"
     )
 
 

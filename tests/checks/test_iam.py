@@ -105,9 +105,9 @@ def test_an_old_bootstrap_stack(run: Run, fake_aws: FakeAws, version: int | None
         (
             BucketAnswer(name="cdk-hnb659fds-assets-111122223333-us-east-1", region="us-east-1"),
             (
-                ", and 'cdk bootstrap' fails while cdk-hnb659fds-assets-111122223333-us-east-1 is there, the bucket of"
-                " a bootstrap that failed or was deleted; see with 'aws s3 ls"
-                " s3://cdk-hnb659fds-assets-111122223333-us-east-1 --recursive' whether it may go, then run"
+                ", and 'cdk bootstrap' fails while cdk-hnb659fds-assets-111122223333-us-east-1 exists, the bucket of a"
+                " bootstrap that failed or was deleted; check with 'aws s3 ls"
+                " s3://cdk-hnb659fds-assets-111122223333-us-east-1 --recursive' whether it can be deleted, then run"
             ),
         ),
         (None, "; run"),
@@ -225,7 +225,7 @@ def test_a_service_linked_role_that_cannot_be_made(
             f"{severity}: hyperpod: needs the service-linked role {missing} for the HyperPod cluster, got none, and"
             f" {who}"
             f" iam:CreateServiceLinkedRole to cdk-hnb659fds-cfn-exec-role-{PLACE}; allow it there, or run 'aws iam"
-            " create-service-linked-role --aws-service-name hyperpod.sagemaker.amazonaws.com' as somebody who may"
+            " create-service-linked-role --aws-service-name hyperpod.sagemaker.amazonaws.com' with an identity that may"
         )
     ]
 
@@ -241,7 +241,7 @@ def test_a_role_that_a_service_may_do_without_is_a_warning(run: Run, fake_aws: F
             " AWSServiceRoleForAmazonGrafana for the Grafana workspace (a workspace without a VPC may not make it), got"
             " none, and no policy allows iam:CreateServiceLinkedRole to"
             f" cdk-hnb659fds-cfn-exec-role-{PLACE}; allow it there, or run 'aws iam create-service-linked-role"
-            " --aws-service-name grafana.amazonaws.com' as somebody who may"
+            " --aws-service-name grafana.amazonaws.com' with an identity that may"
         )
     ]
 
@@ -290,8 +290,8 @@ def test_a_bucket_that_may_not_be_linked(
     assert said(run(LINKING, REPOSITORY)) == [
         (
             f"{severity}: storage.lustre[0].data_repositories[0].s3_uri: needs s3://my-datasets/ open to"
-            f" cdk-hnb659fds-cfn-exec-role-{PLACE}, with whose rights FSx looks into the bucket as it is linked, got"
-            f" {who}: s3:ListBucket; allow s3:Get*, s3:List*, s3:PutObject on the bucket and the prefix, as"
+            f" cdk-hnb659fds-cfn-exec-role-{PLACE}, whose permissions FSx uses to check the bucket when it is linked,"
+            f" got {who}: s3:ListBucket; allow s3:Get*, s3:List*, s3:PutObject on the bucket and the prefix, as"
             " 'hyperpod-cdk bootstrap-policy' does, or in the bucket's policy"
         )
     ]
@@ -326,8 +326,8 @@ def test_roles_without_an_answer(run: Run, fake_aws: FakeAws) -> None:
     ]
     fake_aws.answers.bootstrap_version = {"hnb659fds": None}
     assert run(LINKED).skipped[0].reason == (
-        "AWSServiceRoleForSageMakerHyperPod: there is none, and CDK is not bootstrapped, so there is no role that"
-        " CloudFormation would work as"
+        "AWSServiceRoleForSageMakerHyperPod: the role does not exist, and CDK is not bootstrapped, so CloudFormation"
+        " has no execution role"
     )
 
 
@@ -386,7 +386,7 @@ def test_a_caller_with_a_condition_is_warned(run: Run, fake_aws: FakeAws) -> Non
     }
     assert said(run(CALLER)) == [
         (
-            f"warning: account: needs sts:AssumeRole on {PUBLISH}, got a refusal by a policy (without knowing"
+            f"warning: account: needs sts:AssumeRole on {PUBLISH}, got a refusal by a policy (without the values of"
             f" aws:MultiFactorAuthPresent) for {ME}; allow it, or give the caller s3:GetObject, s3:PutObject"
         )
     ]
@@ -491,7 +491,7 @@ def test_what_is_no_certain_failure_warns(run: Run, fake_aws: FakeAws, decision:
         (
             "warning: account: CloudFormation may need actions that the policy simulator refuses to"
             f" cdk-hnb659fds-cfn-exec-role-{PLACE} for all resources (registry schemas, {deployer_actions.AS_OF}):"
-            f" {listed}; allow them where they are not allowed for single resources already"
+            f" {listed}; allow them if they are not allowed for single resources already"
         )
     ]
 
@@ -508,9 +508,10 @@ def test_a_policy_with_conditions_is_no_certain_refusal(run: Run, fake_aws: Fake
     assert said(run(DEPLOYER)) == [
         (
             "warning: account: CloudFormation may need actions that the policy simulator refuses to"
-            f" cdk-hnb659fds-cfn-exec-role-{PLACE} for all resources (registry schemas, {deployer_actions.AS_OF}):"
-            f" no policy that allows it (without knowing {key}): iam:CreateRole; a refusal by a policy (without knowing"
-            f" {key}): sagemaker:CreateCluster; allow them where they are not allowed for single resources already"
+            f" cdk-hnb659fds-cfn-exec-role-{PLACE} for all resources (registry schemas, {deployer_actions.AS_OF}): no"
+            f" policy that allows it (without the values of {key}): iam:CreateRole; a refusal by a policy (without the"
+            f" values of {key}): sagemaker:CreateCluster; allow them if they are not allowed for single resources"
+            " already"
         )
     ]
 
@@ -563,7 +564,7 @@ def test_an_execution_role_that_nobody_simulates(run: Run, fake_aws: FakeAws) ->
     assert [each.action for each in run(DEPLOYER).skipped] == ["iam:SimulatePrincipalPolicy"]
     fake_aws.answers.bootstrap_version = {"hnb659fds": None}
     assert [each.reason for each in run(DEPLOYER).skipped] == [
-        "CDK is not bootstrapped, so there is no role that CloudFormation would work as"
+        "CDK is not bootstrapped, so CloudFormation has no execution role"
     ]
 
 
@@ -600,14 +601,14 @@ def builds(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
         (
             frozenset({"AWS::SSM::Parameter", "AWS::CDK::Metadata", "AWS::S3::Bucket"}),
             (
-                "the actions that CloudFormation needs for AWS::SSM::Parameter are not known; allow those of the type"
-                " by a policy of your own"
+                "the actions that CloudFormation needs for AWS::SSM::Parameter are unknown; allow those of the type by"
+                " a policy of your own"
             ),
         ),
         (
             frozenset({"AWS::SSM::Parameter", "AWS::ECR::Repository"}),
             (
-                "the actions that CloudFormation needs for AWS::ECR::Repository and AWS::SSM::Parameter are not known;"
+                "the actions that CloudFormation needs for AWS::ECR::Repository and AWS::SSM::Parameter are unknown;"
                 " allow those of the types by a policy of your own"
             ),
         ),
@@ -734,5 +735,5 @@ def test_roles_with_access_without_an_answer(run: Run, fake_aws: FakeAws) -> Non
     assert [each.path for each in done.findings] == ["eks.admin_role_arns[2]"]
     assert {each.path: each.reason for each in done.skipped} == {
         "eks.admin_role_arns[0]": "not allowed to ask",
-        "eks.admin_role_arns[1]": f"{theirs} belongs to account 444455556666, which is not asked",
+        "eks.admin_role_arns[1]": f"{theirs} belongs to account 444455556666, which is not queried",
     }

@@ -84,7 +84,7 @@ class TestImages:
             ({"state": "pending"}, f"needs an available AMI, got {AMI}, which is pending"),
             (
                 {"architecture": "arm64"},
-                f"needs an AMI for x86_64, which ml.p5.48xlarge is, got {AMI} for arm64",
+                f"needs an AMI for x86_64, the architecture of ml.p5.48xlarge, got {AMI} for arm64",
             ),
             ({"encrypted": True}, f"needs an unencrypted AMI, got {AMI}, whose volume is encrypted"),
             ({"volumes": 2}, f"needs an AMI with one volume, got {AMI} with 2"),
@@ -99,15 +99,15 @@ class TestImages:
     ) -> None:
         fake_aws.answers.images = {AMI: replace(OWN, **change)}
         result = run_check(IMAGES, case_of(WITH_IMAGE), fake_aws)
-        fix = "; build the AMI again on the public HyperPod AMI, or name another"
+        fix = "; build the AMI again on the public HyperPod AMI, or use another"
         assert messages(result) == [f"{H100}.image.ami_id: {message}{fix}"]
 
     def test_missing(self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
         fake_aws.answers.images = {}
         assert messages(run_check(IMAGES, case_of(WITH_IMAGE), fake_aws)) == [
             (
-                f"{H100}.image.ami_id: needs an AMI that account 111122223333 may use in us-east-1, got {AMI}, which is"
-                " not there; copy it to the region, or correct the ID"
+                f"{H100}.image.ami_id: needs an AMI that account 111122223333 may use in us-east-1, got {AMI}, which"
+                " does not exist there; copy it to the region, or correct the ID"
             )
         ]
 
@@ -141,12 +141,12 @@ class TestAlarms:
         assert result.status is Status.FAILED
         assert messages(result) == [
             (
-                f"{H100}.patching.rollback_alarms[0]: node-deficit is in ALARM, so that an update would be rolled back"
-                " at once; see to it first"
+                f"{H100}.patching.rollback_alarms[0]: node-deficit is in ALARM, so an update would be rolled back at"
+                " once; fix its cause first"
             ),
             (
                 f'{H100}.patching.rollback_alarms[1]: needs a CloudWatch alarm of us-east-1, got "job-failures", which'
-                " does not exist; make the alarm, or correct the name"
+                " does not exist; create the alarm, or correct the name"
             ),
         ]
 
@@ -180,13 +180,13 @@ class TestWhatIsLeftOut:
         assert result.status is Status.WARNED
         assert messages(result) == [
             (
-                "hyperpod.autoscaling: autoscaling is on in prod, and a file that only leaves it out may leave it on;"
-                " set autoscaling: disabled until it is off"
+                "hyperpod.autoscaling: autoscaling is enabled in prod, and leaving it out of the file may keep it"
+                " enabled; set autoscaling: disabled until it is disabled"
             ),
             (
-                "hyperpod.tiered_checkpointing: tiered checkpointing is on in prod and keeps memory of every node, and"
-                " a file that only leaves it out may leave it on; set tiered_checkpointing: {enabled: false} until it"
-                " is off"
+                "hyperpod.tiered_checkpointing: tiered checkpointing is enabled in prod and reserves memory on every"
+                " node, and leaving it out of the file may keep it enabled; set tiered_checkpointing: {enabled: false}"
+                " until it is disabled"
             ),
         ]
 
@@ -201,7 +201,7 @@ class TestNodesOfKarpenter:
         fake_aws.answers.hyperpod_clusters = (cluster(autoscaled=True, system=2, h100=2, gpu=7),)
         result = run_check(NODES, case_of(SCALED), fake_aws)
         assert result.status is Status.PASSED
-        assert [detail.text for detail in result.details] == ["gpu keeps the 7 nodes that Karpenter has made"]
+        assert [detail.text for detail in result.details] == ["gpu keeps the 7 nodes that Karpenter has created"]
 
     def test_first_deployment(self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
         fake_aws.answers.hyperpod_clusters = (replace(cluster(autoscaled=True, gpu=7), name="other"),)
@@ -215,14 +215,14 @@ class TestNodesOfKarpenter:
             (
                 {"hyperpod.instance_groups[2]": GPU},
                 cluster(autoscaled=True, gpu=7),
-                "autoscaling goes off with this deployment, and gpu goes from 7 nodes to 0; set count: 7 to keep them",
+                "this deployment disables autoscaling, and gpu changes from 7 nodes to 0; set count: 7 to keep them",
             ),
             (
                 SCALED,
                 cluster(autoscaled=False, gpu=3),
                 (
-                    "this deployment enables autoscaling, and the 3 nodes of gpu, which Karpenter has not made,"
-                    " go; set count: 3 to keep them, and let Karpenter scale another group"
+                    "this deployment enables autoscaling, and the 3 nodes of gpu, which Karpenter did not create, are"
+                    " removed; set count: 3 to keep them, and let Karpenter scale another group"
                 ),
             ),
         ],

@@ -157,7 +157,7 @@ def test_a_tight_control_plane_is_a_warning(case_of: CaseOf, run_check: RunCheck
         [
             (
                 f"network.vpc_cidr: {vpc_cidr} leaves each control-plane subnet 11 addresses ({slot}); 17 are better,"
-                f" since EKS recommends 16 for itself and the function that runs kubectl takes 1; {fix}"
+                f" because EKS recommends 16 for itself and the function that runs kubectl uses 1; {fix}"
             )
         ],
     )
@@ -174,7 +174,7 @@ def test_a_type_without_a_number_is_skipped(case_of: CaseOf, run_check: RunCheck
     assert [(each.reason, each.path) for each in result.skipped] == [
         (
             (
-                "how many addresses a node of ml.p9.48xlarge takes is not known (catalog of 2026-11-20); state"
+                "the number of IP addresses per node of ml.p9.48xlarge is unknown (catalog of 2026-11-20); set"
                 " ips_per_node under instance_types"
             ),
             "hyperpod.instance_groups[0]",
@@ -224,7 +224,7 @@ def test_existing_subnets_at_the_bound(case_of: CaseOf, run_check: RunCheck, acc
             Status.WARNED,
             (
                 "network.existing.node_subnet_ids.use1-az5: should have 246 free addresses (h100: 2 nodes and 1 spare"
-                f" of ml.p5.48xlarge, 81 each; file systems: 3), got 245 in {NODES_5} (10.0.0.0/23); name a subnet with"
+                f" of ml.p5.48xlarge, 81 each; file systems: 3), got 245 in {NODES_5} (10.0.0.0/23); use a subnet with"
                 f" 246 free addresses (an empty /24), or lower {COUNT} to 1"
             ),
         ),
@@ -234,7 +234,7 @@ def test_existing_subnets_at_the_bound(case_of: CaseOf, run_check: RunCheck, acc
             Status.FAILED,
             (
                 "network.existing.node_subnet_ids.use1-az5: must have 246 free addresses (h100: 2 nodes and 1 spare of"
-                f" ml.p5.48xlarge, 81 each; file systems: 3), got 0 in {NODES_5} (10.0.0.0/23); name a subnet with 246"
+                f" ml.p5.48xlarge, 81 each; file systems: 3), got 0 in {NODES_5} (10.0.0.0/23); use a subnet with 246"
                 " free addresses (an empty /24)"
             ),
         ),
@@ -244,8 +244,8 @@ def test_existing_subnets_at_the_bound(case_of: CaseOf, run_check: RunCheck, acc
             Status.WARNED,
             (
                 f"network.existing.node_subnet_ids.use1-az4: {NODES_4} has 61 free addresses; 62 are better (system: 2"
-                " nodes and 1 spare of ml.m5.2xlarge, 15 each; EKS: 6; kubectl: 1), since EKS recommends 16 for itself;"
-                " name a subnet with 62 free addresses"
+                " nodes and 1 spare of ml.m5.2xlarge, 15 each; EKS: 6; kubectl: 1), because EKS recommends 16 for"
+                " itself; use a subnet with 62 free addresses"
             ),
         ),
         (
@@ -254,7 +254,7 @@ def test_existing_subnets_at_the_bound(case_of: CaseOf, run_check: RunCheck, acc
             Status.WARNED,
             (
                 f"network.existing.control_plane_subnet_ids[1]: {CONTROL} has 16 free addresses; 17 are better (EKS: 6;"
-                " kubectl: 1), since EKS recommends 16 for itself; name a subnet with 17 free addresses"
+                " kubectl: 1), because EKS recommends 16 for itself; use a subnet with 17 free addresses"
             ),
         ),
         (
@@ -263,7 +263,7 @@ def test_existing_subnets_at_the_bound(case_of: CaseOf, run_check: RunCheck, acc
             Status.FAILED,
             (
                 "network.existing.control_plane_subnet_ids[1]: must have 7 free addresses (EKS: 6; kubectl: 1), got 6"
-                f" in {CONTROL} (10.0.0.0/23); name a subnet with 7 free addresses (an empty /28)"
+                f" in {CONTROL} (10.0.0.0/23); use a subnet with 7 free addresses (an empty /28)"
             ),
         ),
     ],
@@ -320,7 +320,7 @@ def test_what_stands_already_is_not_wanted_twice(case_of: CaseOf, run_check: Run
     assert messages(fewer) == [
         (
             "network.existing.node_subnet_ids.use1-az5: should have 81 free addresses (h100: 1 spare of"
-            f" ml.p5.48xlarge, 81 each), got 0 in {NODES_5} (10.0.0.0/23); name a subnet with 81 free addresses (an"
+            f" ml.p5.48xlarge, 81 each), got 0 in {NODES_5} (10.0.0.0/23); use a subnet with 81 free addresses (an"
             f" empty /25), or lower {COUNT} to 1"
         )
     ]
@@ -333,7 +333,7 @@ def test_what_stands_already_is_not_wanted_twice(case_of: CaseOf, run_check: Run
     assert messages(more) == [
         (
             "network.existing.node_subnet_ids.use1-az5: should have 162 free addresses (h100: 1 node and 1 spare of"
-            f" ml.p5.48xlarge, 81 each), got 81 in {NODES_5} (10.0.0.0/23); name a subnet with 162 free addresses (an"
+            f" ml.p5.48xlarge, 81 each), got 81 in {NODES_5} (10.0.0.0/23); use a subnet with 162 free addresses (an"
             f" empty /24), or lower {COUNT} to 2"
         )
     ]
@@ -349,8 +349,8 @@ def test_nodes_that_leave_may_make_room(case_of: CaseOf, run_check: RunCheck, ac
     account.answers.subnets[NODES_5] = subnet(NODES_5, 100)
     (finding,) = run_check(STANDING, case_of(EXISTING), account).findings
     assert finding.severity.value == "warning"
-    assert finding.message.endswith(f", or lower {COUNT} to 1, unless nodes of h100-old leave before") or (
-        finding.message.endswith("(an empty /24), unless nodes of h100-old leave before")
+    assert finding.message.endswith(f", or lower {COUNT} to 1, unless nodes of h100-old leave first") or (
+        finding.message.endswith("(an empty /24), unless nodes of h100-old leave first")
     )
 
 

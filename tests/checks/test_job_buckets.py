@@ -72,7 +72,7 @@ def test_no_such_bucket(case_of: CaseOf, fake_aws: FakeAws, run_check: RunCheck)
     (found,) = run_check(CHECK, case_of(CHANGES), fake_aws).findings
     assert found.render() == (
         f"{ACCOUNT}[1]: must name a bucket that exists, got my-results (also in {NOVA}.output_buckets[0]); correct the"
-        " name, or make the bucket in us-east-1"
+        " name, or create the bucket in us-east-1"
     )
 
 
@@ -83,8 +83,8 @@ def test_a_bucket_of_another_region(case_of: CaseOf, fake_aws: FakeAws, run_chec
     assert (found.severity.value, found.render()) == (
         "warning",
         (
-            f"{NOVA}.input_buckets[0]: nova-data is in eu-west-1, so all that jobs read and write there crosses"
-            " regions, which is slow and billed; name a bucket in us-east-1"
+            f"{NOVA}.input_buckets[0]: nova-data is in eu-west-1, so all data that jobs read and write there crosses"
+            " regions, which is slow and billed; use a bucket in us-east-1"
         ),
     )
 

@@ -57,8 +57,8 @@ def test_without_one_nothing_is_asked(case_of: CaseOf, run_check: RunCheck, fake
 @pytest.mark.parametrize(
     ("region", "text"),
     [
-        (None, f"needs a bucket that exists, got {NAME}; make it, or correct the name"),
-        ("eu-west-1", f"needs a bucket in us-east-1, got {NAME} in eu-west-1; name one in us-east-1"),
+        (None, f"needs a bucket that exists, got {NAME}; create it, or correct the name"),
+        ("eu-west-1", f"needs a bucket in us-east-1, got {NAME} in eu-west-1; use one in us-east-1"),
     ],
 )
 def test_a_bucket_that_is_not_there_fails(
@@ -70,15 +70,15 @@ def test_a_bucket_that_is_not_there_fails(
 
 
 ANOTHERS = (
-    f"needs a bucket of account 111122223333, got {NAME}, which belongs to another: who can write there runs programs"
-    " as root on every node; name one of the account's own"
+    f"needs a bucket of account 111122223333, got {NAME}, which belongs to another account: anyone who can write to it"
+    " can run programs as root on every node; use one of this account"
 )
 PUBLIC = (
-    f"needs a bucket that is not public, got {NAME}: what lies there runs as root on every node; name another, or"
-    " have its owner make it private"
+    f"needs a bucket that is not public, got {NAME}: its scripts run as root on every node; use another, or have its"
+    " owner make it private"
 )
 NO_VERSIONS = (
-    f"{NAME} keeps no versions, so a script that is overwritten or deleted is gone; run 'aws s3api"
+    f"{NAME} is not versioned, so a script that is overwritten or deleted is lost; run 'aws s3api"
     f" put-bucket-versioning --bucket {NAME} --versioning-configuration Status=Enabled'"
 )
 HAS_A_KEY = f"needs the key that encrypts {NAME}, which is {KEY}, got none; set kms_key_arn: {KEY}"

@@ -93,8 +93,8 @@ def test_the_librarys_own_scripts_pass(
         (
             b"#!/bin/bash\necho\na\0b\n",
             (
-                "error: lifecycle_scripts/on_create.sh:3: must be text, got a NUL byte;"
-                " save the script as UTF-8, or name no program *.sh"
+                "error: lifecycle_scripts/on_create.sh:3: must be text, got a NUL byte; save the script as UTF-8, or"
+                " rename it without .sh"
             ),
         ),
         (
@@ -111,8 +111,8 @@ def test_the_librarys_own_scripts_pass(
         (
             b"#!/usr/bin/env bash -e\necho\n",
             (
-                'warning: lifecycle_scripts/on_create.sh:1: should give env the program alone, got "bash -e", which env'
-                " takes for one name; make the first line #!/usr/bin/env bash and say 'set -e' below it"
+                'warning: lifecycle_scripts/on_create.sh:1: should give env only the program, got "bash -e", which env'
+                " reads as one name; make the first line #!/usr/bin/env bash and write 'set -e' below it"
             ),
         ),
     ],
@@ -343,9 +343,9 @@ def test_a_closed_network_has_nothing_to_download_from(
             " replaced later may get something else or nothing: put it into a custom AMI or a container image"
         ),
         (
-            "error: lifecycle_scripts/on_create.sh:3: must download nothing from the internet (curl, curl), to which"
-            " nothing leads with network.egress: closed; put it into a custom AMI or a container image of ECR, or fetch"
-            " it with 'aws s3 cp'"
+            "error: lifecycle_scripts/on_create.sh:3: must download nothing from the internet (curl, curl), which"
+            " cannot be reached with network.egress: closed; put it into a custom AMI or a container image of ECR, or"
+            " download it with 'aws s3 cp'"
         ),
     ]
 
@@ -358,15 +358,15 @@ def test_a_secret_is_told_and_never_shown(run: Run) -> None:
     )
     assert said(result) == [
         (
-            "error: lifecycle_scripts/node/key.pem:1: must hold no secret, got what looks like a private key,"
-            " readable in the"
-            " bucket and on every node; remove and revoke it, and let the script read it from AWS Secrets Manager"
+            "error: lifecycle_scripts/node/key.pem:1: must not contain a secret, got text that looks like a private"
+            " key, readable in the bucket and on every node; remove and revoke it, and read it in the script from AWS"
+            " Secrets Manager"
         ),
         (
-            "error: lifecycle_scripts/on_create.sh:2: must hold no secret, got what looks like a Hugging Face"
-            " token, readable"
-            " in the bucket and on every node; remove and revoke it, and let the script read it from AWS Secrets"
-            " Manager"
+            "error: lifecycle_scripts/on_create.sh:2: must not contain a secret, got text that looks like a Hugging"
+            " Face"
+            " token, readable in the bucket and on every node; remove and revoke it, and read it in the script from"
+            " AWS Secrets Manager"
         ),
     ]
     assert token not in str(result)

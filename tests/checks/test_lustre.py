@@ -110,11 +110,11 @@ def test_buckets_elsewhere_or_nowhere(case_of: CaseOf, run_check: RunCheck, fake
     assert messages(run_check(BUCKETS, case_of(LINKS), fake_aws)) == [
         (
             f"{SYSTEM}.data_repositories[0].s3_uri: must name a bucket that exists, got my-datasets; correct the name,"
-            " or make it with 'aws s3api create-bucket --bucket my-datasets --region us-east-1'"
+            " or create it with 'aws s3api create-bucket --bucket my-datasets --region us-east-1'"
         ),
         (
-            f"{SYSTEM}.data_repositories[1].s3_uri: must name a bucket in us-east-1, got my-models in eu-west-1, since"
-            " FSx imports within a region only; copy the data to a bucket in us-east-1 and name that"
+            f"{SYSTEM}.data_repositories[1].s3_uri: must name a bucket in us-east-1, got my-models in eu-west-1,"
+            " because FSx imports within a region only; copy the data to a bucket in us-east-1 and use that"
         ),
     ]
 
@@ -127,7 +127,7 @@ def test_a_bucket_elsewhere_than_in_us_east_1_is_made_with_its_place(
     elsewhere = replace(case, environment=case.environment.model_copy(update={"region": "eu-west-1"}))
     (finding,) = run_check(BUCKETS, elsewhere, fake_aws).findings
     assert finding.message.endswith(
-        "make it with 'aws s3api create-bucket --bucket my-datasets --region eu-west-1"
+        "create it with 'aws s3api create-bucket --bucket my-datasets --region eu-west-1"
         " --create-bucket-configuration LocationConstraint=eu-west-1'"
     )
 
@@ -141,7 +141,7 @@ def test_one_bucket_is_asked_and_reported_once(case_of: CaseOf, run_check: RunCh
     assert messages(run_check(BUCKETS, case_of({f"{SYSTEM}.data_repositories": links}), fake_aws)) == [
         (
             f"{SYSTEM}.data_repositories[0].s3_uri: must name a bucket that exists, got my-datasets (also in"
-            f" {SYSTEM}.data_repositories[1].s3_uri); correct the name, or make it with 'aws s3api create-bucket"
+            f" {SYSTEM}.data_repositories[1].s3_uri); correct the name, or create it with 'aws s3api create-bucket"
             " --bucket my-datasets --region us-east-1'"
         )
     ]
@@ -205,8 +205,8 @@ def test_a_capacity_that_shrinks(case_of: CaseOf, run_check: RunCheck, fake_aws:
     fake_aws.answers.stack = STACK_STANDS
     assert messages(run_check(GROWTH, case_of(), fake_aws)) == [
         (
-            f"{SYSTEM}.capacity_gib: must be at least 7200, the capacity of fs-0a1b2c3d4e5f67890, which can grow and"
-            " never shrink, got 4800; set capacity_gib: 7200, or make a smaller one under another name"
+            f"{SYSTEM}.capacity_gib: must be at least 7200, the capacity of fs-0a1b2c3d4e5f67890, which can only grow,"
+            " got 4800; set capacity_gib: 7200, or create a smaller one with another name"
         )
     ]
 
@@ -231,8 +231,8 @@ def test_own_file_systems_that_are_not_available(
     fake_aws.answers.stack = dict(STACK_STANDS)
     fake_aws.answers.lustre_file_systems = (replace(file_system(4800), lifecycle=lifecycle),)
     said = (
-        f"storage.lustre[0].name: needs fs-0a1b2c3d4e5f67890, which exists, to be AVAILABLE, got {lifecycle}; see 'aws"
-        " fsx describe-file-systems --file-system-ids fs-0a1b2c3d4e5f67890' and deploy when it is"
+        f"storage.lustre[0].name: needs fs-0a1b2c3d4e5f67890, which exists, to be AVAILABLE, got {lifecycle}; check"
+        " with 'aws fsx describe-file-systems --file-system-ids fs-0a1b2c3d4e5f67890' and deploy when it is"
     )
     result = run_check(GROWTH, case_of(), fake_aws)
     assert messages(result) == ([said] if severity else [])
@@ -278,7 +278,7 @@ def test_users_in_the_zone(case_of: CaseOf, run_check: RunCheck, *, changes: Map
             Status.PASSED,
             (
                 f"{SYSTEM}.availability_zone_id: h100-b in use1-az4 uses scratch in use1-az5, and traffic between zones"
-                " is slow and billed; put the nodes that use it into one zone, or make a file system in each"
+                " is slow and billed; put the nodes that use it into one zone, or create a file system in each"
             ),
         ),
         (
@@ -286,7 +286,7 @@ def test_users_in_the_zone(case_of: CaseOf, run_check: RunCheck, *, changes: Map
             Status.PASSED,
             (
                 f"{SYSTEM}.availability_zone_id: h100-b in use1-az4 uses scratch in use1-az5, and traffic between zones"
-                " is slow and billed; put the nodes that use it into one zone, or make a file system in each"
+                " is slow and billed; put the nodes that use it into one zone, or create a file system in each"
             ),
         ),
         (
@@ -301,7 +301,7 @@ def test_users_in_the_zone(case_of: CaseOf, run_check: RunCheck, *, changes: Map
             {**two_zones(), **EFA},
             Status.FAILED,
             (
-                f"{SYSTEM}.efa: must have its users in use1-az5, since EFA does not cross zones, got h100-b in"
+                f"{SYSTEM}.efa: must have its users in use1-az5, because EFA does not cross zones, got h100-b in"
                 " use1-az4; move h100-b or the file system, or set efa: false"
             ),
         ),
@@ -310,7 +310,7 @@ def test_users_in_the_zone(case_of: CaseOf, run_check: RunCheck, *, changes: Map
             {**two_zones(), **EFA, "storage.lustre[1]": beside(efa=False)},
             Status.FAILED,
             (
-                f"{SYSTEM}.efa: must have its users in use1-az5, since EFA does not cross zones, got h100-b in"
+                f"{SYSTEM}.efa: must have its users in use1-az5, because EFA does not cross zones, got h100-b in"
                 " use1-az4; move h100-b or the file system, or set efa: false"
             ),
         ),
@@ -318,8 +318,8 @@ def test_users_in_the_zone(case_of: CaseOf, run_check: RunCheck, *, changes: Map
             {**EFA, f"{SYSTEM}.availability_zone_id": "use1-az4"},
             Status.FAILED,
             (
-                f"{SYSTEM}.efa: must have its users in use1-az4, since EFA does not cross zones, got h100 in use1-az5;"
-                " move h100 or the file system, or set efa: false"
+                f"{SYSTEM}.efa: must have its users in use1-az4, because EFA does not cross zones, got h100 in"
+                " use1-az5; move h100 or the file system, or set efa: false"
             ),
         ),
         # g5 reaches no file system over EFA, wherever it stands
@@ -333,7 +333,7 @@ def test_users_in_the_zone(case_of: CaseOf, run_check: RunCheck, *, changes: Map
             Status.PASSED,
             (
                 f"{SYSTEM}.availability_zone_id: h100-b in use1-az4 uses scratch in use1-az5, and traffic between zones"
-                " is slow and billed; put the nodes that use it into one zone, or make a file system in each"
+                " is slow and billed; put the nodes that use it into one zone, or create a file system in each"
             ),
         ),
         # a namespace that is no team's: whoever has accelerators may use it
@@ -345,7 +345,7 @@ def test_users_in_the_zone(case_of: CaseOf, run_check: RunCheck, *, changes: Map
             Status.PASSED,
             (
                 f"{SYSTEM}.availability_zone_id: h100-b in use1-az4 uses scratch in use1-az5, and traffic between zones"
-                " is slow and billed; put the nodes that use it into one zone, or make a file system in each"
+                " is slow and billed; put the nodes that use it into one zone, or create a file system in each"
             ),
         ),
         # without accelerators every group may use it
@@ -361,7 +361,7 @@ def test_users_in_the_zone(case_of: CaseOf, run_check: RunCheck, *, changes: Map
             Status.PASSED,
             (
                 f"{SYSTEM}.availability_zone_id: system in use1-az4 uses scratch in use1-az5, and traffic between zones"
-                " is slow and billed; put the nodes that use it into one zone, or make a file system in each"
+                " is slow and billed; put the nodes that use it into one zone, or create a file system in each"
             ),
         ),
     ],
@@ -412,8 +412,8 @@ def test_metadata_of_either_mode_only_grows(
     fake_aws.answers.stack = STACK_STANDS
     said = messages(run_check(GROWTH, case_of({f"{SYSTEM}.metadata_iops": wanted}), fake_aws))
     text = (
-        "{path}.metadata_iops: must be at least {0}, the metadata operations a second of fs-0a1b2c3d4e5f67890, which"
-        " can grow and never shrink, got {1}; set metadata_iops: {0}, or make a smaller one under another name"
+        "{path}.metadata_iops: must be at least {0}, the metadata operations per second of fs-0a1b2c3d4e5f67890,"
+        " which can only grow, got {1}; set metadata_iops: {0}, or create a smaller one with another name"
     )
     assert said == ([text.format(*says, path=SYSTEM)] if says else [])
 
@@ -437,13 +437,12 @@ def test_throughput_and_metadata_only_grow(case_of: CaseOf, run_check: RunCheck,
     assert messages(run_check(GROWTH, case_of(GROWN), fake_aws)) == [
         (
             f"{SYSTEM}.throughput_capacity_mbps: must be at least 8000, the throughput of fs-0a1b2c3d4e5f67890, which"
-            " can grow and never shrink, got 4000; set throughput_capacity_mbps: 8000, or make a smaller one under"
-            " another name"
+            " can only grow, got 4000; set throughput_capacity_mbps: 8000, or create a smaller one with another name"
         ),
         (
-            f"{SYSTEM}.metadata_iops: must be at least 12000, the metadata operations a second of fs-0a1b2c3d4e5f67890,"
-            " which can grow and never shrink, got 6000; set metadata_iops: 12000, or make a smaller one under another"
-            " name"
+            f"{SYSTEM}.metadata_iops: must be at least 12000, the metadata operations per second of"
+            " fs-0a1b2c3d4e5f67890, which can only grow, got 6000; set metadata_iops: 12000, or create a smaller one"
+            " with another name"
         ),
     ]
 
@@ -457,7 +456,7 @@ def test_throughput_and_metadata_only_grow(case_of: CaseOf, run_check: RunCheck,
             "UPDATED_OPTIMIZING",
             {"capacity_gib": 2400},
             (
-                f"error {SYSTEM}.capacity_gib: must not become 4800 before 2026-04-01 10:00 UTC, since FSx refuses"
+                f"error {SYSTEM}.capacity_gib: must not become 4800 before 2026-04-01 10:00 UTC, because FSx refuses"
                 " another change for 6 hours and fs-0a1b2c3d4e5f67890 was to become 2400 at 04:00 UTC; deploy after"
                 " that"
             ),
@@ -472,9 +471,9 @@ def test_throughput_and_metadata_only_grow(case_of: CaseOf, run_check: RunCheck,
             "UPDATED_OPTIMIZING",
             {"capacity_gib": 2400},
             (
-                f"warning {SYSTEM}.capacity_gib: may not become 4800 before FSx has completed the last change of"
-                " fs-0a1b2c3d4e5f67890, got UPDATED_OPTIMIZING; see 'aws fsx describe-file-systems --file-system-ids"
-                " fs-0a1b2c3d4e5f67890' and deploy when it is COMPLETED"
+                f"warning {SYSTEM}.capacity_gib: may be refused as 4800 before FSx has completed the last change of"
+                " fs-0a1b2c3d4e5f67890, got UPDATED_OPTIMIZING; check with 'aws fsx describe-file-systems"
+                " --file-system-ids fs-0a1b2c3d4e5f67890' and deploy when it is COMPLETED"
             ),
         ),
         (360, "FAILED", {"capacity_gib": 2400}, ""),
@@ -602,14 +601,14 @@ def test_a_file_system_of_others_that_serves(
             LET_IN,
             (
                 f"{FILE_SYSTEM_ID}: must be an FSx for Lustre file system of the account in us-east-1, got"
-                " fs-0a1b2c3d4e5f67890, which is none; correct the ID"
+                " fs-0a1b2c3d4e5f67890, which is not; correct the ID"
             ),
         ),
         (
             {"lifecycle": "FAILED"},
             LET_IN,
             (
-                f"{FILE_SYSTEM_ID}: must be AVAILABLE, got fs-0a1b2c3d4e5f67890 as FAILED; wait for it, or name another"
+                f"{FILE_SYSTEM_ID}: must be AVAILABLE, got fs-0a1b2c3d4e5f67890 as FAILED; wait for it, or use another"
                 " one"
             ),
         ),
@@ -623,7 +622,7 @@ def test_a_file_system_of_others_that_serves(
             LET_IN,
             (
                 f"{FILE_SYSTEM_ID}: must be in vpc-0c1f4e8a9b7d26350, got fs-0a1b2c3d4e5f67890 in"
-                " vpc-0fffffffffffffff0; name a file system of this VPC"
+                " vpc-0fffffffffffffff0; use a file system of this VPC"
             ),
         ),
         (
@@ -638,7 +637,7 @@ def test_a_file_system_of_others_that_serves(
             {},
             (rule(988, 988, group=NODES_GROUP), rule(1018, 1022, group=NODES_GROUP), rule(22, 22, cidr="0.0.0.0/0")),
             (
-                f"{FILE_SYSTEM_ID}: must let TCP 1018-1023 in from the nodes, got sg-0aaaaaaaaaaaaaaaa without a rule"
+                f"{FILE_SYSTEM_ID}: must allow TCP 1018-1023 from the nodes, got sg-0aaaaaaaaaaaaaaaa without a rule"
                 " for sg-0f2c7a9d4e6b81503, the nodes' group; ask its owner for one"
             ),
         ),
@@ -646,7 +645,7 @@ def test_a_file_system_of_others_that_serves(
             {},
             (rule(988, 1023, cidr="10.40.1.0/24"), rule(988, 1023, protocol="udp", group=NODES_GROUP)),
             (
-                f"{FILE_SYSTEM_ID}: must let TCP 988 and 1018-1023 in from the nodes, got sg-0aaaaaaaaaaaaaaaa without"
+                f"{FILE_SYSTEM_ID}: must allow TCP 988 and 1018-1023 from the nodes, got sg-0aaaaaaaaaaaaaaaa without"
                 " a rule for sg-0f2c7a9d4e6b81503, the nodes' group; ask its owner for one"
             ),
         ),
@@ -700,14 +699,14 @@ def test_a_backup_to_restore(
             None,
             (
                 f"{SYSTEM}.from_backup: must be a backup of the account in us-east-1, got backup-01234567, which is"
-                " none; correct the ID"
+                " not; correct the ID"
             ),
         ),
         (
             replace(BACKUP, lifecycle="CREATING"),
             (
-                f"{SYSTEM}.from_backup: must be an AVAILABLE backup of a LUSTRE file system, got backup-01234567, which"
-                " is CREATING, of LUSTRE; wait for it, or name another one"
+                f"{SYSTEM}.from_backup: must be an AVAILABLE backup of a LUSTRE file system, got backup-01234567,"
+                " which is CREATING, of LUSTRE; wait for it, or use another one"
             ),
         ),
         (
@@ -759,15 +758,15 @@ def test_mounted_buckets_of_the_region(
         (
             None,
             (
-                "storage.s3[0].bucket: must name a bucket that exists, got my-runs; correct the name, or make it with"
-                " 'aws s3api create-bucket --bucket my-runs --region us-east-1'"
+                "storage.s3[0].bucket: must name a bucket that exists, got my-runs; correct the name, or create it"
+                " with 'aws s3api create-bucket --bucket my-runs --region us-east-1'"
             ),
         ),
         (
             bucket("my-runs", "eu-west-1"),
             (
                 "storage.s3[0].bucket: must name a bucket in us-east-1, where pods mount it, got my-runs in eu-west-1;"
-                " copy the data to a bucket in us-east-1 and name that"
+                " copy the data to a bucket in us-east-1 and use that"
             ),
         ),
     ],

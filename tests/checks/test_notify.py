@@ -22,12 +22,12 @@ KEY = "arn:aws:kms:us-east-1:111122223333:key/1a2b3c4d-5e6f-7a8b-9c0d-1e2f3a4b5c
 THEIR_KEY = KEY.replace("111122223333", "444455556666")
 MANAGED = (
     f"needs a topic that CloudWatch can publish to, got {TOPIC}, which is encrypted with alias/aws/sns, a key that"
-    " CloudWatch may not use; encrypt the topic with a key of your own whose policy lets cloudwatch.amazonaws.com use"
+    " CloudWatch may not use; encrypt the topic with your own key whose policy allows cloudwatch.amazonaws.com to use"
     " it"
 )
 KEY_GONE = (
-    "needs a topic that can be read, got one encrypted with 1a2b3c4d, a key that does not exist; encrypt the topic with"
-    " another"
+    "needs a topic whose key exists, got one encrypted with 1a2b3c4d, a key that does not exist; encrypt the topic"
+    " with another"
 )
 TO_TOPIC: dict[str, Any] = {"notify": {"sns_topic_arn": TOPIC}}
 TO_BUS: dict[str, Any] = {"notify": {"event_bus_arn": BUS}}
@@ -74,7 +74,7 @@ def lets_in(*services: str, actions: tuple[str, ...] = ("kms:Decrypt", "kms:Gene
 
 def not_let_in(service: str) -> str:
     return (
-        f"needs a key whose policy lets {service}.amazonaws.com use it, got {KEY}, whose policy does not; add a"
+        f"needs a key whose policy allows {service}.amazonaws.com to use it, got {KEY}, whose policy does not; add a"
         " statement for that service with kms:Decrypt and kms:GenerateDataKey*"
     )
 
@@ -128,8 +128,8 @@ def test_a_topic_whose_policy_lets_alarms_in(
 
 def may_not(called: str, add: str) -> str:
     return (
-        f"needs a topic whose policy lets {called} publish, got {TOPIC}, whose policy does not; add a statement that"
-        f" allows sns:Publish to {add}"
+        f"needs a topic whose policy allows {called} to publish, got {TOPIC}, whose policy does not; add a statement"
+        f" that allows sns:Publish to {add}"
     )
 
 
@@ -139,8 +139,8 @@ NO_BUDGETS = may_not("budgets.amazonaws.com", "budgets.amazonaws.com, with aws:S
 
 def not_known(called: str) -> str:
     return (
-        f"whether the policy of {TOPIC} lets {called} publish is not known here, by its conditions or since no"
-        " statement names it; send a message to see that somebody is notified"
+        f"whether the policy of {TOPIC} allows {called} to publish is unknown, because of its conditions or because no"
+        " statement names it; send a test message and check that it arrives"
     )
 
 
@@ -237,7 +237,7 @@ def test_a_topic_whose_key_lets_in_nobody_who_publishes(run: RunCheck, fake_aws:
 @pytest.mark.parametrize(
     ("topic", "policy", "budget", "message"),
     [
-        (None, {}, {}, f"needs a topic that exists, got {TOPIC}; make it, or correct the ARN"),
+        (None, {}, {}, f"needs a topic that exists, got {TOPIC}; create it, or correct the ARN"),
         ("alias/aws/sns", {}, {}, MANAGED),
         (KEY, lets_in("sns"), {}, not_let_in("cloudwatch")),
         (KEY, lets_in("cloudwatch", actions=("kms:Decrypt",)), {}, not_let_in("cloudwatch")),
@@ -285,7 +285,7 @@ def test_a_bus_that_is_not_there(run: RunCheck, fake_aws: FakeAws) -> None:
     (found,) = run(BUS_CHECK, TO_BUS).findings
     assert (found.path, found.message) == (
         "notify.event_bus_arn",
-        f"needs an event bus that exists, got {BUS}; make it, or correct the ARN",
+        f"needs an event bus that exists, got {BUS}; create it, or correct the ARN",
     )
 
 
@@ -296,7 +296,9 @@ def test_a_bus_that_nobody_tells_of(run: RunCheck, fake_aws: FakeAws) -> None:
     theirs = BUS.replace("111122223333", "444455556666")
     fake_aws.asked.clear()
     result = run(BUS_CHECK, {"notify": {"event_bus_arn": theirs}})
-    assert [each.reason for each in result.skipped] == [f"{theirs} belongs to account 444455556666, which is not asked"]
+    assert [each.reason for each in result.skipped] == [
+        f"{theirs} belongs to account 444455556666, which is not queried"
+    ]
     assert fake_aws.asked == []
 
 
@@ -348,7 +350,7 @@ def test_a_channel_that_another_configuration_has(run: RunCheck, fake_aws: FakeA
                 "notify.slack.channel_id",
                 (
                     "C0123ABCD receives the notifications of the configuration staging-hyperpod-us-east-1 already, and"
-                    " the service has refused a second configuration of a channel in one account; name another channel"
+                    " the service has refused a second configuration of a channel in one account; use another channel"
                 ),
             )
         ],

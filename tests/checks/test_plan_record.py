@@ -91,11 +91,11 @@ LATER = "2 ml.p5.48xlarge in use1-az5, 2026-12-21 11:30 UTC to 2026-12-26 11:30 
             ["h100-april: upfront_fee nothing -> 10984.20", "h100-april: currency nothing -> USD"],
         ),
         (record(plan()), record(plan(block(), SECOND)), [f"h100-april: block 2 new, {LATER}"]),
-        (record(plan(block(), SECOND)), record(plan()), [f"h100-april: block 2 gone, {LATER}"]),
+        (record(plan(block(), SECOND)), record(plan()), [f"h100-april: block 2 removed, {LATER}"]),
         (
             record(plan(arn=f"{ARN}-2", name="old")),
             record(plan(blocks=())),
-            ["old: gone, no group names it any more", "h100-april: new, Scheduled, no blocks"],
+            ["old: removed, no group names it any more", "h100-april: new, Scheduled, no blocks"],
         ),
     ],
 )

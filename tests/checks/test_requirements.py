@@ -165,7 +165,7 @@ def test_a_flexible_group_needs_its_first_type_and_may_need_the_others(case_of: 
     first, second = found["cluster:ml.g5.12xlarge"], found["cluster:ml.g6.12xlarge"]
     assert (first.needed, first.spare, first.spare_for) == (4, 1, "replacing a faulty node")
     assert (second.needed, second.spare) == (1, 1 + 4)
-    assert second.spare_for == "replacing a faulty node and group flexible, which may take this type"
+    assert second.spare_for == "replacing a faulty node and group flexible, which may use this type"
     assert second.path == "hyperpod.instance_groups[3].count"
     assert found["hyperpod_instances_total"].needed == 4 + 4 + 1
 

@@ -141,7 +141,7 @@ def test_other_attributes_of_aws_are_out_of_reach(case: Case) -> None:
 
 
 def test_offline_answers_nothing() -> None:
-    with pytest.raises(NotAnswered, match="AWS is not asked with --offline"):
+    with pytest.raises(NotAnswered, match="AWS is not called with --offline"):
         run.offline().zones()
     with pytest.raises(AttributeError):
         _ = getattr(run.offline(), "no_such_question")  # noqa: B009 - the type has no such attribute

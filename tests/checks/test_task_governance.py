@@ -65,9 +65,9 @@ def said(result: Result) -> list[str]:
 def test_a_step_that_skips_the_migration(run: Run, installed: str) -> None:
     assert said(run(UPDATE, PINNED, installed=installed)) == [
         (
-            f"error: eks.addon_versions.{GOVERNANCE}: must not skip from {installed} to v1.6.0-eksbuild.1, since"
+            f"error: eks.addon_versions.{GOVERNANCE}: must not skip from {installed} to v1.6.0-eksbuild.1, because"
             " releases before 1.4 store Kueue's custom resource definitions in a version that releases from 1.5 on no"
-            " longer have; update the add-on in the HyperPod console, which migrates them, and deploy then, or pin"
+            " longer have; update the add-on in the HyperPod console, which migrates them, and then deploy, or pin"
             f" {installed}"
         )
     ]

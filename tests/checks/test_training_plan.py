@@ -198,10 +198,10 @@ def test_no_such_plan(find_all: RunAll) -> None:
 @pytest.mark.parametrize(
     ("status", "message", "end"),
     [
-        ("Pending", "", "Pending; its payment is under way: deploy when it is Scheduled"),
+        ("Pending", "", "Pending; its payment is in progress: deploy when it is Scheduled"),
         ("Failed", "Payment refused", f'Failed ("Payment refused"); its purchase failed: {BUY}'),
         ("Expired", "", f"Expired; its time is over: {BUY}"),
-        ("Paused", "", "Paused; look at it in the console"),
+        ("Paused", "", "Paused; check it in the console"),
     ],
 )
 def test_status(find_all: RunAll, status: str, message: str, end: str) -> None:
@@ -261,7 +261,7 @@ def test_types_of_a_flexible_group(check_plan: Callable[..., Result]) -> None:
     assert says(some) == [
         (
             f"warning {GROUP}.instance_types: plan h100-april reserves ml.p5.48xlarge only, so ml.p5e.48xlarge and"
-            " ml.p5en.48xlarge never comes from it; name instance_type: ml.p5.48xlarge alone"
+            " ml.p5en.48xlarge never comes from it; set only instance_type: ml.p5.48xlarge"
         )
     ]
     assert says(none) == [
@@ -401,7 +401,7 @@ def test_room(
         assert says(result) == []
         return
     needs = f"needs {needed} instances of plan h100-april for h100, which has {end}"
-    fix = "take another plan" if "used by" in end else "wait for replacements"
+    fix = "use another plan" if "used by" in end else "wait for replacements"
     assert says(result) == [f"error {GROUP}.count: {needs} or {fix}"]
 
 
@@ -411,7 +411,7 @@ def test_an_unhealthy_instance_of_ones_own_refuses_no_update(check_plan: Callabl
     assert says(check_plan(CHECKS[5], found, count=4)) == [
         (
             f"warning {GROUP}.count: plan h100-april has 1 unhealthy of 4 instances, and the groups need 4; a node may"
-            " come late"
+            " join late"
         )
     ]
     assert check_plan(CHECKS[5], found, count=3).status is Status.PASSED
@@ -440,7 +440,7 @@ def test_an_unhealthy_instance_that_is_counted_as_available(check_plan: Callable
     assert says(check_plan(CHECKS[5], found, count=4)) == [
         (
             f"warning {GROUP}.count: plan h100-april has 1 unhealthy of 4 instances, and the groups need 4; a node may"
-            " come late"
+            " join late"
         )
     ]
 
@@ -542,8 +542,8 @@ def test_start(find_all: RunAll, until_start: timedelta, end: str) -> None:
     expected = {
         "training_plan_has_time_left": [
             (
-                f"warning {GROUP}.training_plan_arn: plan h100-april gives nodes from {end}; its groups come up without"
-                " nodes until then"
+                f"warning {GROUP}.training_plan_arn: plan h100-april provides nodes from {end}; its groups are"
+                " created without nodes until then"
             )
         ]
     }
@@ -560,7 +560,7 @@ def test_two_blocks_with_a_gap(check_plan: Callable[..., Result]) -> None:
     assert says(result) == [
         (
             f"warning {GROUP}.training_plan_arn: plan h100-april has a gap: nodes leave at 2026-11-23 11:00 UTC and"
-            " come again at 2026-11-25 12:00 UTC; jobs must be able to stop and resume"
+            " return at 2026-11-25 12:00 UTC; jobs must be able to stop and resume"
         )
     ]
     (detail,) = result.details
@@ -575,8 +575,8 @@ def test_between_two_blocks(check_plan: Callable[..., Result]) -> None:
     result = check_plan(CHECKS[6], plan(days(-4, -1), days(3, 9), status="Scheduled"))
     assert says(result) == [
         (
-            f"warning {GROUP}.training_plan_arn: plan h100-april gives nodes from 2026-11-24 12:00 UTC on, in 3 days;"
-            " its groups come up without nodes until then"
+            f"warning {GROUP}.training_plan_arn: plan h100-april provides nodes from 2026-11-24 12:00 UTC on, in 3"
+            " days; its groups are created without nodes until then"
         )
     ]
 
@@ -606,8 +606,8 @@ def test_idle_instances(
     assert [each.text for each in result.details] == [f"plan h100-april: {total - idle} of {total} instances used"]
     expected = [
         (
-            f"warning {GROUP}.count: leaves {idle} of the {total} instances of plan h100-april idle, and the whole plan"
-            f" is paid for; raise it by {idle} if nobody else is to use them"
+            f"warning {GROUP}.count: leaves {idle} of the {total} instances of plan h100-april idle, and the whole"
+            f" plan is paid for; raise it by {idle} if nobody else needs them"
         )
     ]
     assert says(result) == (expected if idle else [])

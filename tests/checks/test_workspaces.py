@@ -45,7 +45,7 @@ def test_a_prometheus_workspace_that_takes_no_metrics(
     fake_aws.answers.prometheus_workspace = {WORKSPACE: status}
     (found,) = run(PROMETHEUS, named(prometheus_workspace=WORKSPACE)).findings
     assert found.message == (
-        f"must be an active workspace in us-east-1, got {WORKSPACE}, which {said}; name another one, or set"
+        f"must be an active workspace in us-east-1, got {WORKSPACE}, which {said}; use another one, or set"
         " prometheus_workspace: create"
     )
     assert found.path == "operators.observability.prometheus_workspace"
@@ -68,7 +68,7 @@ def test_a_grafana_workspace_that_is_not_there(run: RunCheck, fake_aws: FakeAws)
     fake_aws.answers.grafana_workspace = {DASHBOARDS: None}
     (found,) = run(GRAFANA, named(grafana_workspace=DASHBOARDS)).findings
     assert found.message == (
-        f"must be an active workspace in us-east-1, got {DASHBOARDS}, which does not exist; name another one, or set"
+        f"must be an active workspace in us-east-1, got {DASHBOARDS}, which does not exist; use another one, or set"
         " grafana_workspace: create"
     )
 
@@ -77,7 +77,7 @@ def test_a_grafana_workspace_that_is_not_there(run: RunCheck, fake_aws: FakeAws)
 def test_a_grafana_workspace_of_another_region_is_not_asked(run: RunCheck, fake_aws: FakeAws) -> None:
     result = run(GRAFANA, named(grafana_workspace=ABROAD))
     assert result.status is Status.SKIPPED
-    assert [each.reason for each in result.skipped] == [f"{ABROAD} stands in eu-west-1, which is not asked"]
+    assert [each.reason for each in result.skipped] == [f"{ABROAD} is in eu-west-1, which is not queried"]
     assert fake_aws.asked == []
 
 

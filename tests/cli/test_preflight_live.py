@@ -240,7 +240,7 @@ def test_what_environments_need_together_is_compared_with_the_account(run: Run, 
     assert (code, rows["dev"], rows["twin"][0]) == (1, (True, [], 0), False)
     assert said.startswith("error: the environments of 111122223333 in ")
     assert said.endswith(
-        "environments/dev.yaml, 1 of environments/twin.yaml), others use 1, and the quota is 2; ask for 3"
+        "environments/dev.yaml, 1 of environments/twin.yaml), others use 1, and the quota is 2; request 3"
     )
     code, rows = seen(3, {"service": "servicequotas", "kind": "access_denied"})
     assert code == 0

@@ -203,23 +203,23 @@ class Sum:
 
 SUMS: dict[str, Sum] = {
     "all of it": Sum(value=4),
-    "one less": Sum(value=3, said="error: and the quota is 3; ask for 4"),
-    "AWS's default": Sum(value=3, is_default=True, said="error: and the quota is 3 (AWS's default); ask for 4"),
+    "one less": Sum(value=3, said="error: and the quota is 3; request 4"),
+    "AWS's default": Sum(value=3, is_default=True, said="error: and the quota is 3 (AWS's default); request 4"),
     "beside others": Sum(value=6, others=2),
-    "others have one more": Sum(value=6, others=3, said="error: others use 3, and the quota is 6; ask for 7"),
+    "others have one more": Sum(value=6, others=3, said="error: others use 3, and the quota is 6; request 7"),
     "the first stands": Sum(value=6, has=(2, 0), others=2),
     "the first stands, others have more": Sum(
-        value=6, has=(2, 0), others=3, said="error: others use 3, and the quota is 6; ask for 7"
+        value=6, has=(2, 0), others=3, said="error: others use 3, and the quota is 6; request 7"
     ),
     "both stand": Sum(value=4, has=(2, 2)),
     "both shrink": Sum(value=4, has=(5, 5)),
     "others are not known": Sum(
         value=4,
         usage=UNREAD,
-        said="skipped: whether it suffices for all environments together (2 of one.yaml, 2 of two.yaml): the list of"
+        said="skipped: whether it is enough for all environments together (2 of one.yaml, 2 of two.yaml): the list of"
         " HyperPod clusters could not be read",
     ),
-    "too little whatever others have": Sum(value=3, usage=UNREAD, said="error: and the quota is 3; ask for 4"),
+    "too little whatever others have": Sum(value=3, usage=UNREAD, said="error: and the quota is 3; request 4"),
 }
 
 

@@ -302,7 +302,7 @@ def test_findings_and_skipped_can_be_referred_to() -> None:
         ({"mode": "off"}, "mode: must be enforce or warn, got 'off'; leave out the gate to turn it off"),
         ({"timeout_seconds": 59}, "timeout_seconds: must be between 60 and 900, got 59; leave it out for 120"),
         ({"timeout_seconds": 901}, "timeout_seconds: must be between 60 and 900, got 901; leave it out for 120"),
-        ({"requirements": []}, "requirements: must hold something to compare, got nothing; leave out the gate"),
+        ({"requirements": []}, "requirements: must have at least one requirement, got none; leave out the gate"),
         (
             {"requirements": [VPCS, VPCS]},
             "requirements: must have a key each, got vpcs twice; give the second another key",

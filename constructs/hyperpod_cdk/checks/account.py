@@ -1,4 +1,4 @@
-"""The account: whose credentials these are, what state the stacks are in, and what an earlier life left behind."""
+"""The account: whose credentials these are, the state of the stacks, and what an earlier deployment left."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hyperpod_cdk.config import Environment
 from hyperpod_cdk.findings import Finding
 from hyperpod_cdk.quotas.needs import FOUNDATION, HYPERPOD, STACKS, STORAGE
 
-# the stack is only a plan: a deployment makes it as if there were none (CDK CLI, performDeployment)
+# the stack is only a plan: a deployment creates it as if there were none (CDK CLI, performDeployment)
 _ONLY_PLANNED = "REVIEW_IN_PROGRESS"
 _FIRST_FAILED = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
 _HYPERPOD_READY, _EKS_READY = "InService", "ACTIVE"
@@ -26,7 +26,7 @@ SecondT = TypeVar("SecondT")
 
 
 def stack_names(environment: Environment) -> tuple[str, ...]:
-    """Give the names of the stacks that a deployment of this environment makes or changes."""
+    """Give the names of the stacks that a deployment of this environment creates or changes."""
     stacks = (stack for stack in STACKS if stack != STORAGE or environment.storage.made_lustre)
     return tuple(f"{environment.name}-{stack}" for stack in stacks)
 
@@ -42,7 +42,7 @@ def stack_names(environment: Environment) -> tuple[str, ...]:
     by_hand="aws sts get-caller-identity",
 )
 def credentials_belong_to_the_account(case: Case, aws: Aws) -> Iterator[Found]:
-    """Whatever else is asked is asked of the account behind the credentials."""
+    """All other questions go to the account of the credentials."""
     caller = aws.caller()
     if caller.account != case.environment.account:
         yield error(
@@ -57,17 +57,17 @@ def credentials_belong_to_the_account(case: Case, aws: Aws) -> Iterator[Found]:
     asks=("stack",),
     may_lack=("stack",),
     inputs="name, storage; the stacks <name>-foundation, -storage, -hyperpod, -platform and -observability.",
-    passes="Each stack does not exist yet, is a plan that was never executed, came to rest in a state from which"
-    " CloudFormation updates it, or is the remainder of a first deployment that failed, which the CDK CLI deletes"
+    passes="Each stack does not exist yet, is a plan that was never executed, is in a state from which"
+    " CloudFormation can update it, or is the remainder of a first deployment that failed, which the CDK CLI deletes"
     " before it deploys again.",
     fails="A stack is being changed, waits after a failure, or is the remainder of a first deployment that failed and"
     " has termination protection, which the CDK CLI does not lift. A warning where the CDK CLI has to delete what"
-    " CloudFormation could not take back.",
-    skips="CloudFormation does not answer; each stack by itself.",
+    " CloudFormation could not roll back.",
+    skips="CloudFormation does not answer; each stack on its own.",
     by_hand="aws cloudformation describe-stacks --stack-name prod-foundation",
 )
 def stacks_are_ready_to_deploy(case: Case, aws: Aws) -> Iterator[Found]:
-    """A stuck stack stops the whole deployment, in the worst case after the stacks before it have cost an hour."""
+    """A stack in a failed state stops the whole deployment, in the worst case after an hour of other stacks."""
     names = stack_names(case.environment)
     for name, stack in zip(names, together(aws.stack, names), strict=True):
         if isinstance(stack, NotAnswered):
@@ -83,12 +83,12 @@ def stacks_are_ready_to_deploy(case: Case, aws: Aws) -> Iterator[Found]:
     inputs="name; the EKS cluster <name>-eks and the stack <name>-foundation. Nothing with eks.existing.",
     passes="There is no such cluster, or the stack exists, the cluster's tags name it or no stack and it is ACTIVE.",
     fails="There is one and the stack does not exist, or the cluster's tags name another stack or none: EKS refuses a"
-    " second one of the name. Or the cluster is being changed or deleted; one that FAILED is a warning.",
+    " second one with this name. Or the cluster is being changed or deleted; one that FAILED is a warning.",
     skips="AWS does not answer about the cluster or the stack.",
     by_hand="aws eks describe-cluster --name prod-eks --query cluster.tags",
 )
 def eks_cluster_name_is_free_or_ours(case: Case, aws: Aws) -> Iterator[Found]:
-    """A cluster is taken for ours only where its tags name our stack; somebody else's is never offered for deletion."""
+    """A cluster counts as the environment's only if its tags name our stack; deleting others is never proposed."""
     environment = case.environment
     if environment.eks.existing is not None:
         return
@@ -105,15 +105,17 @@ def eks_cluster_name_is_free_or_ours(case: Case, aws: Aws) -> Iterator[Found]:
     if owner == stack_name:
         yield error(
             "name",
-            f"needs the EKS cluster {name} to be made by {stack_name}, got one that an earlier stack of that name made"
-            f" and no stack has any more; choose another name, name the cluster in eks.existing, or let the stack take"
-            f" it over with {_TAKE_OVER}",
+            f"needs the EKS cluster {name} to be created by {stack_name}, got one that an earlier stack of that name"
+            " created"
+            " and that belongs to no stack now; choose another name, name the cluster in eks.existing, or let the"
+            " stack import"
+            f" it with {_TAKE_OVER}",
         )
     else:
-        whose = f"one of the stack {owner}" if owner else f"one without the tag {_STACK_TAG}, which is somebody else's"
+        whose = f"one of the stack {owner}" if owner else f"one without the tag {_STACK_TAG}, which has another owner"
         yield error(
             "name",
-            f"needs the EKS cluster {name} to be made by {stack_name}, got {whose}; choose another name, or name the"
+            f"needs the EKS cluster {name} to be created by {stack_name}, got {whose}; choose another name, or name the"
             " cluster in eks.existing",
         )
 
@@ -123,20 +125,21 @@ def eks_cluster_name_is_free_or_ours(case: Case, aws: Aws) -> Iterator[Found]:
     asks=("hyperpod_clusters", "stack"),
     may_lack=("stack",),
     inputs="hyperpod.cluster_name (default: name); the stack <name>-hyperpod.",
-    passes="There is no HyperPod cluster of that name, or the stack exists and the cluster is InService. The list of"
-    " clusters does not say which stack made one: where the stack exists, its cluster is taken for the stack's.",
-    fails="There is one and the stack does not exist: SageMaker refuses a second one of the name. Or the stack exists"
+    passes="There is no HyperPod cluster with that name, or the stack exists and the cluster is InService. The list of"
+    " clusters does not show which stack created one: if the stack exists, the cluster counts as the stack's.",
+    fails="There is one and the stack does not exist: SageMaker refuses a second one with this name. Or the stack"
+    " exists"
     " and its cluster is being changed, rolled back or deleted; one that Failed is a warning.",
     skips="AWS does not answer about the clusters or the stack.",
     by_hand="aws sagemaker list-clusters --name-contains prod",
 )
 def hyperpod_cluster_name_is_free_or_ours(case: Case, aws: Aws) -> Iterator[Found]:
-    """Unlike the EKS cluster it cannot be taken over by name: CloudFormation knows it by an ARN that ends with an"
+    """Unlike the EKS cluster it cannot be imported by name: CloudFormation identifies it by an ARN that ends with an"
     " ID."""
     environment = case.environment
     name, stack_name = environment.hyperpod_cluster_name, f"{environment.name}-{HYPERPOD}"
     clusters, stack = _both(aws.hyperpod_clusters, lambda: aws.stack(stack_name))
-    # what the list says of a cluster is enough here
+    # the list has enough about a cluster here
     there: list[HyperPodClusterAnswer | Undescribed] = [*clusters.read, *clusters.unread]
     own = next((each for each in there if each.name == name), None)
     if own is None:
@@ -145,8 +148,8 @@ def hyperpod_cluster_name_is_free_or_ours(case: Case, aws: Aws) -> Iterator[Foun
     elif not _stands(stack):
         yield error(
             _cluster_path(environment),
-            f"needs the HyperPod cluster {name} to be made by {stack_name}, got one that is {own.status}"
-            " already; set hyperpod.cluster_name to another name, and see whose this one is with"
+            f"needs the HyperPod cluster {name} to be created by {stack_name}, got one that is {own.status}"
+            " already; set hyperpod.cluster_name to another name, and find its owner with"
             f" 'aws sagemaker list-tags --resource-arn {own.arn}'",
         )
     elif own.status != _HYPERPOD_READY:
@@ -155,15 +158,15 @@ def hyperpod_cluster_name_is_free_or_ours(case: Case, aws: Aws) -> Iterator[Foun
 
 
 def _not_ready(path: str, what: str, status: str, ready: str, see: str) -> Finding:
-    """Say that what a deployment changes is in a state in which AWS refuses, or may refuse, to change it."""
+    """Say that AWS refuses, or may refuse, to change something in its current state."""
     if status in _FAILED:
-        # a change may repair it, and AWS does not say that it does
-        return warning(path, f"{what} is {status}, and a deployment may not repair it; see why with {see} first")
+        # a change may repair it, but AWS does not document that it does
+        return warning(path, f"{what} is {status}, and a deployment may not repair it; find the cause with {see} first")
     if status in _GOING:
         return error(
             path,
-            f"needs {what} to be {ready}, got {status}: it is being deleted; see {see}, and deploy when"
-            " it is gone and its stack, too",
+            f"needs {what} to be {ready}, got {status}: it is being deleted; see {see}, and deploy after"
+            " it and its stack are deleted",
         )
     return error(
         path,
@@ -172,7 +175,7 @@ def _not_ready(path: str, what: str, status: str, ready: str, see: str) -> Findi
 
 
 def _stuck(stack: StackAnswer, called: str) -> Iterator[Found]:
-    """Say what keeps ``cdk deploy`` from deploying over a stack, and what it cannot be told of it."""
+    """Say what prevents ``cdk deploy`` from deploying a stack."""
     name, status = stack.name, stack.status
     why = f"'aws cloudformation describe-stack-events --stack-name {name}'"
     recover = f"run 'hyperpod-cdk recover {called}'"
@@ -186,19 +189,19 @@ def _stuck(stack: StackAnswer, called: str) -> Iterator[Found]:
             yield warning(
                 "name",
                 f"{name} is ROLLBACK_FAILED: a first deployment failed and could not be rolled back; the CDK CLI tries"
-                f" to delete it before it deploys again, and {why} says what could not be deleted; "
+                f" to delete it before it deploys again, and {why} shows what could not be deleted; "
                 "'hyperpod-cdk deploy' needs it deleted first:"
                 f" {recover}, which names what will be deleted and deletes it",
             )
     elif status == "DELETE_FAILED":
         state = "its deletion failed"
-        fix = f"{recover}, which names what holds it and deletes it to its end"
+        fix = f"{recover}, which names what blocks the deletion and completes it"
     elif status.endswith("_IN_PROGRESS") and status != _ONLY_PLANNED:
-        state, fix = "somebody else's deployment or deletion", "wait until it has come to an end"
+        state, fix = "somebody else's deployment or deletion", "wait until it has ended"
     elif status.endswith("_FAILED"):
-        state, fix = "a deployment stopped half way", f"{recover}, which names the cause and the way out"
+        state, fix = "a deployment stopped halfway", f"{recover}, which names the cause and the fix"
     if fix:
-        yield error("name", f"needs {name} at rest, got {status} ({state}); {fix}")
+        yield error("name", f"needs {name} in a state that can be updated, got {status} ({state}); {fix}")
 
 
 def _stands(stack: StackAnswer | None) -> bool:
@@ -210,7 +213,7 @@ def _cluster_path(environment: Environment) -> str:
 
 
 def _both(first: Callable[[], FirstT], second: Callable[[], SecondT]) -> tuple[FirstT, SecondT]:
-    """Ask two questions side by side; raises the NotAnswered of either."""
+    """Ask two questions in parallel; raises the NotAnswered of either."""
     asks: tuple[Callable[[], FirstT | SecondT], ...] = (first, second)
     answers = together(lambda ask: ask(), asks)
     for answer in answers:

@@ -23,7 +23,7 @@ _LONGEST_TYPE = 22
 
 @dataclass(frozen=True, kw_only=True)
 class Subnet:
-    """A subnet to draw. ``in_use`` counts the addresses that something else has taken, AWS's own left out."""
+    """A subnet to draw. ``in_use`` counts the addresses that something else uses, without AWS's own."""
 
     budget: AddressBudget
     cidr: str
@@ -110,9 +110,9 @@ class _Segment:
 def draw(subnets: Sequence[Subnet], *, vpc_cidr: str = "", blocks: bool | None = None) -> str:
     """Draw subnets, those of ``vpc_cidr`` below a row of that block, with a legend; no line is longer than WIDTH.
 
-    A bar begins with the addresses that AWS keeps and ends with the free ones; each segment takes at least one
+    A bar begins with the addresses that AWS reserves and ends with the free ones; each segment has at least one
     character, so that small ones are drawn too large and the legend has the numbers. What goes beyond the block is
-    crossed out. ``blocks`` False keeps to ASCII. Default: block characters where standard output can take them.
+    crossed out. ``blocks`` False uses ASCII only. Default: block characters if standard output supports them.
     """
     glyphs = _BLOCKS if (_takes_blocks() if blocks is None else blocks) else _ASCII
     inside = [subnet for subnet in subnets if vpc_cidr and _within(subnet.cidr, vpc_cidr)]
@@ -186,7 +186,7 @@ def _number(subnet: Subnet) -> str:
 
 
 def _letters(subnets: Sequence[Subnet]) -> Mapping[str, str]:
-    """Give the path of each group that is drawn by itself -> its letter, in the order of the file."""
+    """Give the path of each group that is drawn separately -> its letter, in the order of the file."""
     with_nodes = sum(any(need.kind == "nodes" for need in subnet.budget.needs) for subnet in subnets)
     most = min(_GROUPS_DRAWN, len(ascii_uppercase) // max(1, with_nodes))
     drawn: set[str] = set()
@@ -253,7 +253,7 @@ def _cells(amounts: Sequence[int], width: int) -> list[int]:
 
 
 def _vpc_bar(vpc_cidr: str, subnets: Sequence[Subnet], width: int, glyphs: _Glyphs) -> str:
-    """Mark each subnet where it stands in the block; those of one character are moved apart."""
+    """Mark each subnet at its position in the block; subnets of one character are moved apart."""
     block = IPv4Network(vpc_cidr)
     bar = [glyphs.free] * width
     placed = sorted(subnets, key=lambda subnet: IPv4Network(subnet.cidr).network_address)
@@ -297,7 +297,8 @@ def _legend(subnets: Sequence[Subnet], letters: Mapping[str, str], glyphs: _Glyp
         ).rstrip()
         for row in rows
     ]
-    words = [*_single_words(subnets, glyphs), f"{glyphs.reserved} kept by AWS, {catalog.AWS_RESERVED_PER_SUBNET} each"]
+    reserved = f"{glyphs.reserved} reserved by AWS, {catalog.AWS_RESERVED_PER_SUBNET} each"
+    words = [*_single_words(subnets, glyphs), reserved]
     if any(subnet.in_use for subnet in subnets):
         words.append(f"{glyphs.in_use} in use already")
     words.append(f"{glyphs.free} free")
@@ -384,6 +385,6 @@ def _zone(subnet: Subnet) -> str:
 
 
 def _cut(name: str, glyphs: _Glyphs, longest: int = _LONGEST_NAME) -> str:
-    """Shorten a long name in its middle: beginning and end tell names apart."""
+    """Shorten a long name in its middle: beginning and end distinguish names."""
     half = longest // 2
     return name if len(name) <= longest else f"{name[: longest - half - 1]}{glyphs.cut}{name[-half:]}"

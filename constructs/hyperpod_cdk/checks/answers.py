@@ -1,4 +1,4 @@
-"""The questions that checks ask AWS and the shape of its answers. Knows no boto3: ``aws.py`` answers, tests answer."""
+"""The questions that checks ask AWS and the shape of its answers. Without boto3: ``aws.py`` answers, or a test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ThingT = TypeVar("ThingT")
 
 
 class Named(Protocol):
-    """What AWS lists by name and describes one by one."""
+    """Something that AWS lists by name and describes one by one."""
 
     @property
     def name(self) -> str:
@@ -54,7 +54,7 @@ def causes_of(reason: str) -> tuple[str, ...]:
 
 
 class Refused(NotAnswered):
-    """An error of AWS with its code. A question for which the code is an answer turns it into one."""
+    """An error of AWS with its code. A question for which the code is an answer returns that answer."""
 
     def __init__(self, reason: str, *, action: str = "", said: str = "", code: str = "", message: str = "") -> None:
         super().__init__(reason, action=action, said=said)
@@ -73,16 +73,16 @@ class Refused(NotAnswered):
 
 
 def allowing(action: str, reason: str) -> str:
-    """Say which IAM action to allow, as the end of ``reason``; empty where there is none, or where that names it."""
+    """Say which IAM action to allow, as the end of ``reason``; empty if there is none, or if ``reason`` names it."""
     return f"; allow {action}" if action and action not in reason else ""
 
 
 UNREADABLE: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
-"""What Python raises over an answer of which a member is missing, or of another kind."""
+"""What Python raises if a member of an answer is missing or has another type."""
 
 
 def what_is_lost(error: Exception) -> str:
-    """Say what one of ``UNREADABLE`` tells of an answer."""
+    """Say what one of ``UNREADABLE`` shows about an answer."""
     if isinstance(error, ArithmeticError):
         return "what should be a number is none"
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
@@ -90,7 +90,7 @@ def what_is_lost(error: Exception) -> str:
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Turn an answer that lost something on its way into NotAnswered: it is no proof of anything."""
+    """Turn an incomplete answer into NotAnswered: it proves nothing."""
     try:
         yield
     except UNREADABLE as error:
@@ -99,7 +99,7 @@ def reading(what: str) -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Undescribed:
-    """A member of a list that AWS names and did not describe; ``arn`` and ``status`` only where the list has them."""
+    """A member of a list that AWS names and did not describe; ``arn`` and ``status`` only if the list has them."""
 
     name: str
     why: NotAnswered
@@ -109,11 +109,11 @@ class Undescribed:
 
 @dataclass(frozen=True, kw_only=True)
 class Partial(Generic[MemberT]):
-    """A list whose members AWS describes one by one: what was read of it, and what was not and why.
+    """A list whose members AWS describes one by one: what of it was read, and what was not and why.
 
-    There is no going through it as if it were all there is. ``read`` are the members that were described, ``unread``
-    those that were listed alone, ``broken_off`` says why the list itself did not come, or not whole. A member that is
-    gone since it was listed is in neither.
+    It cannot be iterated as if it were complete. ``read`` are the members that were described, ``unread`` those that
+    were only listed, ``broken_off`` says why the list itself was not read, or not completely. A member that was deleted
+    after it was listed is in neither.
     """
 
     read: tuple[MemberT, ...] = ()
@@ -122,22 +122,22 @@ class Partial(Generic[MemberT]):
 
     @property
     def gaps(self) -> tuple[NotAnswered, ...]:
-        """Why there may be more than ``read``; empty where everything was read."""
+        """Why there may be more than ``read``; empty if everything was read."""
         return (*([self.broken_off] if self.broken_off is not None else []), *(each.why for each in self.unread))
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all that is certainly there, described or not."""
+        """The names of all members that certainly exist, described or not."""
         return frozenset([*(each.name for each in self.read), *(each.name for each in self.unread)])
 
     def whole(self) -> tuple[MemberT, ...]:
-        """Give everything; raises the first NotAnswered where something was not read."""
+        """Give everything; raises the first NotAnswered if something was not read."""
         for gap in self.gaps:
             raise gap
         return self.read
 
     def named(self, name: str) -> MemberT | None:
-        """Give one member, or None where there is none; raises NotAnswered where that one was not read."""
+        """Give one member, or None if there is none; raises NotAnswered if that one was not read."""
         for member in self.read:
             if member.name == name:
                 return member
@@ -149,7 +149,7 @@ class Partial(Generic[MemberT]):
         return None
 
     def has(self, name: str) -> bool:
-        """Say whether there is one of this name, described or not; raises NotAnswered where the list broke off."""
+        """Say whether there is one of this name, described or not; raises NotAnswered if the list is incomplete."""
         if name in self.names:
             return True
         if self.broken_off is not None:
@@ -158,10 +158,10 @@ class Partial(Generic[MemberT]):
 
 
 class Among(Mapping[str, ThingT]):
-    """Which of the names that were asked about AWS has, with what it is; a name that is missing does not exist.
+    """Which of the requested names exist, with their values; a missing name does not exist.
 
-    A name about which AWS did not answer is neither: looking it up raises NotAnswered, and so does going through all
-    of them, so that nobody takes a part for the whole. ``read`` is that part.
+    A name about which AWS did not answer is neither: looking it up raises NotAnswered, and so does iterating over
+    all of them, so that a part is never used as the whole. ``read`` is that part.
     """
 
     def __init__(self, read: Mapping[str, ThingT], unread: Mapping[str, NotAnswered] | None = None) -> None:
@@ -183,7 +183,7 @@ class Among(Mapping[str, ThingT]):
 
 
 class AwsAccessError(Exception):
-    """There is nobody to ask AWS as: no credentials, or expired ones. The message is one sentence with the fix."""
+    """AWS cannot be called: there are no credentials, or they expired. The message is one sentence with the fix."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +196,7 @@ class Caller:
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaValue:
-    """An applied quota value, or AWS's default where the account has none (``is_default``)."""
+    """An applied quota value, or AWS's default if the account has none (``is_default``)."""
 
     name: str
     code: str
@@ -220,13 +220,13 @@ class QuotaRequest:
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody has decided yet."""
+        """Whether the request is undecided."""
         return self.status in {"PENDING", "CASE_OPENED"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReservedCapacity:
-    """One block of a training plan. ``availability_zone_id`` is empty where AWS gives only the name (local zones)."""
+    """One block of a training plan. ``availability_zone_id`` is empty if AWS gives only the name (local zones)."""
 
     instance_type: str
     count: int
@@ -285,7 +285,7 @@ class InstancesInCluster:
 
 @dataclass(frozen=True, kw_only=True)
 class HyperPodClusterAnswer:
-    """A HyperPod cluster that stands in the account."""
+    """A HyperPod cluster in the account."""
 
     name: str
     arn: str
@@ -298,7 +298,7 @@ class HyperPodClusterAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageAnswer:
-    """An AMI that the account may use. ``volumes`` counts the EBS volumes it brings, ``public`` says AWS shares it."""
+    """An AMI that the account may use. ``volumes`` counts its EBS volumes, ``public`` says that all accounts may."""
 
     image_id: str
     owner: str
@@ -322,9 +322,9 @@ class Zone:
 
 @dataclass(frozen=True, kw_only=True)
 class VpcAnswer:
-    """A VPC with all its IPv4 blocks, the primary one first; its attributes are asked for one by one.
+    """A VPC with all its IPv4 blocks, the primary one first; its attributes are queried one by one.
 
-    ``owner`` is the account that it belongs to, which may share it; empty where nobody asked.
+    ``owner`` is the account that it belongs to, which may share it; empty if not queried.
     """
 
     vpc_id: str
@@ -350,7 +350,7 @@ class SubnetAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """A route. ``target`` is what it leads to by ID (``nat-…``, ``igw-…``, ``tgw-…``, ``local``, ``vpce-…``)."""
+    """A route. ``target`` is the ID of its target (``nat-…``, ``igw-…``, ``tgw-…``, ``local``, ``vpce-…``)."""
 
     destination: str
     target: str
@@ -359,7 +359,7 @@ class Route:
 
 @dataclass(frozen=True, kw_only=True)
 class RouteTable:
-    """A route table of a VPC; ``is_main`` serves every subnet that has none of its own."""
+    """A route table of a VPC; ``is_main`` serves every subnet without its own."""
 
     route_table_id: str
     is_main: bool
@@ -395,7 +395,7 @@ class SecurityGroupRule:
 
 @dataclass(frozen=True, kw_only=True)
 class SecurityGroupAnswer:
-    """A security group with its rules inwards and outwards."""
+    """A security group with its inbound and outbound rules."""
 
     group_id: str
     vpc_id: str
@@ -425,7 +425,7 @@ class AddonVersions:
 
 @dataclass(frozen=True, kw_only=True)
 class InstalledAddon:
-    """An add-on that stands on an EKS cluster."""
+    """An add-on on an EKS cluster."""
 
     name: str
     version: str
@@ -434,7 +434,7 @@ class InstalledAddon:
 
 @dataclass(frozen=True, kw_only=True)
 class EksClusterAnswer:
-    """An EKS cluster that stands in the account."""
+    """An EKS cluster in the account."""
 
     name: str
     arn: str
@@ -469,8 +469,8 @@ class RoleAnswer:
 class Decision:
     """What the policy simulator says of one action: ``allowed``, ``explicitDeny`` or ``implicitDeny``.
 
-    ``unknown_keys`` are condition keys that a policy looks at and that the simulated request did not have: a real one
-    may have them, and be judged otherwise.
+    ``unknown_keys`` are condition keys that a policy uses and that the simulated request did not have: a real request
+    may have them, and the result may differ.
     """
 
     action: str
@@ -491,7 +491,7 @@ class LustreChange:
 
 @dataclass(frozen=True, kw_only=True)
 class LustreAnswer:
-    """An FSx for Lustre file system that stands in the account.
+    """An FSx for Lustre file system in the account.
 
     ``capacity_gib`` is 0 on Intelligent-Tiering, ``throughput_capacity_mbps`` None elsewhere; ``metadata_iops`` None
     is automatic, or none to choose; ``provisioned_metadata_iops`` are those of either mode, None without a metadata
@@ -533,9 +533,9 @@ class BackupAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class TopicAnswer:
-    """An SNS topic; ``kms_key`` is the ID, alias or ARN of its key, empty where its messages are not encrypted.
+    """An SNS topic; ``kms_key`` is the ID, alias or ARN of its key, empty if its messages are not encrypted.
 
-    ``policy`` says who may publish, None where AWS does not show it.
+    ``policy`` says who may publish, None if AWS does not show it.
     """
 
     arn: str
@@ -554,7 +554,7 @@ class SlackChannelAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class BucketAnswer:
-    """An S3 bucket that the caller reaches."""
+    """An S3 bucket that the caller can access."""
 
     name: str
     region: str
@@ -562,9 +562,9 @@ class BucketAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class BucketSettings:
-    """How a bucket is set up, each part of it asked for by itself.
+    """The settings of a bucket, each queried separately.
 
-    ``owned``: the caller's account owns it. ``kms_key`` is empty where S3's own encrypts.
+    ``owned``: the caller's account owns it. ``kms_key`` is empty if S3's own key encrypts.
     """
 
     owned: bool | NotAnswered
@@ -585,7 +585,7 @@ class KmsKeyAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class StackAnswer:
-    """A CloudFormation stack that stands under a name; ``is_protected`` tells of its termination protection."""
+    """A CloudFormation stack by name; ``is_protected`` is its termination protection."""
 
     name: str
     status: str
@@ -594,14 +594,14 @@ class StackAnswer:
 
 
 class Aws(Protocol):
-    """What checks may ask. Every question is asked at most once in a run, whoever asks.
+    """What checks may ask. Every question is asked at most once in a run, independent of the caller.
 
-    Every method raises NotAnswered where AWS gave no answer. None, or an empty tuple, means that AWS said there is no
+    Every method raises NotAnswered if AWS gave no answer. None, or an empty tuple, means that AWS said there is no
     such thing.
     """
 
     def caller(self) -> Caller:
-        """Who asks."""
+        """The caller."""
         ...
 
     def quota(self, service: str, name: str, code: str | None) -> QuotaValue | None:
@@ -609,14 +609,14 @@ class Aws(Protocol):
         ...
 
     def usage(self, kind: str) -> Usage:
-        """How much of a countable thing others than this environment use; kinds are those of the quota gate.
+        """How much of something others than this environment use; kinds are those of the quota gate.
 
-        The one question that raises no NotAnswered: what was not read is a part of the answer.
+        The only question that never raises NotAnswered: what was not read is a part of the answer.
         """
         ...
 
     def quota_requests(self, service: str, code: str) -> tuple[QuotaRequest, ...]:
-        """Every increase ever asked for of one quota, the newest first."""
+        """Every increase that was ever requested for a quota, the newest first."""
         ...
 
     def training_plan(self, arn: str) -> TrainingPlan | None:
@@ -640,7 +640,7 @@ class Aws(Protocol):
         ...
 
     def zones(self) -> tuple[Zone, ...]:
-        """Every zone of the region, those that are not opted in too."""
+        """Every zone of the region, including those that are not opted in."""
         ...
 
     def images(self, image_ids: Sequence[str]) -> Among[ImageAnswer]:
@@ -719,12 +719,12 @@ class Aws(Protocol):
         resource: str = "*",
         context: Mapping[str, str] | None = None,
     ) -> Among[Decision]:
-        """What IAM's policy simulator says of actions of an identity on a resource, by ARN, or on all resources.
+        """The results of IAM's policy simulator for actions of an identity on a resource, by ARN, or on all resources.
 
-        By action, of every one that was asked about.
+        By action, for every requested one.
 
-        ``context`` are condition keys of the request (``iam:AWSServiceName``) beside ``aws:RequestedRegion``, which is
-        always that of the environment.
+        ``context`` are condition keys of the request (``iam:AWSServiceName``) in addition to ``aws:RequestedRegion``,
+        which is always that of the environment.
         """
         ...
 
@@ -749,11 +749,11 @@ class Aws(Protocol):
         ...
 
     def bucket_settings(self, name: str) -> BucketSettings:
-        """How a bucket that the caller reaches is set up."""
+        """The settings of a bucket that the caller can access."""
         ...
 
     def kms_key(self, arn: str) -> KmsKeyAnswer | None:
-        """A KMS key of the region, of whatever account; None: there is none."""
+        """A KMS key of the region, of any account; None: there is none."""
         ...
 
     def kms_key_policy(self, arn: str) -> Mapping[str, Any]:
@@ -769,7 +769,7 @@ class Aws(Protocol):
         ...
 
     def topic(self, arn: str) -> TopicAnswer | None:
-        """An SNS topic of the region, of whatever account lets the caller look; None: there is none."""
+        """An SNS topic of the region, of any account that allows the caller to read it; None: there is none."""
         ...
 
     def event_bus_exists(self, name: str) -> bool:
@@ -781,7 +781,7 @@ class Aws(Protocol):
         ...
 
     def slack_channels(self) -> tuple[SlackChannelAnswer, ...]:
-        """The Slack channels that the account writes to, of whatever region."""
+        """The Slack channels that the account writes to, in any region."""
         ...
 
     def stack(self, name: str) -> StackAnswer | None:
@@ -791,10 +791,10 @@ class Aws(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """The API calls behind one method of ``Aws``, and the IAM actions they need (the same unless said).
+    """The API calls behind one method of ``Aws``, and the IAM actions they need (the same unless given).
 
-    ``thing`` is what the question is about where it names one (``VPC``), and AWS may say that there is none: by None,
-    or by leaving it out of a mapping of those that exist. Empty: the question lists what there is.
+    ``thing`` is the kind of thing that the question names, if it names one (``VPC``); AWS may answer that it does not
+    exist: with None, or by leaving it out of a mapping. Empty: the question lists what exists.
     """
 
     calls: tuple[str, ...]
@@ -802,7 +802,7 @@ class Question:
     thing: str = ""
 
     def missing(self, arguments: Sequence[object], answer: object) -> tuple[str, ...]:
-        """Name what was asked about and is not there, by AWS's answer."""
+        """Name what was queried and does not exist, by AWS's answer."""
         if not self.thing:
             return ()
         if answer is None:
@@ -894,4 +894,4 @@ QUESTIONS: Mapping[str, Question] = {
     "kms_key_policy": _question("kms:GetKeyPolicy"),
     "stack": _question("cloudformation:DescribeStacks", thing="stack"),
 }
-"""Every question of ``Aws`` with what it calls. The calls are those that may be made, not all are made every time."""
+"""Every question of ``Aws`` with what it calls. The calls are those that may be made; not all are made every time."""

@@ -1,4 +1,4 @@
-"""Reads and patches what a Kubernetes API server has, over HTTPS with a bearer token. Standard library only."""
+"""Reads and patches objects of a Kubernetes API server, over HTTPS with a bearer token. Standard library only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMEOUT_S = 5.0
 """An API server that can be reached answers these two reads in well under a second."""
 
 MOST_BYTES = 16 * 1024 * 1024
-"""More than the DaemonSets of a namespace ever are; what is longer is no answer."""
+"""More than the DaemonSets of a namespace ever need; a longer answer is refused."""
 
 API_GROUPS = "/apis"
 
@@ -38,11 +38,11 @@ def read(
 ) -> Mapping[str, Any]:
     """GET a path of the cluster's API server, or PATCH it by a strategic merge, and give the JSON object it answers.
 
-    Trusts only the cluster's own certificate authority and follows no redirect, since both would take the token
-    elsewhere. Uses a proxy where ``HTTPS_PROXY`` names one, as kubectl does, and no setting of the operating system.
+    Trusts only the cluster's own certificate authority and follows no redirect, because both could send the token
+    elsewhere. Uses a proxy if ``HTTPS_PROXY`` names one, as kubectl does, and no setting of the operating system.
 
-    Raises NotAnswered where the server is not reachable or answers something else, Refused, whose code is the HTTP
-    status, where it does not admit the caller or has nothing there.
+    Raises NotAnswered if the server is not reachable or answers something else; Refused, whose code is the HTTP
+    status, if it does not admit the caller or has nothing at the path.
     """
     where = f"the API server of EKS cluster {cluster.name}"
     if not cluster.endpoint.startswith("https://"):
@@ -102,22 +102,23 @@ def _context(certificate_authority: str) -> ssl.SSLContext:
         # an empty one would make Python trust every public authority instead
         raise ValueError("EKS gave no certificate authority")
     context = ssl.create_default_context(cadata=pem)
-    # EKS's authorities lack the key identifiers that the strict mode of Python 3.13 asks for
+    # EKS's authorities have no key identifiers, which the strict mode of Python 3.13 requires
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
 
 
 def _refusal(status: int, where: str, path: str, *, is_write: bool) -> str:
     if status == 401:
-        return f"{where} does not know the caller; it needs an access entry"
+        return f"{where} does not recognize the caller; it needs an access entry"
     if status == 403 and is_write:
         return (
-            f"{where} does not let the caller change {path}; its access entry needs a policy such as"
+            f"{where} does not allow the caller to change {path}; its access entry needs a policy such as"
             " AmazonEKSClusterAdminPolicy"
         )
     if status == 403:
         return (
-            f"{where} does not let the caller read {path}; its access entry needs a policy such as AmazonEKSViewPolicy"
+            f"{where} does not allow the caller to read {path}; its access entry needs a policy such as"
+            " AmazonEKSViewPolicy"
         )
     return f"{where} answered HTTP {status}"
 
@@ -127,12 +128,12 @@ def _cause(error: OSError | ValueError | HTTPException, cluster: EksClusterAnswe
     if isinstance(reason, ssl.SSLError):
         return f"TLS failed: {getattr(reason, 'verify_message', None) or reason.reason}"
     if isinstance(reason, HTTPException):
-        return "it breaks the connection off"
+        return "it closes the connection"
     if isinstance(reason, ValueError):
         return "EKS gave no certificate authority that can be read"
     if not cluster.endpoint_public:
         return "its endpoint is private"
-    return "no answer; does its endpoint admit this address?"
+    return "no answer; check that its endpoint allows this address"
 
 
 def _parsed(body: bytes, where: str) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Whether the zones of the file exist in the account, carry EKS and have the instance types."""
+"""Whether the zones of the file exist in the account, support EKS and have the instance types."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ZONES_BY_HAND = (
     by_hand=_ZONES_BY_HAND,
 )
 def zones_exist_and_are_available(case: Case, aws: Aws) -> Iterator[Found]:
-    """Find the file's zones among those of the account."""
+    """Look for the file's zones among those of the account."""
     environment = case.environment
     zones = {zone.zone_id: zone for zone in aws.zones()}
     for az_id in environment.network.zone_ids():
@@ -59,15 +59,15 @@ def zones_exist_and_are_available(case: Case, aws: Aws) -> Iterator[Found]:
     area=AREA,
     asks=("zones", "subnets"),
     inputs="The first two zones of network.availability_zones, or network.existing.control_plane_subnet_ids.",
-    passes="EKS puts control planes into the zones of its subnets: they are no local zones and none of those that EKS"
-    " leaves out. For a network that the environment makes, the list of the latter is validate's to apply.",
+    passes="EKS puts control planes into the zones of its subnets: none is a local zone or a zone that EKS"
+    " does not support. For a network that the environment creates, validate checks the latter.",
     fails="A control-plane subnet would be, or is, in a zone that EKS does not support for the control plane.",
     skips="AWS gives no answer about the zones, or about the subnets of an existing network.",
     by_hand="aws ec2 describe-subnets --subnet-ids subnet-0a1b2c3d4e5f67890 --query 'Subnets[].AvailabilityZoneId'\n"
     + _ZONES_BY_HAND,
 )
 def control_plane_stands_where_eks_does(case: Case, aws: Aws) -> Iterator[Found]:
-    """Compare the zones of the control-plane subnets with those that EKS takes."""
+    """Compare the zones of the control-plane subnets with those that EKS supports."""
     environment = case.environment
     if environment.eks.is_existing:
         return
@@ -79,8 +79,8 @@ def control_plane_stands_where_eks_does(case: Case, aws: Aws) -> Iterator[Found]
                 yield error(
                     _zone_path(environment, az_id),
                     f"EKS does not support a control plane in a local zone, got {az_id} among the first "
-                    f"{FEWEST_ZONES}, which"
-                    " carry it; list it after two availability zones",
+                    f"{FEWEST_ZONES}, which are for"
+                    " it; list it after two availability zones",
                 )
         return
     ids = network.existing.control_plane_subnet_ids
@@ -90,7 +90,7 @@ def control_plane_stands_where_eks_does(case: Case, aws: Aws) -> Iterator[Found]
     zones = cast("tuple[Zone, ...] | NotAnswered", answers[1])
     if isinstance(subnets, NotAnswered):
         raise subnets
-    # which zones EKS leaves out is known without AWS; which are local ones is not
+    # which zones EKS does not support is known without AWS; which are local ones is not
     local = set() if isinstance(zones, NotAnswered) else {zone.zone_id for zone in zones if zone.kind == _LOCAL}
     if isinstance(zones, NotAnswered):
         yield unanswered(zones, "network.existing.control_plane_subnet_ids")
@@ -122,9 +122,9 @@ def control_plane_stands_where_eks_does(case: Case, aws: Aws) -> Iterator[Found]
     " says where its capacity is.",
     passes="EC2 offers the type (without ml.) in the group's zone; of a flexible group, all its types.",
     fails="EC2 offers the type in other zones of the region only. The message names those of the file that have it. A"
-    " warning where EC2 lists the type nowhere in the region, since HyperPod may have types that EC2 does not list"
-    " there, where a flexible group has types that its zone lacks, and where a group has a count of 0 as yet. That a"
-    " type is offered promises no capacity.",
+    " warning where EC2 lists the type nowhere in the region, because HyperPod may have types that EC2 does not list"
+    " there, where a flexible group has types that its zone does not have, and where a group has a count of 0. That a"
+    " type is offered does not guarantee capacity.",
     skips="AWS gives no answer about the offerings. Another check reports zones that the account does not have.",
     by_hand="aws ec2 describe-instance-type-offerings --location-type availability-zone-id"
     " --filters Name=instance-type,Values=p5.48xlarge",
@@ -159,13 +159,13 @@ def instance_types_are_offered_in_their_zones(case: Case, aws: Aws) -> Iterator[
     area=AREA,
     inputs="Instance types, counts and capacity of the instance groups.",
     passes="No group takes types from on-demand capacity for which training plans are sold.",
-    fails="Never an error: capacity cannot be asked, so that this is always a warning. A group takes types for which"
-    " training plans are sold (p4d, p5, p6, trn1, trn2 and the like) on demand, where they are seldom to be had.",
+    fails="Never an error: AWS does not show capacity, so this is always a warning. A group uses types for which"
+    " training plans are sold (p4d, p5, p6, trn1, trn2 and the like) on demand, where they are seldom available.",
     skips="Never.",
     by_hand="hyperpod-cdk plans search prod",
 )
 def scarce_types_do_not_rely_on_demand(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nobody
-    """Warn where a group counts on capacity that AWS promises to nobody."""
+    """Warn if a group relies on capacity that AWS does not guarantee."""
     environment = case.environment
     for place, group in environment.hyperpod.placed_groups:
         if group.resolved_capacity != "on_demand" or not group.count:
@@ -175,12 +175,12 @@ def scarce_types_do_not_rely_on_demand(case: Case, aws: Aws) -> Iterator[Found]:
             continue
         nodes = "1 node is" if group.count == 1 else f"{group.count} nodes are"
         if environment.hyperpod.provisioning == "continuous":
-            outcome = "nodes that cannot be had come later or never"
+            outcome = "nodes without capacity join later or never"
         else:
-            outcome = "one node that cannot be had rolls the whole cluster back (provisioning: all_or_nothing)"
+            outcome = "one node without capacity rolls the whole cluster back (provisioning: all_or_nothing)"
         yield warning(
             render_path((*place, "capacity")),
-            f"On-Demand capacity is not guaranteed for {listing(scarce, last='and')}, of which {nodes} wanted:"
+            f"On-Demand capacity is not guaranteed for {listing(scarce, last='and')}, of which {nodes} requested:"
             f" {outcome}; find a training plan with 'hyperpod-cdk plans search {case.called}' and set capacity:"
             " training_plan",
         )
@@ -191,7 +191,8 @@ def _state(environment: Environment, path: str, zone: Zone) -> Iterator[Found]:
         group = zone.name.rstrip("abcdefghijklmnopqrstuvwxyz")
         yield error(
             path,
-            f"must be opted in by account {environment.account}, got {zone.zone_id} ({zone.name}), which is not; run"
+            f"must be opted in by account {environment.account}, got {zone.zone_id} ({zone.name}), which is not opted"
+            " in; run"
             f" 'aws ec2 modify-availability-zone-group --region {environment.region} --group-name {group}"
             " --opt-in-status opted-in'",
         )
@@ -215,7 +216,7 @@ def _offered(case: Case, path: str, group: AnyGroup, offered: Mapping[str, froze
         one = len(missing) == 1
         yield warning(
             f"{path}.{key}",
-            f"EC2 does not offer {listing(missing, last='and')} in {az_id}, so that no node will have"
+            f"EC2 does not offer {listing(missing, last='and')} in {az_id}, so no node will have"
             f" {'that type' if one else 'these types'}; remove {'it' if one else 'them'}, or move the group",
         )
         return

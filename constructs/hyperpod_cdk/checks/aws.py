@@ -1,6 +1,6 @@
-"""Asks AWS: typed answers, each question once in a run. How the calls are made is ``checks.aws_calls``.
+"""Queries AWS: typed answers, each question once in a run. ``checks.aws_calls`` makes the calls.
 
-Both are imported where a command asks AWS, never for ``--offline``.
+Both are imported if a command calls AWS, never for ``--offline``.
 """
 
 from __future__ import annotations
@@ -64,19 +64,19 @@ from hyperpod_cdk.handlers.quota_gate.reading import (
 )
 
 ALARM_NAMES = 100
-"""How many names DescribeAlarms takes."""
+"""How many names DescribeAlarms accepts."""
 FILTER_VALUES = 200
-"""EC2 takes so many values in one filter."""
+"""How many values EC2 accepts in one filter."""
 
 SIMULATED_ACTIONS = 100
-"""Actions in one SimulatePrincipalPolicy: as many results as IAM puts on a page when it is not asked for more.
+"""Actions in one SimulatePrincipalPolicy: the number of results that IAM puts on a page by default.
 
 IAM's API reference gives no limit to the list of actions.
 """
 
 
 class _NotThere(NotFound, NotAnswered):
-    """AWS says that there is no such thing, which is no answer for who asks about what something else has told."""
+    """AWS says that something does not exist; no answer to a caller who got its name from another answer."""
 
 
 class _NoQuota(NoSuchQuota, NotAnswered):
@@ -84,10 +84,10 @@ class _NoQuota(NoSuchQuota, NotAnswered):
 
 
 class LiveAws(AwsCalls):
-    """Answers every question of ``Aws`` from one account in one region, and is the ``Api`` of the quota gate's code.
+    """Answers every question of ``Aws`` for one account in one region, and is the ``Api`` of the quota gate's code.
 
-    A question costs its calls once in a run, whoever asks and from whichever thread. ``calls`` are those made so far.
-    Nothing but NotAnswered leaves a question, and AwsAccessError leaves ``open``.
+    A question makes its calls once in a run, for every caller and thread. ``calls`` are those made so far.
+    A question raises only NotAnswered, and ``open`` only AwsAccessError.
     """
 
     @classmethod
@@ -102,7 +102,7 @@ class LiveAws(AwsCalls):
     ) -> LiveAws:
         """Ask AWS who the credentials belong to; they are found as the AWS CLI finds them.
 
-        ``AWS_ENDPOINT_URL`` is honoured. ``account`` is whose answers count, empty for that of the credentials.
+        ``AWS_ENDPOINT_URL`` is used. ``account`` is the expected account, empty for that of the credentials.
         ``own`` is what ``usage`` does not count. Raises AwsAccessError as ``require_credentials`` does.
         """
         start()
@@ -123,7 +123,7 @@ class LiveAws(AwsCalls):
         self._own = own
 
     def call(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
-        """Make one call, once in a run; raises NoSuchQuota or NotFound for what is not there, else NotAnswered.
+        """Make one call, once in a run; raises NoSuchQuota or NotFound for what does not exist, else NotAnswered.
 
         ``service`` and ``operation`` are boto3's names: ``ec2``, ``describe_vpcs``.
         """
@@ -239,7 +239,7 @@ class LiveAws(AwsCalls):
 
     def instance_type_zones(self, ec2_names: Sequence[str]) -> Among[frozenset[str]]:
         def ask(batch: Sequence[str]) -> tuple[dict[str, frozenset[str]], NotAnswered | None]:
-            # each type has several rows, so that none is known before the last page
+            # each type has several rows, so no type is complete before the last page
             rows = self._filtered(_OFFERINGS, batch, LocationType="availability-zone-id").whole()
             with reading("ec2:DescribeInstanceTypeOfferings"):
                 pairs = [(row["InstanceType"], row["Location"]) for row in rows]
@@ -344,7 +344,7 @@ class LiveAws(AwsCalls):
         return self._from_api_server(cluster, path)
 
     def kubernetes_patch(self, cluster: str, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """PATCH what stands under a path, by a strategic merge; once, since nobody knows what a lost answer did."""
+        """PATCH the object at a path, by a strategic merge; once, because the effect of a lost answer is unknown."""
         found = self.eks_cluster(cluster)
         if found is None:
             raise NotAnswered(f"there is no EKS cluster {cluster}")
@@ -369,7 +369,7 @@ class LiveAws(AwsCalls):
     ) -> Among[Decision]:
         """As in ``Aws``. ``principal_arn`` may be that of a session, as ``caller`` gives it.
 
-        IAM's simulator asks for an identity: a session stands for its role. A session's own policies, and conditions
+        IAM's simulator needs an identity: a session stands for its role. A session's own policies, and conditions
         of service control policies, are not simulated.
         """
         identity = self._identity(principal_arn)
@@ -399,7 +399,7 @@ class LiveAws(AwsCalls):
             undecided = next((action for action in batch if action not in found), None)
             if undecided is None or listed.missing is not None:
                 return found, listed.missing
-            # IAM decides every action that it is asked about
+            # IAM decides every requested action
             return found, NotAnswered(
                 f"the answer to iam:SimulatePrincipalPolicy cannot be read: '{undecided.lower()}' is missing"
             )
@@ -456,7 +456,7 @@ class LiveAws(AwsCalls):
             with reading("s3:ListBuckets"):
                 if any(row["Name"] == name for row in listed.items):
                     return True
-            # not among those that were read is no answer where there may be more
+            # not being among those that were read proves nothing if there may be more
             listed.whole()
             return False
 
@@ -556,9 +556,9 @@ class LiveAws(AwsCalls):
             return None if answer is None else aws_shapes.stack(answer["Stacks"][0])
 
     def request_quota(self, service: str, code: str, desired: float) -> QuotaRequest:
-        """Ask AWS to raise a quota to ``desired``, and give the request; one that is open already is given instead.
+        """Request a quota increase to ``desired``, and give the request; an open request is given instead.
 
-        This writes. It is no question of ``Aws``, and no answer from before is used. Raises NotAnswered where AWS
+        This writes. It is not a question of ``Aws``, and does not use earlier answers. Raises NotAnswered if AWS
         refuses.
         """
         with reading("servicequotas:RequestServiceQuotaIncrease"):
@@ -569,7 +569,7 @@ class LiveAws(AwsCalls):
             try:
                 answer = self._send("service-quotas", "request_service_quota_increase", params)
             except Refused as refused:
-                # another one came first, or this one arrived although its answer was lost
+                # another request was first, or this one arrived although its answer was lost
                 open_request = self._open_request(service, code)
                 if refused.code != "ResourceAlreadyExistsException" or open_request is None:
                     raise
@@ -590,21 +590,21 @@ class LiveAws(AwsCalls):
             raise NotAnswered("the caller is a federated user, which IAM cannot simulate; use a role")
         if kind != "assumed-role":
             return arn
-        # a session's ARN leaves out the path of its role, and the roles of IAM Identity Center have one
+        # a session's ARN does not have the path of its role, and the roles of IAM Identity Center have one
         role = self.role(name.partition("/")[0])
         if role is None:
             raise NotAnswered(f"the role of {arn} is gone")
         return role.arn
 
     def _filtered(self, of: _Filtered, values: Sequence[str], **params: Any) -> Listed:
-        """Ask EC2 by a filter: what does not exist is left out, where an ID as a parameter would be an error."""
+        """Query EC2 with a filter: what does not exist is left out; an ID as a parameter would be an error."""
         filters = [{"Name": of.filter, "Values": list(values)}]
         return self.listed("ec2", of.operation, of.key, Filters=filters, **params)
 
     def _those_of(
         self, values: Sequence[str], of: _Filtered, read: Callable[[Mapping[str, Any]], tuple[str, ItemT]]
     ) -> Among[ItemT]:
-        """Ask EC2 for what exists among these, each of which is one row of its answer."""
+        """Query EC2 for what exists among these; each is one row of its answer."""
 
         def ask(batch: Sequence[str]) -> tuple[dict[str, ItemT], NotAnswered | None]:
             listed = self._filtered(of, batch)
@@ -631,7 +631,7 @@ class LiveAws(AwsCalls):
 
 @dataclass(frozen=True)
 class _Filtered:
-    """An operation of EC2, the member of its answer that holds the rows, and the filter by which it is asked."""
+    """An operation of EC2, the member of its answer with the rows, and the filter for the query."""
 
     operation: str
     key: str
@@ -651,7 +651,7 @@ _INTERFACES = _Filtered("describe_network_interfaces", "NetworkInterfaces", "net
 
 @dataclass(frozen=True, kw_only=True)
 class _Row:
-    """What a list says of one member."""
+    """What a list says about one member."""
 
     name: str
     arn: str = ""
@@ -659,7 +659,7 @@ class _Row:
 
 
 def _partial(listed: Listed, rows: Sequence[_Row], describe: Callable[[str], MemberT | None]) -> Partial[MemberT]:
-    """Describe what was listed side by side; a member that is gone meanwhile is not there."""
+    """Describe what was listed in parallel; a member that was deleted in the meantime is left out."""
     answers = together(describe, [row.name for row in rows])
     return Partial(
         read=tuple(each for each in answers if each is not None and not isinstance(each, NotAnswered)),
@@ -677,9 +677,9 @@ def _among(
     most: int,
     ask: Callable[[Sequence[str]], tuple[Mapping[str, ItemT], NotAnswered | None]],
 ) -> Among[ItemT]:
-    """Ask about names in batches of at most ``most`` side by side; those of a batch that did not come are unread.
+    """Query names in parallel batches of at most ``most``; names of a failed batch are unread.
 
-    ``ask`` gives what there is among the names of a batch, and why there may be more. Raises NotAnswered where nothing
+    ``ask`` gives what there is among the names of a batch, and why there may be more. Raises NotAnswered if nothing
     of them was read.
     """
     wanted = list(dict.fromkeys(names))
@@ -716,6 +716,6 @@ def _is_missing_from_iam(refused: Refused) -> bool:
 
 
 def _place(arn: str) -> tuple[str, str]:
-    """Give region and account of an ARN, or nothing where it is none."""
+    """Give region and account of an ARN, or empty text if it is not an ARN."""
     of = arn_parts(arn)
     return of.region, of.account

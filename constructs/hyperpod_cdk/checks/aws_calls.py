@@ -1,6 +1,6 @@
-"""Makes calls to AWS over botocore: each once in a run, side by side, in bounded time; errors become NotAnswered.
+"""Makes calls to AWS over botocore: each once in a run, in parallel, in bounded time; errors become NotAnswered.
 
-What to ask, and what an answer means, is ``checks.aws``.
+``checks.aws`` knows what to ask, and what an answer means.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from hyperpod_cdk.handlers.quota_gate.reading import (
 class Patience:
     """How long to wait for AWS.
 
-    AWS's endpoints accept a connection within some 300 ms from anywhere; a slow one is a blocked one. The slowest
-    question, SimulatePrincipalPolicy for a hundred actions, takes some seconds. ``attempts`` counts the first one too:
-    where every third call is throttled, one of 700 fails six times. ``call_s`` bounds a call with all its attempts,
-    pauses and look-ups of names.
+    AWS's endpoints accept a connection within about 300 ms from anywhere; a slow one is blocked. The slowest
+    question, SimulatePrincipalPolicy for a hundred actions, takes several seconds. ``attempts`` includes the first one:
+    if every third call is throttled, one of 700 fails six times. ``call_s`` bounds a call with all its attempts,
+    pauses and DNS lookups.
     """
 
     connect_timeout_s: float = 3.0
@@ -67,13 +67,13 @@ MOST_CALLS_AT_ONCE = 48
 """Calls in flight, and connections kept for each service: enough for every check, too few to be throttled for."""
 
 MOST_PAGES = 400
-"""No account has more pages of anything; an answer that goes on is a broken one."""
+"""No account has more pages of anything; a longer answer is broken."""
 
 TOKEN_LIFETIME_S = 60
 """Of the presigned request inside an EKS token, as ``aws eks get-token`` makes it."""
 
 _REGIONS = {"chatbot": CHAT_REGION}
-"""Services of the whole account that answer elsewhere than in the region of the cluster."""
+"""Services of the whole account that answer in another region than the cluster's."""
 
 _PREFIXES = {"service-quotas": "servicequotas", "amp": "aps"}
 _ACTIONS = {
@@ -109,17 +109,17 @@ _NAMED_ACTION = re.compile(r"not authorized to perform: ([a-zA-Z0-9-]+:[a-zA-Z0-
 _POLICY_TO_BLAME = re.compile(r"(?:explicit deny in an? |because no )((?:[A-Za-z-]+ )*?(?:policy|boundary))\b")
 """IAM's user guide, "Troubleshoot access denied error messages": both forms of the sentence, the kinds of policy."""
 _WHO_CHANGES = {
-    "service control policy": "only who manages the organization changes it",
-    "resource control policy": "only who manages the organization changes it",
-    "permissions boundary": "another policy for the caller does not help: the boundary has to allow it, too",
+    "service control policy": "only the organization's administrators can change it",
+    "resource control policy": "only the organization's administrators can change it",
+    "permissions boundary": "another policy for the caller does not help: the boundary must allow it too",
     "session policy": "it came with the session: assume the role without it, or with one that allows it",
     "VPC endpoint policy": "it belongs to the VPC endpoint that the call goes through",
-    "resource-based policy": "it belongs to what was asked about, and its owner changes it",
+    "resource-based policy": "it belongs to the queried resource, whose owner can change it",
 }
-"""Whose a policy is, where adding a right to the caller does not help."""
+"""The owner of a policy, if another permission of the caller does not help."""
 _CLOCK = re.compile(r"Signature (?:expired|not yet current)|RequestTimeTooSkewed|difference between the request time")
-"""What AWS says of a signature with a wrong time (aws-cli issue 6676, aws-sdk-js issue 2565; S3's error responses)."""
-_CLOCK_REASON = "the clock of this machine is wrong, so that AWS does not take its signatures; set it by NTP"
+"""Messages about a signature with a wrong time (aws-cli issue 6676, aws-sdk-js issue 2565; S3's error responses)."""
+_CLOCK_REASON = "the clock of this machine is wrong, so AWS does not accept its signatures; set it with NTP"
 _NOT_ENABLED = frozenset({"OptInRequired"})
 _NO_CREDENTIALS = (
     errors.NoCredentialsError,
@@ -137,7 +137,7 @@ _NOT_REACHED = (
 
 
 def configured_region() -> str | None:
-    """Give the region of the AWS configuration, as the AWS CLI finds it; None where there is none, or no profile."""
+    """Give the region of the AWS configuration, as the AWS CLI finds it; None if there is none, or no profile."""
     try:
         # botocore does not look at the variable that the AWS CLI looks at first
         found = os.environ.get("AWS_REGION") or botocore.session.Session().get_config_variable("region")
@@ -152,26 +152,26 @@ class TooLongError(Exception):
 
 @dataclass
 class _Attempts:
-    """What a call has met so far: requests sent, and the code of the last error of AWS."""
+    """The state of a call: requests sent, and the code of AWS's last error."""
 
     made: int = 0
     code: str = ""
 
     @property
     def is_throttled(self) -> bool:
-        """Whether the last answer said that there were too many requests."""
+        """Whether the last answer was a throttling error."""
         return _THROTTLED.search(self.code) is not None
 
 
 _SENTENCES: tuple[tuple[Any, str], ...] = (
     ((errors.ReadTimeoutError, TooLongError), "{name} gave no answer within {seconds:g} s{times}"),
-    (errors.HTTPClientError, "the connection broke off during {name}{times}"),
-    (_NO_CREDENTIALS, "there are no credentials any more for {name}: {error}"),
-    (errors.ParamValidationError, "{name} cannot be asked: {error}"),
+    (errors.HTTPClientError, "the connection was lost during {name}{times}"),
+    (_NO_CREDENTIALS, "the credentials for {name} are no longer available: {error}"),
+    (errors.ParamValidationError, "{name} cannot be called: {error}"),
     (ResponseParserError, "the answer to {name} is not whole, or does not come from AWS"),
     (Exception, "the answer to {name} cannot be read: {error}"),
 )
-"""What to say of an error that is not AWS's own; the first kind that fits."""
+"""What to say about an error that is not AWS's own; the first matching kind counts."""
 
 _ACCESS_SENTENCES: tuple[tuple[Any, str], ...] = (
     (
@@ -180,7 +180,7 @@ _ACCESS_SENTENCES: tuple[tuple[Any, str], ...] = (
     ),
     (errors.NoCredentialsError, "no AWS credentials; set AWS_PROFILE or run 'aws sso login'"),
     (_NO_CREDENTIALS, "no AWS credentials: {error}; correct the profile"),
-    (_NOT_REACHED, "AWS is out of reach: {error}; check the network, its proxy and AWS_ENDPOINT_URL"),
+    (_NOT_REACHED, "AWS cannot be reached: {error}; check the network, its proxy and AWS_ENDPOINT_URL"),
 )
 _LARGEST_PAGE = 1000
 _LONGEST_REASON = 300
@@ -201,16 +201,16 @@ class Call:
 
     @property
     def name(self) -> str:
-        """Give the call as IAM names its action: ``ec2:DescribeVpcs``."""
+        """Give the call with the name of its IAM action: ``ec2:DescribeVpcs``."""
         return f"{self.service}:{self.operation}"
 
 
 class _OtherAccount(NotAnswered):
-    """The credentials are those of an account that is not the environment's."""
+    """The credentials are those of another account than the environment's."""
 
 
 class _NoClient(NotAnswered):
-    """botocore cannot even be set up: a profile that is not there, a setting that it cannot read."""
+    """botocore cannot be configured: a profile that does not exist, a setting that it cannot read."""
 
 
 @dataclass(frozen=True)
@@ -223,13 +223,13 @@ class _Kept:
 
 
 class AwsCalls:
-    """Makes the calls of one run to one account in one region, each once, whoever asks and from whichever thread.
+    """Makes the calls of one run to one account in one region, each once, for every caller and thread.
 
-    Nothing but NotAnswered leaves a call, and AwsAccessError leaves ``require_credentials`` and ``require_account``.
+    A call raises only NotAnswered; ``require_credentials`` and ``require_account`` raise only AwsAccessError.
     """
 
     def __init__(self, *, region: str, account: str, session: botocore.session.Session, patience: Patience) -> None:
-        """Make no call yet. ``account`` is whose answers count, empty for that of the credentials."""
+        """Make no call yet. ``account`` is the expected account, empty for that of the credentials."""
         self._region = region
         self._account = account
         self._session = session
@@ -238,13 +238,13 @@ class AwsCalls:
             region_name=region,
             connect_timeout=patience.connect_timeout_s,
             read_timeout=patience.read_timeout_s,
-            # not adaptive: that slows down every call of a service once one was throttled (26 s in place of 3)
+            # not adaptive: that slows down every call of a service after one was throttled (26 s in place of 3)
             retries={"mode": "standard", "total_max_attempts": patience.attempts},
             max_pool_connections=MOST_CALLS_AT_ONCE,
         )
         self._calls: list[Call] = []
         self._clients: dict[str, Any] = {}
-        # loading service models is work of the processor: side by side it only takes longer
+        # loading service models uses the processor: in parallel it only takes longer
         self._making_client = threading.Lock()
         self._slots = threading.BoundedSemaphore(MOST_CALLS_AT_ONCE)
         self._answers: dict[object, Future[_Kept]] = {}
@@ -253,9 +253,9 @@ class AwsCalls:
         self._current = threading.local()
 
     def require_credentials(self) -> None:
-        """Raise AwsAccessError, one sentence with the fix, where AWS accepts no credentials or does not answer.
+        """Raise AwsAccessError, one sentence with the fix, if AWS accepts no credentials or does not answer.
 
-        Where STS refuses for another reason the questions say so, one by one.
+        If STS refuses for another reason, each question says so.
         """
         try:
             self.caller()
@@ -267,7 +267,7 @@ class AwsCalls:
                 raise AwsAccessError(sentence) from None
 
     def require_account(self) -> None:
-        """Raise AwsAccessError where no question can have an answer: the credentials are not the environment's."""
+        """Raise AwsAccessError if no question can have an answer: the credentials are not the environment's."""
         try:
             self._hold_account()
         except _OtherAccount as missing:
@@ -282,11 +282,11 @@ class AwsCalls:
 
     @property
     def depth(self) -> int:
-        """The longest chain of calls of which each had to wait for the one before."""
+        """The longest chain of calls in which each had to wait for the previous one."""
         return max((call.depth for call in self._calls), default=0)
 
     def send(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
-        """Make one call, each time it is asked for: for what changes meanwhile. Raises NotAnswered."""
+        """Make one call, each time it is requested: for values that change. Raises NotAnswered."""
         return cast("Mapping[str, Any]", self._send(service, operation, params))
 
     def listed(self, service: str, operation: str, key: str, **params: Any) -> Listed:
@@ -303,11 +303,11 @@ class AwsCalls:
         return self._once(("listed", service, operation, _frozen(params)), ask)
 
     def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
-        """Give the items of ``key`` of all pages; raises NotAnswered where one did not come."""
+        """Give the items of ``key`` of all pages; raises NotAnswered if one is missing."""
         return self.listed(service, operation, key, **params).whole()
 
     def each(self, function: Callable[[ItemT], AnswerT], items: Iterable[ItemT]) -> list[AnswerT]:
-        """Call ``function`` with each item side by side; results in order, the first error raised."""
+        """Call ``function`` with each item in parallel; results in order, the first error raised."""
         results = together(function, items)
         for result in results:
             if isinstance(result, NotAnswered):
@@ -333,7 +333,7 @@ class AwsCalls:
         return self._once((service, operation, _frozen(params)), lambda: self._send(service, operation, params))
 
     def _once(self, key: object, ask: Callable[[], AnswerT]) -> AnswerT:
-        """Give the answer to ``ask``, which runs once for a key; others who want it wait for the one who asks."""
+        """Give the answer to ``ask``, which runs once for a key; other callers wait for its result."""
         with self._answering:
             future = self._answers.get(key)
             is_first = future is None
@@ -350,7 +350,7 @@ class AwsCalls:
         kept = future.result()
         deepen_to(kept.depth)
         if kept.missing is not None:
-            # a copy, since an exception keeps the place from where it was raised, and several threads raise this one
+            # a copy, because an exception keeps the place where it was raised, and several threads raise this one
             raise copy.copy(kept.missing) from kept.missing.__cause__
         return cast("AnswerT", kept.answer)
 
@@ -365,13 +365,13 @@ class AwsCalls:
                 yield from answer[key]
             token = answer.get(shape.output_token)
             if shape.more_results and answer.get(shape.more_results) and not token:
-                raise NotAnswered(f"the answer to {name} is cut off: AWS says there is more and not where")
+                raise NotAnswered(f"the answer to {name} is incomplete: AWS says that there is more, but not where")
             if not token or (shape.more_results and not answer.get(shape.more_results)):
                 return
             if not isinstance(token, str):
-                raise NotAnswered(f"the answer to {name} cannot be read: its token for the next page is no text")
+                raise NotAnswered(f"the answer to {name} cannot be read: its token for the next page is not text")
             if token in seen:
-                raise NotAnswered(f"the answer to {name} goes in circles: the same page comes again")
+                raise NotAnswered(f"the answer to {name} repeats: AWS gave the same page again")
             seen.add(token)
             asked[shape.input_token] = token
         raise NotAnswered(f"the answer to {name} does not end after {MOST_PAGES} pages")
@@ -394,7 +394,7 @@ class AwsCalls:
         )
 
     def _send(self, service: str, operation: str, params: Mapping[str, Any]) -> Any:
-        """Make one call, with botocore's retries; raises NotAnswered, with AWS's code where it gave one."""
+        """Make one call, with botocore's retries; raises NotAnswered, with AWS's code if it gave one."""
         if service != "sts":
             self._hold_account()
         name = self._name(service, operation)
@@ -416,7 +416,7 @@ class AwsCalls:
             caller = self.caller()
         except NotAnswered as missing:
             raise NotAnswered(
-                Why.about("it is not known whose the credentials are", missing.reason),
+                Why.about("the account of the credentials is unknown", missing.reason),
                 action=missing.action,
                 said=missing.said,
             ) from None
@@ -434,7 +434,7 @@ class AwsCalls:
                 except (errors.BotoCoreError, ValueError) as error:
                     raise _NoClient(_no_client(error)) from None
                 client.meta.events.register("before-send", self._count_attempt)
-                # as specific as botocore's own, which is then asked after it
+                # as specific as botocore's own handler, which then runs after it
                 event = f"needs-retry.{client.meta.service_model.service_id.hyphenize()}"
                 client.meta.events.register_first(event, self._see_response)  # type: ignore[arg-type]  # gives a pause
                 self._clients[service] = client
@@ -448,9 +448,9 @@ class AwsCalls:
         self._current.attempts.made += 1
 
     def _see_response(self, response: Any = None, attempts: int = 1, **_: object) -> float | None:
-        """Keep the code of an answer, and give the pause in seconds before a call that was throttled is repeated.
+        """Store the code of an answer, and give the pause in seconds before a throttled call is repeated.
 
-        botocore takes the first answer of those who are asked whether to repeat. Its own pauses after throttling, up to
+        botocore uses the first answer of its retry handlers. Its own pauses after throttling, up to
         1, 2, 4 s in standard mode, cost a run of three calls in a row three times as much (measured).
         """
         if response is None:
@@ -462,7 +462,7 @@ class AwsCalls:
 
     @contextmanager
     def _recorded(self, name: str) -> Iterator[_Attempts]:
-        """Keep a call: it starts when there is a slot, and whatever follows it in this thread is one deeper."""
+        """Record a call: it starts when there is a slot, and the next call of this thread is one deeper."""
         with self._slots:
             attempts = _Attempts()
             started = time.monotonic()
@@ -482,7 +482,7 @@ class AwsCalls:
                 )
 
     def _in_time(self, ask: Callable[[], AnswerT], attempts: _Attempts) -> AnswerT:
-        """Run a call in another thread, which is left to itself when its time is over."""
+        """Run a call in another thread, which is abandoned when its time is over."""
         future: Future[AnswerT] = Future()
 
         def run() -> None:
@@ -510,7 +510,9 @@ class AwsCalls:
             return NotAnswered(_tried(times, lambda each: f"AWS throttled {name}{each}; run it again later"))
         if isinstance(error, TooLongError) and not attempts.made:
             waited = f"{self._patience.call_s:g} s"
-            return NotAnswered(f"{name} had no turn within {waited}: AWS throttles, or the credentials take too long")
+            return NotAnswered(
+                f"{name} was not started within {waited}: AWS throttles, or getting the credentials takes too long"
+            )
         seconds = self._patience.call_s if isinstance(error, TooLongError) else self._patience.read_timeout_s
         sentence = next(sentence for kinds, sentence in _SENTENCES if isinstance(error, kinds))
         said = _line(error)
@@ -522,15 +524,17 @@ class AwsCalls:
         said = error.response.get("Error", {})
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         code, message = _line(said.get("Code", "")) or str(status), _line(said.get("Message") or "")
-        # an error that no service wrote, of a gateway or a proxy, has the status as its code
+        # an error of a gateway or a proxy, not of a service, has the status as its code
         shown = f"HTTP {code}" if code.isdigit() else code
         if error.operation_name != name.partition(":")[2]:
-            return NotAnswered(f"there are no credentials any more for {name}: {error.operation_name} gave {code}")
+            return NotAnswered(
+                f"the credentials for {name} are no longer available: {error.operation_name} gave {code}"
+            )
         if _DENIED.search(code):
             return _denied(name, code, message)
         reason: str
         if _CLOCK.search(f"{code} {message}"):
-            # before what it is reported as: credentials that expired, or a signature that is wrong
+            # checked before the reported error: expired credentials, or a wrong signature
             reason = _CLOCK_REASON
         elif code in _EXPIRED:
             # the same for every call: one thing is wrong
@@ -545,9 +549,9 @@ class AwsCalls:
             reason = _tried(times, lambda each: f"{name} failed inside AWS with {shown}{each}; run it again later")
         else:
             reason = f"{name} was refused with {shown}"
-            # a page of HTML comes from a proxy, or from what is no AWS
+            # a page of HTML comes from a proxy, or from a server that is not AWS
             reason = Why.about(reason, message) if message and message[0] != "<" else reason
-        # AWS's own sentence is kept, but a page of HTML is none
+        # AWS's own sentence is kept, but not a page of HTML
         sentence = "" if message in reason or message.startswith("<") else message
         return Refused(reason, said=sentence, code=code, message=message)
 
@@ -556,8 +560,8 @@ class AwsCalls:
         client_name = next((ours for ours, prefix in _PREFIXES.items() if prefix == service), service)
         url = self._client(client_name).meta.endpoint_url
         if isinstance(error, errors.EndpointConnectionError) and self._is_missing_in_region(client_name):
-            return f"{service} is not there in {self._region}: nothing answers at {url}"
-        return f"{service} is out of reach: nothing answers at {url}; check network and proxy"
+            return f"{service} does not exist in {self._region}: nothing answers at {url}"
+        return f"{service} cannot be reached: nothing answers at {url}; check network and proxy"
 
     def _is_missing_in_region(self, service: str) -> bool:
         try:
@@ -570,7 +574,7 @@ class AwsCalls:
         return bool(regions) and self._region not in regions
 
     def _token(self, cluster: str) -> str:
-        """Make the bearer token that EKS takes: a presigned GetCallerIdentity, tied to the cluster's name."""
+        """Create the bearer token that EKS accepts: a presigned GetCallerIdentity, tied to the cluster's name."""
         try:
             credentials = self._session.get_credentials()
             if credentials is None:
@@ -596,7 +600,7 @@ class AwsCalls:
 
 @dataclass(frozen=True, kw_only=True)
 class _Pagination:
-    """How an operation tells that there is more; the defaults are those of one that botocore knows no pages of."""
+    """How an operation shows that there are more pages; the defaults are for one without a paginator in botocore."""
 
     input_token: str = "NextToken"  # noqa: S105 - the name of a parameter
     output_token: str = "NextToken"  # noqa: S105 - the name of a parameter
@@ -606,7 +610,7 @@ class _Pagination:
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Turn a member that is missing or of another kind into NotAnswered: such an answer lost something on its way."""
+    """Turn a missing member, or one of another type, into NotAnswered: such an answer is incomplete."""
     try:
         yield
     except UNREADABLE as error:
@@ -619,18 +623,18 @@ def _tried(times: str, said: Callable[[str], str]) -> Why:
 
 
 def _no_access(missing: NotAnswered, region: str) -> str:
-    """Say why there is nobody to ask AWS as, with the fix; empty where the credentials are not the reason."""
+    """Say why AWS cannot be called, with the fix; empty if the credentials are not the reason."""
     error = missing.__cause__
     for kinds, sentence in _ACCESS_SENTENCES:
         if isinstance(error, kinds):
             return sentence.format(error=_line(error))
     if not isinstance(error, errors.ClientError):
-        return f"AWS is out of reach: {missing.reason}; check the network, its proxy and AWS_ENDPOINT_URL"
+        return f"AWS cannot be reached: {missing.reason}; check the network, its proxy and AWS_ENDPOINT_URL"
     return _no_credentials(error, region)
 
 
 def _no_credentials(error: errors.ClientError, region: str) -> str:
-    """Say why AWS does not take the credentials, with its own words; empty where they are not the reason."""
+    """Say why AWS does not accept the credentials, in AWS's words; empty if they are not the reason."""
     answer = error.response.get("Error", {})
     code, message = str(answer.get("Code", "")), _line(answer.get("Message") or "")
     if error.operation_name != "GetCallerIdentity":
@@ -663,7 +667,7 @@ def _denied(name: str, code: str, message: str) -> NotAnswered:
         whose = _WHO_CHANGES.get(blamed[1], "")
         how = "explicit deny in" if "explicit deny" in message else "no"
         because = f" ({how} {blamed[1]}{f'; {whose}' if whose else ''})"
-    alternative = ", or the bucket is somebody else's" if name == "s3:HeadBucket" else ""
+    alternative = ", or the bucket has another owner" if name == "s3:HeadBucket" else ""
     return Refused(
         f"no permission for {action}{because}{alternative}", action=action, code=code, message=message, said=message
     )

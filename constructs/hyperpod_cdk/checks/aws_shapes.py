@@ -1,7 +1,7 @@
-"""Turns what AWS's APIs give into the answers of ``answers.py``. Pure: takes parsed answers, knows no boto3.
+"""Turns AWS's API answers into the answers of ``answers.py``. Pure: gets parsed answers, does not import boto3.
 
 Shapes are those of botocore's service models. A member that a check relies on and that AWS always gives is read with
-``[]``, so that an answer which lost it is an error (KeyError) and never a value.
+``[]``, so that an answer without it is an error (KeyError) and never a value.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ ROUTE_TARGETS = (
     "CoreNetworkArn",
     "OdbNetworkArn",
 )
-"""Members of a route that say where it leads. A route to an instance has its interface too, which comes first."""
+"""Members of a route that name its target. A route to an instance has its interface too, which comes first."""
 
 _DESTINATIONS = ("DestinationCidrBlock", "DestinationIpv6CidrBlock", "DestinationPrefixListId")
 _LIVE_BLOCKS = ("associating", "associated")
@@ -78,7 +78,7 @@ def quota_request(row: Answer) -> QuotaRequest:
 
 
 def training_plan(answer: Answer) -> TrainingPlan:
-    """Read DescribeTrainingPlan, of which only name, ARN and status are certain: a failed purchase has no more."""
+    """Read DescribeTrainingPlan, in which only name, ARN and status are certain: a failed purchase has no more."""
     return TrainingPlan(
         arn=answer["TrainingPlanArn"],
         name=answer["TrainingPlanName"],
@@ -134,7 +134,7 @@ def offering(row: Answer, *, instance_type: str, count: int) -> Offering:
 
 
 def hyperpod_cluster(name: str, answer: Answer) -> HyperPodClusterAnswer:
-    """Read DescribeCluster; restricted groups hold instances like the others."""
+    """Read DescribeCluster; restricted groups have instances like the others."""
     return HyperPodClusterAnswer(
         name=name,
         arn=answer["ClusterArn"],
@@ -265,7 +265,7 @@ def kubernetes_version(row: Answer) -> KubernetesVersionAnswer:
 
 
 def addon_versions(addon: str, kubernetes: str, rows: Iterable[Answer]) -> AddonVersions | None:
-    """Read the rows of DescribeAddonVersions; an add-on without any version for ``kubernetes`` is none."""
+    """Read the rows of DescribeAddonVersions; an add-on without any version for ``kubernetes`` is left out."""
     versions = [each for row in rows if row["addonName"] == addon for each in row["addonVersions"]]
     if not versions:
         return None
@@ -290,7 +290,7 @@ def installed_addon(row: Answer) -> InstalledAddon:
 
 
 def eks_cluster(row: Answer) -> EksClusterAnswer:
-    """Read DescribeCluster of EKS; a cluster that is being made has neither endpoint nor certificate yet."""
+    """Read DescribeCluster of EKS; a cluster that is being created has neither endpoint nor certificate yet."""
     network = row["resourcesVpcConfig"]
     return EksClusterAnswer(
         name=row["name"],
@@ -332,7 +332,7 @@ def decision(row: Answer) -> Decision:
     """Read one row of SimulatePrincipalPolicy."""
     organization = row.get("OrganizationsDecisionDetail", {})
     boundary = row.get("PermissionsBoundaryDecisionDetail", {})
-    # for a named resource they are told with it
+    # for a named resource they are in its result
     told = (row, *row.get("ResourceSpecificResults", ()))
     return Decision(
         action=row["EvalActionName"],
@@ -350,7 +350,7 @@ def lustre(row: Answer) -> LustreAnswer:
     return LustreAnswer(
         file_system_id=row["FileSystemId"],
         deployment_type=configuration["DeploymentType"],
-        # Intelligent-Tiering has no capacity to tell
+        # Intelligent-Tiering has no capacity
         capacity_gib=row.get("StorageCapacity") or 0,
         subnet_ids=tuple(row["SubnetIds"]),
         lifecycle=row["Lifecycle"],
@@ -422,7 +422,7 @@ def _route(row: Answer) -> Route:
 
 
 def default_key(answer: Answer) -> str:
-    """Give the KMS key by which GetBucketEncryption says that a bucket encrypts; empty: S3's own."""
+    """Give the KMS key of a bucket from GetBucketEncryption; empty: S3's own."""
     rules = answer["ServerSideEncryptionConfiguration"]["Rules"]
     defaults = [rule.get("ApplyServerSideEncryptionByDefault", {}) for rule in rules]
     return next((str(each["KMSMasterKeyID"]) for each in defaults if each.get("KMSMasterKeyID")), "")
@@ -456,10 +456,10 @@ def _utc(moment: datetime | None) -> datetime | None:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Give what sorts ``v1.19.10-eksbuild.2`` behind ``v1.19.9-eksbuild.3``."""
+    """Give a key that sorts ``v1.19.10-eksbuild.2`` after ``v1.19.9-eksbuild.3``."""
     return tuple(int(digits) for digits in re.findall(r"\d+", version))
 
 
 def _several(value: Any) -> list[Any]:
-    """Give a list for what an IAM document may write as one thing or as a list of them."""
+    """Give a list for a value that an IAM document may write as one item or as a list."""
     return [value] if isinstance(value, str | Mapping) else list(value)

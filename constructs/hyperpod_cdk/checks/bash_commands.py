@@ -1,8 +1,8 @@
-"""The simple commands of a bash script with their lines, read as far as text alone tells.
+"""The simple commands of a bash script with their lines, as far as the text shows them.
 
-It sees words, quotes, comments, here-documents, command substitutions, the operators between commands and what stands
-behind ``bash -c``. It expands nothing: a command that is a variable, that ``xargs``, ``trap`` or ``eval`` makes of a
-text, or that stands in a here-document is not seen.
+It parses words, quotes, comments, here-documents, command substitutions, operators between commands and the text
+after ``bash -c``. It expands nothing: a command in a variable, in a here-document, or built from text by ``xargs``,
+``trap`` or ``eval`` is not found.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BEFORE_A_COMMAND = frozenset(
 _RUNNERS = frozenset({"sudo", "env", "exec", "command", "builtin", "nohup", "nice", "timeout", "retry", "chronic"})
 _SHELLS = frozenset({"bash", "sh", "su"})
 _MOST_NESTED = 100
-# options of these runners that take the next word
+# options of these runners that use the next word
 _VALUE_OPTIONS = frozenset({"-u", "--user", "-g", "--group", "-n", "-s", "--signal", "-k", "--kill-after", "-a", "-C"})
 
 
@@ -37,14 +37,14 @@ class Command:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The words behind the program."""
+        """The words after the program."""
         return self.words[1:]
 
 
 def commands(text: str) -> tuple[Command, ...]:
     """Give the simple commands of a script, in the order in which they begin.
 
-    ``if``, ``sudo``, ``env A=b``, ``timeout 60`` and the like are taken off the front, and assignments too.
+    ``if``, ``sudo``, ``env A=b``, ``timeout 60`` and the like are removed from the front, and assignments too.
     """
     return tuple(sorted(_commands(text, first_line=1, nested=0), key=lambda command: command.line))
 
@@ -118,7 +118,7 @@ def _is_assignment(word: str) -> bool:
 
 @dataclass
 class _Reader:
-    """Goes through the text once; what stands in a substitution is read by the same rules, as commands of its own."""
+    """Reads the text once; the content of a substitution is read by the same rules, as separate commands."""
 
     text: str
     line: int = 1
@@ -161,7 +161,7 @@ class _Reader:
                     start = self.line
                 words.append(self.word(closing))
                 if words[-1] == "[[":
-                    # inside a test, && and | are no operators between commands
+                    # inside a test, && and | are not operators between commands
                     begin = self.at
                     self.skip_past(" ]]")
                     words.append(self.text[begin : self.at].strip())
@@ -177,7 +177,7 @@ class _Reader:
         while self.at < len(self.text):
             mark = self.text[self.at]
             if mark == "(" and parts and parts[-1] == "=" and self.may_nest:
-                # an array: its words are no commands, what is substituted in them is
+                # an array: its words are not commands, but substitutions in them are
                 self.step()
                 self.read(closing=")", as_commands=False)
                 break

@@ -1,4 +1,4 @@
-"""The reverse of the quota checks: how large each instance group could be with the quotas of today."""
+"""The reverse of the quota checks: how large each instance group could be with today's quotas."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hyperpod_cdk.quotas.needs import per_node
 class Largest:
     """The most nodes that quotas allow one group while all others stay as they are.
 
-    ``count`` is None where no quota of the group could be read; then, and where ``unread`` names some, it could be
-    less. ``bound_by`` is the name of the quota that allows no more. For a flexible group, the count is that of nodes
+    ``count`` is None if no quota of the group could be read; then, and if ``unread`` names some, it could be
+    less. ``bound_by`` is the name of the limiting quota. For a flexible group, the count is that of nodes
     of its first type.
     """
 
@@ -42,9 +42,9 @@ class Largest:
 
 @dataclass(frozen=True, kw_only=True)
 class LargestMix:
-    """How often the instance groups as they stand would fit into the quotas; 1 is the file as it is.
+    """How many times the instance groups of the file would fit into the quotas; 1 is the file unchanged.
 
-    ``times`` is None where no quota could be read. ``bound_by`` and ``unread`` are as in ``Largest``.
+    ``times`` is None if no quota could be read. ``bound_by`` and ``unread`` are as in ``Largest``.
     """
 
     times: int | None
@@ -57,7 +57,7 @@ class LargestMix:
 
 
 def largest_groups(environment: Environment, compared: Iterable[Compared]) -> tuple[Largest, ...]:
-    """Give for each group that has nodes the most it could have, in the order of the file; spares are not kept free."""
+    """Give the most nodes that each group with nodes could have, in the order of the file; without room for spares."""
     by_key = {each.requirement.key: each for each in compared}
     found = []
     for group in environment.hyperpod.all_groups:
@@ -80,7 +80,7 @@ def largest_groups(environment: Environment, compared: Iterable[Compared]) -> tu
 
 
 def largest_mix(environment: Environment, compared: Iterable[Compared]) -> LargestMix:
-    """Give how many times over all groups together would fit, each with its share."""
+    """Give how many times all groups together would fit, each with its share."""
     taken: dict[str, float] = {}
     for group in environment.hyperpod.all_groups:
         for key, takes in per_node(environment, group).items():
@@ -93,7 +93,7 @@ def largest_mix(environment: Environment, compared: Iterable[Compared]) -> Large
 def _limit(
     by_key: Mapping[str, Compared], taken: Mapping[str, float], each_takes: Mapping[str, float]
 ) -> tuple[int | None, str, tuple[str, ...]]:
-    """Give how many times ``each_takes`` fits in place of ``taken``, the quota that allows no more, those not read."""
+    """Give how many times ``each_takes`` fits in place of ``taken``, the limiting quota, and the unread quotas."""
     limits: list[tuple[int, str]] = []
     unread = []
     for key, takes in each_takes.items():

@@ -1,4 +1,4 @@
-"""Which commands of a script fetch something from outside, and whether the same command fetches the same tomorrow."""
+"""Which commands of a script download something, and whether a repeated download gets the same content."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from hyperpod_cdk.checks.bash_commands import Command
 
-# a branch or an alias in the place where a release or a commit would be
+# a branch or an alias instead of a release or a commit
 _MOVING = re.compile(r"(?:^|[/@:=])(main|master|HEAD|develop|latest|nightly|stable)(?=$|[/.?&#])")
 _OF_THIS_NODE = frozenset({"localhost", "127.0.0.1", "::1", "169.254.169.254", "fd00:ec2::254"})
 _OF_AWS = re.compile(r"(?:^|[./@])amazonaws\.com(?:\.cn)?(?:[:/]|$)")
@@ -27,9 +27,9 @@ def download(command: Command) -> str:
 
 
 def leaves_the_network(command: Command) -> bool:
-    """Say whether a command that downloads surely asks a host of the internet.
+    """Say whether a download certainly needs a host on the internet.
 
-    Not where a variable or an option names the source, nor for hosts of AWS, which endpoints may answer for, nor for
+    False if a variable or an option names the source, for hosts of AWS, which may have endpoints, and for
     the package managers of Amazon Linux, whose repositories are in S3.
     """
     if command.name in _OF_AMAZON_LINUX:
@@ -122,7 +122,7 @@ def _containers(command: Command) -> str:
     if not image or "@sha256:" in image or "$" in image:
         return said
     tag = image.rsplit("/", 1)[-1].partition(":")[2]
-    return f"{said} of a tag that moves: {image}" if tag in {"", "latest"} else said
+    return f"{said} of a tag that can change: {image}" if tag in {"", "latest"} else said
 
 
 def _helm(command: Command) -> str:
@@ -158,7 +158,7 @@ _TELLERS: Mapping[str, Callable[[Command], str]] = {
 def _moving(said: str, words: Sequence[str]) -> str:
     for word in words:
         if match := _MOVING.search(word):
-            return f"{said} of {match[1]}, which moves"
+            return f"{said} of {match[1]}, which can change"
     return said
 
 

@@ -17,7 +17,7 @@ from hyperpod_cdk.config.wanted_addons import EVERYWHERE, asked_for
 AREA = "eks"
 
 SOON = timedelta(days=60)
-"""An end of support within this time is reported: an update of a cluster wants planning."""
+"""An end of support within this time is reported: an update of a cluster needs planning."""
 
 _VERSION = "eks.kubernetes_version"
 _STANDARD = "STANDARD_SUPPORT"
@@ -28,7 +28,7 @@ _KEEPS_PODS_OUT = frozenset({"NoSchedule", "NoExecute"})
 @check(
     area=AREA,
     asks=("kubernetes_versions",),
-    inputs="eks.kubernetes_version and today's date. Which versions HyperPod accepts is validate's to say.",
+    inputs="eks.kubernetes_version and today's date. validate checks which versions HyperPod accepts.",
     passes="EKS offers the version, in standard support for 60 days or more.",
     fails="EKS does not offer the version. A warning where it is in extended support, which is billed for every hour of"
     " the cluster, or where standard or extended support ends within 60 days.",
@@ -64,11 +64,11 @@ def kubernetes_version_is_supported_for_long(case: Case, aws: Aws) -> Iterator[F
     asks=("addon_versions",),
     inputs="The add-ons that the file asks for, eks.addon_versions, eks.kubernetes_version.",
     passes="EKS has every add-on for the Kubernetes version, every pinned version is among those it has, and where none"
-    " is pinned its default is not older than HyperPod accepts. A version of which EKS has no add-on at all is another"
-    " check's to report.",
+    " is pinned its default is not older than HyperPod accepts. Another check reports a version for which EKS has no"
+    " add-on at all.",
     fails="EKS has no such add-on, or no such version of it, for the Kubernetes version, or its default is too old. A"
     " warning where the training operator is older than elastic training needs.",
-    skips="AWS gives no answer about an add-on; the others are compared all the same.",
+    skips="AWS gives no answer about an add-on; the others are still compared.",
     by_hand="aws eks describe-addon-versions --kubernetes-version 1.35 --addon-name vpc-cni"
     " --query 'addons[].addonVersions[].addonVersion'",
 )
@@ -79,7 +79,7 @@ def addon_versions_exist(case: Case, aws: Aws) -> Iterator[Found]:
     wanted = wanted_addons(environment)
     answers = together(lambda name: aws.addon_versions(name, version), wanted)
     if not environment.eks.is_existing and all(answer is None for answer in answers):
-        # EKS does not offer the version, which is one thing and not one for each add-on
+        # EKS does not offer the version, which is reported once and not for each add-on
         yield Skipped(reason=f"EKS has no add-on at all for Kubernetes {version}", path=_VERSION)
         return
     for (name, cause), answer in zip(wanted.items(), answers, strict=True):
@@ -101,9 +101,9 @@ def addon_versions_exist(case: Case, aws: Aws) -> Iterator[Found]:
 
 @check(
     area=AREA,
-    inputs="eks.kubernetes_version; the kubectl layer packages beside hyperpod-cdk.",
+    inputs="eks.kubernetes_version; the kubectl layer packages that are installed with hyperpod-cdk.",
     passes="The kubectl layer of the same minor version is installed: kubectl works with servers one minor away at most"
-    " and the construct takes the very minor.",
+    " and the construct needs the same minor version.",
     fails="There is no such package. The message names the nearest one.",
     skips="Never.",
     by_hand="pip show aws-cdk.lambda-layer-kubectl-v35",
@@ -118,13 +118,14 @@ def kubectl_layer_matches_kubernetes(case: Case, aws: Aws) -> Iterator[Found]:  
 @check(
     area=AREA,
     inputs="Types, counts and taints of the instance groups without accelerators; the add-ons that the file asks for.",
-    passes="The nodes without accelerators and taints hold the pods of the add-ons and of the dependency chart besides"
-    " those that run on every node. Pods per node follow from the one network interface that HyperPod gives pods; how"
-    " many pods the add-ons bring is a lower estimate. Where no such group exists, validate says so. An existing"
+    passes="The nodes without accelerators and taints have room for the pods of the add-ons and the dependency chart"
+    " and"
+    " for those that run on every node. HyperPod gives pods one network interface, which limits pods per node; how"
+    " many pods the add-ons add is a lower estimate. If there is no such group, validate says so. An existing"
     " cluster may have other nodes and is not compared.",
-    fails="Never an error, since the number of pods is an estimate: a warning where pods would wait with 'Too many"
-    " pods', or where every group without accelerators has taints that keep them out.",
-    skips="How many pods a node of an instance type holds is not known.",
+    fails="Never an error, because the number of pods is an estimate: a warning if pods would wait with 'Too many"
+    " pods', or if every group without accelerators has taints that keep them out.",
+    skips="How many pods fit on a node of an instance type is unknown.",
     by_hand="kubectl get nodes -o custom-columns=NAME:.metadata.name,PODS:.status.allocatable.pods",
 )
 def system_nodes_hold_the_addons(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nobody
@@ -144,15 +145,15 @@ def system_nodes_hold_the_addons(case: Case, aws: Aws) -> Iterator[Found]:  # no
         index, group = groups[0]
         yield warning(
             f"hyperpod.instance_groups[{index}].taints",
-            "every group without accelerators has taints, which add-ons do not tolerate, so that their pods go to"
-            " accelerated nodes or wait; remove the taints of one, or add a small group named system",
+            "every group without accelerators has taints, which add-ons do not tolerate, so their pods run on"
+            " accelerated nodes or stay pending; remove the taints of one, or add a small group named system",
         )
         return
     rooms = {index: _pods_per_node(environment, group) for index, group in open_groups}
     unknown = [(index, group) for index, group in open_groups if rooms[index] is None]
     for index, group in unknown:
         yield Skipped(
-            reason=f"how many pods a node of {joined(group.all_instance_types, last='or')} holds is not known",
+            reason=f"how many pods fit on a node of {joined(group.all_instance_types, last='or')} is unknown",
             path=f"hyperpod.instance_groups[{index}]",
         )
     if not unknown:
@@ -174,19 +175,19 @@ def _support(
         until = "" if ends is None else f" until {ends.date()}"
         text = f"EKS bills extended support for Kubernetes {row.version}{until}"
         if ends is not None and ends - now < SOON:
-            text = f"{text}, {_days(ends - now)}, and updates the cluster by itself then"
+            text = f"{text}, {_days(ends - now)}, and then updates the cluster automatically"
         yield warning(_VERSION, f"{text}; {better}")
     elif row.end_of_standard_support is not None and row.end_of_standard_support - now < SOON:
         ends = row.end_of_standard_support
         yield warning(
             _VERSION,
             f"standard support for Kubernetes {row.version} ends on {ends.date()}, {_days(ends - now)}; extended"
-            f" support is billed from then on: {better}",
+            f" support is billed from that day: {better}",
         )
 
 
 def _ends_soon_by_the_table(version: str, today: date) -> Iterator[Found]:
-    """Warn of a coming end that validate does not report, which speaks of ends that have passed."""
+    """Warn of a coming end of support; validate reports only ends that have passed."""
     row = kubernetes.get(version)
     ends = row.standard_support_ends if row else None
     if ends is None or not timedelta(0) < ends - today < SOON:
@@ -204,7 +205,7 @@ def _ends_soon_by_the_table(version: str, today: date) -> Iterator[Found]:
     yield warning(
         _VERSION,
         f"standard support for Kubernetes {version} ends on {ends}, {_days(ends - today)} (dates as of"
-        f" {kubernetes.AS_OF}); extended support is billed from then on: {fix}",
+        f" {kubernetes.AS_OF}); extended support is billed from that day: {fix}",
     )
 
 
@@ -235,17 +236,17 @@ def _better(
 
 
 def _absent(name: str, environment: Environment, aws: Aws) -> str:
-    """Say that EKS does not have an add-on: no version of Kubernetes helps where the region lacks it altogether."""
+    """Say that EKS does not have an add-on: no version of Kubernetes helps if the region does not have it at all."""
     version, region = environment.eks.kubernetes_version, environment.region
     try:
         elsewhere = aws.addon_versions(name, "")
     except NotAnswered as missing:
-        has_any = f"; whether it has it for another version was not answered: {missing.sentence}"
+        has_any = f"; whether it has it for another version is unknown: {missing.sentence}"
     else:
         if elsewhere is None or not elsewhere.versions:
             return (
                 f"needs the add-on {name}, which EKS does not have in {region} for any version of Kubernetes;"
-                " do without what asks for it, or take another region"
+                " do without what needs it, or use another region"
             )
         has_any = ""
     return (
@@ -259,7 +260,7 @@ def _advised(answer: AddonVersions) -> str:
 
 
 def _old(environment: Environment, path: str, answer: AddonVersions, pinned: str | None) -> Iterator[Found]:
-    """Find versions that are too old: pinned ones are validate's to refuse, EKS's default is known here only."""
+    """Find versions that are too old: validate refuses pinned ones; EKS's default is known only here."""
     row = addons.get(answer.addon)
     taken = pinned or answer.default
     if row is None or not taken:
@@ -301,21 +302,20 @@ def _room(environment: Environment, groups: list[tuple[int, InstanceGroup, int]]
     )
     others = free - group.count * max(0, pods - on_each_node)
     count = ceil((needed - others) / (pods - on_each_node)) if pods > on_each_node else 0
-    fix = (
-        f"set hyperpod.instance_groups[{index}].count: {count} or take a larger type" if count else "take a larger type"
-    )
+    fix = f"set hyperpod.instance_groups[{index}].count: {count} or use a larger type" if count else "use a larger type"
     yield warning(
         f"hyperpod.instance_groups[{index}]",
-        f"must hold at least {needed} pods of add-ons and controllers beside {on_each_node} on each node, got room for"
-        f" {free} ({nodes}); pods beyond wait with 'Too many pods': {fix}",
+        f"must have room for {needed} pods of add-ons and controllers and {on_each_node} more on each node, got room"
+        " for"
+        f" {free} ({nodes}); further pods wait with 'Too many pods': {fix}",
     )
 
 
 def _pods_per_node(environment: Environment, group: InstanceGroup) -> int | None:
-    """Give how many pods a node of the group holds, for a flexible group the least of its types; None: unknown.
+    """Give how many pods fit on a node of the group, for a flexible group the least of its types; None: unknown.
 
-    The developer guide's table where it has the type, else the addresses of the interface for pods without the node's
-    own: its rule for all types of the table.
+    From the developer guide's table if it has the type, else the addresses of the interface for pods without the node's
+    own, which is the table's rule for all types.
     """
     rooms = []
     for name in group.all_instance_types:
@@ -325,7 +325,7 @@ def _pods_per_node(environment: Environment, group: InstanceGroup) -> int | None
         if row.max_pods is not None:
             rooms.append(row.max_pods)
         elif row.ips_per_node is not None:
-            # one of the primary interface's is the node's own
+            # one address of the primary interface is the node's own
             rooms.append(row.ips_per_node - row.secondary_interfaces - 1)
         else:
             return None

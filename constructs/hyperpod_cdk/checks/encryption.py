@@ -1,4 +1,4 @@
-"""KMS keys that the file names: whether they can encrypt, and whether their policies let the services use them."""
+"""KMS keys that the file names: whether they can encrypt, and whether their policies allow the services to use them."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _LOG_GROUP_CONTEXT = f"{_CONTEXT}aws:logs:arn"
     asks=("kms_key",),
     inputs="Every KMS key that the file names by ARN.",
     passes="Each exists, is Enabled, symmetric and for encryption; a multi-Region key too.",
-    fails="There is no such key, or it is disabled or about to be deleted, or of another kind: whatever it should"
-    " encrypt cannot be made.",
-    skips="AWS gives no answer about a key, as about one of another account that its owner has not opened, or the key"
-    " of a bucket is in another region; the others are compared all the same.",
+    fails="There is no such key, or it is disabled or about to be deleted, or of another kind: what it should"
+    " encrypt cannot be created.",
+    skips="AWS gives no answer about a key, for example about one of another account whose owner does not allow it, or"
+    " the key of a bucket is in another region; the others are still compared.",
     by_hand="aws kms describe-key --key-id ARN --query KeyMetadata",
 )
 def kms_keys_can_encrypt(case: Case, aws: Aws) -> Iterator[Found]:
-    """Ask KMS what each key is."""
+    """Ask KMS for the properties of each key."""
     environment = case.environment
     keys = _keys([*named_keys(environment), *keys_of_buckets(environment)])
     for arn in [arn for arn in keys if arn_parts(arn).region != environment.region]:
@@ -66,21 +66,24 @@ def kms_keys_can_encrypt(case: Case, aws: Aws) -> Iterator[Found]:
 @check(
     area=AREA,
     asks=("kms_key_policy",),
-    inputs="Every KMS key of the account that the file names by ARN, with what it is to encrypt. A key of another"
+    inputs="Every KMS key of the account that the file names by ARN, with what it should encrypt. A key of another"
     " account has a policy that only its owner may read.",
-    passes="The policy of the key of the logs lets CloudWatch Logs use it for the environment's log groups, that of the"
+    passes="The policy of the key of the logs allows CloudWatch Logs to use it for the environment's log groups, that"
+    " of the"
     " key of the notifications CloudWatch, and Budgets where there is a budget. Its policy and the others'"
     " leave the decision to IAM policies of the account, as KMS's own default does.",
     fails="The policy of the key of the logs does not name the service, or only for other log groups; that of the"
     " notifications does not name what publishes. Another key's"
-    " policy lets nobody of the account use it. Or a statement denies it to them. A warning where it names some: the"
-    " roles of the stacks get their names only when they are made; and where it lets them use it on conditions that are"
-    " not known here, or denies it on such, or to everybody but some.",
-    skips="AWS gives no answer about a policy; the others are compared all the same.",
+    " policy allows nobody in the account to use it. Or a statement denies it to them. A warning where it names some:"
+    " the"
+    " roles of the stacks get their names only when they are created; and where it allows them to use it on conditions"
+    " that"
+    " are unknown here, or denies it on such, or to everyone except some.",
+    skips="AWS gives no answer about a policy; the others are still compared.",
     by_hand="aws kms get-key-policy --key-id ARN --policy-name default --output text",
 )
 def kms_key_policies_let_the_services_in(case: Case, aws: Aws) -> Iterator[Found]:
-    """Nothing is changed in the policy of a key that stands, so it has to fit before."""
+    """The policy of an existing key is not changed, so it must fit before."""
     environment = case.environment
     named = _keys(named_keys(environment))
     keys = {arn: paths for arn, paths in named.items() if arn_parts(arn).account == environment.account}
@@ -120,7 +123,7 @@ def _key_problem(key: KmsKeyAnswer | None, paths: Sequence[str]) -> str | None:
 
 @dataclass(frozen=True)
 class _User:
-    """Who uses a key: services by their principals, else the roles of the account; ``context`` is of what, by ARN."""
+    """Who uses a key: services by their principals, else the roles of the account; ``context`` is its resource."""
 
     account: str
     services: frozenset[str] = frozenset()
@@ -128,7 +131,7 @@ class _User:
 
 
 def _lets(policy: Mapping[str, Any], arn: str, user: _User, actions: Sequence[str]) -> Answer:
-    """Say whether the policy of a key lets somebody use it, action by action."""
+    """Say whether the policy of a key allows a principal to use it, action by action."""
     return all_of(
         [
             answers(
@@ -148,12 +151,12 @@ def _names(statement: Statement, user: _User) -> bool | None:
         return True
     if user.services:
         return False
-    # the roles of the stacks get their names only when they are made
+    # the roles of the stacks get their names only when they are created
     return names_account(statement, user.account)
 
 
 def _holds(operator: str, key: str, values: Sequence[str], user: _User) -> bool | None:
-    """Say whether a condition holds for how one uses a key: of the keys that AWS's own examples have, else None."""
+    """Say whether a condition is true for a use of a key, for the condition keys of AWS's own examples, else None."""
     if key.startswith(_CONTEXT) and key != _LOG_GROUP_CONTEXT:
         return False if is_positive(operator, may_lack=False) else None
     if not is_positive(operator, may_lack=bool(user.services)):
@@ -171,15 +174,16 @@ def _holds(operator: str, key: str, values: Sequence[str], user: _User) -> bool 
 def _unknown(path: str, arn: str, who: str) -> Found:
     return warning(
         path,
-        f"whether the policy of {arn} lets {who} use it is not known here, by its conditions or by a statement that"
-        " denies; see that it does before you deploy",
+        f"whether the policy of {arn} allows {who} to use it is unknown, because of its conditions or a statement that"
+        " denies; check that it does before you deploy",
     )
 
 
 def _denied(path: str, arn: str, who: str) -> Found:
     return error(
         path,
-        f"needs a key whose policy lets {who} use it, got {arn}, whose policy denies it; take {who} from the statement"
+        f"needs a key whose policy allows {who} to use it, got {arn}, whose policy denies it; take {who} out of the"
+        " statement"
         " that denies",
     )
 
@@ -196,7 +200,8 @@ def _logs_problem(environment: Environment, arn: str, policy: Mapping[str, Any])
         if found == "silent":
             return error(
                 _LOGS,
-                f"needs a key whose policy lets {service} use it for {group}, got {arn}, whose policy does not; add a"
+                f"needs a key whose policy allows {service} to use it for {group}, got {arn}, whose policy does not;"
+                " add a"
                 " statement for that service with kms:Encrypt, kms:Decrypt, kms:ReEncrypt*, kms:GenerateDataKey* and"
                 " kms:DescribeKey",
             )
@@ -205,7 +210,7 @@ def _logs_problem(environment: Environment, arn: str, policy: Mapping[str, Any])
 
 
 def publishers_problems(environment: Environment, path: str, arn: str, policy: Mapping[str, Any]) -> Iterator[Found]:
-    """Say at ``path`` of each service that publishes notifications that it may not use their key by this policy."""
+    """Give a finding at ``path`` for each service that publishes notifications and may not use their key."""
     has_budget = environment.notify is not None and environment.notify.monthly_budget_usd is not None
     for service in ("cloudwatch.amazonaws.com", *(["budgets.amazonaws.com"] if has_budget else [])):
         found = _lets(policy, arn, _User(environment.account, frozenset({service})), _OBJECT_ACTIONS)
@@ -214,7 +219,8 @@ def publishers_problems(environment: Environment, path: str, arn: str, policy: M
         elif found == "silent":
             yield error(
                 path,
-                f"needs a key whose policy lets {service} use it, got {arn}, whose policy does not; add a statement for"
+                f"needs a key whose policy allows {service} to use it, got {arn}, whose policy does not; add a"
+                " statement for"
                 " that service with kms:Decrypt and kms:GenerateDataKey*",
             )
         elif found == "unknown":
@@ -222,7 +228,7 @@ def publishers_problems(environment: Environment, path: str, arn: str, policy: M
 
 
 def _log_groups(environment: Environment) -> list[str]:
-    """Give a log group of each kind of name: with part of a stack's id, a service's own, and one made up."""
+    """Give a log group of each kind of name: with part of a stack's id, a service's own, and a generated one."""
     named = [f"/aws/events/{environment.hyperpod_cluster_name}-hyperpod-1a2b3c4d"]
     if not environment.eks.is_existing:
         named.append(f"/aws/eks/{environment.eks_cluster_name}/cluster")
@@ -237,18 +243,19 @@ def _iam_problem(environment: Environment, arn: str, policy: Mapping[str, Any], 
     if found == "denies":
         return _denied(path, arn, who)
     if found == "silent":
-        return error(path, f"needs a key whose policy lets {who} use it, got {arn}; {fix}")
+        return error(path, f"needs a key whose policy allows {who} to use it, got {arn}; {fix}")
     if found == "unknown" and _lets(_without_single_ones(policy), arn, _User(environment.account), actions) == "silent":
         return warning(
             path,
-            f"the policy of {arn} lets single principals use it, and the roles of the stacks get their names only when"
-            f" they are made; {fix}, unless it names them already",
+            f"the policy of {arn} allows single principals to use it, and the roles of the stacks get their names only"
+            " when"
+            f" they are created; {fix}, unless it names them already",
         )
     return _unknown(path, arn, who) if found == "unknown" else None
 
 
 def _without_single_ones(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the statements of a policy that do not speak of single roles and users alone."""
+    """Give the statements of a policy that do not apply only to single roles and users."""
     whole = [
         each
         for each in listed(policy.get("Statement"))

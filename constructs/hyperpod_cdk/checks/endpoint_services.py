@@ -1,4 +1,4 @@
-"""The interface endpoints of a closed network: whether AWS has each service in the zones where they are to stand."""
+"""The interface endpoints of a closed network: whether AWS has each service in their zones."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hyperpod_cdk.config.endpoints import interface_endpoints, needed_endpoints
     area="endpoints",
     asks=("endpoint_services",),
     inputs="network.egress, network.endpoints and the zones of network.availability_zones.",
-    passes="AWS has an interface endpoint for every service that the closed network reaches, in every zone where one is"
-    " to stand. An existing network brings its own, which other checks look at.",
+    passes="AWS has an interface endpoint for every service that the closed network uses, in every zone where one is"
+    " created. An existing network has its own, which other checks cover.",
     fails="A service has no interface endpoint in the region, or not in a zone: CloudFormation then fails in the middle"
     " of the foundation stack.",
-    skips="AWS gives no answer about the services; those that it showed are compared all the same.",
+    skips="AWS gives no answer about the services; those that it showed are still compared.",
     by_hand="aws ec2 describe-vpc-endpoint-services --filters Name=service-type,Values=Interface"
     " --query 'ServiceDetails[].[ServiceName,AvailabilityZoneIds]'",
 )
@@ -58,7 +58,7 @@ def _path(environment: Environment, service: str) -> str:
 
 def _without(environment: Environment, service: str) -> str:
     if service in needed_endpoints(environment):
-        return "set egress: nat, or take another region"
+        return "set egress: nat, or use another region"
     return "correct the name or remove it"
 
 
@@ -66,4 +66,4 @@ def _elsewhere(zones: Sequence[str], zone: str) -> str:
     others = [each for each in zones if each != zone]
     if not others:
         return "name another zone under network.endpoints.zones"
-    return f"set network.endpoints.zones: [{', '.join(others)}], through which nodes of {zone} then go"
+    return f"set network.endpoints.zones: [{', '.join(others)}], which the nodes of {zone} then use"

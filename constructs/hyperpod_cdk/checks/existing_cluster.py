@@ -42,12 +42,12 @@ _IPV6 = "ipv6"
     asks=("eks_cluster",),
     inputs="eks.existing.cluster_name.",
     passes="The cluster exists in the account and region and is ACTIVE.",
-    fails="It does not exist, or is being made or deleted, or failed. A warning while it is being updated.",
+    fails="It does not exist, is being created or deleted, or failed. A warning while it is being updated.",
     skips="EKS does not answer.",
     by_hand="aws eks describe-cluster --name platform --query cluster.status",
 )
 def existing_cluster_is_active(case: Case, aws: Aws) -> Iterator[Found]:
-    """Every other question about the cluster waits for this one; where there is none, they are skipped."""
+    """The other checks of the cluster depend on this one; without a cluster they are skipped."""
     existing = case.environment.eks.existing
     if existing is None:
         return
@@ -70,14 +70,14 @@ def existing_cluster_is_active(case: Case, aws: Aws) -> Iterator[Found]:
     area=AREA,
     asks=("eks_cluster",),
     inputs="eks.existing.cluster_name and security_group_id, network.existing.vpc_id.",
-    passes="The cluster is in the VPC of the file, and its control plane carries the security group of the file.",
-    fails="It is in another VPC, or its control plane does not carry the group: nodes and the function that runs"
-    " kubectl carry it to reach the API server.",
+    passes="The cluster is in the VPC of the file, and its control plane has the security group of the file.",
+    fails="It is in another VPC, or its control plane does not have the group: nodes and the function that runs"
+    " kubectl use it to reach the API server.",
     skips="EKS does not answer.",
     by_hand="aws eks describe-cluster --name platform --query cluster.resourcesVpcConfig",
 )
 def existing_cluster_stands_in_the_network(case: Case, aws: Aws) -> Iterator[Found]:
-    """HyperPod takes only subnets of the cluster's VPC."""
+    """HyperPod accepts only subnets of the cluster's VPC."""
     existing, network = case.environment.eks.existing, case.environment.network.existing
     cluster = _cluster(existing, aws)
     if existing is None or network is None or cluster is None:
@@ -93,8 +93,9 @@ def existing_cluster_stands_in_the_network(case: Case, aws: Aws) -> Iterator[Fou
     if existing.security_group_id not in groups:
         yield error(
             f"{_HERE}.security_group_id",
-            f"must be a group that the control plane of {cluster.name} carries ({', '.join(groups)}), got"
-            f" {existing.security_group_id}; set security_group_id: {cluster.cluster_security_group_id}, which EKS made"
+            f"must be a group that the control plane of {cluster.name} has ({', '.join(groups)}), got"
+            f" {existing.security_group_id}; set security_group_id: {cluster.cluster_security_group_id}, which EKS"
+            " created"
             " for the cluster",
         )
 
@@ -105,7 +106,8 @@ def existing_cluster_stands_in_the_network(case: Case, aws: Aws) -> Iterator[Fou
     inputs="eks.kubernetes_version; the versions that HyperPod documents"
     f" ({kubernetes.hyperpod_versions()[0]} to {kubernetes.hyperpod_versions()[-1]}, table of {kubernetes.AS_OF}).",
     passes="The cluster has the version that the file states.",
-    fails="The cluster's version is more than one minor away from the file's, whose kubectl then cannot talk to it. A"
+    fails="The cluster's version is more than one minor away from the file's, whose kubectl then cannot connect to it."
+    " A"
     " warning for one minor, and where the table does not list the cluster's version.",
     skips="EKS does not answer.",
     by_hand="aws eks describe-cluster --name platform --query cluster.version",
@@ -122,7 +124,7 @@ def existing_cluster_has_the_stated_version(case: Case, aws: Aws) -> Iterator[Fo
         yield warning(
             path,
             f"HyperPod documents Kubernetes {allowed[0]} to {allowed[-1]} (table of {kubernetes.AS_OF}), and"
-            f" {cluster.name} has {has}; choose another cluster, or bring it to one of these",
+            f" {cluster.name} has {has}; choose another cluster, or update it to one of these",
         )
         return
     skew = abs(_minor(has) - _minor(stated))
@@ -135,12 +137,13 @@ def existing_cluster_has_the_stated_version(case: Case, aws: Aws) -> Iterator[Fo
     asks=("eks_cluster",),
     inputs="eks.existing.cluster_name.",
     passes="The cluster's authentication mode is API or API_AND_CONFIG_MAP.",
-    fails="It is CONFIG_MAP: SageMaker makes access entries for itself and the nodes, which that mode does not know.",
+    fails="It is CONFIG_MAP: SageMaker creates access entries for itself and the nodes, which that mode does not"
+    " support.",
     skips="EKS does not answer.",
     by_hand="aws eks describe-cluster --name platform --query cluster.accessConfig.authenticationMode",
 )
 def existing_cluster_takes_access_entries(case: Case, aws: Aws) -> Iterator[Found]:
-    """The mode can be widened at any time, never narrowed again."""
+    """The mode can be changed to one with more methods, never back."""
     cluster = _cluster(case.environment.eks.existing, aws)
     if cluster is None or cluster.authentication_mode in _AUTHENTICATION:
         return
@@ -148,7 +151,7 @@ def existing_cluster_takes_access_entries(case: Case, aws: Aws) -> Iterator[Foun
         _NAME,
         f"needs authentication mode API or API_AND_CONFIG_MAP, got {cluster.authentication_mode} on {cluster.name}; run"
         f" 'aws eks update-cluster-config --name {cluster.name} --access-config"
-        " authenticationMode=API_AND_CONFIG_MAP', which cannot be taken back",
+        " authenticationMode=API_AND_CONFIG_MAP', which cannot be undone",
     )
 
 
@@ -157,26 +160,26 @@ def existing_cluster_takes_access_entries(case: Case, aws: Aws) -> Iterator[Foun
     asks=("eks_cluster",),
     inputs="eks.existing.cluster_name and storage.lustre.",
     passes="The cluster gives its pods IPv4 addresses.",
-    fails="Never an error: a warning where it gives them IPv6 addresses, which the role of the nodes may not assign,"
-    " and another one where pods are to mount FSx for Lustre, which the EKS user guide excludes in such a cluster.",
+    fails="Never an error: a warning if it gives them IPv6 addresses, which the role of the nodes may not assign,"
+    " and another if pods mount FSx for Lustre, which the EKS user guide excludes in such a cluster.",
     skips="EKS does not answer.",
     by_hand="aws eks describe-cluster --name platform --query cluster.kubernetesNetworkConfig.ipFamily",
 )
 def existing_cluster_gives_pods_ipv4_addresses(case: Case, aws: Aws) -> Iterator[Found]:
-    """HyperPod takes such clusters (CreateCluster, VpcConfig); what they ask for: EKS user guide, cni-ipv6."""
+    """HyperPod accepts such clusters (CreateCluster, VpcConfig); their requirements: EKS user guide, cni-ipv6."""
     cluster = _cluster(case.environment.eks.existing, aws)
     if cluster is None or cluster.ip_family != _IPV6:
         return
     yield warning(
         _NAME,
         f"should give pods IPv4 addresses, got {cluster.ip_family} on {cluster.name}, which the role of the nodes may"
-        " not assign; give the VPC CNI a role of its own with ec2:AssignIpv6Addresses, or name a cluster of IPv4",
+        " not assign; give the VPC CNI a role of its own with ec2:AssignIpv6Addresses, or use an IPv4 cluster",
     )
     if any(each.claim for each in case.environment.storage.lustre):
         yield warning(
             "storage.lustre",
-            f"is not supported in clusters of IPv6, such as {cluster.name}, by the EKS user guide; leave the claims"
-            " out, or name a cluster of IPv4",
+            f"is not supported by the EKS user guide in IPv6 clusters, such as {cluster.name}; leave out the claims"
+            ", or use an IPv4 cluster",
         )
 
 
@@ -184,13 +187,13 @@ def existing_cluster_gives_pods_ipv4_addresses(case: Case, aws: Aws) -> Iterator
     area=AREA,
     asks=("eks_cluster", "installed_addons", "kubernetes_daemon_sets"),
     inputs="The add-ons of the cluster; without the add-on vpc-cni, the image of the DaemonSet aws-node.",
-    passes=f"The Amazon VPC CNI is there in {addons.row(addons.VPC_CNI).minimum_version} or newer.",
+    passes=f"The Amazon VPC CNI is installed in {addons.row(addons.VPC_CNI).minimum_version} or newer.",
     fails="It is older, or there is none: it is the only CNI that HyperPod supports.",
-    skips="EKS or the API server does not answer, or the image's tag is no version.",
+    skips="EKS or the API server does not answer, or the image's tag is not a version.",
     by_hand="kubectl -n kube-system get daemonset aws-node -o jsonpath='{..image}'",
 )
 def existing_cluster_has_a_new_enough_vpc_cni(case: Case, aws: Aws) -> Iterator[Found]:
-    """It comes as an add-on, or as the DaemonSet that every cluster gets at first."""
+    """It is an add-on, or the DaemonSet that every new cluster has."""
     cluster = _cluster(case.environment.eks.existing, aws)
     if cluster is None:
         return
@@ -204,9 +207,7 @@ def existing_cluster_has_a_new_enough_vpc_cni(case: Case, aws: Aws) -> Iterator[
             f" {addons.VPC_CNI} nor the DaemonSet {_CNI_DAEMON_SET} on {cluster.name}; install the add-on",
         )
     elif (got := addons.release(version)) is None:
-        raise NotAnswered(
-            f"the VPC CNI of {cluster.name} has the version {version}, which is none that can be compared"
-        )
+        raise NotAnswered(f"the VPC CNI of {cluster.name} has the version {version}, which cannot be compared")
     elif got < (addons.release(least) or ()):
         yield error(
             _NAME,
@@ -219,13 +220,13 @@ def existing_cluster_has_a_new_enough_vpc_cni(case: Case, aws: Aws) -> Iterator[
     area=AREA,
     asks=("eks_cluster", "installed_addons", "kubernetes_api_groups"),
     inputs=f"task_governance, eks.existing.installed_addons; the API groups that the cluster serves ({KUEUE_GROUP}).",
-    passes="Task governance is off or its add-on is on the cluster already, or the cluster has no Kueue.",
-    fails="The cluster has a Kueue of its own, and the task-governance add-on brings another: the add-on degrades.",
+    passes="Task governance is disabled or its add-on is on the cluster already, or the cluster has no Kueue.",
+    fails="The cluster has its own Kueue, and the task-governance add-on installs another: the add-on is degraded.",
     skips="EKS or the API server does not answer, such as a private endpoint from outside, or without an access entry.",
     by_hand="kubectl get --raw /apis | grep kueue.x-k8s.io",
 )
 def existing_cluster_has_no_kueue_of_its_own(case: Case, aws: Aws) -> Iterator[Found]:
-    """AWS asks to remove one's own Kueue before the add-on is installed."""
+    """AWS says to remove an existing Kueue before the add-on is installed."""
     environment = case.environment
     if environment.task_governance is None or not environment.eks.installs(addons.TASK_GOVERNANCE):
         return
@@ -238,7 +239,7 @@ def existing_cluster_has_no_kueue_of_its_own(case: Case, aws: Aws) -> Iterator[F
     if KUEUE_GROUP in groups and not installed.has(addons.TASK_GOVERNANCE):
         yield error(
             "task_governance",
-            f"needs {cluster.name} without a Kueue of its own, got the API group {KUEUE_GROUP}; leave out"
+            f"needs {cluster.name} without its own Kueue, got the API group {KUEUE_GROUP}; leave out"
             " task_governance, or name another cluster: the users of that Kueue would lose their queues and workloads"
             " with it",
         )
@@ -250,15 +251,16 @@ def existing_cluster_has_no_kueue_of_its_own(case: Case, aws: Aws) -> Iterator[F
     may_lack=("stack",),
     inputs="The add-ons that the file asks for, eks.existing.installed_addons, the add-ons of the cluster, the stacks"
     " <name>-platform and <name>-foundation.",
-    passes="No add-on that the environment would install is there, or the environment's own stack stands already and is"
-    " taken for the one that installed it; every add-on that the file says is there is there, and the pod identity"
-    " agent where an add-on takes its rights through it.",
-    fails="EKS refuses to install an add-on twice; or one that the environment relies on is missing.",
+    passes="No add-on that the environment would install is there, or the environment's own stack exists already and"
+    " counts as the one that installed it; every add-on that the file lists as installed is there, and so is the pod"
+    " identity"
+    " agent if an add-on gets its permissions through it.",
+    fails="EKS refuses to install an add-on twice; or one that the environment needs is missing.",
     skips="EKS or CloudFormation does not answer.",
     by_hand="aws eks list-addons --cluster-name platform",
 )
 def existing_addons_are_told_apart(case: Case, aws: Aws) -> Iterator[Found]:
-    """What is on the cluster belongs to somebody, and the file says to whom."""
+    """The file must say who owns the add-ons on the cluster."""
     environment = case.environment
     existing = environment.eks.existing
     cluster = _cluster(existing, aws)
@@ -274,12 +276,12 @@ def existing_addons_are_told_apart(case: Case, aws: Aws) -> Iterator[Found]:
         if name in installed and not is_deployed:
             yield error(
                 path,
-                f"needs to install {name} on {cluster.name}, got one that is there already, which EKS refuses; add"
+                f"needs to install {name} on {cluster.name}, got one that is installed already, which EKS refuses; add"
                 f" it to"
                 f" {_HERE}.installed_addons to use it as it is",
             )
     if found.broken_off is not None:
-        # whatever is there was named above; what is not there cannot be known
+        # installed add-ons were named above; which are missing cannot be known
         yield unanswered(found.broken_off, f"{_HERE}.installed_addons")
         return
     for index, name in enumerate(existing.installed_addons):
@@ -303,13 +305,13 @@ def existing_addons_are_told_apart(case: Case, aws: Aws) -> Iterator[Found]:
     area=AREA,
     asks=("eks_cluster", "installed_addons"),
     inputs="operators, eks.existing.installed_addons, the versions of these on the cluster.",
-    passes="Every add-on that an operator needs, and that the file says is there, is new enough for it.",
-    fails="One is older than the operator's add-on takes, which then fails for good.",
+    passes="Every add-on that an operator needs, and that the file lists as installed, is new enough for it.",
+    fails="One is too old for the operator's add-on, which then fails permanently.",
     skips="EKS does not answer.",
     by_hand="aws eks describe-addon --cluster-name platform --addon-name cert-manager --query addon.addonVersion",
 )
 def installed_addons_suit_the_operators(case: Case, aws: Aws) -> Iterator[Found]:
-    """What is used as it is has to be good enough."""
+    """Add-ons that are used unchanged must be new enough."""
     existing = case.environment.eks.existing
     cluster = _cluster(existing, aws)
     if existing is None or cluster is None or not existing.installed_addons:
@@ -340,10 +342,10 @@ def installed_addons_suit_the_operators(case: Case, aws: Aws) -> Iterator[Found]
     asks=("eks_cluster",),
     inputs="eks.existing.cluster_name.",
     passes="The API server answers inside the VPC, where the nodes and the function that runs kubectl are. Whether you"
-    " reach it from where you are does not matter: nothing but that function does.",
-    fails="It has no private endpoint, and its public one is off or allows no public address, so that no node can reach"
-    " it. A warning where the public endpoint alone answers and does not allow every address: the address of the NAT"
-    " gateway has to be among the allowed blocks, which is not checked.",
+    " reach it from your machine does not matter: only that function must.",
+    fails="It has no private endpoint, and its public one is disabled or allows no public address, so no node can reach"
+    " it. A warning if only the public endpoint is enabled and does not allow every address: the address of the NAT"
+    " gateway must be in the allowed blocks, which is not checked.",
     skips="EKS does not answer.",
     by_hand="aws eks describe-cluster --name platform --query cluster.resourcesVpcConfig.publicAccessCidrs",
 )
@@ -358,21 +360,21 @@ def existing_cluster_can_be_reached(case: Case, aws: Aws) -> Iterator[Found]:
     if not cluster.endpoint_public or not any(map(addresses.reaches_the_internet, blocks)):
         yield error(
             _NAME,
-            f"needs an API server that nodes and kubectl reach, got {cluster.name}, which has no private"
+            f"needs an API server that nodes and kubectl can reach, got {cluster.name}, which has no private"
             f" endpoint, and whose public endpoint allows {listed}; {fix}",
         )
     elif addresses.internet_share(blocks) < 1:
         yield warning(
             _NAME,
             f"{cluster.name} has no private endpoint, and its public endpoint allows {listed} only: nodes and"
-            f" kubectl reach it where the address of their NAT gateway is among these; {fix}",
+            f" kubectl reach it only if the address of their NAT gateway is in these blocks; {fix}",
         )
 
 
 @check(
     area=AREA,
     asks=("eks_cluster",),
-    inputs="eks.existing.oidc_provider_arn, where it is stated.",
+    inputs="eks.existing.oidc_provider_arn, if it is set.",
     passes="It ends with the issuer of the cluster.",
     fails="It is the provider of another cluster, or the cluster has none.",
     skips="EKS does not answer.",
@@ -391,7 +393,7 @@ def oidc_provider_is_the_clusters(case: Case, aws: Aws) -> Iterator[Found]:
     if stated == issuer:
         return
     place = f"arn:{case.environment.partition}:iam::{case.environment.account}:oidc-provider/{issuer}"
-    fix = f"set oidc_provider_arn: {place}" if issuer else "leave it out"
+    fix = f"set oidc_provider_arn: {place}" if issuer else "remove it"
     yield error(
         f"{_HERE}.oidc_provider_arn",
         f"must be the provider of {cluster.name}, whose issuer is {issuer or 'none'}, got {stated}; {fix}",
@@ -426,7 +428,7 @@ def existing_cluster_serves_no_other_hyperpod_cluster(case: Case, aws: Aws) -> I
         if other.eks_cluster_arn == cluster.arn and other.name != case.environment.hyperpod_cluster_name:
             yield error(
                 _NAME,
-                f"needs an EKS cluster without a HyperPod cluster, got {cluster.name}, which serves {other.name}; name"
+                f"needs an EKS cluster without a HyperPod cluster, got {cluster.name}, which serves {other.name}; use"
                 f" another one, or add the instance groups to {other.name}",
             )
 
@@ -447,15 +449,15 @@ def _self_managed_cni(cluster: str, aws: Aws) -> str | None:
         return None
     tags = [match[1] for image in images if (match := _CNI_IMAGE.search(image))]
     if not tags:
-        raise NotAnswered(f"the images of {_CNI_DAEMON_SET} on {cluster} ({', '.join(images)}) tell no version")
+        raise NotAnswered(f"the images of {_CNI_DAEMON_SET} on {cluster} ({', '.join(images)}) show no version")
     return tags[0]
 
 
 def _newer_cni(addon: InstalledAddon | None) -> str:
     if addon is not None:
         return f"update the add-on {addon.name} to it, which its owner can with 'aws eks update-addon'"
-    # turned into an add-on it would lose its settings where they differ
-    return f"have the DaemonSet {_CNI_DAEMON_SET} brought to it the way it was installed"
+    # as an add-on it would lose settings that differ
+    return f"update the DaemonSet {_CNI_DAEMON_SET} to it in the way it was installed"
 
 
 def _minor(version: str) -> int:

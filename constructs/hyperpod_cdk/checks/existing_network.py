@@ -1,4 +1,4 @@
-"""An existing network: whether nodes, control plane and kubectl can live in what the file names."""
+"""An existing network: whether nodes, control plane and kubectl work in the network that the file names."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ AREA = "existing-network"
 ThingT = TypeVar("ThingT")
 
 NODE_ENDPOINTS = tuple(row.service for row in catalog.ENDPOINTS if row.caller == catalog.NODES and not row.unsure)
-"""Interface endpoints that nodes without a way out need, beside S3 (SageMaker developer guide, EKS user guide)."""
+"""Endpoints that nodes without internet access need in addition to S3 (SageMaker developer guide, EKS user guide)."""
 
 KUBECTL_ENDPOINTS = (*(row.service for row in catalog.ENDPOINTS if row.caller == catalog.KUBECTL), "sts")
-"""What the functions that run kubectl call, beside S3. From CDK's sources and users' reports, not from a guide."""
+"""What the functions that run kubectl call, in addition to S3. From CDK's sources and users' reports, not a guide."""
 
 DISPENSABLE_ENDPOINTS = frozenset(
     row.service for row in catalog.ENDPOINTS if row.service in NODE_ENDPOINTS and row.is_dispensable
 )
-"""Those among them without which nodes may come all the same: SSM Agent does without since its version 3.3.40."""
+"""Those that nodes may not need: SSM Agent does not need it since version 3.3.40."""
 
 _HERE = "network.existing"
 _S3 = "s3"
@@ -49,13 +49,13 @@ _ALL = "-1"
 _TCP = frozenset({"tcp", "6"})
 _HTTPS = 443
 _INTERNET = "igw-"
-# targets that lead out of a VPC without giving its instances public addresses
+# targets that lead out of a VPC without public addresses of instances
 _WAYS_OUT = ("nat-", "tgw-", "vgw-", "eni-", "vpce-", "pcx-", "lgw-", "arn:", "i-", "cagw-")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Named:
-    """A subnet of the file: where it stands there, and which zone the file says it is in (empty: it does not say)."""
+    """A subnet of the file: its place in the file, and its zone there (empty: not stated)."""
 
     path: str
     subnet_id: str
@@ -68,9 +68,9 @@ class _Named:
 
 @dataclass(frozen=True, kw_only=True)
 class _Seen:
-    """What AWS has of the file's network; ``subnets`` only those that exist and stand in the VPC.
+    """What AWS has of the file's network; ``subnets`` only those that exist in the VPC.
 
-    ``gaps`` say what of it was not read: whatever is found of the rest, nothing has passed.
+    ``gaps`` say what of it was not read: then nothing passes, whatever is found of the rest.
     """
 
     named: tuple[_Named, ...]
@@ -81,7 +81,7 @@ class _Seen:
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """The endpoints of the VPC; raises NotAnswered where AWS did not show them."""
+        """The endpoints of the VPC; raises NotAnswered if AWS did not show them."""
         if isinstance(self.answered_endpoints, NotAnswered):
             raise self.answered_endpoints
         return self.answered_endpoints
@@ -91,7 +91,7 @@ class _Seen:
         return own or next((table for table in self.tables if table.is_main), None)
 
     def standing(self) -> Iterator[tuple[_Named, SubnetAnswer]]:
-        """Give every subnet once, as the nodes' where it is named for both."""
+        """Give every subnet once, as the nodes' if it is named for both."""
         seen: set[str] = set()
         for each in self.named:
             if each.subnet_id in self.subnets and each.subnet_id not in seen:
@@ -99,7 +99,7 @@ class _Seen:
                 yield each, self.subnets[each.subnet_id]
 
     def by_table(self) -> Iterator[_Routed]:
-        """Give the subnets by their route tables: what is wrong with a table is wrong once."""
+        """Group the subnets by route table: an error of a table is reported once."""
         groups: dict[str, list[_Named]] = {}
         for each, _ in self.standing():
             table = self.table_of(each.subnet_id)
@@ -110,7 +110,7 @@ class _Seen:
 
 @dataclass(frozen=True, kw_only=True)
 class _Routed:
-    """Subnets of one route table; None where a VPC has no main one and the subnet none of its own."""
+    """Subnets of one route table; None if a VPC has no main one and the subnet none of its own."""
 
     table: RouteTable | None
     members: tuple[_Named, ...]
@@ -141,19 +141,19 @@ class _Routed:
 
     @property
     def route_to_the_internet(self) -> str:
-        """The destination of a route to an internet gateway that is not the one to everywhere."""
+        """The destination of a route to an internet gateway that is not the default route."""
         public = (route for route in self.routes if route.target.startswith(_INTERNET))
         return next((route.destination for route in public if route.destination != str(_ANYWHERE)), "")
 
     @property
     def has_way_out(self) -> bool:
-        # everywhere may be written as its two halves
+        # the default route may be written as its two halves
         blocks = [IPv4Network(route.destination) for route in self._ways() if "." in route.destination]
         return _ANYWHERE in collapse_addresses(blocks)
 
     @property
     def way_elsewhere(self) -> str:
-        """The target of a route that leads out of the VPC to somewhere, if not everywhere."""
+        """The target of a route out of the VPC that is not the default route."""
         return next((route.target for route in self._ways()), "")
 
     def _ways(self) -> Iterator[Route]:
@@ -176,12 +176,12 @@ class _Routed:
     inputs="network.existing.vpc_id.",
     passes="The VPC exists in the account and region, with DNS resolution and DNS hostnames, which the private endpoint"
     " of EKS and private names of endpoints need.",
-    fails="It does not exist, or one of the two DNS attributes is off.",
-    skips="AWS does not answer about the VPC, or about one of its attributes; the other is compared all the same.",
+    fails="It does not exist, or one of the two DNS attributes is disabled.",
+    skips="AWS does not answer about the VPC, or about one of its attributes; the other is still compared.",
     by_hand="aws ec2 describe-vpc-attribute --vpc-id vpc-0a1b2c3d4e5f67890 --attribute enableDnsHostnames",
 )
 def existing_vpc_resolves_names(case: Case, aws: Aws) -> Iterator[Found]:
-    """Without names nodes find neither the API server nor an interface endpoint."""
+    """Without DNS, nodes find neither the API server nor an interface endpoint."""
     existing = case.environment.network.existing
     if existing is None:
         return
@@ -204,7 +204,7 @@ def existing_vpc_resolves_names(case: Case, aws: Aws) -> Iterator[Found]:
         elif not value:
             yield error(
                 path,
-                f"needs {what} in {existing.vpc_id}, which is off; run 'aws ec2 modify-vpc-attribute --vpc-id"
+                f"needs {what} in {existing.vpc_id}, which is disabled; run 'aws ec2 modify-vpc-attribute --vpc-id"
                 f" {existing.vpc_id} --{option}'",
             )
 
@@ -212,10 +212,10 @@ def existing_vpc_resolves_names(case: Case, aws: Aws) -> Iterator[Found]:
 @check(
     area=AREA,
     asks=("vpc",),
-    inputs="network.existing.vpc_cidrs, where it is stated.",
-    passes="It lists the IPv4 blocks of the VPC, the primary one first. A VPC that does not exist is another check's to"
-    " report.",
-    fails="A block in the file is none of the VPC's, or the first is not the primary one. A warning for blocks of"
+    inputs="network.existing.vpc_cidrs, if it is set.",
+    passes="It lists the IPv4 blocks of the VPC, the primary one first. Another check reports a VPC that does not"
+    " exist.",
+    fails="A block in the file is not one of the VPC's, or the first is not the primary one. A warning for blocks of"
     " the VPC"
     " that the file does not list.",
     skips="AWS does not answer about the VPC.",
@@ -249,13 +249,13 @@ def vpc_cidrs_are_those_of_the_vpc(case: Case, aws: Aws) -> Iterator[Found]:
     " named; the"
     " control-plane subnets of a new EKS cluster are in two zones.",
     fails="A subnet does not exist, is in another VPC or another zone; all control-plane subnets are in one zone.",
-    skips="AWS does not answer about the VPC or about a subnet, or there is no such VPC; what it showed is compared all"
-    " the same.",
+    skips="AWS does not answer about the VPC or about a subnet, or there is no such VPC; what it showed is still"
+    " compared.",
     by_hand="aws ec2 describe-subnets --subnet-ids subnet-0a1b2c3d4e5f67890"
     " --query 'Subnets[].[VpcId,AvailabilityZoneId]'",
 )
 def existing_subnets_stand_where_the_file_says(case: Case, aws: Aws) -> Iterator[Found]:
-    """HyperPod puts a group into the subnet of its zone; EKS wants its own in two."""
+    """HyperPod puts a group into the subnet of its zone; EKS needs subnets in two zones."""
     existing = case.environment.network.existing
     if existing is None:
         return
@@ -296,14 +296,14 @@ def existing_subnets_stand_where_the_file_says(case: Case, aws: Aws) -> Iterator
     asks=("vpc", "subnets", "route_tables"),
     inputs="network.existing.node_subnet_ids and control_plane_subnet_ids, their route tables.",
     passes="No route of a subnet leads to an internet gateway, and none gives its interfaces public addresses.",
-    fails="A subnet is public: its route to everywhere leads to an internet gateway, which does nothing for a node"
-    " without a public address, and HyperPod takes private subnets only. A warning where only another route leads"
+    fails="A subnet is public: its route to everywhere leads to an internet gateway, which is useless for a node"
+    " without a public address, and HyperPod accepts only private subnets. A warning where only another route leads"
     " there, such as that of IPv6, and where a private subnet gives public addresses.",
     skips="AWS does not answer about the VPC, the subnets or the route tables.",
     by_hand="aws ec2 describe-route-tables --filters Name=association.subnet-id,Values=subnet-0a1b2c3d4e5f67890",
 )
 def existing_subnets_are_private(case: Case, aws: Aws) -> Iterator[Found]:
-    """HyperPod's nodes never get a public address, so that a public subnet has no way out for them."""
+    """HyperPod's nodes never get a public address, so a public subnet gives them no internet access."""
     existing = case.environment.network.existing
     seen = None if existing is None else _seen(case, existing, aws, endpoints=False)
     if seen is None:
@@ -338,15 +338,16 @@ def existing_subnets_are_private(case: Case, aws: Aws) -> Iterator[Found]:
     asks=("vpc", "subnets"),
     inputs="operators.inference with load_balancer_controller; network.existing, the tags of its subnets and the owner"
     " of the VPC.",
-    passes=f"A subnet of the file has the tag {catalog.INTERNAL_LOAD_BALANCER_TAG}, which EKS wants of private subnets"
-    " for load balancers. Subnets that the file does not name, such as public ones, are not looked at.",
+    passes=f"A subnet of the file has the tag {catalog.INTERNAL_LOAD_BALANCER_TAG}, which EKS requires on private"
+    " subnets"
+    " for load balancers. Subnets that the file does not name, such as public ones, are not checked.",
     fails="Never an error: a warning where no subnet of the file has the tag, by which the AWS Load Balancer Controller"
-    " finds them. Of a VPC that another account shares, it also says where the tags belong.",
+    " finds them. For a VPC that another account shares, it also says where to set the tags.",
     skips="AWS does not answer about the VPC or the subnets.",
     by_hand="aws ec2 describe-subnets --subnet-ids subnet-0a1b2c3d4e5f67890 --query 'Subnets[].Tags'",
 )
 def load_balancers_find_existing_subnets(case: Case, aws: Aws) -> Iterator[Found]:
-    """Load balancers of endpoints wait for subnets that the controller does not find, long after the deployment."""
+    """Without the tag, load balancers of endpoints wait for subnets that the controller does not find."""
     existing, inference = case.environment.network.existing, case.environment.operators.inference
     if existing is None or not (inference.enabled and inference.load_balancer_controller):
         return
@@ -365,7 +366,7 @@ def load_balancers_find_existing_subnets(case: Case, aws: Aws) -> Iterator[Found
         return
     owner = vpc.owner if isinstance(vpc, VpcAnswer) else ""
     is_shared = owner not in {"", case.environment.account}
-    shared = f" (the VPC is of account {owner}, whose tags may not show here)" if is_shared else ""
+    shared = f" (the VPC belongs to account {owner}, whose tags may not be visible here)" if is_shared else ""
     yield warning(
         "operators.inference.load_balancer_controller",
         f"the controller finds subnets by the tag {tag} (before its version 2.12.1 only by it), and AWS shows it on"
@@ -379,21 +380,22 @@ def load_balancers_find_existing_subnets(case: Case, aws: Aws) -> Iterator[Found
     area=AREA,
     asks=("vpc", "subnets", "route_tables", "endpoints"),
     inputs="The route tables of the subnets of network.existing, the endpoints of the VPC, and network.egress.",
-    passes="The subnet has a route to everywhere through a NAT gateway, transit gateway or the like, or the VPC has"
-    f" every interface endpoint that nodes need without one: {', '.join(NODE_ENDPOINTS)}. Public subnets are another"
-    " check's to report. Where a transit gateway leads is not looked at.",
-    fails="The route's target is gone (blackhole), or there is neither a route nor all of the endpoints. A warning for"
+    passes="The subnet has a default route through a NAT gateway, transit gateway or the like, or the VPC has"
+    f" every interface endpoint that nodes need without one: {', '.join(NODE_ENDPOINTS)}. Another check"
+    " reports public subnets. Where a transit gateway leads is not checked.",
+    fails="The route's target does not exist any more (blackhole), or there is neither a route nor all of the"
+    " endpoints. A warning for"
     f" a control-plane subnet without the endpoints that kubectl's function calls ({', '.join(KUBECTL_ENDPOINTS)}), a"
-    " list that no AWS guide states; and where the endpoints may be reached all the same: through a route to another"
+    " list that no AWS guide states; and where the endpoints may still be reachable: through a route to another"
     " network, by a private hosted zone for endpoints without private names, or where only ec2messages is missing."
-    " With egress: closed the features of the file bring further endpoints, and a way out is a warning.",
+    " With egress: closed the features of the file need further endpoints, and internet access is a warning.",
     skips="AWS does not answer about the VPC, the subnets, the route tables or the endpoints, or shows no route table"
     " of a subnet, or no endpoint of a VPC that another account shares.",
     by_hand="aws ec2 describe-vpc-endpoints --filters Name=vpc-id,Values=vpc-0a1b2c3d4e5f67890"
     " --query 'VpcEndpoints[].[ServiceName,State,PrivateDnsEnabled]'",
 )
 def existing_subnets_have_a_way_out(case: Case, aws: Aws) -> Iterator[Found]:
-    """Nodes fetch images, report to SageMaker and reach S3 while they boot."""
+    """Nodes pull images, report to SageMaker and use S3 while they boot."""
     existing = case.environment.network.existing
     seen = None if existing is None else _seen(case, existing, aws)
     if seen is None:
@@ -425,7 +427,7 @@ def existing_subnets_have_a_way_out(case: Case, aws: Aws) -> Iterator[Found]:
     asks=("vpc", "subnets", "route_tables", "endpoints"),
     inputs="The route tables of network.existing.node_subnet_ids and the S3 endpoints of the VPC.",
     passes="A gateway endpoint of S3 is on the route table of every node subnet, or an S3 interface endpoint answers.",
-    fails="There is no way to S3 at all: no endpoint and no other way out. A warning where S3 is reached through the"
+    fails="S3 cannot be reached at all: no endpoint and no other route. A warning where S3 is reached through the"
     " NAT gateway only, which bills every byte; the SageMaker developer guide asks for the endpoint. A warning, too,"
     " where S3 may answer through a route to another network, or by a private hosted zone for an endpoint without"
     " private names.",
@@ -456,7 +458,7 @@ def existing_node_subnets_reach_s3(case: Case, aws: Aws) -> Iterator[Found]:
             say, must = (warning, "should have") if unless else (error, "needs")
             yield say(
                 routed.path,
-                f"{must} a way to S3, got {routed.ids} with no S3 endpoint on {routed.name}; add {routed.name} to the"
+                f"{must} a route to S3, got {routed.ids} with no S3 endpoint on {routed.name}; add {routed.name} to the"
                 f" VPC's S3 gateway endpoint, or create one{unless}",
             )
 
@@ -465,17 +467,17 @@ def existing_node_subnets_reach_s3(case: Case, aws: Aws) -> Iterator[Found]:
     area=AREA,
     asks=("vpc", "subnets", "route_tables", "endpoints", "security_groups", "stack"),
     may_lack=("stack",),
-    inputs="The security groups of the interface endpoints that nodes without a way out need;"
+    inputs="The security groups of the interface endpoints that nodes without internet access need;"
     " network.existing.security_group_id, eks.existing.security_group_id and the CIDR blocks of the node subnets.",
-    passes="Every such endpoint lets port 443 in from the nodes, by one of their groups or by the block of their"
+    passes="Every such endpoint allows port 443 from the nodes, by one of their groups or by the block of their"
     " subnet.",
     fails="An endpoint does not: nodes resolve its name and then wait for an answer.",
     skips="AWS does not answer about the VPC, the subnets, the route tables, the endpoints or their groups; an endpoint"
-    " lets in a prefix list, which is not looked at, or a group that may be the one which an earlier deployment made.",
+    " allows a prefix list, which is not checked, or a group that may be the one that an earlier deployment created.",
     by_hand="aws ec2 describe-vpc-endpoints --query 'VpcEndpoints[].[ServiceName,Groups]'",
 )
 def existing_endpoints_let_the_nodes_in(case: Case, aws: Aws) -> Iterator[Found]:
-    """A new security group is on no endpoint's list: a first deployment into a closed network fails by it."""
+    """No endpoint allows a new security group: a first deployment into a closed network fails for this reason."""
     existing = case.environment.network.existing
     seen = None if existing is None else _seen(case, existing, aws)
     if existing is None or seen is None:
@@ -502,15 +504,13 @@ def existing_endpoints_let_the_nodes_in(case: Case, aws: Aws) -> Iterator[Found]
             refused.setdefault((endpoint.security_group_ids, shut), []).append(endpoint)
     for (gates, shut), endpoints in refused.items():
         if doubt := _doubt(case.environment, _https_rules(gates, groups), aws):
-            yield Skipped(
-                reason=f"whether {', '.join(gates)} lets in {', '.join(shut)} is not known: {doubt}", path=_HERE
-            )
+            yield Skipped(reason=f"whether {', '.join(gates)} allows {', '.join(shut)} is unknown: {doubt}", path=_HERE)
             continue
-        whose = existing.security_group_id or "the nodes, whose group is made by the deployment"
+        whose = existing.security_group_id or "the nodes, whose group the deployment creates"
         yield error(
             f"{_HERE}.security_group_id" if existing.security_group_id else _HERE,
             f"needs port 443 of the endpoints {', '.join(each.service for each in endpoints)} open to {whose}, got"
-            f" {', '.join(gates)}, which lets in neither it nor {', '.join(shut)}; allow 443 there from the blocks of"
+            f" {', '.join(gates)}, which allows neither it nor {', '.join(shut)}; allow 443 there from the blocks of"
             " the node subnets",
         )
 
@@ -519,17 +519,18 @@ def existing_endpoints_let_the_nodes_in(case: Case, aws: Aws) -> Iterator[Found]
     area=AREA,
     asks=("vpc", "security_groups"),
     inputs="network.existing.security_group_id.",
-    passes="The group exists, in the VPC of the file, lets everything in from itself and everything out to itself, by"
-    " its own ID in both rules, and lets HTTPS out.",
+    passes="The group exists, in the VPC of the file, allows all traffic from itself and to itself, by"
+    " its own ID in both rules, and allows outbound HTTPS.",
     fails="The group does not exist or is another VPC's, or one of the two rules is missing: EFA's health check then"
-    " fails the cluster; 0.0.0.0/0 outwards does not count. A warning where no instance type of the file has EFA, and"
-    " where no rule by address or prefix list lets HTTPS out.",
-    skips="AWS does not answer about the VPC or the group, or there is no such VPC; the one that it showed is compared"
-    " all the same.",
+    " fails the cluster; an outbound rule to 0.0.0.0/0 does not count. A warning where no instance type of the file"
+    " has EFA, and"
+    " where no rule by address or prefix list allows outbound HTTPS.",
+    skips="AWS does not answer about the VPC or the group, or there is no such VPC; the one that it showed is still"
+    " compared.",
     by_hand="aws ec2 describe-security-group-rules --filters Name=group-id,Values=sg-0a1b2c3d4e5f67890",
 )
 def existing_security_group_lets_efa_through(case: Case, aws: Aws) -> Iterator[Found]:
-    """The commonest reason for which HyperPod clusters fail: 'EFA health checks did not run successfully'."""
+    """The most common reason why HyperPod clusters fail: 'EFA health checks did not run successfully'."""
     existing = case.environment.network.existing
     if existing is None or existing.security_group_id is None:
         return
@@ -567,10 +568,10 @@ def _named(existing: ExistingNetwork) -> tuple[_Named, ...]:
 
 
 def _seen(case: Case, existing: ExistingNetwork, aws: Aws, *, endpoints: bool = True) -> _Seen | None:
-    """Read the network; None where the VPC does not exist, so that one missing VPC is said once.
+    """Read the network; None if the VPC does not exist, so that a missing VPC is reported once.
 
-    The endpoints of a VPC that another account shares are its owner's (VPC user guide, "Responsibilities and
-    permissions for owners and participants"): that none is shown then says nothing.
+    The endpoints of a VPC that another account shares belong to its owner (VPC user guide, "Responsibilities and
+    permissions for owners and participants"): that none is shown then proves nothing.
     """
     named = _named(existing)
     ids = tuple(dict.fromkeys(each.subnet_id for each in named))
@@ -587,7 +588,8 @@ def _seen(case: Case, existing: ExistingNetwork, aws: Aws, *, endpoints: bool = 
     owner = "" if isinstance(vpc, NotAnswered) else cast("VpcAnswer", vpc).owner
     if others and not shown and owner not in {"", case.environment.account}:
         shown = NotAnswered(
-            f"{existing.vpc_id} is of account {owner}, which shares it, and AWS shows none of its endpoints here; ask"
+            f"{existing.vpc_id} belongs to account {owner}, which shares it, and AWS shows none of its endpoints here;"
+            " ask"
             " the owner"
         )
     for answer in (subnets, tables):
@@ -611,7 +613,7 @@ def _seen(case: Case, existing: ExistingNetwork, aws: Aws, *, endpoints: bool = 
 
 
 def _of_both(vpc: Callable[[], VpcAnswer | None], things: Callable[[], Among[ThingT]]) -> tuple[object, Among[ThingT]]:
-    """Ask about the VPC and about things in it, which are judged without the VPC too."""
+    """Query the VPC and resources in it, which are judged without the VPC too."""
     questions: tuple[Callable[[], object], ...] = (vpc, things)
     whose, answer = together(lambda ask: ask(), questions)
     if isinstance(answer, NotAnswered):
@@ -635,7 +637,7 @@ def _one_zone(
 
 
 def _as_far_as_read(found: Iterator[Found], routed: _Routed) -> Iterator[Found]:
-    """Give what is found of the subnets of one route table, and say what was not read, so that others follow."""
+    """Give the findings about the subnets of one route table, and say what was not read, so that others follow."""
     try:
         yield from found
     except NotAnswered as missing:
@@ -652,7 +654,7 @@ def _is_available(endpoint: Endpoint) -> bool:
 
 
 def _missing(environment: Environment, routed: _Routed, seen: _Seen) -> list[str]:
-    """Give the services that the subnets' clients call and that no interface endpoint answers for."""
+    """Give the services that the subnets' clients call and that have no interface endpoint."""
     there = {endpoint.service for endpoint in seen.endpoints if _answers(endpoint)}
     of_features = {row.service for row in catalog.ENDPOINTS if not row.unsure} - {*NODE_ENDPOINTS, *KUBECTL_ENDPOINTS}
     wanted = of_features.intersection(needed_endpoints(environment)) if environment.network.is_closed else ()
@@ -661,14 +663,14 @@ def _missing(environment: Environment, routed: _Routed, seen: _Seen) -> list[str
 
 
 def _open(environment: Environment, routed: _Routed, seen: _Seen) -> Iterator[Found]:
-    """Warn of a way out that the file denies, and of what would be missing without it."""
+    """Warn of a route to the internet with egress: closed, and of what would be missing without it."""
     missing = _missing(environment, routed, seen)
     without = f"; without it there is no interface endpoint with private names for {', '.join(missing)}"
     yield warning(
         routed.path,
         f"should have no route to the internet with network.egress: closed, got {routed.ids}, whose route "
         f"table {routed.name} leads"
-        f" everywhere through {routed.way_elsewhere}; set egress: nat where that is meant, or ask the owner"
+        f" to the internet through {routed.way_elsewhere}; set egress: nat if that is intended, or ask the owner"
         f" of the VPC to take the route out{without if missing else ''}",
     )
 
@@ -682,7 +684,7 @@ def _closed(environment: Environment, routed: _Routed, seen: _Seen) -> Iterator[
     whose = "nodes" if routed.has_nodes else "the function that runs kubectl"
     yield say(
         routed.path,
-        f"{must} a route to the internet from {routed.ids} for {whose}, got no route to everywhere on {routed.name} and"
+        f"{must} a route to the internet from {routed.ids} for {whose}, got no default route on {routed.name} and"
         f" no interface endpoint with private names for {', '.join(missing)}; {_way_in(environment)}{unless}",
     )
 
@@ -694,12 +696,12 @@ def _way_in(environment: Environment) -> str:
 
 
 def _unless(routed: _Routed, seen: _Seen, missing: Sequence[str]) -> str:
-    """Say why services that no endpoint answers for may be reached all the same; empty where they surely are not."""
+    """Say why services without an endpoint may still be reachable; empty if they certainly are not."""
     if routed.way_elsewhere:
         return f", unless {routed.way_elsewhere} leads to them"
     nameless = {each.service for each in seen.endpoints if each.kind == "Interface" and _is_available(each)}
     if all(service in nameless for service in missing):
-        return ", unless a private hosted zone leads to the endpoints that are there without private names"
+        return ", unless a private hosted zone leads to the endpoints that have no private names"
     if DISPENSABLE_ENDPOINTS.issuperset(missing):
         return ", unless the nodes' SSM Agent is 3.3.40 or newer"
     return ""
@@ -729,7 +731,7 @@ def _https_rules(group_ids: Iterable[str], groups: Mapping[str, SecurityGroupAns
 def _shut(
     rules: Iterable[SecurityGroupRule], own: Iterable[str | None], subnets: Iterable[SubnetAnswer]
 ) -> tuple[str, ...]:
-    """Give the subnets that rules let in neither by a group of the nodes nor by address."""
+    """Give the subnets that rules allow neither by a group of the nodes nor by address."""
     let_in = tuple(rules)
     if any(group in rule.group_ids for rule in let_in for group in own if group):
         return ()
@@ -740,16 +742,16 @@ def _shut(
 
 
 def _doubt(environment: Environment, rules: Sequence[SecurityGroupRule], aws: Aws) -> str:
-    """Say why rules may let the nodes in all the same; empty where they surely do not."""
+    """Say why rules may still allow the nodes; empty if they certainly do not."""
     lists = sorted({each for rule in rules for each in rule.prefix_list_ids})
     if lists:
-        return f"it lets in {', '.join(lists)}, and prefix lists are not looked at"
+        return f"it allows {', '.join(lists)}, and prefix lists are not checked"
     existing = environment.network.existing
     is_made = existing is not None and existing.security_group_id is None
     groups = sorted({each for rule in rules for each in rule.group_ids})
     stack = f"{environment.name}-foundation"
     if is_made and groups and aws.stack(stack) is not None:
-        return f"it lets in {', '.join(groups)}, which may be the group that {stack} made"
+        return f"it allows {', '.join(groups)}, which may be the group that {stack} created"
     return ""
 
 
@@ -769,8 +771,8 @@ def _rules(path: str, group: SecurityGroupAnswer, *, has_efa: bool) -> Iterator[
     own = group.group_id
     say, must = (error, "needs") if has_efa else (warning, "should have, though no instance type here has EFA,")
     for rules, what, verb in (
-        (group.ingress, "everything in from itself", "authorize-security-group-ingress"),
-        (group.egress, "everything out to itself", "authorize-security-group-egress"),
+        (group.ingress, "all traffic from itself", "authorize-security-group-ingress"),
+        (group.egress, "all traffic to itself", "authorize-security-group-egress"),
     ):
         if any(rule.protocol == _ALL and own in rule.group_ids for rule in rules):
             continue
@@ -778,12 +780,13 @@ def _rules(path: str, group: SecurityGroupAnswer, *, has_efa: bool) -> Iterator[
         got = "only 0.0.0.0/0, which EFA does not count" if blocks else "no such rule"
         yield say(
             path,
-            f"{must} a rule of {own} that lets {what} by its own ID, got {got}; run 'aws ec2 {verb} --group-id {own}"
+            f"{must} a rule of {own} that allows {what} by its own ID, got {got}; run 'aws ec2 {verb} --group-id {own}"
             f" --ip-permissions IpProtocol=-1,UserIdGroupPairs=[{{GroupId={own}}}]'",
         )
     if not any(_covers_https(rule) and (rule.cidrs or rule.prefix_list_ids) for rule in group.egress):
         yield warning(
             path,
-            f"should let HTTPS out to AWS, got {own} with no outward rule by address for port 443; add one to 0.0.0.0/0"
+            f"should allow outbound HTTPS to AWS, got {own} with no outbound rule by address for port 443; add one to"
+            " 0.0.0.0/0"
             " or to the blocks of the endpoints",
         )

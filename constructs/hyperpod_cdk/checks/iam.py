@@ -27,7 +27,7 @@ _ASSUME = "sts:AssumeRole"
 _QUALIFIER = "@aws-cdk/core:bootstrapQualifier"
 _SHOWN_ACTIONS = 12
 _LONGEST_SETTINGS = 1_000_000
-_NOT_BOOTSTRAPPED = "CDK is not bootstrapped, so there is no role that CloudFormation would work as"
+_NOT_BOOTSTRAPPED = "CDK is not bootstrapped, so CloudFormation has no execution role"
 
 
 def _makes_security_group(environment: Environment) -> bool:
@@ -88,12 +88,12 @@ WHEN: Mapping[str, Callable[[Environment], bool]] = {
     "prometheus_workspace": lambda environment: _makes_workspace(environment, "prometheus_workspace"),
     "grafana_workspace": lambda environment: _makes_workspace(environment, "grafana_workspace"),
 }
-"""What the words of the tables mean for an environment."""
+"""The meaning of the tables' words for an environment."""
 
-# native only where the registry has them; elsewhere a function of the stack calls the API
+# native only if the registry has them; elsewhere a function of the stack calls the API
 _REGIONAL = frozenset({"AWS::SageMaker::ClusterSchedulerConfig", "AWS::SageMaker::ComputeQuota"})
 
-# what the CDK CLI does itself where it may not assume a role of the same account
+# what the CDK CLI does itself if it may not assume a role of the same account
 _INSTEAD_OF_DEPLOY = (
     "cloudformation:CreateChangeSet",
     "cloudformation:DeleteChangeSet",
@@ -111,7 +111,7 @@ _INSTEAD_OF_PUBLISHING = ("s3:GetObject", "s3:PutObject")
 
 
 def needed_types(environment: Environment) -> tuple[ResourceType, ...]:
-    """Give the types of AWS resources that a deployment of the environment makes, with the actions they need."""
+    """Give the types of AWS resources that a deployment of the environment creates, with the actions they need."""
     return tuple(
         each
         for each in (*deployer_actions.TYPES, *deployer_actions.FEATURES)
@@ -126,7 +126,7 @@ def qualifier(project: Path) -> str:
         context = json.loads(read_text(project / "cdk.json", most=_LONGEST_SETTINGS))["context"]
         return str(context[_QUALIFIER])
     except (OSError, ValueError, LookupError, TypeError):
-        # the CDK CLI is the one to complain about a file that is broken
+        # the CDK CLI reports a broken file
         return iam.BOOTSTRAP_QUALIFIER
 
 
@@ -134,30 +134,30 @@ def qualifier(project: Path) -> str:
     area="iam",
     asks=("bootstrap_version", "bucket"),
     inputs="account, region; the SSM parameter /cdk-bootstrap/hnb659fds/version, or that of the qualifier which"
-    " cdk.json sets in @aws-cdk/core:bootstrapQualifier. The templates ask for version"
+    " cdk.json sets in @aws-cdk/core:bootstrapQualifier. The templates require version"
     f" {iam.MINIMUM_BOOTSTRAP_VERSION} (table of {iam.AS_OF}).",
     passes="The region is bootstrapped with this version or a newer one.",
-    fails="It is not bootstrapped, or older: CloudFormation then refuses every template. Where the bucket of the"
-    " bootstrap stack is there without it, because 'cdk bootstrap' retains it, the finding names it: 'cdk bootstrap'"
-    " fails until it is gone.",
-    skips="AWS does not answer about the parameter. A qualifier that is given elsewhere than in cdk.json is not seen.",
+    fails="It is not bootstrapped, or older: CloudFormation then refuses every template. If the bucket of the"
+    " bootstrap stack exists without it, because 'cdk bootstrap' retains it, the finding names it: 'cdk bootstrap'"
+    " fails until it is deleted.",
+    skips="AWS does not answer about the parameter. A qualifier that is set elsewhere than in cdk.json is not known.",
     by_hand="aws ssm get-parameter --name /cdk-bootstrap/hnb659fds/version",
 )
 def cdk_bootstrap_is_new_enough(case: Case, aws: Aws) -> Iterator[Found]:
-    """The bucket, the roles and the version that 'cdk bootstrap' leaves in a region."""
+    """The bucket, the roles and the version that 'cdk bootstrap' creates in a region."""
     environment = case.environment
     version = aws.bootstrap_version(qualifier(case.project))
-    # 'cdk bootstrap' alone makes an administrator of the role as which CloudFormation works
+    # 'cdk bootstrap' alone makes CloudFormation's execution role an administrator
     command = f"run 'hyperpod-cdk bootstrap-policy {case.called} --out policy.json', then the commands that it prints"
     if version is None:
         bucket = _asset_bucket(case)
         first = ""
-        # nothing is said of a bucket that AWS does not show: it may be missing, as it should be
+        # a bucket that AWS does not show is not reported: it may not exist, as it should be
         with suppress(NotAnswered):
             if aws.bucket(bucket) is not None:
                 first = (
-                    f", and 'cdk bootstrap' fails while {bucket} is there, the bucket of a bootstrap that failed or was"
-                    f" deleted; see with 'aws s3 ls s3://{bucket} --recursive' whether it may go, then"
+                    f", and 'cdk bootstrap' fails while {bucket} exists, the bucket of a bootstrap that failed or was"
+                    f" deleted; check with 'aws s3 ls s3://{bucket} --recursive' whether it can be deleted, then"
                 )
         yield error("region", f"needs CDK's bootstrap stack in {environment.region}, got none{first or ';'} {command}")
     elif version < iam.MINIMUM_BOOTSTRAP_VERSION:
@@ -173,13 +173,13 @@ def cdk_bootstrap_is_new_enough(case: Case, aws: Aws) -> Iterator[Found]:
     asks=("policy_exists",),
     inputs="permissions_boundary.",
     passes="The policy exists, or no boundary is set.",
-    fails="There is no such policy: every role of the stacks would be refused. What the boundary allows is not judged:"
-    " it bounds roles that do not exist yet.",
+    fails="There is no such policy: every role of the stacks would be refused. What the boundary allows is not checked:"
+    " its roles do not exist yet.",
     skips="IAM does not answer.",
     by_hand="aws iam get-policy --policy-arn arn:aws:iam::111122223333:policy/developer-boundary",
 )
 def permissions_boundary_exists(case: Case, aws: Aws) -> Iterator[Found]:
-    """IAM refuses a role with a boundary that is not there."""
+    """IAM refuses a role with a boundary that does not exist."""
     environment = case.environment
     arn = boundary_arn(environment)
     if arn is None:
@@ -196,19 +196,20 @@ def permissions_boundary_exists(case: Case, aws: Aws) -> Iterator[Found]:
     area="iam",
     asks=("role", "bootstrap_version", "simulate"),
     may_lack=("role",),
-    inputs="What the file asks for: always AWSServiceRoleForSageMakerHyperPod, AWSServiceRoleForAmazonEKS for a new EKS"
+    inputs="What the file needs: always AWSServiceRoleForSageMakerHyperPod, AWSServiceRoleForAmazonEKS for a new EKS"
     " cluster, AWSServiceRoleForAmazonFSx for file systems, AWSServiceRoleForFSxS3Access_<file system> for data"
     " repositories, AWSServiceRoleForAWSChatbot for a channel of Slack, AWSServiceRoleForAmazonGrafana for a Grafana"
     f" workspace (table of {iam.AS_OF}).",
-    passes="The role exists, or the policy simulator lets CDK's execution role create it for that service.",
+    passes="The role exists, or the policy simulator allows CDK's execution role to create it for that service.",
     fails="It does not exist and the execution role may not create it. A warning where only a service control policy"
-    " forbids it, or a policy with conditions: the simulator reads those without all that a real request has. A warning"
-    " of AWSServiceRoleForAmazonGrafana, which a workspace without a VPC may not need.",
-    skips="The role could not be asked for, IAM could not simulate, or CDK is not bootstrapped; each role by itself.",
+    " forbids it, or a policy with conditions: the simulator does not have everything that a real request has. A"
+    " warning"
+    " for AWSServiceRoleForAmazonGrafana, which a workspace without a VPC may not need.",
+    skips="The role could not be read, IAM could not simulate, or CDK is not bootstrapped; each role on its own.",
     by_hand="aws iam get-role --role-name AWSServiceRoleForSageMakerHyperPod",
 )
 def service_linked_roles_exist_or_can_be_made(case: Case, aws: Aws) -> Iterator[Found]:
-    """The service makes the role at its first use, with the rights of whoever uses it; organizations often forbid"
+    """The service creates the role at its first use, with the caller's permissions; organizations often forbid"
     " that."""
     environment = case.environment
     roles = [role for role in iam.SERVICE_LINKED_ROLES if WHEN[role.when](environment)]
@@ -232,15 +233,15 @@ def service_linked_roles_exist_or_can_be_made(case: Case, aws: Aws) -> Iterator[
     may_lack=("role",),
     inputs="eks.admin_role_arns, task_governance.teams[].member_role_arns and"
     " hyperpod.instance_groups[].existing.execution_role_arn.",
-    passes="IAM has each role of the environment's account under this very ARN, its path included.",
-    fails="It has no role of the name, or one with another path: EKS refuses the access entry (invalid principal) once"
-    " the control plane is there, IAM attaches no policy to an execution role, and CloudFormation rolls back.",
-    skips="IAM does not answer about a role, or the role belongs to another account; the others are compared all the"
-    " same.",
+    passes="IAM has each role of the environment's account under exactly this ARN, including its path.",
+    fails="It has no role with this name, or one with another path: EKS refuses the access entry (invalid principal)"
+    " after"
+    " the control plane exists, IAM attaches no policy to an execution role, and CloudFormation rolls back.",
+    skips="IAM does not answer about a role, or the role belongs to another account; the others are still compared.",
     by_hand="aws iam get-role --role-name platform-admin --query Role.Arn",
 )
 def roles_with_access_exist(case: Case, aws: Aws) -> Iterator[Found]:
-    """EKS makes access entries for roles that exist, and for no others.
+    """EKS creates access entries only for roles that exist.
 
     Roles of IAM Identity Center have the path aws-reserved/sso.amazonaws.com, which their names do not show
     (https://github.com/terraform-aws-modules/terraform-aws-eks/issues/2969).
@@ -253,7 +254,7 @@ def roles_with_access_exist(case: Case, aws: Aws) -> Iterator[Found]:
         account = arn_parts(arn).account
         own[arn] = path
         if account != environment.account:
-            yield Skipped(reason=f"{arn} belongs to account {account}, which is not asked", path=path)
+            yield Skipped(reason=f"{arn} belongs to account {account}, which is not queried", path=path)
     asked = [arn for arn in own if arn_parts(arn).account == environment.account]
     for arn, answer in zip(asked, together(lambda arn: aws.role(arn.rpartition("/")[2]), asked), strict=True):
         if isinstance(answer, NotAnswered):
@@ -281,17 +282,17 @@ def _roles_with_access(environment: Environment) -> Iterator[tuple[str, str]]:
     asks=("caller", "simulate"),
     inputs="The caller and CDK's roles cdk-hnb659fds-deploy-role and -file-publishing-role in the environment's account"
     " and region.",
-    passes="The policy simulator lets the caller assume both, or do itself what the CDK CLI then does in their place.",
-    fails="It lets the caller do neither. A warning where only a service control policy forbids it, or a policy with"
-    " conditions on what a simulated request does not have. CDK's lookup and"
+    passes="The policy simulator allows the caller to assume both, or to do what the CDK CLI does without them.",
+    fails="It allows neither. A warning if only a service control policy forbids it, or a policy with"
+    " conditions on keys that a simulated request does not have. CDK's lookup and"
     " image-publishing roles do not matter: nothing is looked up, no image is built. Whether a role's trust policy"
-    " takes the caller is not simulated.",
+    " allows the caller is not simulated.",
     skips="IAM could not simulate the caller, such as the root user.",
     by_hand="aws iam simulate-principal-policy --policy-source-arn ROLE --action-names sts:AssumeRole --resource-arns"
     " arn:aws:iam::111122223333:role/cdk-hnb659fds-deploy-role-111122223333-us-east-1",
 )
 def caller_may_use_the_bootstrap_roles(case: Case, aws: Aws) -> Iterator[Found]:
-    """The CDK CLI deploys as these roles; where it may not, it goes on with the caller's own rights."""
+    """The CDK CLI deploys with these roles; if it may not, it continues with the caller's own permissions."""
     caller = aws.caller()
     ways = (
         ("deploy", (*_INSTEAD_OF_DEPLOY, _PASS_ROLE), partial(_may_deploy, aws, case)),
@@ -314,23 +315,23 @@ def caller_may_use_the_bootstrap_roles(case: Case, aws: Aws) -> Iterator[Found]:
 @check(
     area="iam",
     asks=("bootstrap_version", "simulate"),
-    inputs="What the file makes the stacks create, and what the templates have where they are given; for each type of"
-    " resource the actions that CloudFormation's handlers ask for (registry schemas, table of"
+    inputs="What the stacks of the file create, and what the templates have if they are given; for each type of"
+    " resource the actions that CloudFormation's handlers need (registry schemas, table of"
     f" {deployer_actions.AS_OF}); CDK's role cdk-hnb659fds-cfn-exec-role.",
-    passes="The policy simulator lets the execution role do all of them. With 'cdk bootstrap' as it comes the role is"
+    passes="The policy simulator allows the execution role all of them. With 'cdk bootstrap' by default the role is"
     " an administrator; the policy of 'hyperpod-cdk bootstrap-policy' passes as well.",
-    fails="It refuses an action that is surely called, for all resources and for one named as the stacks would name it;"
-    " where only the templates show the name, a refusal for all resources counts for nothing."
-    " A warning where the other actions of the table are refused, which a handler may or may not call or which may be"
-    " allowed for some resources only, and where only a service control policy refuses, or a policy with conditions:"
-    " the simulator reads those without all that a real request has. One finding names all, by service.",
-    skips="IAM could not simulate, or CDK is not bootstrapped; what an extension adds, where no templates are given"
-    " (--head), and its types of which no actions are known.",
+    fails="It refuses an action that is certainly called, for all resources and for one with the stacks' names;"
+    " if only the templates show the name, a refusal for all resources does not count."
+    " A warning if other actions of the table are refused, which a handler may or may not call or which may be"
+    " allowed for some resources only, and if only a service control policy refuses, or a policy with conditions:"
+    " the simulator does not have everything that a real request has. One finding names all, by service.",
+    skips="IAM could not simulate, or CDK is not bootstrapped; what an extension adds, if no templates are given"
+    " (--head), and its types whose actions are unknown.",
     by_hand="aws iam simulate-principal-policy --action-names sagemaker:CreateCluster eks:CreateCluster"
     " --policy-source-arn arn:aws:iam::111122223333:role/cdk-hnb659fds-cfn-exec-role-111122223333-us-east-1",
 )
 def deployer_may_make_the_stacks(case: Case, aws: Aws) -> Iterator[Found]:
-    """CloudFormation works as the execution role; one missing right shows after everything before it was made."""
+    """CloudFormation uses the execution role; a missing permission shows only after the earlier resources exist."""
     environment = case.environment
     if aws.bootstrap_version(qualifier(case.project)) is None:
         yield Skipped(reason=_NOT_BOOTSTRAPPED, path="account")
@@ -345,7 +346,7 @@ def deployer_may_make_the_stacks(case: Case, aws: Aws) -> Iterator[Found]:
     added = {name: deployer_actions.resource_type(name) for name in sorted(case.types or ())}
     if unknown := [name for name, row in added.items() if row is None and name not in deployer_actions.NOTHING_MADE]:
         yield Skipped(
-            reason=f"the actions that CloudFormation needs for {joined(unknown)} are not known; allow those of the"
+            reason=f"the actions that CloudFormation needs for {joined(unknown)} are unknown; allow those of the"
             f" {'type' if len(unknown) == 1 else 'types'} by a policy of your own",
             path="account",
         )
@@ -378,21 +379,21 @@ def deployer_may_make_the_stacks(case: Case, aws: Aws) -> Iterator[Found]:
     area="iam",
     asks=("bootstrap_version", "simulate"),
     inputs="s3_uri of every data repository of every file system; CDK's role cdk-hnb659fds-cfn-exec-role. FSx looks"
-    " into a linked bucket with the rights of the identity that links it: s3:Get*, s3:List* and"
+    " into a linked bucket with the permissions of the identity that links it: s3:Get*, s3:List* and"
     " s3:PutObject on bucket and prefix"
     " (FSx for Lustre user guide, Unable to validate access to an S3 bucket when creating a DRA), of which"
-    " s3:GetBucketPolicy, s3:ListBucket, s3:GetObject and s3:PutObject are asked for.",
-    passes="The policy simulator lets the execution role do all four on each bucket and prefix.",
-    fails="A policy or the permissions boundary refuses one. A warning where only a service control policy refuses it,"
+    " s3:GetBucketPolicy, s3:ListBucket, s3:GetObject and s3:PutObject are checked.",
+    passes="The policy simulator allows the execution role all four on each bucket and prefix.",
+    fails="A policy or the permissions boundary refuses one. A warning if only a service control policy refuses it,"
     " a policy with conditions, or no policy allows it: the bucket's own policy may, which the simulator does not"
     " read.",
-    skips="IAM could not simulate, or CDK is not bootstrapped; each bucket by itself.",
+    skips="IAM could not simulate, or CDK is not bootstrapped; each bucket on its own.",
     by_hand="aws iam simulate-principal-policy --action-names s3:GetObject s3:PutObject --resource-arns"
     " arn:aws:s3:::my-datasets/prefix/* --policy-source-arn"
     " arn:aws:iam::111122223333:role/cdk-hnb659fds-cfn-exec-role-111122223333-us-east-1",
 )
 def data_repositories_may_be_linked(case: Case, aws: Aws) -> Iterator[Found]:
-    """FSx refuses a link to a bucket that CloudFormation's role may not read, once the file system stands."""
+    """FSx refuses a link to a bucket that CloudFormation's role may not read, after the file system was created."""
     environment = case.environment
     links = {
         f"storage.lustre[{index}].data_repositories[{link}].s3_uri": repository.s3_uri
@@ -424,14 +425,14 @@ def data_repositories_may_be_linked(case: Case, aws: Aws) -> Iterator[Found]:
             say = error if is_certain else warning
             yield say(
                 path,
-                f"needs {uri} open to {role}, with whose rights FSx looks into the bucket as it is linked, got"
+                f"needs {uri} open to {role}, whose permissions FSx uses to check the bucket when it is linked, got"
                 f" {listed}; allow {', '.join(deployer_actions.DATA_REPOSITORY_ACTIONS)} on the bucket and the prefix,"
                 " as 'hyperpod-cdk bootstrap-policy' does, or in the bucket's policy",
             )
 
 
 def _linking(uri: str, case: Case, aws: Aws) -> list[Decision]:
-    """Give the decisions on what FSx does with a bucket and a prefix as they are linked."""
+    """Give the decisions on FSx's actions on a bucket and a prefix when they are linked."""
     bucket, _, prefix = uri.removeprefix("s3://").partition("/")
     arn = f"arn:{case.environment.partition}:s3:::{bucket}"
     places = {arn: _LOOK_INTO_BUCKET, f"{arn}/{prefix}*": _LOOK_INTO_PREFIX}
@@ -445,9 +446,9 @@ def _linking(uri: str, case: Case, aws: Aws) -> list[Decision]:
 def _for_single_resources(
     aws: Aws, case: Case, refused: Mapping[str, Decision]
 ) -> tuple[dict[str, Decision], frozenset[str]]:
-    """Ask again where a policy may allow an action for some resources only, by names as the stacks give them.
+    """Ask again if a policy may allow an action for some resources only, with names as the stacks give them.
 
-    Gives the decisions, and the actions whose resources only the templates name: of those nothing can be said.
+    Gives the decisions, and the actions whose resources only the templates name: for those the result is unknown.
     """
     environment = case.environment
     place = {"partition": environment.partition, "region": environment.region, "account": environment.account}
@@ -477,7 +478,7 @@ def _for_single_resources(
         among = Among({}, dict.fromkeys(asked, answer)) if isinstance(answer, NotAnswered) else answer
         unread.update(among.unread)
         for action, decision in among.read.items():
-            # which of its types an action needs, and which it may do without, the reference does not show
+            # the reference does not show which of its types an action needs
             if action not in found or decision.decision == "allowed":
                 found[action] = decision
     for action, why in unread.items():
@@ -502,13 +503,13 @@ def _denied(case: Case, refused: Mapping[str, Decision], surely: Mapping[str, De
     return warning(
         "account",
         f"CloudFormation may need actions that the policy simulator refuses to {role} for all resources (registry"
-        f" schemas, {deployer_actions.AS_OF}): {listed}; allow them where they are not allowed for single resources"
+        f" schemas, {deployer_actions.AS_OF}): {listed}; allow them if they are not allowed for single resources"
         " already",
     )
 
 
 def _by_refusal(refused: Iterable[Decision], surely: Container[str]) -> dict[str, list[str]]:
-    """Group actions by who refuses them, those that are surely called first."""
+    """Group actions by who refuses them, those that are certainly called first."""
     groups: dict[str, list[str]] = {}
     for decision in sorted(refused, key=lambda each: (each.action not in surely, each.action)):
         groups.setdefault(_refusal(decision), []).append(decision.action)
@@ -516,7 +517,7 @@ def _by_refusal(refused: Iterable[Decision], surely: Container[str]) -> dict[str
 
 
 def _by_service(actions: Sequence[str], surely: Container[str]) -> str:
-    """Write actions by service, cut where a line would never end: ``ec2 CreateVpc, CreateSubnet and 3 more``."""
+    """Write actions by service, shortened if there are many: ``ec2 CreateVpc, CreateSubnet and 3 more``."""
     services: dict[str, list[str]] = {}
     shown = actions[: max(_SHOWN_ACTIONS, sum(action in surely for action in actions))]
     for action in shown:
@@ -532,7 +533,7 @@ def _creation(role: ServiceLinkedRole, case: Case, aws: Aws) -> Decision | None:
     if not role.is_made_anew and aws.role(role.name) is not None:
         return None
     if aws.bootstrap_version(qualifier(case.project)) is None:
-        raise NotAnswered(f"there is none, and {_NOT_BOOTSTRAPPED}")
+        raise NotAnswered(f"the role does not exist, and {_NOT_BOOTSTRAPPED}")
     return aws.simulate(
         _executor(case),
         (_CREATE_ROLE,),
@@ -568,7 +569,7 @@ def _context(environment: Environment) -> dict[str, str]:
 
 
 def boundary_arn(environment: Environment) -> str | None:
-    """Give the ARN of the permissions boundary that the file sets, None where it sets none."""
+    """Give the ARN of the permissions boundary that the file sets, None if it sets none."""
     boundary = environment.permissions_boundary
     if boundary is None or boundary.startswith("arn:"):
         return boundary
@@ -576,10 +577,10 @@ def boundary_arn(environment: Environment) -> str | None:
 
 
 def _is_uncertain(decision: Decision) -> bool:
-    """Whether a real request may be judged otherwise.
+    """Whether a real request may have another result.
 
-    The simulator judges conditions of an organization's policies without a real request (github.com/aws/aws-sdk, issue
-    102), and those of other policies without the keys that it was not given.
+    The simulator evaluates conditions of an organization's policies without a real request (github.com/aws/aws-sdk,
+    issue 102), and those of other policies without the keys that it was not given.
     """
     return decision.denied_by_organization or bool(decision.unknown_keys)
 
@@ -605,13 +606,13 @@ def _who_denies(decision: Decision) -> str:
 
 
 def _unknown(decision: Decision) -> str:
-    return f" (without knowing {', '.join(decision.unknown_keys)})" if decision.unknown_keys else ""
+    return f" (without the values of {', '.join(decision.unknown_keys)})" if decision.unknown_keys else ""
 
 
 def _or_make(role: ServiceLinkedRole) -> str:
     if role.is_made_anew:
         return ""
-    return f", or run 'aws iam create-service-linked-role --aws-service-name {role.service}' as somebody who may"
+    return f", or run 'aws iam create-service-linked-role --aws-service-name {role.service}' with an identity that may"
 
 
 def _role_path(role: ServiceLinkedRole) -> str:
@@ -626,7 +627,7 @@ _ROLE_PATHS = {
     "notify_slack": "notify.slack",
     "grafana_workspace": "operators.observability.grafana_workspace",
 }
-"""Where the file asks for the service that makes a service-linked role, by the word for when it does."""
+"""Where the file needs the service of a service-linked role, by the word for when it does."""
 
 
 def _bootstrap_role(role: str, case: Case) -> str:

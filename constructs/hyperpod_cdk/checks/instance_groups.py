@@ -1,4 +1,4 @@
-"""Instance groups beside what they lean on in the account: images, alarms, and nodes that Karpenter has made."""
+"""What instance groups depend on in the account: images, alarms, and nodes that Karpenter has created."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ AREA = "instance-groups"
     area=AREA,
     asks=("images",),
     inputs="image.ami_id and the types of every instance group.",
-    passes="Every AMI is there in the region, available, of the types' architecture, unencrypted, with one volume, and"
+    passes="Every AMI exists in the region, is available, of the types' architecture, unencrypted, with one volume, and"
     " the account's own or a public one, as HyperPod's are.",
     fails="An AMI does not exist in the region or is not shared with the account, is not available yet, is for another"
     " architecture, is encrypted, has further volumes, or belongs to another account: HyperPod refuses the group.",
-    skips="EC2 does not answer; an AMI that it showed is looked at all the same.",
+    skips="EC2 does not answer; an AMI that it showed is still checked.",
     by_hand="aws ec2 describe-images --image-ids ami-0123456789abcdef0 --query 'Images[].[State, Architecture, OwnerId,"
     " Public, BlockDeviceMappings[].Ebs.Encrypted]'",
 )
 def images_can_be_booted(case: Case, aws: Aws) -> Iterator[Found]:
-    """HyperPod looks at the AMI only when it makes the group, after everything else stands."""
+    """HyperPod checks the AMI only when it creates the group, after everything else was created."""
     wanted = {
         index: group.image.ami_id
         for index, group in enumerate(case.environment.hyperpod.instance_groups)
@@ -42,11 +42,11 @@ def images_can_be_booted(case: Case, aws: Aws) -> Iterator[Found]:
             yield error(
                 path,
                 f"needs an AMI that account {case.environment.account} may use in {case.environment.region}, got"
-                f" {ami_id}, which is not there; copy it to the region, or correct the ID",
+                f" {ami_id}, which does not exist there; copy it to the region, or correct the ID",
             )
             continue
         for problem in _image_problems(case, image, case.environment.hyperpod.instance_groups[index]):
-            yield error(path, f"{problem}; build the AMI again on the public HyperPod AMI, or name another")
+            yield error(path, f"{problem}; build the AMI again on the public HyperPod AMI, or use another")
 
 
 def _image_problems(case: Case, image: ImageAnswer, group: InstanceGroup) -> Iterator[str]:
@@ -55,7 +55,10 @@ def _image_problems(case: Case, image: ImageAnswer, group: InstanceGroup) -> Ite
     for name in group.all_instance_types:
         row = case.environment.instance_type(name)
         if row is not None and row.architecture != image.architecture:
-            yield f"needs an AMI for {row.architecture}, which {name} is, got {image.image_id} for {image.architecture}"
+            yield (
+                f"needs an AMI for {row.architecture}, the architecture of {name}, got {image.image_id} for"
+                f" {image.architecture}"
+            )
     if image.encrypted:
         yield f"needs an unencrypted AMI, got {image.image_id}, whose volume is encrypted"
     if image.volumes > 1:
@@ -70,13 +73,13 @@ def _image_problems(case: Case, image: ImageAnswer, group: InstanceGroup) -> Ite
     inputs="patching.rollback_alarms of every instance group.",
     passes="Every alarm exists in the region, and none of them is in state ALARM.",
     fails="An alarm does not exist: nothing would roll a bad update back. One that is in ALARM now is a warning, since"
-    " an update would be rolled back at once.",
-    skips="CloudWatch does not answer; an alarm that it showed is looked at all the same.",
+    " an update would be rolled back immediately.",
+    skips="CloudWatch does not answer; an alarm that it showed is still checked.",
     by_hand="aws cloudwatch describe-alarms --alarm-names node-deficit --query 'MetricAlarms[].[AlarmName,"
     " StateValue]'",
 )
 def rollback_alarms_exist(case: Case, aws: Aws) -> Iterator[Found]:
-    """HyperPod takes alarms by name, and a name is right only where an alarm has it."""
+    """HyperPod identifies alarms by name, so an alarm with this name must exist."""
     named = [
         (f"hyperpod.instance_groups[{index}].patching.rollback_alarms[{place}]", name)
         for index, group in enumerate(case.environment.hyperpod.instance_groups)
@@ -93,27 +96,27 @@ def rollback_alarms_exist(case: Case, aws: Aws) -> Iterator[Found]:
         if state is None:
             yield error(
                 path,
-                f'needs a CloudWatch alarm of {case.environment.region}, got "{name}", which does not exist; make the'
+                f'needs a CloudWatch alarm of {case.environment.region}, got "{name}", which does not exist; create the'
                 " alarm, or correct the name",
             )
         elif state == "ALARM":
-            yield warning(path, f"{name} is in ALARM, so that an update would be rolled back at once; see to it first")
+            yield warning(path, f"{name} is in ALARM, so an update would be rolled back at once; fix its cause first")
 
 
 @check(
     area=AREA,
     asks=("hyperpod_clusters",),
     inputs="autoscaling; count of every instance group; the counts of the existing cluster.",
-    passes="There is no such cluster yet, or the deployment takes no nodes that Karpenter made, and leaves none to it"
+    passes="There is no such cluster yet, or the deployment removes no nodes that Karpenter created, and gives it none"
     " that it would remove.",
-    fails="Never; what the deployment would do to nodes is a warning: autoscaling goes off and groups fall back to the"
-    " count of the file, or it goes on and Karpenter removes the nodes of groups that now have count 0.",
+    fails="Never; an effect on nodes is a warning: autoscaling is disabled and groups change to the"
+    " count of the file, or it is enabled and Karpenter removes the nodes of groups that now have count 0.",
     skips="AWS does not answer for the HyperPod clusters.",
     by_hand="aws sagemaker describe-cluster --cluster-name prod --query '[AutoScaling, InstanceGroups[]"
     ".[InstanceGroupName, TargetCount]]'",
 )
 def autoscaled_nodes_are_kept(case: Case, aws: Aws) -> Iterator[Found]:
-    """Counts of the file and counts of the cluster differ where Karpenter scales: see docs/decisions/0011."""
+    """Counts of the file and counts of the cluster differ if Karpenter scales: see docs/decisions/0011."""
     environment = case.environment
     cluster = aws.hyperpod_clusters().named(environment.hyperpod_cluster_name)
     if cluster is None:
@@ -125,21 +128,21 @@ def autoscaled_nodes_are_kept(case: Case, aws: Aws) -> Iterator[Found]:
         if found:
             yield warning(f"hyperpod.instance_groups[{index}].count", found)
         elif goes_on and group.count == 0:
-            yield Detail(text=f"{group.name} keeps the {targets.get(group.name, 0)} nodes that Karpenter has made")
+            yield Detail(text=f"{group.name} keeps the {targets.get(group.name, 0)} nodes that Karpenter has created")
 
 
 @check(
     area=AREA,
     asks=("hyperpod_clusters",),
     inputs="autoscaling and tiered_checkpointing; those of the existing cluster.",
-    passes="There is no such cluster yet, or what it has switched on the file keeps on or turns off by name.",
-    fails="Never; a warning where the file only leaves out what the cluster has switched on: UpdateCluster changes what"
-    " it is told, so AWS may leave it on.",
+    passes="There is no such cluster yet, or the file keeps or explicitly disables what it has enabled.",
+    fails="Never; a warning if the file only leaves out what the cluster has enabled: UpdateCluster changes what"
+    " the request contains, so AWS may leave it enabled.",
     skips="AWS does not answer for the HyperPod clusters.",
     by_hand="aws sagemaker describe-cluster --cluster-name prod --query '[AutoScaling, TieredStorageConfig]'",
 )
 def what_is_left_out_is_off(case: Case, aws: Aws) -> Iterator[Found]:
-    """Find what stays on unless it is turned off by name."""
+    """Find what stays enabled unless the file disables it."""
     section = case.environment.hyperpod
     wanted = case.environment.hyperpod_cluster_name
     cluster = aws.hyperpod_clusters().named(wanted)
@@ -148,26 +151,28 @@ def what_is_left_out_is_off(case: Case, aws: Aws) -> Iterator[Found]:
     if cluster.autoscaled and section.autoscaling == "none":
         yield warning(
             "hyperpod.autoscaling",
-            f"autoscaling is on in {cluster.name}, and a file that only leaves it out may leave it on; set autoscaling:"
-            " disabled until it is off",
+            f"autoscaling is enabled in {cluster.name}, and leaving it out of the file may keep it enabled; set"
+            " autoscaling:"
+            " disabled until it is disabled",
         )
     if cluster.checkpoints_in_memory and section.tiered_checkpointing is None:
         yield warning(
             "hyperpod.tiered_checkpointing",
-            f"tiered checkpointing is on in {cluster.name} and keeps memory of every node, and a file that only leaves"
-            " it out may leave it on; set tiered_checkpointing: {enabled: false} until it is off",
+            f"tiered checkpointing is enabled in {cluster.name} and reserves memory on every node, and leaving it out"
+            " of"
+            " the file may keep it enabled; set tiered_checkpointing: {enabled: false} until it is disabled",
         )
 
 
 def _change(cluster: HyperPodClusterAnswer, *, goes_on: bool, group: InstanceGroup, target: int) -> str | None:
     if cluster.autoscaled and not goes_on and target > group.count:
         return (
-            f"autoscaling goes off with this deployment, and {group.name} goes from {target} nodes to {group.count};"
+            f"this deployment disables autoscaling, and {group.name} changes from {target} nodes to {group.count};"
             f" set count: {target} to keep them"
         )
     if not cluster.autoscaled and goes_on and group.count == 0 and target > 0:
         return (
-            f"this deployment enables autoscaling, and the {target} nodes of {group.name}, which Karpenter has not"
-            f" made, go; set count: {target} to keep them, and let Karpenter scale another group"
+            f"this deployment enables autoscaling, and the {target} nodes of {group.name}, which Karpenter did not"
+            f" create, are removed; set count: {target} to keep them, and let Karpenter scale another group"
         )
     return None

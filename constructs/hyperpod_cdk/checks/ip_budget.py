@@ -1,4 +1,4 @@
-"""Whether the subnets hold the addresses that nodes, their replacements, file systems and EKS take."""
+"""Whether the subnets have the addresses that nodes, their replacements, file systems and EKS use."""
 
 from __future__ import annotations
 
@@ -30,18 +30,21 @@ _STACK_TAG = "aws:cloudformation:stack-name"
 @check(
     area="ip-budget",
     inputs="Blocks under network, counts and types of the instance groups, file systems, hyperpod.node_recovery.",
-    passes="Every node block holds its nodes with the addresses of pods and EFA interfaces (81 for ml.p5.48xlarge), one"
-    " spare node for each group with automatic recovery, and the servers of its file systems; AWS keeps five addresses"
+    passes="Every node block has room for its nodes with the addresses of pods and EFA interfaces (81 for"
+    " ml.p5.48xlarge), one"
+    " spare node for each group with automatic recovery, and the servers of its file systems; AWS reserves five"
+    " addresses"
     " of each subnet. Software updates add no node: they replace root volumes. The VPC block leaves each control-plane"
-    " subnet the 16 addresses that EKS recommends. Load balancers that you make later come on top.",
-    fails="A node block is too small, and AWS cannot resize a subnet. The message has the smallest block that fits and"
-    " the highest count that fits the present one. A warning where the shortage rests on estimated numbers, or where"
+    " subnet the 16 addresses that EKS recommends. Load balancers that you create later are not counted.",
+    fails="A node block is too small, and AWS cannot resize a subnet. The message names the smallest block that fits"
+    " and"
+    " the highest count that fits the present one. A warning if the shortage depends on estimates, or if"
     " EKS has the 6 addresses it needs but not the 16 it recommends.",
-    skips="Nobody states how many addresses a node of an instance type takes.",
+    skips="The number of addresses per node of an instance type is unknown.",
     by_hand="hyperpod-cdk preflight prod --offline --only ip-budget",
 )
 def new_subnets_hold_their_addresses(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nobody
-    """Compare each block that the environment makes with what will stand in it."""
+    """Compare each block of the environment with the addresses that it will need."""
     environment = case.environment
     if environment.network.is_existing:
         return
@@ -66,18 +69,18 @@ def new_subnets_hold_their_addresses(case: Case, aws: Aws) -> Iterator[Found]:  
     may_lack=("eks_cluster",),
     inputs="Subnets of network.existing, counts and types of the instance groups, file systems, names of the clusters.",
     passes="Every existing subnet has as many free addresses as nodes, one spare node for each group, file systems, EKS"
-    " and the function that runs kubectl will take, those that this environment has taken already left out. Subnets"
-    " that do not exist are another check's to report.",
-    fails="A subnet has too few free addresses. A warning where only the spare nodes find none, where the shortage"
-    " rests on estimates, where nodes of this environment that leave may make room, or where EKS has the 6 addresses it"
+    " and the function that runs kubectl will use, without those that this environment uses already. Another check"
+    " reports subnets that do not exist.",
+    fails="A subnet has too few free addresses. A warning if only the spare nodes have none, if the shortage"
+    " depends on estimates, if nodes of this environment that leave may free some, or if EKS has the 6 addresses it"
     " needs but not the 16 it recommends.",
-    skips="AWS gives no answer about the subnets, or about what this environment has taken in one that is too small;"
-    " nobody states how many addresses a node of an instance type takes.",
+    skips="AWS gives no answer about the subnets, or about what this environment uses in one that is too small;"
+    " the number of addresses per node of an instance type is unknown.",
     by_hand="aws ec2 describe-subnets --subnet-ids subnet-0a1b2c3d4e5f67890"
     " --query 'Subnets[].[SubnetId,CidrBlock,AvailableIpAddressCount]'",
 )
 def existing_subnets_have_enough_free_addresses(case: Case, aws: Aws) -> Iterator[Found]:
-    """Compare the free addresses of existing subnets with what the environment has yet to take."""
+    """Compare the free addresses of existing subnets with what the environment still needs."""
     environment = case.environment
     if not environment.network.is_existing:
         return
@@ -110,7 +113,7 @@ def existing_subnets_have_enough_free_addresses(case: Case, aws: Aws) -> Iterato
 
 @dataclass(frozen=True, kw_only=True)
 class _Own:
-    """What of this environment stands already. ``missing`` is the first answer that AWS did not give."""
+    """What of this environment exists already. ``missing`` is the first answer that AWS did not give."""
 
     cluster: HyperPodClusterAnswer | None = None
     eks: bool = False
@@ -127,7 +130,7 @@ def _own(environment: Environment, aws: Aws) -> _Own:
     cluster, eks, answer = together(lambda ask: ask(), questions)
     systems = cast("Partial[LustreAnswer] | NotAnswered", answer)
     unread = systems if isinstance(systems, NotAnswered) else systems.broken_off
-    # what was read of it reduces what is still to come, also where something else was not read
+    # what was read reduces what is still needed, even if something else was not read
     return _Own(
         cluster=None if isinstance(cluster, NotAnswered) else cast("HyperPodClusterAnswer | None", cluster),
         eks=not isinstance(eks, NotAnswered) and eks is not None,
@@ -139,7 +142,7 @@ def _own(environment: Environment, aws: Aws) -> _Own:
 
 
 def _left(environment: Environment, budget: AddressBudget, own: _Own) -> AddressBudget:
-    """Give the budget without what this environment has taken in the subnet already."""
+    """Give the budget without what this environment uses in the subnet already."""
     current = {each.group: each.current for each in own.cluster.groups} if own.cluster else {}
     servers = sum(
         lustre.ip_addresses(
@@ -167,7 +170,7 @@ def _left(environment: Environment, budget: AddressBudget, own: _Own) -> Address
 
 
 def _leaving(environment: Environment, own: _Own) -> tuple[str, ...]:
-    """Give the groups of the standing cluster that have more nodes than the file says, or are not in it."""
+    """Give the groups of the existing cluster that have more nodes than the file says, or are not in it."""
     counts = {group.name: group.count for group in environment.hyperpod.all_groups}
     groups = own.cluster.groups if own.cluster else ()
     return tuple(each.group for each in groups if each.current > counts.get(each.group, 0))
@@ -178,31 +181,32 @@ def _compared(
 ) -> Iterator[Found]:
     if left.needed > subnet.free:
         if own.missing is not None:
-            # what is missing may be what this environment has taken itself
+            # the missing addresses may be used by this environment itself
             yield unanswered(own.missing, budget.path)
             return
-        # without room for replacing nodes the environment stands, and what leaves makes room that is not counted
+        # the environment works without room for replacing nodes, and nodes that leave free addresses that are not
+        # counted
         is_certain = left.running - left.estimated(running=True) > subnet.free and not leaving
         yield (error if is_certain else warning)(budget.path, _too_few(budget, left, subnet, leaving))
     elif any(need.kind == "EKS" for need in left.needs) and subnet.free - left.needed < budget.advised:
         best = left.needed + budget.advised
         yield warning(
             budget.path,
-            f"{subnet.subnet_id} has {subnet.free} free addresses; {best} are better ({_parts(left)}), since EKS"
-            f" recommends {catalog.EKS_ADDRESSES_RECOMMENDED} for itself; name a subnet with {best} free addresses",
+            f"{subnet.subnet_id} has {subnet.free} free addresses; {best} are better ({_parts(left)}), because EKS"
+            f" recommends {catalog.EKS_ADDRESSES_RECOMMENDED} for itself; use a subnet with {best} free addresses",
         )
 
 
 def _too_few(budget: AddressBudget, left: AddressBudget, subnet: SubnetAnswer, leaving: tuple[str, ...]) -> str:
     try:
         prefix = catalog.smallest_prefix_for(left.needed)
-        fix = f"name a subnet with {left.needed} free addresses (an empty /{prefix})"
+        fix = f"use a subnet with {left.needed} free addresses (an empty /{prefix})"
     except ValueError:
         fix = f"spread the groups over more availability zones (a /{catalog.SHORTEST_PREFIX} is the largest subnet)"
     taken = budget.needed - left.needed
     lower = lower_count(budget, subnet.free + taken)
     must = "must" if left.running > subnet.free else "should"
-    unless = f", unless nodes of {joined(leaving)} leave before" if leaving else ""
+    unless = f", unless nodes of {joined(leaving)} leave first" if leaving else ""
     return (
         f"{must} have {left.needed} free addresses ({_parts(left)}), got {subnet.free} in {subnet.subnet_id}"
         f" ({subnet.cidr}); {fix}{f', or {lower}' if lower else ''}{unless}{estimate_note(left)}"
@@ -210,7 +214,7 @@ def _too_few(budget: AddressBudget, left: AddressBudget, subnet: SubnetAnswer, l
 
 
 def _parts(left: AddressBudget) -> str:
-    """List what has yet to come; a spare node also where all the others of its group stand already."""
+    """List what is still needed; a spare node also if all others of its group exist already."""
     coming = {need.path for need in left.needs if need.kind == "nodes"}
     spares = [need for need in left.needs if need.kind == "spare" and need.path not in coming]
     alone = [f"{need.name}: {need.count} spare of {need.instance_type}, {need.each} each" for need in spares]
@@ -221,8 +225,8 @@ def _unknown(budget: AddressBudget) -> Iterator[Skipped]:
     for group in budget.unknown:
         yield Skipped(
             reason=(
-                f"how many addresses a node of {group.instance_type} takes is not known (catalog of"
-                f" {instance_types.as_of()}); state ips_per_node under instance_types"
+                f"the number of IP addresses per node of {group.instance_type} is unknown (catalog of"
+                f" {instance_types.as_of()}); set ips_per_node under instance_types"
             ),
             path=group.path,
         )
@@ -238,14 +242,15 @@ def _tight_control_plane(environment: Environment, budgets: tuple[AddressBudget,
     yield warning(
         "network.vpc_cidr",
         f"{environment.network.vpc_cidr} leaves each control-plane subnet {first.usable} addresses ({first.cidr});"
-        f" {best} are better, since EKS recommends {catalog.EKS_ADDRESSES_RECOMMENDED} for itself and the function that"
-        f" runs kubectl takes {catalog.KUBECTL_ADDRESSES}"
+        f" {best} are better, because EKS recommends {catalog.EKS_ADDRESSES_RECOMMENDED} for itself and the function"
+        " that"
+        f" runs kubectl uses {catalog.KUBECTL_ADDRESSES}"
         f"{f', the interface endpoints {endpoints}' if endpoints else ''}; {_wider_vpc(environment, best)}",
     )
 
 
 def _wider_vpc(environment: Environment, addresses: int) -> str:
-    """Say which VPC block leaves its control-plane subnets so many addresses."""
+    """Say which VPC block gives its control-plane subnets that many addresses."""
     block = IPv4Network(environment.network.vpc_cidr)
     prefix = next(
         length

@@ -1,4 +1,4 @@
-"""Whether the buckets of jobs are there: checkpoints of pods, data and results of restricted groups, models."""
+"""Whether the buckets of jobs exist: checkpoints of pods, data and results of restricted groups, models."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ AREA = "job-buckets"
     passes="Each bucket exists, and in the environment's region. It may belong to another account.",
     fails="There is no such bucket: jobs would run and lose what they write, and endpoints find no model. One in"
     " another region is a warning: every checkpoint crosses regions, which is slow and billed.",
-    skips="AWS gives no answer about a bucket, as about one of another account that its owner has not opened yet; the"
-    " others are looked for all the same.",
+    skips="AWS gives no answer about a bucket, for example about one of another account whose owner does not allow it"
+    " yet; the others are still checked.",
     by_hand="aws s3api head-bucket --bucket my-checkpoints",
 )
 def job_buckets_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]:
-    """Find each bucket once, wherever it is named."""
+    """Look for each bucket once, even if it is named several times."""
     region = case.environment.region
 
     def far(name: str, place: str, there: str) -> Found:
         return warning(
             place,
-            f"{name} is in {there}, so all that jobs read and write there crosses regions, which is slow and billed;"
-            f" name a bucket in {region}",
+            f"{name} is in {there}, so all data that jobs read and write there crosses regions, which is slow and"
+            " billed;"
+            f" use a bucket in {region}",
         )
 
     paths = job_buckets(case.environment)
-    yield from in_region(aws, paths, region, make=lambda _: f"make the bucket in {region}", far=far)
+    yield from in_region(aws, paths, region, make=lambda _: f"create the bucket in {region}", far=far)
 
 
 def in_region(
@@ -49,7 +50,7 @@ def in_region(
 ) -> Iterator[Found]:
     """Find buckets that do not exist or are in another region; ``paths`` gives bucket -> its places in the file.
 
-    ``make`` says how a bucket is made, ``far`` what is wrong with one by its name, place and region.
+    ``make`` says how to create a bucket, ``far`` what is wrong with one by its name, place and region.
     """
     for (name, places), answer in zip(paths.items(), together(aws.bucket, paths), strict=True):
         if isinstance(answer, NotAnswered):

@@ -1,4 +1,4 @@
-"""A bucket of somebody else's that the lifecycle scripts go to."""
+"""An existing bucket for the lifecycle scripts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AREA = "lifecycle-bucket"
 _HERE = "hyperpod.lifecycle.existing_bucket"
 _NAME = f"{_HERE}.name"
 _KEY = f"{_HERE}.kms_key_arn"
-# the alias of the key that AWS manages for S3, and that nobody needs rights on
+# the alias of the key that AWS manages for S3, which needs no permissions
 _MANAGED = "alias/aws/s3"
 
 
@@ -22,25 +22,25 @@ _MANAGED = "alias/aws/s3"
     asks=("bucket", "bucket_settings"),
     inputs="hyperpod.lifecycle.existing_bucket.",
     passes="The bucket exists in the environment's account and region, no policy makes it public, and its default key"
-    " is the one that the file names. A warning where it keeps no versions.",
+    " is the one that the file names. A warning if it is not versioned.",
     fails="There is no such bucket, or it is another account's or in another region, or public: its scripts run as root"
     " on every node. Or it has another KMS key than the file says, which neither uploads nor nodes could use.",
-    skips="AWS does not answer about the bucket, or about one of these; the others are compared all the same.",
+    skips="AWS does not answer about the bucket, or about one of these; the others are still compared.",
     by_hand="aws s3api head-bucket --bucket sagemaker-lifecycle-scripts",
 )
 def lifecycle_bucket_can_be_used(case: Case, aws: Aws) -> Iterator[Found]:
-    """Nothing of the bucket is changed, so it has to fit before."""
+    """The bucket is not changed, so it must fit before."""
     environment, wanted = case.environment, case.environment.hyperpod.lifecycle.existing_bucket
     if wanted is None:
         return
     found = aws.bucket(wanted.name)
     if found is None:
-        yield error(_NAME, f"needs a bucket that exists, got {wanted.name}; make it, or correct the name")
+        yield error(_NAME, f"needs a bucket that exists, got {wanted.name}; create it, or correct the name")
         return
     if found.region != environment.region:
         yield error(
             _NAME,
-            f"needs a bucket in {environment.region}, got {wanted.name} in {found.region}; name one in"
+            f"needs a bucket in {environment.region}, got {wanted.name} in {found.region}; use one in"
             f" {environment.region}",
         )
         return
@@ -49,9 +49,9 @@ def lifecycle_bucket_can_be_used(case: Case, aws: Aws) -> Iterator[Found]:
 
 def _settings(account: str, wanted: ExistingBucket, found: BucketSettings) -> Iterator[Found]:
     for part, what in (
-        (found.owned, "whose it is"),
+        (found.owned, "who owns it"),
         (found.public, "whether it is public"),
-        (found.versioned, "whether it keeps versions"),
+        (found.versioned, "whether it is versioned"),
         (found.kms_key, "which key encrypts it"),
     ):
         if isinstance(part, NotAnswered):
@@ -59,19 +59,20 @@ def _settings(account: str, wanted: ExistingBucket, found: BucketSettings) -> It
     if found.owned is False:
         yield error(
             _NAME,
-            f"needs a bucket of account {account}, got {wanted.name}, which belongs to another: who can write there"
-            " runs programs as root on every node; name one of the account's own",
+            f"needs a bucket of account {account}, got {wanted.name}, which belongs to another account: anyone who can"
+            " write to it"
+            " can run programs as root on every node; use one of this account",
         )
     if found.public is True:
         yield error(
             _NAME,
-            f"needs a bucket that is not public, got {wanted.name}: what lies there runs as root on every node; name"
+            f"needs a bucket that is not public, got {wanted.name}: its scripts run as root on every node; use"
             " another, or have its owner make it private",
         )
     if found.versioned is False:
         yield warning(
             _NAME,
-            f"{wanted.name} keeps no versions, so a script that is overwritten or deleted is gone; run 'aws s3api"
+            f"{wanted.name} is not versioned, so a script that is overwritten or deleted is lost; run 'aws s3api"
             f" put-bucket-versioning --bucket {wanted.name} --versioning-configuration Status=Enabled'",
         )
     if isinstance(found.kms_key, NotAnswered):

@@ -1,4 +1,4 @@
-"""Lifecycle scripts, read before any node runs them: form, syntax, calls, downloads, secrets, size."""
+"""Lifecycle scripts, checked before any node runs them: form, syntax, calls, downloads, secrets, size."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from hyperpod_cdk.script_files import (
 )
 
 LARGEST_SCRIPT_KIB = 512
-"""A larger file is no script that somebody wrote; it is not read for commands."""
+"""A larger file is not a script that a person wrote; it is not checked for commands."""
 
 LARGEST_TEXT_MIB = 2
 """A larger file of text is not searched for secrets."""
@@ -64,7 +64,7 @@ class _Folder:
     path: Path
     shown: Path
     steps: tuple[Path, ...] = ()
-    """What extensions add to steps/; findings name them by their own paths."""
+    """Scripts that extensions add to steps/; findings name them by their own paths."""
 
     def files(self) -> list[Path]:
         return [*_files(self.path), *(step for step in self.steps if step.is_file())]
@@ -75,7 +75,7 @@ class _Folder:
         return (self.shown / file.relative_to(self.path)).as_posix()
 
     def place(self, file: Path) -> Path:
-        """Give where the node has it."""
+        """Give the script's path on the node."""
         return self.path / STEPS / file.name if file in self.steps else file
 
     def texts(self) -> Iterator[tuple[Path, str]]:
@@ -88,19 +88,19 @@ class _Folder:
 
 @check(
     area="lifecycle-scripts",
-    inputs="on_create or on_init_complete of every instance group, the folder lifecycle_scripts/ (or, where the project"
+    inputs="on_create or on_init_complete of every instance group, the folder lifecycle_scripts/ (or, if the project"
     " has none, the library's own scripts).",
     passes="Every script that a group names is in the folder, every script has LF line endings, a first line that names"
     " an interpreter which every HyperPod image has, no byte order mark, and the folder has at most 1000 files and"
     " 64 MiB.",
     fails="A named script is missing; a script is empty, has CR LF line endings, a byte order mark, NUL bytes or no #!"
     " line; the folder is empty or too large. A warning for an interpreter outside the system's folders, for"
-    " '#!/usr/bin/env bash -e' (env takes 'bash -e' for one name) and for text that is not UTF-8.",
+    " '#!/usr/bin/env bash -e' (env reads 'bash -e' as one name) and for text that is not UTF-8.",
     skips="Never.",
     by_hand=_BY_HAND_FOLDER,
 )
 def lifecycle_scripts_can_start(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nothing
-    """HyperPod runs them as they are; a node that cannot start one is thrown away after minutes that are billed."""
+    """HyperPod runs them unchanged; a node that cannot start one is terminated after minutes that are billed."""
     folder = _folder(case)
     yield from _missing(case, folder)
     problems = [*folder_problems(folder.path, shown=folder.shown), *script_problems(folder.path, shown=folder.shown)]
@@ -119,12 +119,12 @@ def lifecycle_scripts_can_start(case: Case, aws: Aws) -> Iterator[Found]:  # noq
     inputs="Every script of the folder that bash or sh runs.",
     passes="'bash -n' reads each to its end.",
     fails="'bash -n' finds a syntax error.",
-    skips="There is no bash on this machine. The bash here may be newer than the node's, so that a pass does not prove"
+    skips="There is no bash on this machine. The bash here may be newer than the node's, so a pass does not prove"
     " that the node's reads it too.",
     by_hand="find lifecycle_scripts -name '*.sh' -exec bash -n {} \\;",
 )
 def lifecycle_scripts_are_bash(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nothing
-    """A syntax error shows on the node only, once bash gets there."""
+    """On the node, a syntax error shows only when bash reaches it."""
     folder = _folder(case)
     scripts = [(file, text) for file, text in folder.texts() if _interpreter(text) in _SHELLS]
     bash = shutil.which(_BASH)
@@ -146,17 +146,18 @@ def lifecycle_scripts_are_bash(case: Case, aws: Aws) -> Iterator[Found]:  # noqa
 
 @check(
     area="lifecycle-scripts",
-    inputs="Every 'source x', '. x', 'bash x', 'python3 x' and './x' of every script, where x is written out or begins"
+    inputs="Every 'source x', '. x', 'bash x', 'python3 x' and './x' of every script, if x is literal or begins"
     " with the script's own folder ('$(dirname \"$0\")/x', '$here/x').",
     passes="The file is in the folder, and a script that is run by its path alone is first made executable.",
-    fails="The file is not in the folder. A warning for a script of the folder that is run by its path: S3 keeps no"
-    " executable bit, so the node says 'Permission denied'. Not seen: names in other variables, in loops, behind"
-    " xargs or eval, and files that the script itself names elsewhere (it may test for them or make them).",
+    fails="The file is not in the folder. A warning for a script of the folder that is run by its path: S3 does not"
+    " store the"
+    " executable bit, so the node says 'Permission denied'. Not found: names in other variables, in loops, behind"
+    " xargs or eval, and files that the script itself mentions elsewhere (it may test for them or create them).",
     skips="Never.",
     by_hand="grep -nE '(source|bash|python3) ' -r lifecycle_scripts",
 )
 def lifecycle_scripts_find_what_they_call(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nothing
-    """on_create.sh alone in the bucket, without what it calls, is a common cause of failed lifecycle scripts."""
+    """A bucket with on_create.sh but without the scripts that it calls is a common cause of failures."""
     folder = _folder(case)
     for file, text in folder.texts():
         if _interpreter(text) in _SHELLS:
@@ -166,17 +167,18 @@ def lifecycle_scripts_find_what_they_call(case: Case, aws: Aws) -> Iterator[Foun
 @check(
     area="lifecycle-scripts",
     inputs="Every command of every script: curl, wget, git clone, pip install, apt-get, yum, dnf, docker pull and"
-    " their like.",
+    " similar commands.",
     passes="No script downloads anything; the node's image has what it needs.",
-    fails="A warning for each line that downloads, saying where the source can change under the script's feet: a"
-    " branch, 'latest', a version that is not pinned. With network.egress: closed an error, since nothing leads there;"
-    " only where an option or a variable names a source of its own it stays a warning. 'aws s3 cp' and addresses of the"
+    fails="A warning for each line that downloads, saying if the content can change without notice: a"
+    " branch, 'latest', a version that is not pinned. With network.egress: closed an error, because the internet"
+    " cannot be reached;"
+    " only if an option or a variable names another source it stays a warning. 'aws s3 cp' and addresses of the"
     " node itself (localhost, 169.254.169.254) do not count.",
     skips="Never.",
     by_hand="grep -nE 'curl|wget|git clone|pip3? install|apt-get|yum|dnf|docker pull' -r lifecycle_scripts",
 )
 def lifecycle_scripts_download_nothing(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nothing
-    """What a node fetches while it boots can be gone, slow or other than yesterday, on the day a node is replaced."""
+    """A download at boot can be missing, slow or different on the day that a node is replaced."""
     folder = _folder(case)
     for file, text in folder.texts():
         if _interpreter(text) not in _SHELLS:
@@ -187,8 +189,8 @@ def lifecycle_scripts_download_nothing(case: Case, aws: Aws) -> Iterator[Found]:
                 yield _finding(
                     folder.name(file),
                     line,
-                    f"must download nothing from the internet ({', '.join(downloads)}), to which nothing leads with"
-                    " network.egress: closed; put it into a custom AMI or a container image of ECR, or fetch it with"
+                    f"must download nothing from the internet ({', '.join(downloads)}), which cannot be reached with"
+                    " network.egress: closed; put it into a custom AMI or a container image of ECR, or download it with"
                     " 'aws s3 cp'",
                 )
                 continue
@@ -203,16 +205,17 @@ def lifecycle_scripts_download_nothing(case: Case, aws: Aws) -> Iterator[Found]:
 
 @check(
     area="lifecycle-scripts",
-    inputs="Every file of the folder that is text: without a NUL byte at its beginning, as git tells.",
-    passes="No file holds text in the form of an AWS access key ID or secret access key, a private key, or a token of"
+    inputs="Every text file of the folder: without a NUL byte at its beginning, as in git.",
+    passes="No file contains text in the form of an AWS access key ID or secret access key, a private key, or a token"
+    " of"
     " GitHub, Hugging Face, Slack or NVIDIA NGC.",
     fails="A file does. The finding names the kind and the line, never the secret. Keys that AWS's documentation uses"
     " as examples, ending in EXAMPLE, do not count.",
-    skips="A file of text is larger than 2 MiB.",
+    skips="A text file is larger than 2 MiB.",
     by_hand="git grep -nE 'AKIA[A-Z0-9]{16}|BEGIN .*PRIVATE KEY|gh[pousr]_|hf_|xox[abprs]-' lifecycle_scripts",
 )
 def lifecycle_scripts_hold_no_secret(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nothing
-    """Whoever can read the bucket, and every job that runs as root on a node, reads what the scripts hold."""
+    """Anyone who can read the bucket, and every job that runs as root on a node, can read the scripts."""
     folder = _folder(case)
     for file in folder.files():
         with file.open("rb") as stream:
@@ -226,8 +229,9 @@ def lifecycle_scripts_hold_no_secret(case: Case, aws: Aws) -> Iterator[Found]:  
             yield _finding(
                 folder.name(file),
                 line,
-                f"must hold no secret, got what looks like {kind}, readable in the bucket and on every node; remove"
-                " and revoke it, and let the script read it from AWS Secrets Manager",
+                f"must not contain a secret, got text that looks like {kind}, readable in the bucket and on every"
+                " node; remove"
+                " and revoke it, and read it in the script from AWS Secrets Manager",
             )
 
 
@@ -259,7 +263,7 @@ def _form(file: Path, name: str) -> Iterator[Found]:
     content = file.read_bytes()
     if b"\0" in content:
         line = content[: content.index(b"\0")].count(b"\n") + 1
-        yield _finding(name, line, "must be text, got a NUL byte; save the script as UTF-8, or name no program *.sh")
+        yield _finding(name, line, "must be text, got a NUL byte; save the script as UTF-8, or rename it without .sh")
         return
     try:
         content.decode("utf-8")
@@ -284,8 +288,8 @@ def _form(file: Path, name: str) -> Iterator[Found]:
         yield _finding(
             name,
             1,
-            f'should give env the program alone, got "{" ".join(words[1:])}", which env takes for one name; make the'
-            f" first line #!/usr/bin/env {words[1]} and say 'set {' '.join(words[2:])}' below it",
+            f'should give env only the program, got "{" ".join(words[1:])}", which env reads as one name; make the'
+            f" first line #!/usr/bin/env {words[1]} and write 'set {' '.join(words[2:])}' below it",
             severity=Severity.WARNING,
         )
 
@@ -307,7 +311,7 @@ def _interpreter(text: str) -> str:
 
 
 def _syntax(bash: str, file: Path) -> tuple[int | None, str] | str | None:
-    """Give line and text of a syntax error, or why there is no answer, or None where all is well."""
+    """Give line and text of a syntax error, or why there is no answer, or None if there is no error."""
     try:
         # without BASH_ENV, which bash would run, and with messages in English
         done = subprocess.run(
@@ -365,7 +369,7 @@ def _calls(folder: _Folder, file: Path, text: str) -> Iterator[Found]:
 
 
 def _called(command: Command) -> tuple[str, bool]:
-    """Give the file that a command runs or reads, or nothing, and whether by its path alone."""
+    """Give the file that a command runs or reads, or nothing, and whether only by its path."""
     if command.name in {"source", "."} | _INTERPRETERS:
         if any(argument in {"-c", "-m"} for argument in command.arguments):
             return "", False
@@ -374,7 +378,7 @@ def _called(command: Command) -> tuple[str, bool]:
 
 
 def _own_folders(text: str, parent: Path) -> Mapping[str, Path]:
-    """Give the variables that hold the script's own folder, or one beside it."""
+    """Give the variables with the script's own folder, or one next to it."""
     found = {}
     for name, value in assignments(text):
         match = _OWN_FOLDER.search(value) or _FOLDER_BY_CUT.match(value)
@@ -384,7 +388,7 @@ def _own_folders(text: str, parent: Path) -> Mapping[str, Path]:
 
 
 def _resolved(called: str, file: Path, folder: Path, folders: Mapping[str, Path], *, is_anywhere: bool) -> Path | None:
-    """Give the file that a call means, or None where the text does not show."""
+    """Give the file that a call means, or None if the text does not show it."""
     if match := _VARIABLE.match(called):
         rest = called[match.end() + 1 :]
         base = folders.get(match[1])

@@ -1,4 +1,4 @@
-"""Whether file systems can be linked, can be changed and stand beside the nodes that use them; mounted buckets."""
+"""Whether file systems can be linked and changed and are in the zone of their users; mounted buckets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BOTH_WAYS = frozenset({"throughput_mbps_per_tib"})
 _DONE = frozenset({"COMPLETED", "FAILED", "CANCELLED"})
 _TCP = frozenset({"tcp", "6"})
 _ALL = "-1"
-# states of a stack in which a deployment makes it as if there were none
+# states of a stack in which a deployment creates it as if there were none
 _MADE_ANEW = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE"})
 
 
@@ -38,12 +38,13 @@ _MADE_ANEW = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE"})
     passes="Each bucket exists, and in the environment's region. It may belong to another account.",
     fails="There is no such bucket, or it is in another region: links import changes, which FSx does within a region"
     " only.",
-    skips="AWS gives no answer about a bucket, as about one of another account that its owner has not opened yet; the"
-    " others are compared all the same.",
+    skips="AWS gives no answer about a bucket, for example about one of another account whose owner does not allow it"
+    " yet; the"
+    " others are still compared.",
     by_hand="aws s3api head-bucket --bucket my-datasets",
 )
 def data_repositories_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]:
-    """Find the bucket of each link."""
+    """Look for the bucket of each link."""
     region = case.environment.region
     paths: dict[str, list[str]] = {}
     for index, system in enumerate(case.environment.storage.lustre):
@@ -54,31 +55,32 @@ def data_repositories_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]
     def far(name: str, place: str, there: str) -> Found:
         return error(
             place,
-            f"must name a bucket in {region}, got {name} in {there}, since FSx imports within a region only; copy the"
-            f" data to a bucket in {region} and name that",
+            f"must name a bucket in {region}, got {name} in {there}, because FSx imports within a region only; copy the"
+            f" data to a bucket in {region} and use that",
         )
 
-    yield from in_region(aws, paths, region, make=lambda name: f"make it with {_made(name, region)}", far=far)
+    yield from in_region(aws, paths, region, make=lambda name: f"create it with {_made(name, region)}", far=far)
 
 
 @check(
     area=AREA,
     asks=("lustre_file_systems", "stack"),
     may_lack=("stack",),
-    inputs="capacity_gib, throughput, metadata_iops and name of every file system that the environment makes; the stack"
-    " <name>-storage and what it has made already.",
+    inputs="capacity_gib, throughput, metadata_iops and name of every file system that the environment creates; the"
+    " stack"
+    " <name>-storage and what it has created already.",
     passes="Every existing file system is AVAILABLE, none has more than the file says, and none that the file changes"
     " was changed a short time ago. One that was retained when an earlier environment of the name was destroyed does"
-    " not count: the stack makes another.",
-    fails="The file says less than a file system has: FSx only lets it grow, and the update would be rolled back. Or"
-    " one is still being made, or is being deleted; one that FAILED or is MISCONFIGURED is a warning. Or the storage"
-    " is to grow within six hours of the last increase; the same of throughput and metadata performance is a warning,"
+    " not count: the stack creates another.",
+    fails="The file says less than a file system has: it can only grow, and the update would be rolled back. Or"
+    " one is still being created, or is being deleted; one that FAILED or is MISCONFIGURED is a warning. Or the storage"
+    " should grow within six hours of the last increase; the same for throughput and metadata performance is a warning,"
     " and so is a change that FSx has not completed.",
     skips="AWS gives no answer about the file systems of the account or the stack.",
     by_hand="aws fsx describe-file-systems --query 'FileSystems[].[FileSystemId,StorageCapacity,Tags]'",
 )
 def file_systems_only_grow(case: Case, aws: Aws) -> Iterator[Found]:
-    """Compare capacities with those of the file systems that stand."""
+    """Compare capacities with those of the existing file systems."""
     environment = case.environment
     if not environment.storage.made_lustre:
         return
@@ -91,7 +93,8 @@ def file_systems_only_grow(case: Case, aws: Aws) -> Iterator[Found]:
             say = error if present.lifecycle in _CHANGING else warning
             yield say(
                 f"storage.lustre[{index}].name",
-                f"needs {present.file_system_id}, which exists, to be AVAILABLE, got {present.lifecycle}; see 'aws fsx"
+                f"needs {present.file_system_id}, which exists, to be AVAILABLE, got {present.lifecycle}; check with"
+                " 'aws fsx"
                 f" describe-file-systems --file-system-ids {present.file_system_id}' and deploy when it is",
             )
         for key, what, wanted, has in (
@@ -104,9 +107,9 @@ def file_systems_only_grow(case: Case, aws: Aws) -> Iterator[Found]:
             ),
             (
                 "metadata_iops",
-                "metadata operations a second",
+                "metadata operations per second",
                 system.provisioned_metadata_iops,
-                # in automatic mode they follow the capacity, whose line says it
+                # in automatic mode they follow the capacity, whose line reports it
                 None
                 if system.resolved_metadata_iops is None and present.metadata_iops is None
                 else present.provisioned_metadata_iops,
@@ -129,12 +132,13 @@ def file_systems_only_grow(case: Case, aws: Aws) -> Iterator[Found]:
 
 @check(
     area=AREA,
-    inputs="Zone, efa and claim of every file system; zones and types of the groups that use it: those of the types in"
+    inputs="Zone, efa and claim of every file system; zones and types of the groups that use it: those with the types"
+    " in"
     " the quotas of the teams whose namespaces have the claim; without such teams, the groups with accelerators, or all"
-    " groups where there are none.",
+    " groups if there are none.",
     passes="Every group that uses a file system is in its zone, or has another one in its own that is mounted in"
-    " the same namespaces, over EFA where this one is. Nodes and file systems of one zone share a subnet, and so the"
-    " /16 that EFA wants. A file system in a zone without any group is validate's to report, and so are users without"
+    " the same namespaces, over EFA if this one is. Nodes and file systems of one zone share a subnet, and so the"
+    " /16 that EFA requires. validate reports a file system in a zone without any group, and users without"
     " EFA in another zone.",
     fails="A file system with efa has users that could reach it over EFA and are in another zone, which EFA does not"
     " cross.",
@@ -149,7 +153,7 @@ def file_systems_stand_beside_their_users(case: Case, aws: Aws) -> Iterator[Foun
         if over_efa:
             yield error(
                 f"storage.lustre[{index}].efa",
-                f"must have its users in {system.availability_zone_id}, since EFA does not cross zones, got"
+                f"must have its users in {system.availability_zone_id}, because EFA does not cross zones, got"
                 f" {placed(over_efa)}; move {_them(over_efa)} or the file system, or set efa: false",
             )
 
@@ -159,15 +163,15 @@ def file_systems_stand_beside_their_users(case: Case, aws: Aws) -> Iterator[Foun
     asks=("lustre_file_systems", "subnets", "interface_groups", "security_groups"),
     inputs="existing of every file system: ID, mount name, DNS name; its zone; network.existing.",
     passes="Each file system exists, is AVAILABLE (or being updated), has the mount name and DNS name that the file"
-    " says, is in the environment's VPC and in the zone that the file says, and its security groups let Lustre's"
-    " ports in from the nodes' group, or from their subnet.",
-    fails="One of these is otherwise: pods would wait for their mounts, for ever.",
+    " says, is in the environment's VPC and in the zone that the file says, and its security groups allow Lustre's"
+    " ports from the nodes' group, or from their subnet.",
+    fails="One of these is not so: pods would wait for their mounts forever.",
     skips="AWS gives no answer about the file systems, or about the network of one that exists; one that it showed is"
-    " compared all the same.",
+    " still compared.",
     by_hand="aws fsx describe-file-systems --file-system-ids fs-0a1b2c3d4e5f67890",
 )
 def existing_file_systems_serve_the_nodes(case: Case, aws: Aws) -> Iterator[Found]:
-    """Compare each existing file system with what the file says of it."""
+    """Compare each existing file system with what the file says about it."""
     environment = case.environment
     named = [
         (f"storage.lustre[{index}]", system, system.existing)
@@ -187,7 +191,7 @@ def existing_file_systems_serve_the_nodes(case: Case, aws: Aws) -> Iterator[Foun
             yield error(
                 f"{path}.existing.file_system_id",
                 f"must be an FSx for Lustre file system of the account in {environment.region}, got"
-                f" {existing.file_system_id}, which is none; correct the ID",
+                f" {existing.file_system_id}, which is not; correct the ID",
             )
             continue
         try:
@@ -200,15 +204,16 @@ def existing_file_systems_serve_the_nodes(case: Case, aws: Aws) -> Iterator[Foun
     area=AREA,
     asks=("file_system_backup", "lustre_file_systems", "stack"),
     may_lack=("stack",),
-    inputs="from_backup and capacity_gib of every file system; the stack <name>-storage and what it has made already.",
+    inputs="from_backup and capacity_gib of every file system; the stack <name>-storage and what it has created"
+    " already.",
     passes="Each backup exists in the account and region, is AVAILABLE, is one of a Lustre file system, and has the"
-    " capacity that the file says. One whose file system exists is not looked at: nothing needs it any more.",
-    fails="One of these is otherwise, and FSx would not make the file system.",
-    skips="AWS gives no answer about a backup (the others are compared all the same), or about what exists.",
+    " capacity that the file says. One whose file system exists is not checked: it is not needed any more.",
+    fails="One of these is not so, and FSx would not create the file system.",
+    skips="AWS gives no answer about a backup (the others are still compared), or about what exists.",
     by_hand="aws fsx describe-backups --backup-ids backup-0a1b2c3d4e5f67890",
 )
 def backups_can_be_restored(case: Case, aws: Aws) -> Iterator[Found]:
-    """Find each backup that a file system is made from."""
+    """Look for each backup that a file system is created from."""
     environment = case.environment
     named = {
         f"storage.lustre[{index}]": system
@@ -227,14 +232,14 @@ def backups_can_be_restored(case: Case, aws: Aws) -> Iterator[Found]:
         elif answer is None:
             yield error(
                 here,
-                f"must be a backup of the account in {environment.region}, got {system.from_backup}, which is none;"
+                f"must be a backup of the account in {environment.region}, got {system.from_backup}, which is not;"
                 " correct the ID",
             )
         elif answer.kind != "LUSTRE" or answer.lifecycle != "AVAILABLE":
             yield error(
                 here,
                 f"must be an AVAILABLE backup of a LUSTRE file system, got {system.from_backup}, which is"
-                f" {answer.lifecycle}, of {answer.kind}; wait for it, or name another one",
+                f" {answer.lifecycle}, of {answer.kind}; wait for it, or use another one",
             )
         elif system.capacity_gib is not None and system.capacity_gib != answer.capacity_gib:
             yield error(
@@ -250,12 +255,12 @@ def backups_can_be_restored(case: Case, aws: Aws) -> Iterator[Found]:
     inputs="bucket of every entry of storage.s3.",
     passes="Each bucket exists, and in the environment's region. It may belong to another account.",
     fails="There is no such bucket, or it is in another region: pods mount it with the environment's region, and would"
-    " wait for ever.",
-    skips="AWS gives no answer about a bucket; the others are compared all the same.",
+    " wait forever.",
+    skips="AWS gives no answer about a bucket; the others are still compared.",
     by_hand="aws s3api head-bucket --bucket my-checkpoints",
 )
 def mounted_buckets_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]:
-    """Find each bucket that pods mount."""
+    """Look for each bucket that pods mount."""
     environment = case.environment
     paths: dict[str, str] = {}
     for index, volume in enumerate(environment.storage.s3):
@@ -266,21 +271,21 @@ def mounted_buckets_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]:
         elif answer is None:
             yield error(
                 path,
-                f"must name a bucket that exists, got {name}; correct the name, or make it with"
+                f"must name a bucket that exists, got {name}; correct the name, or create it with"
                 f" {_made(name, environment.region)}",
             )
         elif answer.region != environment.region:
             yield error(
                 path,
                 f"must name a bucket in {environment.region}, where pods mount it, got {name} in {answer.region};"
-                f" copy the data to a bucket in {environment.region} and name that",
+                f" copy the data to a bucket in {environment.region} and use that",
             )
 
 
 def _standing(environment: Environment, aws: Aws) -> dict[str, LustreAnswer]:
-    """Give the file systems of the storage stack by name; the smallest, where one of a destroyed stack is left too."""
+    """Give the file systems of the storage stack by name; the smallest, if one of a destroyed stack exists too."""
     stack = f"{environment.name}-storage"
-    # the smallest of a name cannot be told from a part of the list
+    # the smallest of a name is unknown if only a part of the list was read
     systems = [each for each in aws.lustre_file_systems().whole() if each.tags.get(_STACK_TAG) == stack]
     if not systems:
         return {}
@@ -292,7 +297,7 @@ def _standing(environment: Environment, aws: Aws) -> dict[str, LustreAnswer]:
 
 
 def _made(bucket: str, region: str) -> str:
-    # everywhere else the API wants the region a second time
+    # everywhere else the API needs the region a second time
     place = "" if region == "us-east-1" else f" --create-bucket-configuration LocationConstraint={region}"
     return f"'aws s3api create-bucket --bucket {bucket} --region {region}{place}'"
 
@@ -300,8 +305,8 @@ def _made(bucket: str, region: str) -> str:
 def _shrunk(path: str, key: str, what: str, *, wanted: int, has: int, present: LustreAnswer) -> Found:
     return error(
         path,
-        f"must be at least {has}, the {what} of {present.file_system_id}, which can grow and never shrink, got"
-        f" {wanted}; set {key}: {has}, or make a smaller one under another name",
+        f"must be at least {has}, the {what} of {present.file_system_id}, which can only grow, got"
+        f" {wanted}; set {key}: {has}, or create a smaller one with another name",
     )
 
 
@@ -311,19 +316,20 @@ def _too_soon(path: str, key: str, wanted: int, *, present: LustreAnswer, now: d
         return
     begins = last.asked + timedelta(hours=catalog.HOURS_BETWEEN_CHANGES)
     if now < begins:
-        # a request that names another value along with its storage may not have changed it
+        # a request with another value together with storage may not have changed it
         say = error if key == "capacity_gib" else warning
         yield say(
             path,
-            f"must not become {wanted} before {begins.astimezone(UTC):%Y-%m-%d %H:%M} UTC, since FSx refuses another"
+            f"must not become {wanted} before {begins.astimezone(UTC):%Y-%m-%d %H:%M} UTC, because FSx refuses another"
             f" change for {catalog.HOURS_BETWEEN_CHANGES} hours and {present.file_system_id} was to become"
             f" {last.target[key]} at {last.asked.astimezone(UTC):%H:%M} UTC; deploy after that",
         )
     elif last.status not in _DONE:
         yield warning(
             path,
-            f"may not become {wanted} before FSx has completed the last change of {present.file_system_id}, got"
-            f" {last.status}; see 'aws fsx describe-file-systems --file-system-ids {present.file_system_id}' and deploy"
+            f"may be refused as {wanted} before FSx has completed the last change of {present.file_system_id}, got"
+            f" {last.status}; check with 'aws fsx describe-file-systems --file-system-ids {present.file_system_id}'"
+            " and deploy"
             " when it is COMPLETED",
         )
 
@@ -337,13 +343,12 @@ def _reached(
     existing: ExistingLustre,
     present: LustreAnswer,
 ) -> Iterator[Found]:
-    """Compare a file system that stands with what the file says of it, and with the nodes' network."""
+    """Compare an existing file system with what the file says about it, and with the nodes' network."""
     here = f"{path}.existing"
     if present.lifecycle not in _AVAILABLE:
         yield error(
             f"{here}.file_system_id",
-            f"must be AVAILABLE, got {existing.file_system_id} as {present.lifecycle}; wait for it, or name"
-            " another one",
+            f"must be AVAILABLE, got {existing.file_system_id} as {present.lifecycle}; wait for it, or use another one",
         )
     for key, said, has in (
         ("mount_name", existing.mount_name, present.mount_name),
@@ -357,7 +362,7 @@ def _reached(
     if present.vpc_id != network.vpc_id:
         yield error(
             f"{here}.file_system_id",
-            f"must be in {network.vpc_id}, got {existing.file_system_id} in {present.vpc_id}; name a file system of"
+            f"must be in {network.vpc_id}, got {existing.file_system_id} in {present.vpc_id}; use a file system of"
             " this VPC",
         )
         return
@@ -395,10 +400,10 @@ def _doors(
     shut = [ports for ports in catalog.TCP_PORTS if not any(_admits(rule, ports, own, nodes) for rule in rules)]
     if shut:
         shown = joined(str(first) if first == last else f"{first}-{last}" for first, last in shut)
-        whom = f"{own}, the nodes' group" if own else "the nodes' subnet, since their group is yet to be made"
+        whom = f"{own}, the nodes' group" if own else "the nodes' subnet, because their group does not exist yet"
         yield error(
             f"{here}.file_system_id",
-            f"must let TCP {shown} in from the nodes, got {joined(ids)} without a rule for {whom}; ask its owner"
+            f"must allow TCP {shown} from the nodes, got {joined(ids)} without a rule for {whom}; ask its owner"
             " for one",
         )
 

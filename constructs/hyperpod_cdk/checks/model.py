@@ -1,4 +1,4 @@
-"""What a check is given, what it may say and how its answer is kept. No boto3, no aws_cdk."""
+"""The input of a check, its possible results and how they are stored. No boto3, no aws_cdk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Status(StrEnum):
-    """How a check ended. ``SKIPPED`` says that something could not be asked: it never counts as passed.
+    """How a check ended. ``SKIPPED`` says that something could not be read: it never counts as passed.
 
     ``NOT_NEEDED`` is a check of something that the environment does not have, such as an existing network.
     """
@@ -34,11 +34,11 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What is about to be deployed, and by which moment and which files it is judged.
+    """What is about to be deployed, and the time and files for its checks.
 
     ``now`` is aware and in UTC; ``project`` is the folder that holds ``environments/`` and ``lifecycle_scripts/``;
-    ``called`` is what a command that a message tells takes for the environment (``config.loading.called``).
-    ``types`` are those of the templates' resources, None where no template was read.
+    ``called`` is the environment argument of commands in messages (``config.loading.called``).
+    ``types`` are those of the templates' resources, None if no template was read.
     """
 
     environment: Environment
@@ -50,7 +50,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Skipped:
-    """What could not be compared: why, the IAM action that was missing where that was the reason, AWS's own words."""
+    """What could not be compared: why, the missing IAM action if that was the reason, and AWS's own words."""
 
     reason: str
     action: str = ""
@@ -69,7 +69,7 @@ class Skipped:
 
 @dataclass(frozen=True, kw_only=True)
 class Detail:
-    """What a check saw, for readers who ask for it: one line, or a drawing of several. ``data`` is for JSON."""
+    """What a check saw, for users who request details: one line, or a drawing of several. ``data`` is for JSON."""
 
     text: str
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -95,14 +95,14 @@ _NAMES: Final = {
         *("Lustre", "OIDC", "Prometheus", "S3", "VPC"),
     )
 }
-"""Words of checks' names that people write otherwise."""
+"""Words of checks' names with another usual spelling."""
 
 Found = Finding | Skipped | Detail
 CheckFunction = Callable[[Case, "Aws"], Iterator[Found]]
 
 
 def unanswered(missing: NotAnswered, path: str = "", *, about: str = "") -> Skipped:
-    """Make a skip of a question that AWS did not answer, with all that it said; ``about`` is what was asked about."""
+    """Create a skip for a question that AWS did not answer, with AWS's message; ``about`` is what was queried."""
     reason = Why.about(about, missing.reason) if about else missing.reason
     return Skipped(reason=reason, action=missing.action, said=missing.said, path=path)
 
@@ -113,7 +113,7 @@ def error(path: str, message: str) -> Finding:
 
 
 def warning(path: str, message: str) -> Finding:
-    """Make a finding that never changes the exit code: a dated table, a guess, a coming date."""
+    """Make a finding that never changes the exit code: a dated table, an estimate, a future date."""
     return Finding(severity=Severity.WARNING, message=message, path=path)
 
 
@@ -122,9 +122,9 @@ class Check:
     """A registered check with its card.
 
     ``area`` is the word for ``--only`` and ``--skip``. ``asks`` names the questions of ``Aws`` it may ask (none: it
-    runs without AWS), those about use by kind (``usage:vpcs``); asking another one is a mistake in the check.
-    ``may_lack`` names those among them whose "there is no such thing" the rule takes for an answer: of a thing that
-    is not there no other rule can hold, and the check counts as skipped. The other texts are its card in
+    runs without AWS), those about use by kind (``usage:vpcs``); another one is an error in the check.
+    ``may_lack`` names those whose answer "it does not exist" the rule handles: for other questions about something that
+    does not exist, the check counts as skipped. The other texts are its card in
     ``docs/checks.md``.
     """
 
@@ -141,7 +141,7 @@ class Check:
 
     @property
     def title(self) -> str:
-        """The rule as a sentence: the function's name with blanks, and names as AWS and Kubernetes write them."""
+        """The rule as a sentence: the function's name with spaces, and names as AWS and Kubernetes write them."""
         return " ".join(_NAMES.get(word, word) for word in self.name.split("_"))
 
 
@@ -157,7 +157,7 @@ class Result:
 
     @property
     def status(self) -> Status:
-        """An error fails it; else what could not be asked skips it; else a warning shows; else it passed."""
+        """An error fails it; else what could not be read skips it; else a warning shows; else it passed."""
         if any(finding.severity is Severity.ERROR for finding in self.findings):
             return Status.FAILED
         if self.skipped:
@@ -187,14 +187,14 @@ class Report:
 
     @property
     def passed(self) -> bool | None:
-        """False where a check failed, None where something was skipped, True where all that was asked was answered."""
+        """False where a check failed, None if something was skipped, True if everything was answered."""
         return passed(
             refuses=any(result.status is Status.FAILED for result in self.results),
             is_whole=not any(result.skipped for result in self.results),
         )
 
     def counts(self) -> dict[Status, int]:
-        """Give how many checks ended each way."""
+        """Give the number of checks by result."""
         return {status: sum(result.status is status for result in self.results) for status in Status}
 
 
@@ -219,11 +219,11 @@ MODULES = (
     "encryption",
     "job_buckets",
 )
-"""The modules of this package that hold checks, in the order of their cards."""
+"""The modules of this package with checks, in the order of their cards."""
 
 
 class Register:
-    """Every check, area after area, in the order of definition. The modules are imported when first asked for."""
+    """Every check, area after area, in the order of definition. The modules are imported at the first use."""
 
     def __init__(self, modules: Sequence[str] = ()) -> None:
         self._modules = modules
@@ -265,7 +265,7 @@ class Register:
             name = function.__name__
             checks = self._checks.setdefault(function.__module__, {})
             if name in checks:
-                raise ValueError(f"there is a check {name} already")
+                raise ValueError(f"there is already a check {name}")
             checks[name] = Check(
                 name=name,
                 area=area,
@@ -284,7 +284,7 @@ class Register:
 
 
 def _of_extensions() -> Iterator[Check]:
-    """Give the checks that the project adds, each of an area that has the extension's name."""
+    """Give the checks that the project adds, each in an area with the extension's name."""
     for extension in active():
         for each in extension.checks:
             if isinstance(each, Check):
@@ -299,7 +299,7 @@ def _of_extensions() -> Iterator[Check]:
                 inputs=f"The extension {extension.name} of the project.",
                 passes=told,
                 fails="It says what is wrong.",
-                skips="Where it says so.",
+                skips="If it says so.",
                 by_hand="",
             )
 

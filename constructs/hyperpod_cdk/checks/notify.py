@@ -1,4 +1,4 @@
-"""The topic, the event bus and the Slack channel that notifications go to, and that somebody else makes."""
+"""The topic, the event bus and the Slack channel that notifications go to, and that this project does not create."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _CHANNEL = "notify.slack.channel_id"
 
 
 def named_topic(environment: Environment) -> str | None:
-    """Give the ARN of the topic that the file names, or None where there is none to look at."""
+    """Give the ARN of the topic that the file names, or None if there is none to check."""
     return environment.notify.sns_topic_arn if environment.notify else None
 
 
 def named_bus(environment: Environment) -> str | None:
-    """Give the ARN of the event bus that the file names, or None where there is none to look at."""
+    """Give the ARN of the event bus that the file names, or None if there is none to check."""
     return environment.notify.event_bus_arn if environment.notify else None
 
 
 def named_channel(environment: Environment) -> Slack | None:
-    """Give the Slack channel that the file names, or None where there is none to look at."""
+    """Give the Slack channel that the file names, or None if there is none to check."""
     return environment.notify.slack if environment.notify else None
 
 
@@ -45,24 +45,26 @@ def named_channel(environment: Environment) -> Slack | None:
     asks=("topic", "kms_key", "kms_key_policy"),
     inputs="notify.sns_topic_arn and monthly_budget_usd, the policy of the topic, the key that encrypts it, and the"
     " policy of that key.",
-    passes="The topic exists, its policy lets CloudWatch publish (SNS's own policy does so within one account), and"
-    " Budgets where there is a budget, and it is not encrypted, or with a key whose policy lets them use it.",
-    fails="There is no such topic: nothing can be subscribed to it, and the last stack fails. Or its policy lets"
-    " CloudWatch, Budgets, or the roles of another account, not publish, or CloudWatch cannot use its key, as it never"
-    " can use alias/aws/sns: alarms change their state and nobody is notified. A warning where the policy lets them"
-    " publish on conditions that are not known here, or whether it does is not documented.",
+    passes="The topic exists, its policy allows CloudWatch to publish (SNS's own policy does so within one account),"
+    " and"
+    " Budgets if there is a budget, and it is not encrypted, or with a key whose policy allows them to use it.",
+    fails="There is no such topic: nothing can be subscribed to it, and the last stack fails. Or its policy does"
+    " not allow CloudWatch, Budgets, or the roles of another account to publish, or CloudWatch cannot use its key, as"
+    " it never"
+    " can use alias/aws/sns: alarms change their state and nobody is notified. A warning if the policy allows it"
+    " on conditions that are unknown here, or if it is not documented whether it allows it.",
     skips="AWS gives no answer about the topic, its policy or its key, or the key is another account's, whose policy"
     " only its owner may read.",
     by_hand="aws sns get-topic-attributes --topic-arn arn:aws:sns:us-east-1:111122223333:ml-on-call",
 )
 def notification_topic_takes_alarms(case: Case, aws: Aws) -> Iterator[Found]:
-    """Nothing of the topic is changed, so it has to fit before."""
+    """The topic is not changed, so it must fit before."""
     environment, arn = case.environment, named_topic(case.environment)
     if arn is None:
         return
     topic = aws.topic(arn)
     if topic is None:
-        yield error(_TOPIC, f"needs a topic that exists, got {arn}; make it, or correct the ARN")
+        yield error(_TOPIC, f"needs a topic that exists, got {arn}; create it, or correct the ARN")
         return
     # AWS re:Post, "Why didn't I receive an SNS notification for my CloudWatch alarm trigger?"; AWS Cost Management user
     # guide, "Creating an Amazon SNS topic for budget notifications", both read 2026-11-27
@@ -71,8 +73,8 @@ def notification_topic_takes_alarms(case: Case, aws: Aws) -> Iterator[Found]:
         yield error(
             _TOPIC,
             f"needs a topic that CloudWatch can publish to, got {arn}, which is encrypted with {MANAGED_TOPIC_KEY}, a"
-            " key that CloudWatch may not use; encrypt the topic with a key of your own whose policy lets"
-            " cloudwatch.amazonaws.com use it",
+            " key that CloudWatch may not use; encrypt the topic with your own key whose policy allows"
+            " cloudwatch.amazonaws.com to use it",
         )
     elif topic.kms_key:
         yield from _key(environment, aws, topic.kms_key)
@@ -80,7 +82,7 @@ def notification_topic_takes_alarms(case: Case, aws: Aws) -> Iterator[Found]:
 
 @dataclass(frozen=True)
 class _Publisher:
-    """Who publishes to the topic: ``service`` by its principal, or a role of the account; ``source`` for what."""
+    """Who publishes to the topic: ``service`` by its principal, or a role of the account; ``source``: the resource."""
 
     service: str
     account: str
@@ -113,20 +115,22 @@ def _policy(environment: Environment, topic: TopicAnswer) -> Iterator[Found]:
             principal = each.service or f"arn:{environment.partition}:iam::{each.account}:root"
             yield error(
                 _TOPIC,
-                f"needs a topic whose policy lets {each.called} publish, got {topic.arn}, whose policy does not; add a"
+                f"needs a topic whose policy allows {each.called} to publish, got {topic.arn}, whose policy does not;"
+                " add a"
                 f" statement that allows sns:Publish to {principal}"
                 f"{f', with aws:SourceAccount {each.account}' if each.service else ''}",
             )
         elif lets is None:
             yield warning(
                 _TOPIC,
-                f"whether the policy of {topic.arn} lets {each.called} publish is not known here, by its conditions or"
-                " since no statement names it; send a message to see that somebody is notified",
+                f"whether the policy of {topic.arn} allows {each.called} to publish is unknown, because of its"
+                " conditions or"
+                " because no statement names it; send a test message and check that it arrives",
             )
 
 
 def _lets(topic: TopicAnswer, owner: str, publisher: _Publisher) -> bool | None:
-    """Say whether the policy of a topic lets one publish, None where the policy alone does not show it."""
+    """Say whether the policy of a topic allows a principal to publish, None if the policy alone does not show it."""
     found = answers(
         topic.policy,
         "sns:Publish",
@@ -141,14 +145,14 @@ def _names(statement: Statement, owner: str, publisher: _Publisher) -> bool | No
     if names_service(statement, frozenset({publisher.service})):
         return True
     if publisher.service:
-        # for whom CloudWatch publishes where only the account is named, no document says
+        # no document says for whom CloudWatch publishes if only the account is named
         return False if names_account(statement, owner) is False else None
     return names_account(statement, publisher.account)
 
 
 def _holds(operator: str, key: str, values: Sequence[str], publisher: _Publisher) -> bool | None:
-    """Say whether a condition holds for what one publishes: of the keys that AWS's own examples have, else None."""
-    # a service says for whom it publishes, so that a key which need not be there is
+    """Say whether a condition is true for a publication, for the condition keys of AWS's own examples, else None."""
+    # a service says for whom it publishes, so an optional key is present
     if not is_positive(operator, may_lack=bool(publisher.service)):
         return None
     if key == "aws:securetransport":
@@ -156,7 +160,7 @@ def _holds(operator: str, key: str, values: Sequence[str], publisher: _Publisher
     if key == "aws:sourceaccount":
         return bool(publisher.service) and any(matches(each, publisher.account) for each in values)
     if key == "aws:sourceowner":
-        # the policy that SNS gives a topic; Budgets asks for a statement of its own
+        # the policy that SNS gives a topic; Budgets needs its own statement
         is_owner = any(matches(each, publisher.account) for each in values)
         return is_owner and (publisher.service == _CLOUDWATCH or None)
     if key == "aws:sourcearn":
@@ -169,7 +173,7 @@ def _key(environment: Environment, aws: Aws, named: str) -> Iterator[Found]:
     if key is None:
         yield error(
             _TOPIC,
-            f"needs a topic that can be read, got one encrypted with {named}, a key that does not exist; encrypt the"
+            f"needs a topic whose key exists, got one encrypted with {named}, a key that does not exist; encrypt the"
             " topic with another",
         )
     elif arn_parts(key.arn).account != environment.account:
@@ -184,19 +188,19 @@ def _key(environment: Environment, aws: Aws, named: str) -> Iterator[Found]:
     inputs="notify.event_bus_arn.",
     passes="The event bus exists.",
     fails="The account has no bus of this name in the region: notifications would go nowhere.",
-    skips="EventBridge does not answer, or the bus is another account's, which is not asked.",
+    skips="EventBridge does not answer, or the bus is another account's, which is not queried.",
     by_hand="aws events describe-event-bus --name ml-platform",
 )
 def notification_bus_exists(case: Case, aws: Aws) -> Iterator[Found]:
-    """A rule is made for a bus that does not exist, too, and its events are lost."""
+    """A rule can be created for a bus that does not exist, and its events are lost."""
     arn = named_bus(case.environment)
     if arn is None:
         return
     account = arn_parts(arn).account
     if account != case.environment.account:
-        yield Skipped(reason=f"{arn} belongs to account {account}, which is not asked", path=_BUS)
+        yield Skipped(reason=f"{arn} belongs to account {account}, which is not queried", path=_BUS)
     elif not aws.event_bus_exists(arn.rpartition("/")[2]):
-        yield error(_BUS, f"needs an event bus that exists, got {arn}; make it, or correct the ARN")
+        yield error(_BUS, f"needs an event bus that exists, got {arn}; create it, or correct the ARN")
 
 
 @check(
@@ -205,13 +209,13 @@ def notification_bus_exists(case: Case, aws: Aws) -> Iterator[Found]:
     inputs="notify.slack, and the name of the HyperPod cluster.",
     passes="The account may write to the Slack workspace, and no other configuration writes to the channel.",
     fails="Nobody has authorized the workspace, which only a person can do, in the console of Amazon Q Developer in"
-    " chat applications: the last stack fails. A warning where the channel is another configuration's, such as another"
-    " environment's: the service takes a channel once for an account.",
+    " chat applications: the last stack fails. A warning if another configuration uses the channel, such as another"
+    " environment's: the service accepts a channel once for an account.",
     skips="Amazon Q Developer in chat applications does not answer, in us-east-2.",
     by_hand="aws chatbot describe-slack-workspaces --region us-east-2",
 )
 def notification_channel_can_be_configured(case: Case, aws: Aws) -> Iterator[Found]:
-    """What a person must have done before is asked for before the cluster is there."""
+    """Check what a person must do before the deployment."""
     environment, slack = case.environment, named_channel(case.environment)
     if slack is None:
         return
@@ -229,5 +233,5 @@ def notification_channel_can_be_configured(case: Case, aws: Aws) -> Iterator[Fou
             yield warning(
                 _CHANNEL,
                 f"{slack.channel_id} receives the notifications of the configuration {each.name} already, and the"
-                " service has refused a second configuration of a channel in one account; name another channel",
+                " service has refused a second configuration of a channel in one account; use another channel",
             )

@@ -1,4 +1,4 @@
-"""From what AWS says of an environment's training plans to the record of them, and what changed since the last one."""
+"""Creates the record of an environment's training plans from AWS's answers, and shows what changed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Missing:
 
 
 def describe_plans(environment: Environment, aws: Aws, *, today: date) -> RecordedPlans | list[Missing]:
-    """Ask for every plan that the environment names; all of them make a record, one that is missing makes none."""
+    """Ask for every plan that the environment names; if one is missing, there is no record."""
     members = groups_by_plan(environment)
     plans: list[TrainingPlan] = []
     missing = []
@@ -51,7 +51,7 @@ def describe_plans(environment: Environment, aws: Aws, *, today: date) -> Record
         try:
             ids = {zone.name: zone.zone_id for zone in aws.zones()}
         except NotAnswered as unanswered:
-            # without the ID the record would verify nothing, and nobody would notice
+            # without the ID the record would verify nothing, without a message
             path = render_path((*next(iter(members.values()))[0][0], "availability_zone_id"))
             return [Missing(path=path, reason=unanswered.reason, action=unanswered.action, said=unanswered.said)]
     return RecordedPlans(
@@ -64,7 +64,7 @@ def describe_plans(environment: Environment, aws: Aws, *, today: date) -> Record
 
 
 def changes(old: RecordedPlans | None, new: RecordedPlans) -> list[str]:
-    """Say in one line each what differs between two records, the day apart; empty where nothing does."""
+    """Say in one line each what differs between two records, except the day; empty if nothing does."""
     if old is None:
         return [f"{plan.name}: new, {_summary(plan)}" for plan in new.plans]
     found = [
@@ -73,7 +73,7 @@ def changes(old: RecordedPlans | None, new: RecordedPlans) -> list[str]:
         if (before := getattr(old, key)) != (after := getattr(new, key))
     ]
     gone = [plan for plan in sorted(old.plans, key=lambda plan: plan.arn) if new.plan(plan.arn) is None]
-    found += [f"{plan.name}: gone, no group names it any more" for plan in gone]
+    found += [f"{plan.name}: removed, no group names it any more" for plan in gone]
     for plan in sorted(new.plans, key=lambda plan: plan.arn):
         before_plan = old.plan(plan.arn)
         if before_plan is None:
@@ -96,7 +96,7 @@ def _plan_changes(old: RecordedPlan, new: RecordedPlan) -> Iterator[str]:
     for number, block in enumerate(new_blocks[len(old_blocks) :], start=len(old_blocks) + 1):
         yield f"block {number} new, {_block_summary(block)}"
     for number, block in enumerate(old_blocks[len(new_blocks) :], start=len(new_blocks) + 1):
-        yield f"block {number} gone, {_block_summary(block)}"
+        yield f"block {number} removed, {_block_summary(block)}"
 
 
 def _in_order(plan: RecordedPlan) -> list[RecordedBlock]:
@@ -124,7 +124,7 @@ def _shown(value: object) -> str:
 
 def _recorded(arn: str, plan: TrainingPlan, ids: Mapping[str, str]) -> RecordedPlan:
     return RecordedPlan(
-        # as the environment names it: that is what the record is looked up by
+        # as the environment names it, because the record is looked up by this name
         arn=arn,
         name=plan.name,
         status=plan.status,

@@ -1,4 +1,4 @@
-"""Training plans on offer: asks for many durations side by side, since one question finds one duration only."""
+"""Searches training plan offerings for many durations in parallel, because one query finds only one duration."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from hyperpod_cdk.config.recorded_plans import RECLAIM
 HOURS_PER_DAY = 24
 
 USUAL_DAYS = (1, 2, 3, 5, 7, 10, 14, 21, 28, 30, 45, 60, 90, 120, 182)
-"""Durations that are asked for unless told: dense where plans are short, the longest that is sold at the end."""
+"""The default durations of a search: dense for short plans, with the longest that is sold at the end."""
 
 _QUOTA_REFUSAL = "ResourceLimitExceeded"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """What is looked for. ``days`` are whole days, as plans are sold; ``group_names`` those that it is for, if any."""
+    """What to search for. ``days`` are whole days, as plans are sold; ``group_names`` are its groups, if any."""
 
     instance_type: str
     count: int
@@ -38,7 +38,7 @@ class Wish:
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """One block of an offer. ``zone_id`` is empty where the account's zones are not known or lack this one."""
+    """One block of an offer. ``zone_id`` is empty if the account's zones are unknown or do not include this one."""
 
     zone_name: str
     zone_id: str
@@ -54,7 +54,7 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True)
 class Offer:
-    """A plan on offer. ``price`` is the fee per accelerator and hour, None where AWS's answer does not give it.
+    """A plan on offer. ``price`` is the fee per accelerator and hour, None if AWS's answer does not have it.
 
     ``fits`` names the groups of the environment in whose zone all its blocks are, with their type and enough instances.
     """
@@ -76,7 +76,7 @@ class Offer:
         return min((block.start for block in self.blocks if block.start), default=None)
 
     def command(self, region: str, *, name: str) -> str:
-        """Give the command that buys it under ``name``, quoted for the shell."""
+        """Give the command that buys it with the name ``name``, quoted for the shell."""
         return shlex.join(
             [
                 *("aws", "sagemaker", "create-training-plan", "--region", region),
@@ -87,7 +87,7 @@ class Offer:
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """Why some durations have no answer; ``is_quota`` where the account may not reserve so many instances."""
+    """Why some durations have no answer; ``is_quota`` if the account may not reserve that many instances."""
 
     days: tuple[int, ...]
     reason: str
@@ -100,7 +100,7 @@ class Refusal:
 class Search:
     """What was found for one wish: offers by price, and what was not answered.
 
-    ``quota`` is the applied value of the quota that refused, None where none did or its value is not known.
+    ``quota`` is the applied value of the quota that refused, None if none did or its value is unknown.
     """
 
     wish: Wish
@@ -112,9 +112,9 @@ class Search:
 
 
 def search(aws: Aws, wish: Wish, *, now: datetime, environment: Environment | None = None) -> Search:
-    """Ask for every duration of the wish and for the account's zones, side by side, and sort what is on offer.
+    """Query every duration of the wish and the account's zones in parallel, and sort the offerings.
 
-    An offer that several durations find is kept once. ``environment`` says which of its groups an offer fits.
+    An offering that several durations find is kept once. ``environment`` says which of its groups an offer fits.
     """
     zones: list[tuple[Zone, ...]] = []
 
@@ -155,10 +155,10 @@ def wishes(
     start_after: datetime | None = None,
     end_before: datetime | None = None,
 ) -> list[Wish]:
-    """Give what an environment's groups need, one wish per type and zone, since a plan stands in one zone.
+    """Give what an environment's groups need, one wish per type and zone, because a plan is in one zone.
 
-    Groups on training plans count, or, where there are none, those of types for which plans are sold. The count is
-    rounded up to one that is sold; ``instance_type`` and ``count`` win over the groups.
+    Groups on training plans count or, if there are none, those of types for which plans are sold. The count is
+    rounded up to one that is sold; ``instance_type`` and ``count`` take precedence over the groups.
     """
     members = [group for group in environment.hyperpod.all_groups if group.capacity == "training_plan"]
     if not members:
@@ -196,14 +196,14 @@ def sold_count(needed: int) -> int:
 
 
 def fitting_days(days: Sequence[int], start: datetime, end: datetime | None) -> tuple[int, ...]:
-    """Keep the durations that have room between ``start`` and ``end``; the others can only find nothing."""
+    """Keep the durations that fit between ``start`` and ``end``; the others cannot find anything."""
     if end is None:
         return tuple(days)
     return tuple(each for each in days if start + timedelta(days=each) <= end)
 
 
 def distinct(offerings: Iterable[Offering]) -> list[Offering]:
-    """Keep each offering once: of one ID, or alike in all that a buyer sees."""
+    """Keep each offering once: with one ID, or equal in everything that a buyer sees."""
     ids: set[str] = set()
     kept: dict[tuple[object, ...], Offering] = {}
     for each in offerings:
@@ -221,7 +221,7 @@ def price_order(offer: Offer) -> tuple[object, ...]:
 
 
 def price_per_accelerator_hour(fee: str, *, accelerators: int, hours: Decimal) -> Decimal | None:
-    """Give fee / (accelerators x hours); None where the fee is no amount or there is nothing to divide by."""
+    """Give fee / (accelerators x hours); None if the fee is not an amount or there is nothing to divide by."""
     try:
         amount = Decimal(fee)
     except InvalidOperation:
@@ -232,19 +232,19 @@ def price_per_accelerator_hour(fee: str, *, accelerators: int, hours: Decimal) -
 
 
 def quota_of(instance_type: str) -> quotas.Quota:
-    """Give the quota that bounds how many instances of a type an account may reserve."""
+    """Give the quota that limits how many instances of a type an account may reserve."""
     return quotas.training_plan_capacity(instance_type)
 
 
 def plan_name(offer: Offer, prefix: str) -> str:
-    """Suggest a name that CreateTrainingPlan takes: letters, digits and hyphens, at most 64."""
+    """Suggest a name that CreateTrainingPlan accepts: letters, digits and hyphens, at most 64."""
     day = offer.start.astimezone(UTC).strftime("%Y%m%d") if offer.start else "plan"
     words = "".join(mark if mark.isascii() and mark.isalnum() else "-" for mark in prefix).strip("-") or "hyperpod"
     return f"{words[:48].rstrip('-')}-{day}"
 
 
 def as_data(found: Search, region: str, *, name: str) -> Mapping[str, Any]:
-    """Give a search as plain data for ``--format json``; moments are ISO 8601 in UTC, amounts are text."""
+    """Give a search as plain data for ``--format json``; times are ISO 8601 in UTC, amounts are text."""
     wish = found.wish
     return {
         "instance_type": wish.instance_type,
@@ -326,7 +326,7 @@ def _offer(offering: Offering, ids: Mapping[str, str], wish: Wish, environment: 
 
 
 def _fitting(environment: Environment, wish: Wish, zone_ids: set[str], count: int) -> tuple[str, ...]:
-    """Give the groups that an offer can carry, all together: those of its type in its zone, if it has enough."""
+    """Give the groups for which an offering is enough, all together: those of its type in its zone."""
     if len(zone_ids) != 1:
         return ()
     groups = [
@@ -340,7 +340,7 @@ def _fitting(environment: Environment, wish: Wish, zone_ids: set[str], count: in
 
 
 def _hours(offering: Offering) -> Decimal:
-    """Give what is paid for: the blocks' own times, which know minutes, else the whole hours of the offering."""
+    """Give what is paid for: the blocks' own times, which have minutes, else the whole hours of the offering."""
     spans = [_length(block) for block in offering.blocks]
     if not spans or None in spans:
         return Decimal(offering.duration_hours)
@@ -367,7 +367,7 @@ def _quota_value(aws: Aws, instance_type: str) -> float | None:
     try:
         found = aws.quota(quota.service, quota.name, quota.code)
     except NotAnswered:
-        # the refusal itself is said anyway
+        # the refusal itself is reported in any case
         return None
     return None if found is None else found.value
 

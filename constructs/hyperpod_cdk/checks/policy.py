@@ -1,4 +1,4 @@
-"""The IAM policy that preflight needs, made from the cards of the checks."""
+"""The IAM policy that preflight needs, created from the cards of the checks."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hyperpod_cdk.checks.model import Check
 from hyperpod_cdk.handlers.quota_gate.reading import calls_of as calls_of_kind
 
 FIRST_QUESTION = "caller"
-"""Asked in every run, whatever checks were chosen."""
+"""Needed in every run, for any choice of checks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verb:
-    """What a verb of the command beside preflight asks of AWS: questions as in ``Check.asks``, and further actions.
+    """What a command other than preflight asks AWS: questions as in ``Check.asks``, and further actions.
 
-    ``when_unseen`` says what becomes of its exit code and of "passed" where AWS did not answer all of it.
+    ``when_unseen`` says what its exit code and "passed" are if AWS did not answer everything.
     """
 
     name: str
@@ -40,7 +40,7 @@ _STANDING = (
     "cloudformation:ListChangeSets",
     "cloudformation:ListImports",
 )
-"""What is asked before a plan is made."""
+"""What is asked before a plan is created."""
 _BEFORE = (
     "cloudformation:ListStackResources",
     "ec2:DescribeVpcs",
@@ -49,22 +49,22 @@ _BEFORE = (
     "logs:DescribeLogGroups",
     "s3:ListAllMyBuckets",
 )
-"""What tells whether something that was retained, or has grown, stands in the way of what is to be made or changed."""
+"""What shows whether something retained, or something that has grown, conflicts with a planned change."""
 _ROOM = ("sagemaker:DescribeCluster", "sagemaker:DescribeTrainingPlan", "sagemaker:ListClusters")
-"""What tells, with quotas, whether groups have room beside those whose place they take."""
+"""What shows, with quotas, whether groups have room together with those that they replace."""
 _DELETES = (
     "cloudformation:DeleteStack",
     "cloudformation:DescribeStackEvents",
     "cloudformation:UpdateTerminationProtection",
 )
-"""What deletes a stack, and tells why it was not deleted."""
+"""What deletes a stack, and shows why it was not deleted."""
 _NULL = '`"passed": null`, exit code 0, with `--strict` 1'
 _WORK = (
     "nothing is done and exit code 2 if it does not describe a node; 1 always if the action does not "
     "start for each node"
 )
 _NODE = ("sagemaker:DescribeCluster", "sagemaker:DescribeClusterNode")
-"""What is asked of a node that is named."""
+"""What is asked about a node that is named."""
 _IMPORT = (
     "cloudformation:DescribeStacks",
     "ec2:DescribeSubnets",
@@ -87,7 +87,7 @@ _IMPORT = (
     "sagemaker:ListComputeQuotas",
     "sagemaker:ListTags",
 )
-"""What is asked of a cluster that stands."""
+"""What is asked about an existing cluster."""
 _STATUS = (
     "cloudwatch:DescribeAlarms",
     "eks:ListAddons",
@@ -99,7 +99,7 @@ _STATUS = (
     "sagemaker:ListClusterSchedulerConfigs",
     "sagemaker:ListComputeQuotas",
 )
-"""What is asked of a cluster at this moment."""
+"""What is asked about the current state of a cluster."""
 _OF_OTHERS = (
     *("alarms", "bucket", "bucket_settings", "event_bus_exists", "grafana_workspace", "images", "kms_key"),
     *("kms_key_policy", "prometheus_workspace", "role", "slack_channels", "slack_workspaces", "topic"),
@@ -186,12 +186,12 @@ VERBS = (
         name="quotas request",
         asks=("quota", "usage", "quota_requests"),
         further=("servicequotas:RequestServiceQuotaIncrease",),
-        when_unseen='`"passed": null`, exit code 1 always: a request for what is missing may be missing, too',
+        when_unseen='`"passed": null`, exit code 1 always: a missing increase may not have been requested',
     ),
     Verb(
         name="plans search",
         asks=("training_plan_offerings", "zones", "quota"),
-        when_unseen=f"{_NULL}; 1 always where nothing was found",
+        when_unseen=f"{_NULL}; 1 always if nothing was found",
     ),
     Verb(
         name="plans record",
@@ -207,19 +207,19 @@ VERBS = (
             "sagemaker:ExtendTrainingPlan",
             "sagemaker:SearchTrainingPlanOfferings",
         ),
-        when_unseen=f"{_NULL}; 1 always where it is not known whether it bought one",
+        when_unseen=f"{_NULL}; 1 always if it is unknown whether it bought one",
     ),
     Verb(
         name="plans attach",
         asks=(),
         further=("sagemaker:DescribeCluster", "sagemaker:DescribeTrainingPlan"),
-        when_unseen=f"{_NULL}; 2 always where it does not show what the plan is",
+        when_unseen=f"{_NULL}; 2 always if it does not describe the plan",
     ),
     Verb(
         name="prices refresh",
         asks=(),
         further=("pricing:GetProducts",),
-        when_unseen=f"{_NULL}; nothing is written and 1 always where AWS did not answer at all",
+        when_unseen=f"{_NULL}; nothing is written and 1 always if AWS did not answer at all",
     ),
     Verb(
         name="review --deployed",
@@ -232,7 +232,7 @@ VERBS = (
     ),
     Verb(
         name="status",
-        # the API server's own authorisation decides what of its pods is told
+        # the API server's own authorization decides which pods are shown
         asks=("quota", "eks_cluster", *_OF_OTHERS),
         further=(*_STATUS, "sagemaker:ListClusters"),
         when_unseen=_NULL,
@@ -241,24 +241,24 @@ VERBS = (
         name="drift",
         asks=(),
         further=_DRIFT,
-        when_unseen=f"{_NULL}; 2 always where CloudFormation did not answer",
+        when_unseen=f"{_NULL}; 2 always if CloudFormation did not answer",
     ),
     Verb(
         name="observe",
         asks=(),
         further=(*_DRIFT, *_STATUS, "cloudformation:DescribeStackEvents", "sagemaker:DescribeClusterNode"),
-        when_unseen=f"{_NULL}; 2 always where CloudFormation did not answer",
+        when_unseen=f"{_NULL}; 2 always if CloudFormation did not answer",
     ),
     Verb(
         name="import",
         asks=(),
         further=_IMPORT,
-        when_unseen=f"{_NULL}; nothing is written and 1 always where it does not show the cluster",
+        when_unseen=f"{_NULL}; nothing is written and 1 always if it does not describe the cluster",
     ),
     Verb(
         name="import --takeover",
         asks=(),
-        # the read handlers of what is imported call with the rights of who imports
+        # the read handlers of imported resources use the permissions of the caller
         further=(
             *_IMPORT,
             "cloudformation:CreateChangeSet",
@@ -277,7 +277,7 @@ VERBS = (
             "iam:ListAttachedRolePolicies",
             "iam:ListRolePolicies",
         ),
-        when_unseen="nothing more is imported, exit code 1 always; the same command goes on",
+        when_unseen="nothing more is imported, exit code 1 always; the same command continues",
     ),
     Verb(
         name="node list",
@@ -289,13 +289,13 @@ VERBS = (
         name="node describe",
         asks=(),
         further=(*_NODE, "sagemaker:ListClusterEvents"),
-        when_unseen=f"{_NULL}; 2 always where it does not show what a node is",
+        when_unseen=f"{_NULL}; 2 always if it does not describe a node",
     ),
     Verb(
         name="node logs",
         asks=(),
         further=(*_NODE, "logs:DescribeLogStreams", "logs:FilterLogEvents", "logs:GetLogEvents"),
-        when_unseen='`"passed": null`, exit code 1 always; 2 where it does not show what the node is',
+        when_unseen='`"passed": null`, exit code 1 always; 2 if it does not describe the node',
     ),
     Verb(
         name="node replace",
@@ -326,10 +326,10 @@ VERBS = (
         name="plan",
         asks=("quota",),
         further=(*_STANDING, *_BEFORE, *_ROOM),
-        when_unseen="there is no plan, exit code 2 always; a note without DescribeCluster, and without what tells of"
-        " buckets, log groups, address blocks, linked folders and Kubernetes objects, asked where a stack makes again"
-        " what stays of an earlier deployment, and of file systems, asked where one is to grow; quotas, other"
-        " clusters and a training plan that are unknown, asked where a group comes in the place of another, are said"
+        when_unseen="there is no plan, exit code 2 always; a note without DescribeCluster, and without the calls about"
+        " buckets, log groups, address blocks, linked folders and Kubernetes objects, made if a stack creates again"
+        " what remains of an earlier deployment, and about file systems, made if one should grow; quotas, other"
+        " clusters and a training plan that are unknown, read if a group replaces another, are reported"
         " in the step",
     ),
     Verb(
@@ -343,7 +343,7 @@ VERBS = (
         name="destroy",
         asks=(),
         further=(*_STANDING, *_DELETES),
-        when_unseen="nothing more is deleted, exit code 2 where it cannot be read, 1 where it cannot be deleted",
+        when_unseen="nothing more is deleted, exit code 2 if it cannot be read, 1 if it cannot be deleted",
     ),
     Verb(
         name="upgrade",
@@ -357,7 +357,7 @@ VERBS = (
             "sagemaker:DescribeCluster",
             "sagemaker:ListClusterNodes",
         ),
-        when_unseen="what was not read is listed as skipped; refused, exit code 1, where it decides whether a version"
+        when_unseen="what was not read is listed as skipped; refused, exit code 1, if it decides whether a version"
         " of the file fits",
     ),
     Verb(
@@ -379,7 +379,7 @@ VERBS = (
         when_unseen="nothing is done, exit code 2 always; without ListStacks a note, and without another change 1",
     ),
 )
-"""Every verb that asks AWS, beside preflight, whose checks say what they ask."""
+"""Every command that calls AWS, except preflight, whose checks say what they ask."""
 
 
 def actions_of(check: Check) -> tuple[str, ...]:
@@ -393,22 +393,22 @@ def calls_of(check: Check) -> tuple[str, ...]:
 
 
 def question(ask: str) -> Question:
-    """Give the calls and actions behind an entry of ``Check.asks``; raises KeyError where there is no such question."""
+    """Give the calls and actions behind an entry of ``Check.asks``; raises KeyError for an unknown question."""
     name, _, kind = ask.partition(":")
     return Question(calls=calls_of_kind(kind), actions=calls_of_kind(kind)) if kind else QUESTIONS[name]
 
 
 def policy_of(*names: str) -> dict[str, Any]:
-    """Give the policy document that lets somebody run these verbs; raises KeyError for one that is none of VERBS."""
+    """Give the policy document that allows these commands; raises KeyError for one that is not in VERBS."""
     verbs = {verb.name: verb for verb in VERBS}
     return _document("HyperPodVerbs", {action for name in names for action in verbs[name].actions})
 
 
 def policy(checks: Iterable[Check]) -> dict[str, Any]:
-    """Give the policy document that lets somebody run these checks.
+    """Give the policy document that allows these checks.
 
-    Every action reads. They are on all resources: most have no resource level, and which plan, bucket or role is asked
-    for depends on the environment file.
+    Every action reads. They are on all resources: most have no resource level, and the environment file decides which
+    plan, bucket or role is read.
     """
     wanted = {action for check in checks for action in actions_of(check)} | set(QUESTIONS[FIRST_QUESTION].actions)
     return _document("HyperPodPreflight", wanted)

@@ -1,4 +1,4 @@
-"""Whether the account's quotas hold what the environment takes, beside what others in the account use."""
+"""Whether the account's quotas cover what the environment needs together with what others in the account use."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ _NETWORK = (
     "usage:cidrs",
 )
 _SKIPS = (
-    "AWS did not tell a quota, or not all that others use of it; that one alone is skipped, and not even that where"
-    " what was read leaves too little. What is gone a moment after it was listed is not there."
+    "AWS did not give a quota, or not all that others use of it; only that one is skipped, and not even that if"
+    " what was read leaves too little. What is deleted just after it was listed does not count."
 )
 _SHOW_ALL = "hyperpod-cdk quotas show prod"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """A requirement, what AWS says of its quota, and the verdict. ``code`` is AWS's own, empty where not read."""
+    """A requirement, what AWS says of its quota, and the verdict. ``code`` is AWS's own, empty if not read."""
 
     requirement: Requirement
     reading: Reading
@@ -68,14 +68,14 @@ class Compared:
 
     @property
     def request(self) -> float | None:
-        """The value to ask for, None where the quota suffices or was not read."""
+        """The value to request, None if the quota is enough or was not read."""
         return asked_for(self.requirement, self.reading)
 
 
 def compare(
     environment: Environment, aws: Aws, requirements: Iterable[Requirement], *, called: str
 ) -> tuple[Compared, ...]:
-    """Read every quota, and what others use, side by side and judge each; nothing is raised for what AWS refuses."""
+    """Read every quota, and what others use, in parallel and judge each; a refusal of AWS raises nothing."""
     needs = tuple(requirements)
     questions: list[Callable[[], QuotaValue | Usage | None]] = [
         *(partial(aws.quota, need.service, need.name, need.code or None) for need in needs),
@@ -96,11 +96,12 @@ def compare(
     asks=("quota", *_INSTANCES),
     inputs="Types, counts and capacity of the instance groups, hyperpod.node_recovery; the other HyperPod clusters of"
     " the account.",
-    passes="The quota 'ml.X for cluster usage', or 'ml.X for cluster spot instance usage', of every type holds the"
-    " groups' instances beside those of other clusters, and one more of each accelerated type that a faulty node's"
+    passes="The quota 'ml.X for cluster usage', or 'ml.X for cluster spot instance usage', of every type covers the"
+    " groups' instances together with those of other clusters, and one more of each accelerated type that a faulty"
+    " node's"
     " replacement may take. Instances on a training plan count too. A quota without an applied value is AWS's default.",
-    fails="The groups need more of a type than the quota leaves beside other clusters. A warning where only the"
-    " replacement has no room, or where a flexible group could not take all its nodes of a type that is not its first.",
+    fails="The groups need more of a type than other clusters leave of the quota. A warning if only the"
+    " replacement has no room, or if a flexible group could not take all its nodes of a type that is not its first.",
     skips=_SKIPS,
     by_hand="aws service-quotas list-service-quotas --service-code sagemaker"
     " --query \"Quotas[?contains(QuotaName, 'for cluster')].[QuotaName,QuotaCode,Value]\"",
@@ -114,9 +115,9 @@ def instance_type_quotas_cover_the_groups(case: Case, aws: Aws) -> Iterator[Foun
     area="quotas",
     asks=("quota", *_INSTANCES),
     inputs="Counts of the instance groups; the other HyperPod clusters of the account.",
-    passes="The quotas for instances, and for Spot instances, across all HyperPod clusters and in one cluster hold the"
-    " groups' instances, those across clusters beside what other clusters have.",
-    fails="All groups together need more instances than a quota leaves. A warning where only the replacement of faulty"
+    passes="The quotas for instances, and for Spot instances, across all HyperPod clusters and in one cluster cover the"
+    " groups' instances, those across clusters together with other clusters' instances.",
+    fails="All groups together need more instances than a quota leaves. A warning if only the replacement of faulty"
     " accelerated nodes has no room.",
     skips=_SKIPS,
     by_hand="aws service-quotas list-service-quotas --service-code sagemaker"
@@ -132,7 +133,7 @@ def cluster_size_quotas_cover_the_cluster(case: Case, aws: Aws) -> Iterator[Foun
     asks=("quota",),
     inputs="volume_gib of the instance groups.",
     passes="The quota for the EBS volume of one HyperPod instance is at least the largest volume_gib.",
-    fails="A volume is larger than the quota. A warning where the account has no value of its own: AWS documents 0 as"
+    fails="A volume is larger than the quota. A warning if the account has no value of its own: AWS documents 0 as"
     " the default, and accounts have been seen with 1024.",
     skips=_SKIPS,
     by_hand="aws service-quotas get-service-quota --service-code sagemaker"
@@ -149,10 +150,11 @@ def volume_quota_covers_the_largest_volume(case: Case, aws: Aws) -> Iterator[Fou
     inputs="The network section, instance groups and file systems; the VPCs, addresses, gateways, endpoints, security"
     " groups and interfaces of the account.",
     passes="The quotas for VPCs, Elastic IPs, NAT gateways in each zone, internet gateways, gateway endpoints, security"
-    " groups and network interfaces hold what the environment makes beside what others have; those for subnets and"
-    " IPv4 blocks of one VPC hold those of its own. An existing network needs only interfaces and security groups.",
-    fails="The environment needs more than a quota leaves. A shortage of network interfaces is otherwise silent: nodes"
-    " just do not come.",
+    " groups and network interfaces cover what the environment creates together with what others have; those for"
+    " subnets and"
+    " IPv4 blocks of one VPC cover its own. An existing network needs only interfaces and security groups.",
+    fails="The environment needs more than a quota leaves. A shortage of network interfaces has no message: nodes"
+    " just do not join.",
     skips=_SKIPS,
     by_hand=f"aws service-quotas list-service-quotas --service-code vpc; aws ec2 describe-vpcs; {_SHOW_ALL}",
 )
@@ -165,7 +167,7 @@ def network_quotas_cover_the_network(case: Case, aws: Aws) -> Iterator[Found]:
     area="quotas",
     asks=("quota", "usage:eks_clusters"),
     inputs="eks.existing; the EKS clusters of the account.",
-    passes="The quota for EKS clusters leaves room for one more, or the environment joins an existing one.",
+    passes="The quota for EKS clusters leaves room for one more, or the environment uses an existing one.",
     fails="The account has as many EKS clusters as its quota allows.",
     skips=_SKIPS,
     by_hand="aws eks list-clusters; aws service-quotas get-service-quota --service-code eks"
@@ -187,8 +189,8 @@ def eks_quota_leaves_room_for_the_cluster(case: Case, aws: Aws) -> Iterator[Foun
     ),
     inputs="storage.lustre; the FSx for Lustre file systems of the account.",
     passes="The quotas for PERSISTENT_2 file systems, for storage in GiB (PERSISTENT_2 and scratch each have one), and"
-    " for Intelligent-Tiering's throughput and read cache hold those of the environment beside the account's others."
-    " What a read cache in proportion to the throughput takes is not documented, and not counted.",
+    " for Intelligent-Tiering's throughput and read cache cover those of the environment and the account's others."
+    " The size of a proportional read cache is not documented, and not counted.",
     fails="The file systems need more than a quota leaves.",
     skips=_SKIPS,
     by_hand="aws fsx describe-file-systems; aws service-quotas list-service-quotas --service-code fsx"
@@ -203,15 +205,15 @@ def lustre_quotas_cover_the_file_systems(case: Case, aws: Aws) -> Iterator[Found
     area="quotas",
     asks=("quota", "usage:restricted_lustre_tib"),
     inputs="lustre of every restricted instance group and of hyperpod.restricted_environment; the file systems that the"
-    " service made for restricted groups of the account's other HyperPod clusters.",
-    passes="The quota for the capacity of these file systems in TiB, 0 unless it was raised, holds all of them.",
-    fails="The file systems need more than the quota leaves: the service makes them before the first node.",
+    " service created for restricted groups of the account's other HyperPod clusters.",
+    passes="The quota for the capacity of these file systems in TiB, 0 unless it was raised, covers all of them.",
+    fails="The file systems need more than the quota leaves: the service creates them before the first node.",
     skips=_SKIPS,
     by_hand="aws service-quotas get-service-quota --service-code sagemaker"
     f" --quota-code {quotas.get('hyperpod_restricted_lustre_tib').code}",
 )
 def restricted_lustre_quota_covers_the_file_systems(case: Case, aws: Aws) -> Iterator[Found]:
-    """Compare the capacity that the service makes for restricted groups."""
+    """Compare the capacity that the service creates for restricted groups."""
     return _found(case, aws, RESTRICTED)
 
 
@@ -264,7 +266,7 @@ def as_dict(compared: Compared) -> dict[str, object]:
 
 
 def usage_shown(used: Usage) -> str:
-    """Write what others use: a number, "at least" one where not all was read, "unknown" where nothing was."""
+    """Write what others use: a number, "at least" one if not all was read, "unknown" if nothing was."""
     if used.is_whole:
         return number(used.at_least)
     return f"at least {number(used.at_least)}" if used.at_least else "unknown"

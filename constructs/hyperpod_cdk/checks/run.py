@@ -1,4 +1,4 @@
-"""Runs checks side by side and puts what they find in the order of the environment file."""
+"""Runs checks in parallel and puts their findings in the order of the environment file."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from hyperpod_cdk.config.rules.encryption import keys_of_buckets, named_keys
 from hyperpod_cdk.findings import Finding, Severity, by_place
 from hyperpod_cdk.handlers.quota_gate.comparison import Unread, Usage
 
-OFFLINE_REASON = "AWS is not asked with --offline"
+OFFLINE_REASON = "AWS is not called with --offline"
 
 
 class UndeclaredQuestionError(RuntimeError):
-    """A check asked what its card does not list: the card, and the IAM policy made from it, would be wrong."""
+    """A check asked a question that its card does not list: the card, and the IAM policy from it, would be wrong."""
 
 
 class Offline:
@@ -45,7 +45,7 @@ class Offline:
 class _Asking:
     """The view of AWS that one check has: the questions on its card.
 
-    ``missing`` says of what AWS answered that it is not there, apart from what the check takes for an answer;
+    ``missing`` says what AWS answered does not exist, apart from what the check handles itself;
     ``has_asked``, whether it has asked anything.
     """
 
@@ -95,10 +95,10 @@ def preflight(
     now: datetime | None = None,
     types: frozenset[str] | None = None,
 ) -> Report:
-    """Run the checks of ``only`` (default: all) without those of ``skip``; both take areas and names of checks.
+    """Run the checks of ``only`` (default: all) without those of ``skip``; both accept areas and names of checks.
 
-    ``now`` is the moment by which dates are judged. Default: the present one. ``types`` are those of the templates'
-    resources, where they are at hand. Raises UsageError for a word that is
+    ``now`` is the time for comparing dates. Default: the present. ``types`` are those of the templates'
+    resources, if they were read. Raises UsageError for a word that is
     neither an area nor a check.
     """
     case = Case(
@@ -109,7 +109,7 @@ def preflight(
         types=types,
     )
     chosen = select(only, skip)
-    # a thread is worth its start only where AWS is waited for
+    # a thread is useful only if the check waits for AWS
     asking = [check for check in chosen if _asks(check, case.environment) and not isinstance(aws, Offline)]
     answered = dict(zip(asking, together(lambda check: run_check(check, case, aws), asking), strict=True))
     results = (
@@ -121,7 +121,7 @@ def preflight(
 
 
 def asks_aws(environment: Environment, checks: Iterable[Check]) -> bool:
-    """Say whether any of the checks asks AWS about this environment; else nobody needs credentials."""
+    """Say whether any of the checks asks AWS about this environment; else no credentials are needed."""
     return any(_asks(check, environment) for check in checks)
 
 
@@ -134,7 +134,7 @@ def is_needed(check: Check, environment: Environment) -> bool:
 def select(only: Iterable[str] = (), skip: Iterable[str] = ()) -> tuple[Check, ...]:
     """Give the checks that ``only`` names (default: all) without those that ``skip`` names, in the register's order.
 
-    Raises UsageError for a word that is neither an area nor a check, and where no check is left.
+    Raises UsageError for a word that is neither an area nor a check, and if no check is left.
     """
     wanted = {check.name for word in only for check in _named(word)} or {check.name for check in REGISTER}
     unwanted = {check.name for word in skip for check in _named(word)}
@@ -145,10 +145,10 @@ def select(only: Iterable[str] = (), skip: Iterable[str] = ()) -> tuple[Check, .
 
 
 def run_check(check: Check, case: Case, aws: Aws) -> Result:
-    """Run one check; an answer that is missing, and that the check did not handle itself, skips it as a whole.
+    """Run one check; a missing answer that the check did not handle itself skips the whole check.
 
-    So does a thing that is not there, where the check found nothing wrong: it did not look at it. One that is there to
-    ask AWS, and asks and says nothing, had nothing to look at: it is not needed, and no pass.
+    So does a resource that does not exist, if the check found nothing wrong: it was not checked. A check that should
+    ask AWS, but asks and reports nothing, had nothing to check: it is not needed, and does not count as passed.
     """
     found: list[Found] = []
     asking = _Asking(aws, check)
@@ -203,7 +203,7 @@ _HAS: Mapping[str, Callable[[Environment], bool]] = {
     "notification_bus_exists": lambda environment: named_bus(environment) is not None,
     "job-buckets": lambda environment: bool(job_buckets(environment)),
 }
-"""What an environment must have for the checks of an area, or for one check by name, to be about anything."""
+"""What an environment must have for the checks of an area, or for one check by name, to apply."""
 
 OF_OTHERS: Final = (
     "data_repositories_are_in_the_region",

@@ -1,4 +1,4 @@
-"""Texts that have the form of a secret; what they are is told, never the text itself."""
+"""Texts that have the form of a secret; reports their kind, never the text itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """How one kind of secret looks. ``source`` says where its issuer, or else who, describes it."""
+    """How one kind of secret looks. ``source`` says where its issuer or another source describes it."""
 
     kind: str
     regex: str

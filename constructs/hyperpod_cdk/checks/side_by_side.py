@@ -1,4 +1,4 @@
-"""Runs questions side by side in threads and keeps count of how many calls had to be made one after another."""
+"""Runs questions in parallel threads and counts how many calls had to be made one after another."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ ResultT = TypeVar("ResultT")
 
 
 def depth() -> int:
-    """Give how many calls, one after another, led to this point of the program."""
+    """Give how many sequential calls led to this point of the program."""
     return _depth.get()
 
 
 def deepen_to(calls: int) -> None:
-    """Say that what follows had to wait for a chain of so many calls; a shorter chain changes nothing."""
+    """Record that what follows had to wait for a chain of that many calls; a shorter chain changes nothing."""
     if calls > _depth.get():
         _depth.set(calls)
 
 
 def start() -> None:
-    """Say that a run begins here: nothing that was asked before led to it."""
+    """Record that a run begins here: earlier calls do not count."""
     _depth.set(0)
 
 
 def together(function: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> list[ResultT | NotAnswered]:
-    """Call ``function`` with each item side by side; give the results in order, a NotAnswered in place of one missing.
+    """Call ``function`` with each item in parallel; give the results in order, a NotAnswered for a missing one.
 
     Any other exception is raised once all have ended, that of the first item first. Every call sees the caller's
     context variables; afterwards the caller's depth is that of the deepest call, since it waited for all.
@@ -55,7 +55,7 @@ def together(function: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> li
     def run(item: ItemT) -> tuple[ResultT | NotAnswered, int]:
         return _result(function, item), depth()
 
-    # each call has threads of its own: nested calls that share a pool could wait for each other for ever
+    # each call has threads of its own: nested calls that share a pool could wait for each other forever
     with ThreadPoolExecutor(min(len(todo), MOST_THREADS), thread_name_prefix="together") as pool:
         futures = [pool.submit(copy_context().run, run, item) for item in todo]
     ended = [future.result() for future in futures]
@@ -64,7 +64,7 @@ def together(function: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> li
 
 
 def answered(*questions: Callable[[], object]) -> list[object]:
-    """Ask different questions side by side; give their answers in order. Raises the first NotAnswered."""
+    """Ask different questions in parallel; give their answers in order. Raises the first NotAnswered."""
     answers = together(lambda ask: ask(), questions)
     for answer in answers:
         if isinstance(answer, NotAnswered):

@@ -22,7 +22,7 @@ _PIN = f"eks.addon_versions.{_ADDON}"
     inputs=f"{_PIN}; the version of the add-on on the EKS cluster, if both exist already.",
     passes="No version is pinned, or the add-on is not installed yet, or AWS documents the step from the installed"
     " version to the pinned one.",
-    fails="The step needs Kueue's custom resource definitions to be migrated, which EKS's update of the add-on does not"
+    fails="The step needs a migration of Kueue's custom resource definitions, which EKS's update of the add-on does not"
     " do.",
     skips="EKS does not answer.",
     by_hand=f"aws eks describe-addon --cluster-name prod-eks --addon-name {_ADDON} --query addon.addonVersion",
@@ -35,7 +35,7 @@ def task_governance_can_be_updated(case: Case, aws: Aws) -> Iterator[Found]:
     if problem:
         yield error(
             _PIN,
-            f"{problem}; update the add-on in the HyperPod console, which migrates them, and deploy then, or pin"
+            f"{problem}; update the add-on in the HyperPod console, which migrates them, and then deploy, or pin"
             f" {installed}",
         )
 
@@ -46,13 +46,13 @@ def task_governance_can_be_updated(case: Case, aws: Aws) -> Iterator[Found]:
     may_lack=("eks_cluster",),
     inputs=f"teams[].default_queue, {_PIN}; the version of the add-on on the EKS cluster, else EKS's default version.",
     passes=f"No team has a default queue, or a version is pinned, or the Kueue of the version serves"
-    f" {governance.KUEUE_API}, as which queues are written where no version is pinned.",
-    fails="It is older, and kubectl would know no such kind.",
-    skips="EKS does not answer. Whether EKS has the add-on at all is another check's to report.",
+    f" {governance.KUEUE_API}, which is the API version of queues if no version is pinned.",
+    fails="It is older, and the cluster would not have this kind.",
+    skips="EKS does not answer. Another check reports whether EKS has the add-on at all.",
     by_hand="kubectl api-versions | grep kueue.x-k8s.io",
 )
 def task_governance_serves_the_default_queues(case: Case, aws: Aws) -> Iterator[Found]:
-    """Find the version that stands or will stand on the cluster."""
+    """Find the current or future version on the cluster."""
     environment = case.environment
     teams = [] if environment.task_governance is None else environment.task_governance.teams
     index = next((index for index, team in enumerate(teams) if team.default_queue), None)
@@ -77,7 +77,7 @@ def task_governance_serves_the_default_queues(case: Case, aws: Aws) -> Iterator[
 
 
 def _installed(environment: Environment, aws: Aws) -> str | None:
-    """The version on the environment's EKS cluster, None where it is not installed or the cluster is yet to be made."""
+    """The version on the environment's EKS cluster, None if it is not installed or the cluster does not exist yet."""
     cluster = aws.eks_cluster(environment.eks_cluster_name)
     if cluster is None:
         if environment.eks.is_existing:

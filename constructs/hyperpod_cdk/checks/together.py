@@ -1,4 +1,4 @@
-"""What several environments take of one account's quotas together."""
+"""What several environments need of one account's quotas together."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ RULE: Final = "quotas_suffice_for_all_environments"
 
 @dataclass(frozen=True, kw_only=True)
 class Shared:
-    """A quota of one account and region that others use up, and how much of it each environment there needs.
+    """A quota that is shared in one account and region, and how much of it each environment there needs.
 
-    ``users`` are in the order of the files; ``allowed`` is the lowest value recorded beside one of them, else AWS's
-    default.
+    ``users`` are in the order of the files; ``allowed`` is the lowest value that is recorded for one of them, else
+    AWS's default.
     """
 
     place: Place
@@ -40,7 +40,7 @@ class Shared:
         return ", ".join(f"{need.needed:g} of {user.file}" for user, need in self.users)
 
     def finding(self, severity: Severity, rest: str) -> Finding:
-        """Give a finding that begins with what all need together, at the last of them."""
+        """Give a finding that begins with the sum of all needs, at the last environment."""
         each, need = self.users[-1]
         account, region = self.place
         return Finding(
@@ -55,9 +55,9 @@ class Shared:
 
 
 def shared_quotas(loaded: Sequence[LoadedEnvironment]) -> list[Shared]:
-    """Give each quota that environments take of one account and region, counted once for all of them.
+    """Give each quota that environments of one account and region share, counted once for all of them.
 
-    Of a quota that nobody else uses up each environment has its own, which is no matter of sums.
+    Quotas that each environment has separately are left out.
     """
     needs: dict[tuple[Place, str], list[tuple[LoadedEnvironment, Requirement]]] = {}
     for each in loaded:
@@ -80,10 +80,10 @@ def shared_quotas(loaded: Sequence[LoadedEnvironment]) -> list[Shared]:
 
 
 def quotas_together(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:
-    """Warn, once for each quota, where environments of one account and region need more than it allows together.
+    """Warn, once for each quota, if environments of one account and region together need more than it allows.
 
-    A quota that one environment alone needs more of is no matter of their sum, unless each would ask for its own part
-    of it only.
+    If one environment alone needs more, its own check reports it, unless each would request only its own part.
+
     """
     for shared in shared_quotas(loaded):
         yield from by_record(shared)
@@ -94,15 +94,15 @@ def by_record(shared: Shared) -> Iterator[Finding]:
     if len(shared.users) < 2 or shared.needed <= shared.allowed:
         return
     what = "recorded" if shared.is_recorded else "AWS's default"
-    rest = f"and {shared.allowed:g} is {what}; ask for {shared.needed:g}"
+    rest = f"and {shared.allowed:g} is {what}; request {shared.needed:g}"
     yield shared.finding(Severity.WARNING, rest)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Living:
-    """What AWS says of a shared quota: its value, and what others than all these environments use of it.
+    """AWS's values for a shared quota: the quota, and what others than these environments use of it.
 
-    ``others`` is None where not all of that was read, for which ``unread`` is why.
+    ``others`` is None if not all of that was read; ``unread`` says why.
     """
 
     value: float
@@ -112,7 +112,7 @@ class Living:
 
 
 def living(shared: Shared, reports: Mapping[str, Report], usage: Usage) -> Living | None:
-    """Put together what AWS said of a quota to each of its users; None where it was not asked of all, or not told.
+    """Combine AWS's answers about a quota for each of its users; None if one was not asked or not answered.
 
     ``reports`` are those of their preflights by file. ``usage`` is what the whole account uses, these environments
     included: what others than one use is in the report of that one, so that each one's own part is known.
@@ -134,10 +134,10 @@ def living(shared: Shared, reports: Mapping[str, Report], usage: Usage) -> Livin
 
 
 def by_aws(shared: Shared, found: Living) -> Finding | str | None:
-    """Judge what environments need together by what AWS says: a finding, why nobody knows, or None where it is right.
+    """Compare what environments need together with AWS's values: a finding, why it is unknown, or None if it fits.
 
-    Too little beside what others use for certain is an error, unless the requirement never is one or AWS's default is
-    not to be trusted.
+    If others certainly leave too little it is an error, unless the requirement only ever warns or AWS's default is not
+    reliable.
     """
     others = found.others or 0
     if shared.needed + others > found.value:
@@ -145,15 +145,15 @@ def by_aws(shared: Shared, found: Living) -> Finding | str | None:
         doubtful = any(need.advisory or (found.is_default and need.unsure_default) for need in needs)
         use = f"others use {others:g}, " if others else ""
         what = " (AWS's default)" if found.is_default else ""
-        rest = f"{use}and the quota is {found.value:g}{what}; ask for {shared.needed + others:g}"
+        rest = f"{use}and the quota is {found.value:g}{what}; request {shared.needed + others:g}"
         return shared.finding(Severity.WARNING if doubtful else Severity.ERROR, rest)
     if found.others is None:
-        return f"whether it suffices for all environments together ({shared.shares}): {found.unread}"
+        return f"whether it is enough for all environments together ({shared.shares}): {found.unread}"
     return None
 
 
 def _told(report: Report | None, need: Requirement) -> Mapping[str, Any] | None:
-    """Give what a preflight saw of a quota."""
+    """Give what a preflight read about a quota."""
     details = (each.data for result in (report.results if report else ()) for each in result.details)
     wanted = (need.service, need.name)
     return next((each for each in details if (each.get("service"), each.get("quota")) == wanted), None)

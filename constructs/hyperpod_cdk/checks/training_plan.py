@@ -1,4 +1,4 @@
-"""Checks of the training plans that instance groups name: there, usable, the right type, zone, count and time."""
+"""Checks of the training plans that instance groups name: existence, status, type, zone, count and time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SOON = timedelta(hours=24)
 """A plan whose nodes leave within this time is reported: deep health checks alone take two hours of it."""
 
 _ENDING = frozenset({"Deleting", "Failed"})
-"""States of a cluster to which no node comes any more."""
+"""States of a cluster that no node joins any more."""
 
 Clusters = Partial[HyperPodClusterAnswer]
 
@@ -56,7 +56,7 @@ class _Use:
         return sum(group.count for _, group in self.groups)
 
     def path(self, key: str, *, of: DataPath | None = None) -> str:
-        """Give the place of a key in a group: the first that names the plan, unless told."""
+        """Give the place of a key in a group: by default the first that names the plan."""
         return render_path((*(of or self.groups[0][0]), key))
 
 
@@ -64,13 +64,13 @@ class _Use:
     area=AREA,
     asks=("training_plan",),
     inputs="training_plan_arn of every instance group.",
-    passes="DescribeTrainingPlan knows every plan in this account and region.",
+    passes="DescribeTrainingPlan finds every plan in this account and region.",
     fails="AWS says that there is no such plan.",
     skips=_SKIPS,
     by_hand=f"{_BY_HAND}\naws sagemaker list-training-plans",
 )
 def training_plan_exists(case: Case, aws: Aws) -> Iterator[Found]:
-    """The plan is there. Its ARN's region and account are those of the environment, or its file were refused."""
+    """The plan exists. Validation has already checked the region and account of its ARN."""
     environment = case.environment
     for use in _uses(case, aws):
         if isinstance(use, Skipped):
@@ -93,7 +93,7 @@ def training_plan_exists(case: Case, aws: Aws) -> Iterator[Found]:
     by_hand=f"{_BY_HAND} --query '[Status, StatusMessage]'",
 )
 def training_plan_is_usable(case: Case, aws: Aws) -> Iterator[Found]:
-    """The plan's status is one with which a group can be made."""
+    """The plan's status allows a group to be created."""
     return _of_each_plan(case, aws, lambda use, plan: _status(case, use, plan))
 
 
@@ -107,7 +107,7 @@ def training_plan_is_usable(case: Case, aws: Aws) -> Iterator[Found]:
     by_hand=f"{_BY_HAND} --query TargetResources",
 )
 def training_plan_is_for_hyperpod_clusters(case: Case, aws: Aws) -> Iterator[Found]:
-    """The plan's target resources hold HyperPod clusters."""
+    """The plan's target resources include HyperPod clusters."""
     return _of_each_plan(case, aws, lambda use, plan: _target(case, use, plan))
 
 
@@ -116,12 +116,12 @@ def training_plan_is_for_hyperpod_clusters(case: Case, aws: Aws) -> Iterator[Fou
     asks=("training_plan",),
     inputs="instance_type of every group on a plan; the types of the plan's reserved capacity.",
     passes="The group's type is the plan's.",
-    fails="The group's type is another one. A flexible group whose other types never come from the plan is a warning.",
+    fails="The group's type is another one. A flexible group with types that the plan does not have is a warning.",
     skips=f"{_SKIPS} Also when the plan names no reserved capacity.",
     by_hand=f"{_BY_HAND} --query 'ReservedCapacitySummaries[].InstanceType'",
 )
 def training_plan_has_the_type_of_its_groups(case: Case, aws: Aws) -> Iterator[Found]:
-    """The plan reserves the instance type that its groups ask for."""
+    """The plan reserves the instance type of its groups."""
     return _of_each_plan(case, aws, _type)
 
 
@@ -129,32 +129,32 @@ def training_plan_has_the_type_of_its_groups(case: Case, aws: Aws) -> Iterator[F
     area=AREA,
     asks=("training_plan", "zones"),
     inputs="availability_zone_id of every group on a plan; the zone of the plan's reserved capacity.",
-    passes="The AZ ID is the plan's. Where AWS gives only a zone's name (local zones, UltraServers), its ID in this"
+    passes="The AZ ID is the plan's. If AWS gives only a zone's name (local zones, UltraServers), its ID in this"
     " account counts.",
-    fails="The group is in another zone: its nodes would find no subnet in the capacity's zone, or come on demand.",
-    skips=f"{_SKIPS} Also when the plan's zone is given by name and the account's zones are not known.",
+    fails="The group is in another zone: its nodes would have no subnet in the capacity's zone, or be on demand.",
+    skips=f"{_SKIPS} Also when the plan's zone is given by name and the account's zones are unknown.",
     by_hand=f"{_BY_HAND} --query 'ReservedCapacitySummaries[].[AvailabilityZoneId, AvailabilityZone]'\n"
     "aws ec2 describe-availability-zones --all-availability-zones",
 )
 def training_plan_is_in_the_zone_of_its_groups(case: Case, aws: Aws) -> Iterator[Found]:
-    """The groups stand where the plan's capacity is, compared by AZ ID, since names differ between accounts."""
+    """The groups are in the zone of the plan's capacity, compared by AZ ID, because names differ between accounts."""
     return _of_each_plan(case, aws, lambda use, plan: _zone(case, aws, use, plan))
 
 
 @check(
     area=AREA,
     asks=("training_plan", "hyperpod_clusters"),
-    inputs="count of all groups on one plan; the plan's counters; what the account's HyperPod clusters take from it.",
+    inputs="count of all groups on one plan; the plan's counters; what the account's HyperPod clusters use of it.",
     passes="The plan has an instance for every node of its groups, apart from what other clusters use.",
-    fails="The groups together need more than the plan has, or more than others leave of it. Unhealthy instances that"
-    " may come late are a warning, and so is a later block with fewer instances.",
-    skips=f"{_SKIPS} Also when the account's HyperPod clusters are not known and the answer depends on them.",
+    fails="The groups together need more than the plan has, or more than others leave. Unhealthy instances that"
+    " may join late are a warning, and so is a later block with fewer instances.",
+    skips=f"{_SKIPS} Also when the account's HyperPod clusters are unknown and the answer depends on them.",
     by_hand=f"{_BY_HAND} --query '[TotalInstanceCount, AvailableInstanceCount, InUseInstanceCount,"
     " UnhealthyInstanceCount]'\naws sagemaker list-clusters --training-plan-arn"
     " arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april",
 )
 def training_plan_has_an_instance_for_every_node(case: Case, aws: Aws) -> Iterator[Found]:
-    """All groups of the environment find room on the plan beside its other users."""
+    """The plan has room for all groups of the environment and its other users."""
     clusters = _clusters(case, aws)
     return _of_each_plan(case, aws, lambda use, plan: _count(case, use, plan, clusters))
 
@@ -162,26 +162,27 @@ def training_plan_has_an_instance_for_every_node(case: Case, aws: Aws) -> Iterat
 @check(
     area=AREA,
     asks=("training_plan",),
-    inputs="training_plan_arn of every instance group; start and end of each block of the plan; the present moment.",
-    passes="The plan has begun, and its nodes stay for a day or longer.",
-    fails=f"The nodes are gone for good: they are reclaimed {hyperpod.TRAINING_PLAN_RECLAIM_MINUTES} minutes before the"
+    inputs="training_plan_arn of every instance group; start and end of each block of the plan; the present time.",
+    passes="The plan has started, and its nodes stay for a day or longer.",
+    fails=f"The nodes are gone permanently: they are reclaimed {hyperpod.TRAINING_PLAN_RECLAIM_MINUTES} minutes before"
+    " the"
     " last block ends. A plan that starts later, that ends within a day, or that has a gap between two blocks is a"
     " warning with the moments.",
     skips=f"{_SKIPS} Also when AWS names no start or end.",
     by_hand=f"{_BY_HAND} --query 'ReservedCapacitySummaries[].[StartTime, EndTime]'",
 )
 def training_plan_has_time_left(case: Case, aws: Aws) -> Iterator[Found]:
-    """Nodes can be had from the plan now, or the moment from which they can is said."""
+    """The plan provides nodes now, or a finding says from when."""
     return _of_each_plan(case, aws, lambda use, plan: _time(case, use, plan))
 
 
 @check(
     area=AREA,
     asks=("training_plan", "hyperpod_clusters"),
-    inputs="count of all groups on one plan; the plan's counters; what the account's HyperPod clusters take from it.",
+    inputs="count of all groups on one plan; the plan's counters; what the account's HyperPod clusters use of it.",
     passes="Every instance that the plan pays for is used by these groups or by another cluster.",
     fails="Never; instances that are paid for and not used are a warning.",
-    skips=f"{_SKIPS} Also when the account's HyperPod clusters are not known and the answer depends on them.",
+    skips=f"{_SKIPS} Also when the account's HyperPod clusters are unknown and the answer depends on them.",
     by_hand=f"{_BY_HAND} --query '[TotalInstanceCount, InUseInstanceCount]'",
 )
 def training_plan_is_used_in_full(case: Case, aws: Aws) -> Iterator[Found]:
@@ -192,7 +193,7 @@ def training_plan_is_used_in_full(case: Case, aws: Aws) -> Iterator[Found]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Shares:
-    """Who has the plan's instances: this environment's own cluster, others, and which others are known by name."""
+    """Who uses the plan's instances: this environment's own cluster, others, and which others are known by name."""
 
     own: int
     others: int
@@ -211,7 +212,7 @@ def _uses(case: Case, aws: Aws) -> Iterator[_Use | Skipped]:
 
 
 def _of_each_plan(case: Case, aws: Aws, judge: Callable[[_Use, TrainingPlan], Iterator[Found]]) -> Iterator[Found]:
-    """Judge every plan that exists; that one does not exist `training_plan_exists` reports."""
+    """Judge every plan that exists; `training_plan_exists` reports those that do not."""
     for use in _uses(case, aws):
         if isinstance(use, Skipped):
             yield use
@@ -220,7 +221,7 @@ def _of_each_plan(case: Case, aws: Aws, judge: Callable[[_Use, TrainingPlan], It
 
 
 def _clusters(case: Case, aws: Aws) -> Clusters:
-    """Ask for the account's clusters beside the plans, whose answers stay in the run's cache."""
+    """Ask for the account's clusters in parallel with the plans, whose answers stay in the run's cache."""
     if not groups_by_plan(case.environment):
         return Partial()
     found: list[Clusters] = []
@@ -246,7 +247,7 @@ def _status(case: Case, use: _Use, plan: TrainingPlan) -> Iterator[Found]:
     if _is_usable(plan):
         return
     fixes = {
-        "Pending": "its payment is under way: deploy when it is Scheduled",
+        "Pending": "its payment is in progress: deploy when it is Scheduled",
         "Failed": f"its purchase failed: {_buy(case)}",
         "Expired": f"its time is over: {_buy(case)}",
     }
@@ -254,7 +255,7 @@ def _status(case: Case, use: _Use, plan: TrainingPlan) -> Iterator[Found]:
     yield error(
         use.path("training_plan_arn"),
         f"must be a plan that is {listing(hyperpod.TRAINING_PLAN_USABLE_STATUSES)}, but {use.name} is"
-        f" {plan.status}{said}; {fixes.get(plan.status, 'look at it in the console')}",
+        f" {plan.status}{said}; {fixes.get(plan.status, 'check it in the console')}",
     )
 
 
@@ -285,7 +286,7 @@ def _type(use: _Use, plan: TrainingPlan) -> Iterator[Found]:
             yield warning(
                 path,
                 f"plan {use.name} reserves {listing(types, last='and')} only, so {listing(others, last='and')} never"
-                f" comes from it; name instance_type: {types[0]} alone",
+                f" comes from it; set only instance_type: {types[0]}",
             )
         elif others:
             yield error(
@@ -328,7 +329,7 @@ def _count(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> Ite
     else:
         found = list(_room(case, use, plan, _shares(case, use, plan, clusters)))
         yield from found
-        # who was not read can only leave less, so that what is too little already is certain
+        # unread users can only leave less, so a shortage is certain already
         if not any(isinstance(each, Finding) and each.severity is Severity.ERROR for each in found):
             yield from (unanswered(gap, path) for gap in clusters.gaps[:1])
 
@@ -351,7 +352,7 @@ def _idle(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> Iter
         yield warning(
             path,
             f"leaves {idle} of the {total} instances of plan {use.name} idle, and the whole plan is paid for; raise it"
-            f" by {idle} if nobody else is to use them",
+            f" by {idle} if nobody else needs them",
         )
 
 
@@ -365,7 +366,7 @@ def _no_blocks(use: _Use, plan: TrainingPlan, key: str) -> Iterator[Found]:
 
 
 def _zone_ids(plan: TrainingPlan, aws: Aws) -> list[str]:
-    """Give the plan's zones by ID. Raises NotAnswered where a zone has only a name that is not known."""
+    """Give the plan's zones by ID. Raises NotAnswered if a zone has only an unknown name."""
     named = {block.availability_zone for block in plan.blocks if not block.availability_zone_id}
     found = {block.availability_zone_id for block in plan.blocks if block.availability_zone_id}
     if named:
@@ -381,13 +382,13 @@ def _zone_ids(plan: TrainingPlan, aws: Aws) -> list[str]:
 
 
 def _seats(plan: TrainingPlan, now: datetime) -> int:
-    """Give how many nodes can stand at one time: blocks follow each other, so their counts do not add up."""
+    """Give how many nodes can run at one time: blocks follow each other, so their counts do not add up."""
     left = [block.count for block in plan.blocks if _leaves_after(block, now)]
     return max(left or [block.count for block in plan.blocks], default=plan.total)
 
 
 def _shares(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> _Shares:
-    """Say who has the plan's instances; where clusters were not read, the least that others have."""
+    """Say who uses the plan's instances; if clusters were not read, the least that others use."""
     taken = {
         cluster.name: sum(_taken(cluster, group) for group in cluster.groups if group.training_plan_arn == use.arn)
         for cluster in clusters.read
@@ -396,18 +397,18 @@ def _shares(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> _S
     own = taken.pop(name, 0)
     known = sum(taken.values())
     if any(each.name == name for each in clusters.unread) or (clusters.broken_off is not None and not own):
-        # all that the plan counts may be the environment's own
+        # all instances that the plan counts may be the environment's own
         own = max(plan.in_use + plan.unhealthy - known, 0)
     return _Shares(
         own=own,
-        # the plan's own counter may know users whom nobody lists, and lags behind groups whose nodes have yet to come
+        # the plan's own counter may include unlisted users, and does not include nodes that have not joined yet
         others=max(known, plan.in_use - own),
         names=tuple(sorted(name for name, count in taken.items() if count)),
     )
 
 
 def _taken(cluster: HyperPodClusterAnswer, group: InstancesInCluster) -> int:
-    """Give what a group has or is to have: before the plan starts it has no node yet. No node comes to an end's."""
+    """Give what a group has or will have: before the plan starts it has no node. No node joins a cluster that ends."""
     return group.current if cluster.status in _ENDING else max(group.current, group.target)
 
 
@@ -415,7 +416,7 @@ def _room(case: Case, use: _Use, plan: TrainingPlan, shares: _Shares) -> Iterato
     total = _seats(plan, case.now)
     path = use.path("count", of=use.groups[-1][0])
     counted = plan.available + plan.in_use + plan.unhealthy > 0
-    # unhealthy instances that this environment has already are its own to have replaced
+    # unhealthy instances of this environment are replaced for it
     healthy = min(total - shares.others, plan.available + min(shares.own, plan.in_use + plan.unhealthy))
     healthy = healthy if counted else total - shares.others
     free = max(healthy, 0)
@@ -429,14 +430,14 @@ def _room(case: Case, use: _Use, plan: TrainingPlan, shares: _Shares) -> Iterato
             path,
             f"needs {use.needed} instances of plan {use.name} for {names}, which has {free} free of {total}{reasons};"
             f" lower count by {use.needed - free} or"
-            f" {'take another plan' if shares.others else 'wait for replacements'}",
+            f" {'use another plan' if shares.others else 'wait for replacements'}",
         )
         return
     if plan.unhealthy and use.needed > total - shares.others - plan.unhealthy:
         yield warning(
             path,
             f"plan {use.name} has {plan.unhealthy} unhealthy of {total} instances, and the groups need {use.needed}; a"
-            " node may come late",
+            " node may join late",
         )
     for block in plan.blocks:
         if block.count < use.needed and _leaves_after(block, case.now):
@@ -458,7 +459,7 @@ def _windows(plan: TrainingPlan) -> list[tuple[datetime, datetime]]:
 
 def _time(case: Case, use: _Use, plan: TrainingPlan) -> Iterator[Found]:
     if not _is_usable(plan):
-        # an expired plan is said to be one already
+        # an expired plan is already reported
         return
     now, path, blocks = case.now, use.path("training_plan_arn"), _windows(plan)
     if not blocks:
@@ -477,14 +478,15 @@ def _time(case: Case, use: _Use, plan: TrainingPlan) -> Iterator[Found]:
     if start > now:
         yield warning(
             path,
-            f"plan {use.name} gives nodes from {moment(start)} on, in {_span(start - now)}; its groups come up without"
+            f"plan {use.name} provides nodes from {moment(start)} on, in {_span(start - now)}; its groups are created"
+            " without"
             " nodes until then",
         )
     for (_, end), (next_start, _) in pairwise(left):
         if next_start > end:
             yield warning(
                 path,
-                f"plan {use.name} has a gap: nodes leave at {moment(end - RECLAIM)} and come again at"
+                f"plan {use.name} has a gap: nodes leave at {moment(end - RECLAIM)} and return at"
                 f" {moment(next_start)}; jobs must be able to stop and resume",
             )
     if leave - now < SOON:

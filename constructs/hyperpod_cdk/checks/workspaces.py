@@ -1,4 +1,4 @@
-"""Workspaces of others that the observability add-on is to use."""
+"""Existing workspaces for the observability add-on."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _ACTIVE = "ACTIVE"
 
 
 def named_prometheus(environment: Environment) -> str | None:
-    """Give the ARN of the Prometheus workspace that the file names, or None where there is none to look at."""
+    """Give the ARN of the Prometheus workspace that the file names, or None if there is none to check."""
     section = environment.operators.observability
     return section.prometheus_workspace if section.enabled and section.prometheus_workspace != CREATE else None
 
 
 def named_grafana(environment: Environment) -> str | None:
-    """Give the ARN of the Grafana workspace that the file names, or None where there is none to look at."""
+    """Give the ARN of the Grafana workspace that the file names, or None if there is none to check."""
     section = environment.operators.observability
     return section.grafana_workspace if section.enabled and section.grafana_workspace != CREATE else None
 
@@ -39,7 +39,7 @@ def named_grafana(environment: Environment) -> str | None:
     by_hand="aws amp describe-workspace --workspace-id ws-0a1b2c3d-4e5f-6789-abcd-ef0123456789",
 )
 def prometheus_workspace_is_active(case: Case, aws: Aws) -> Iterator[Found]:
-    """The add-on installs without it, and collects for nobody."""
+    """The add-on installs without it, but its metrics are lost."""
     arn = named_prometheus(case.environment)
     if arn is None:
         return
@@ -47,7 +47,7 @@ def prometheus_workspace_is_active(case: Case, aws: Aws) -> Iterator[Found]:
     if status != _ACTIVE:
         yield error(
             _PROMETHEUS,
-            f"must be an active workspace in {case.environment.region}, got {arn}, which {_said(status)}; name another"
+            f"must be an active workspace in {case.environment.region}, got {arn}, which {_said(status)}; use another"
             f" one, or set prometheus_workspace: {CREATE}",
         )
 
@@ -62,19 +62,19 @@ def prometheus_workspace_is_active(case: Case, aws: Aws) -> Iterator[Found]:
     by_hand="aws grafana describe-workspace --workspace-id g-0123456789",
 )
 def grafana_workspace_is_active(case: Case, aws: Aws) -> Iterator[Found]:
-    """Dashboards are made in a workspace that is there."""
+    """Dashboards need an existing workspace."""
     arn = named_grafana(case.environment)
     if arn is None:
         return
     region = arn_parts(arn).region
     if region != case.environment.region:
-        yield Skipped(reason=f"{arn} stands in {region}, which is not asked", path=_GRAFANA)
+        yield Skipped(reason=f"{arn} is in {region}, which is not queried", path=_GRAFANA)
         return
     status = aws.grafana_workspace(arn)
     if status != _ACTIVE:
         yield error(
             _GRAFANA,
-            f"must be an active workspace in {region}, got {arn}, which {_said(status)}; name another one, or set"
+            f"must be an active workspace in {region}, got {arn}, which {_said(status)}; use another one, or set"
             f" grafana_workspace: {CREATE}",
         )
 
