@@ -86,5 +86,5 @@ def test_the_table_of_images_is_of_the_locked_chart(project: Path) -> None:
 
 
 def test_values_refuse_partitions_where_no_operator_is() -> None:
-    with pytest.raises(ValueError, match=r"^gpu_partitions: must be left out where"):
+    with pytest.raises(ValueError, match=r"^gpu_partitions: must be left out in a region"):
         chart_values([], region="eu-west-3", gpu_partitions=True)

@@ -144,7 +144,7 @@ def test_a_second_pull_fetches_nothing(pulling: Path, upstream: Upstream, helm: 
     shutil.rmtree(upstream.archives)
 
     assert pull(pulling, upstream, helm) == [
-        f"charts/hyperpod-dependencies already holds aws/sagemaker-hyperpod-cli at {upstream.lock.commit[:12]}"
+        f"charts/hyperpod-dependencies already has aws/sagemaker-hyperpod-cli at {upstream.lock.commit[:12]}"
     ]
 
 
@@ -388,7 +388,7 @@ def test_without_helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ChartError) as refusal:
         charts.find_helm(tmp_path)
     assert str(refusal.value) == (
-        "helm is not on PATH and no installed package carries one for Darwin arm64; "
+        "helm is not on PATH and no installed package has one for Darwin arm64; "
         "install helm 3.14 or newer, then run 'hyperpod-cdk charts pull' again"
     )
 

@@ -369,7 +369,7 @@ class TestRefusals:
             ),
             (
                 {"tiered_checkpointing_memory_percent": 20, "switched_off": ["tiered_checkpointing"]},
-                'switched_off must name what is off, got "tiered_checkpointing", which is on; leave it out',
+                'switched_off must name what is disabled, got "tiered_checkpointing", which is enabled; leave it out',
             ),
         ],
         ids=lambda given: " ".join(given) if isinstance(given, dict) else None,
@@ -422,7 +422,7 @@ class TestRefusals:
     def test_of_a_script_that_is_not_uploaded(self, cluster: Make, group: Group, project: Any) -> None:
         assert refusal(cluster, instance_groups=[group(on_create="gpu.sh")]) == (
             f'instance group "system": on_create must be a script in {project / "lifecycle_scripts"}, got "gpu.sh"; '
-            "the folder holds on_create.sh, on_create_noop.sh: set on_create to one of these or add the script"
+            "the folder contains on_create.sh, on_create_noop.sh: set on_create to one of these or add the script"
         )
 
     @pytest.mark.parametrize(("number", "allowed"), [(100, True), (101, False)])

@@ -191,7 +191,7 @@ def test_divided_gpus_get_the_operator_in_place_of_the_device_plugin() -> None:
 
 def test_gpus_are_divided_only_where_the_operator_can_come_from() -> None:
     own = cdk.Stack(app(), "far", env=cdk.Environment(account="111122223333", region="eu-west-3"))
-    with pytest.raises(ValueError, match=r"^gpu_partitions: must be left out where .*, got eu-west-3 \(chart as of "):
+    with pytest.raises(ValueError, match=r"^gpu_partitions: must be left out in a region .*, got eu-west-3 \(chart as of "):
         dependencies(own, "ml.p4d.24xlarge", gpu_partitions=True)
 
 
@@ -261,8 +261,8 @@ def test_types_that_the_chart_does_not_name_are_warned_about(tmp_path: Path) -> 
     Annotations.from_stack(own).has_warning(
         "/test/Dependencies",
         Match.string_like_regexp(
-            "instance_types: neuron-device-plugin of the pulled chart runs only on types that its template names, "
-            "and ml.trn2.3xlarge is not among them; .*"
+            "instance_types: neuron-device-plugin of the pulled chart runs only on types in its template, and"
+            " ml.trn2.3xlarge is not among them; .*"
         ),
     )
 
@@ -271,7 +271,7 @@ def test_a_folder_without_a_chart_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the whole message is compared below
         HyperPodChart.pulled(tmp_path)
     assert str(refusal.value) == (
-        f"directory: must hold a Helm chart, got {tmp_path} without Chart.yaml; run 'hyperpod-cdk charts pull'"
+        f"directory: must contain a Helm chart, got {tmp_path} without Chart.yaml; run 'hyperpod-cdk charts pull'"
     )
 
 

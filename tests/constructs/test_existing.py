@@ -108,7 +108,7 @@ def test_an_az_name_in_a_template_fails_at_synthesis() -> None:
     own = stack()
     place = network(own)
     cdk.CfnOutput(own, "Zone", value=place.node_subnets["use1-az5"].availability_zone)
-    with pytest.raises(RuntimeError, match=r"the availability zone name of subnet-0a1b2c3d4e5f67890 is not known"):
+    with pytest.raises(RuntimeError, match=r"the availability zone name of subnet-0a1b2c3d4e5f67890 is unknown"):
         Template.from_stack(own)
 
 

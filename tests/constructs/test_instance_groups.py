@@ -234,9 +234,9 @@ class TestThreadsPerCore:
 
     def test_of_an_unknown_type_must_be_said(self, make: Make) -> None:
         assert refusal(make, instance_type="ml.p9.48xlarge") == (
-            'instance group "workers": threads_per_core must be said for types that the catalog of '
-            f"{instance_types.as_of()} does not hold, got None for ml.p9.48xlarge; "
-            "set threads_per_core=2 where it has simultaneous multithreading, else 1"
+            'instance group "workers": threads_per_core must be set for types that the catalog of '
+            f"{instance_types.as_of()} does not have, got None for ml.p9.48xlarge; "
+            "set threads_per_core=2 if it has simultaneous multithreading, else 1"
         )
 
 

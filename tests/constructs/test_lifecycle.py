@@ -208,7 +208,7 @@ class TestBucket:
             LifecycleScripts(stack, "Scripts", bucket=bucket, encryption_key=key)
         assert str(raised.value) == (
             "encryption_key is for a new bucket, got both bucket and encryption_key; "
-            "leave out encryption_key: the bucket given brings its own"
+            "leave out encryption_key: the given bucket has its own"
         )
 
 
@@ -503,7 +503,7 @@ class TestEntryPoints:
 
         assert str(raised.value) == (
             f'on_create must be a script in {folder}, got "gpu.sh"; '
-            "the folder holds on_create.sh: set on_create to one of these or add the script"
+            "the folder contains on_create.sh: set on_create to one of these or add the script"
         )
 
     def test_must_name_their_interpreter(self, stack: cdk.Stack, folder: Path) -> None:

@@ -111,7 +111,7 @@ def test_what_needs_a_node_depends_on_it() -> None:
     [
         (
             {"groups": []},
-            "groups: must name instance groups whose nodes take add-on pods, got none; leave out the wait",
+            "groups: must name instance groups whose nodes can run add-on pods, got none; leave out the wait",
         ),
         (
             {"groups": [AwaitedGroup(name="spot", count=0)]},

@@ -232,13 +232,11 @@ def test_a_key_of_its_own_lets_in_who_publishes() -> None:
 def test_a_key_beside_a_topic_that_exists() -> None:
     stack = cdk.Stack(cdk.App(builtin_cloud_formation_validation=False), "foreign", env=HOME)
     key = EncryptionKey(stack, "Key")
-    said = (
-        "topic_key: cannot be set together with topic_arn, a topic of which nothing is changed; remove topic_key, and"
-    )
+    said = "topic_key: cannot be set together with topic_arn, a topic that is not changed; remove topic_key, and"
     topic = "arn:aws:sns:us-east-1:111122223333:on-call"
     with pytest.raises(ValueError, match="topic_key") as caught:
         Notifications(stack, "Told", cluster_name="a", cluster_arn=CLUSTER_ARN, topic_arn=topic, topic_key=key)
-    assert str(caught.value) == f"{said} give that topic its key where it is made"
+    assert str(caught.value) == f"{said} set the key on that topic itself"
 
 
 def test_a_channel_is_told_and_may_ask_nothing() -> None:
@@ -331,7 +329,7 @@ def test_settings_of_the_function_fit_its_variables() -> None:
         ({"monthly_budget_usd": 0}, "monthly_budget_usd: must be at least 1, got 0"),
         (
             {"topic_arn": "arn:aws:sns:us-east-1:444455556666:pager", "monthly_budget_usd": 9},
-            "monthly_budget_usd: needs a topic of account 111122223333, since a budget does not publish to another",
+            "monthly_budget_usd: needs a topic of account 111122223333, because a budget cannot publish to another",
         ),
         ({"topic_arn": "pager"}, "topic_arn: must be the ARN of an SNS topic"),
     ],

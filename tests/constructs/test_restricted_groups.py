@@ -319,7 +319,7 @@ def test_a_group_of_another_region(foreign: Foreign) -> None:
 
 def test_a_shared_environment_for_nobody(foreign: Foreign) -> None:
     assert refused(foreign.cluster, shared_environment=SharedEnvironment(lustre=LUSTRE)) == (
-        "shared_environment must go with restricted_groups, got none; pass one or leave out shared_environment"
+        "shared_environment needs restricted_groups, got none; pass one or leave out shared_environment"
     )
 
 
@@ -334,8 +334,8 @@ def _parts(value: Any) -> list[Any]:
 def test_restricted_groups_without_their_dependencies_are_refused(foreign: Foreign) -> None:
     group = foreign.group(foreign.role())
     assert refused(foreign.cluster, group, restricted_dependencies=None) == (
-        "restricted_dependencies must say what puts copies of the VPC CNI and CoreDNS for restricted nodes on the EKS"
-        " cluster before this one is made, got none; run HyperPod's install_rig_dependencies.sh there, then pass"
+        "restricted_dependencies must say what installs copies of the VPC CNI and CoreDNS for restricted nodes on the"
+        " EKS cluster before this one is created, got none; run HyperPod's install_rig_dependencies.sh there, then pass"
         ' "installed"'
     )
 

@@ -183,7 +183,7 @@ WRONG: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (
         hp.PodRole,
         {**POD_ROLE, "description": "a", "managed_policies": ["ReadOnlyAccess"], "reason": " "},
-        "reason: must say why the managed policies are right, got nothing; say it for a reviewer",
+        "reason: must say why the managed policies are right, got nothing; state it for reviewers",
     ),
     (
         hp.NodeAddon,

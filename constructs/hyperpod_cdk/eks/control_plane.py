@@ -1,4 +1,4 @@
-"""The EKS control plane of a HyperPod cluster: one made without nodes, or one that exists and is joined."""
+"""The EKS control plane of a HyperPod cluster: a new one without nodes, or an existing one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.network.vpc import Network
 
 NODE_INDEPENDENT_ADDONS = (addon_rules.VPC_CNI, addon_rules.KUBE_PROXY, addon_rules.POD_IDENTITY_AGENT)
-"""Add-ons that become active without a node; all others belong behind the HyperPod cluster."""
+"""Add-ons that become active without a node; all others come after the HyperPod cluster."""
 
 _CALLED = {"cluster_name": "eks_cluster_name"}
 _STS = "sts.amazonaws.com"
@@ -65,42 +65,42 @@ class OidcProvider:
 class ControlPlane(Construct):
     """An EKS cluster without nodes of its own, ready for HyperPod to join.
 
-    ``subnets`` carry EKS's interfaces and the handler that runs kubectl and helm: private, in at least two zones,
-    with a way out. ``security_group`` is put on the control plane beside the one EKS makes, and on the handler; its
-    members may talk to each other, as those of ``EfaSecurityGroup``. HyperPod nodes carry only the groups of their
-    ``VpcConfig``, so it has to be one of those. Left out, the control plane gets a group that no node shares, and the
-    handler the one that EKS makes, for which it has to wait.
+    ``subnets`` are for EKS's interfaces and the handler that runs kubectl and helm: private, in at least two zones,
+    with a route to AWS. ``security_group`` is a group of the control plane, in addition to the one that EKS creates,
+    and of the handler; its members must be able to communicate, as those of ``EfaSecurityGroup``. HyperPod nodes have
+    only the groups of their ``VpcConfig``, so it must be one of those. Without it, the control plane gets a group that
+    no node has, and the handler the one that EKS creates, for which it must wait.
 
-    ``kubernetes_version`` looks like ``1.34``; the kubectl layer package of that minor must be installed. Only the
-    roles in ``admin_role_arns`` and the kubectl handler may enter; whoever creates the cluster does not become an
-    administrator. ``node_role_arn_for_access_entry`` adds the ``HYPERPOD_LINUX`` entry that SageMaker otherwise makes
-    itself. ``addon_versions`` pins add-ons of ``NODE_INDEPENDENT_ADDONS``; one left out gets EKS's default version
-    for the Kubernetes version, names of other add-ons are left to whoever installs those. With ``oidc_provider`` IAM
-    gets an OIDC provider for the cluster's issuer, for roles that service accounts take by web identity (IRSA).
+    ``kubernetes_version`` looks like ``1.34``; the kubectl layer package of that minor version must be installed. Only
+    the roles in ``admin_role_arns`` and the kubectl handler have access; the creator of the cluster does not become an
+    administrator. ``node_role_arn_for_access_entry`` adds the ``HYPERPOD_LINUX`` entry that SageMaker otherwise
+    creates. ``addon_versions`` pins add-ons of ``NODE_INDEPENDENT_ADDONS``; others get EKS's default version for the
+    Kubernetes version, and names of other add-ons are ignored here. With ``oidc_provider``, IAM gets an OIDC provider
+    for the cluster's issuer, for IAM roles for service accounts (IRSA).
 
-    ``secrets_key`` encrypts Kubernetes secrets; left out, a key is made, rotated yearly and kept. EKS's log group keeps
-    what is logged for ``log_retention_days`` (default 90; EKS's own: for ever) and belongs to no stack
-    (``LogSettings``), so that a cluster of the same name can be made again. The
-    cluster is deleted with its stack, and kept where an update replaces it; ``DeletionProtection`` switches EKS's own
-    deletion protection, which as a property would be on while the stack around the cluster can still fail.
+    ``secrets_key`` encrypts Kubernetes secrets; without it, a key is created, rotated yearly and retained. EKS's log
+    group keeps logs for ``log_retention_days`` (default 90; EKS's own: forever) and belongs to no stack
+    (``LogSettings``), so that a cluster with the same name can be created again. The cluster is deleted with its stack,
+    and retained if an update replaces it; ``DeletionProtection`` enables EKS's own deletion protection, which as a
+    property would be active while the stack of the cluster can still fail.
 
     ``vpc``: the VPC of the cluster.
 
-    ``subnets``: two or more private subnets in different zones, with a way out.
+    ``subnets``: two or more private subnets in different zones, with a route to AWS.
 
-    ``eks_cluster_name``: name of the cluster to make, 1 to 100 characters.
+    ``eks_cluster_name``: name of the new cluster, 1 to 100 characters.
 
     ``kubernetes_version``: minor version as text, such as ``1.34``. Default: ``1.35``, which changes with releases
     of this library.
 
-    ``security_group``: group of the control plane beside EKS's own, which nodes carry too. Default: a group that no
-    node shares.
+    ``security_group``: group of the control plane in addition to EKS's own, which nodes have too. Default: a group that
+    no node has.
 
     ``endpoint_access``: ``public_and_private`` or ``private``. Default: ``public_and_private``.
 
-    ``public_access_cidrs``: IPv4 blocks that reach the public endpoint. Default: every address.
+    ``public_access_cidrs``: IPv4 blocks that can access the public endpoint. Default: every address.
 
-    ``service_ipv4_cidr``: block of Kubernetes services, which overlaps none of the VPC. Default: EKS's own.
+    ``service_ipv4_cidr``: block of Kubernetes services, which must not overlap the VPC's blocks. Default: EKS's own.
 
     ``support_type``: ``standard`` or ``extended``: what EKS does when standard support ends. Default: ``extended``.
 
@@ -112,18 +112,18 @@ class ControlPlane(Construct):
 
     ``addon_versions``: add-on -> version. Default: EKS's default versions.
 
-    ``log_retention_days``: days that the control plane's log is kept. Default: 90.
+    ``log_retention_days``: days that the control plane's log is retained. Default: 90.
 
-    ``secrets_key``: KMS key of the Kubernetes secrets. Default: a key is made.
+    ``secrets_key``: KMS key of the Kubernetes secrets. Default: a key is created.
 
-    ``node_role_arn_for_access_entry``: ARN of the nodes' role, for an access entry. Default: SageMaker makes it.
+    ``node_role_arn_for_access_entry``: ARN of the nodes' role, for an access entry. Default: SageMaker creates it.
 
     ``oidc_provider``: whether IAM gets an OIDC provider for the cluster. Default: no.
 
     ``log_group_tags``: tags of the log group. Default: none.
 
     Raises ValueError for a version without a kubectl layer, an add-on older than HyperPod accepts, ARNs that are not a
-    role's, a role twice or of another partition, and CIDR blocks for an endpoint that is not public.
+    role's, repeated roles or roles of another partition, and CIDR blocks for a private endpoint.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class ControlPlane(Construct):
         access = _endpoint_access(endpoint_access, public_access_cidrs)
         layer = _kubectl_layer(self, kubernetes_version)
         _warn_about_version(self, kubernetes_version)
-        # EKS writes to the group as soon as it likes, makes it if it must, and takes one that stands
+        # EKS writes to the group at any time, creates it if needed, and uses an existing one
         LogSettings(
             self,
             "LogSettings",
@@ -204,7 +204,7 @@ class ControlPlane(Construct):
             "Cluster",
             cluster_name=eks_cluster_name,
             version=eks.KubernetesVersion.of(kubernetes_version),
-            # the class defaults to EKS auto mode; another type with a capacity of 0 makes neither that nor nodes
+            # the class defaults to EKS Auto Mode; another type with a capacity of 0 creates neither that nor nodes
             default_capacity_type=eks.DefaultCapacityType.NODEGROUP,
             default_capacity=0,
             bootstrap_cluster_creator_admin_permissions=False,
@@ -218,12 +218,12 @@ class ControlPlane(Construct):
             control_plane_scaling_tier=eks.ControlPlaneScalingTier.of(scaling_tier),
             role=cast("iam.IRole", role),
         )
-        # a parameter that costs every chart and manifest a step: they wait for what is ready instead
+        # a parameter that adds a step to every chart and manifest: they depend on ``ready`` instead
         made.node.try_remove_child("KubectlReadyBarrier")
         if isinstance(vpc.node.scope, Network):
             Annotations.of(made).acknowledge_warning(_SUBNET_TAG_WARNING, "Network tags its subnets itself")
         resource = cast("eks.CfnCluster", made.node.default_child)
-        # EKS's defaults are written, too: what a template leaves out again nobody sets back
+        # EKS's defaults are set explicitly: removing a property from a template does not reset it
         resource.upgrade_policy = eks.CfnCluster.UpgradePolicyProperty(support_type=support_type.upper())
         resource.zonal_shift_config = eks.CfnCluster.ZonalShiftConfigProperty(enabled=zonal_shift)
         goes_with_its_stack(resource, cast("iam.CfnRole", role.node.default_child))
@@ -267,17 +267,17 @@ class ControlPlane(Construct):
 
     @property
     def cluster(self) -> eks.ICluster:
-        """The EKS cluster, with a kubectl provider; charts and manifests have to depend on ``ready``."""
+        """The EKS cluster, with a kubectl provider; charts and manifests must depend on ``ready``."""
         return self._cluster
 
     @property
     def issuer_url(self) -> str:
-        """Who issues the cluster's tokens, which begins with ``https://``: EKS has it with and without a provider."""
+        """The issuer of the cluster's tokens, which begins with ``https://``: it exists with and without a provider."""
         return self._issuer_url
 
     @property
     def oidc_provider(self) -> OidcProvider | None:
-        """The cluster's OIDC provider, where one was asked for."""
+        """The cluster's OIDC provider, if requested."""
         return self._oidc_provider
 
     @property
@@ -287,7 +287,7 @@ class ControlPlane(Construct):
 
     @property
     def ready(self) -> IDependable:
-        """What a client of the API server depends on: the kubectl handler's access entry and its log groups."""
+        """What a client of the API server must depend on: the kubectl handler's access entry and its log groups."""
         return self._ready
 
     def _addon(self, name: str, eks_cluster_name: str, version: str | None) -> eks.CfnAddon:
@@ -297,42 +297,42 @@ class ControlPlane(Construct):
             cluster_name=eks_cluster_name,
             addon_name=name,
             addon_version=version,
-            # EKS has put its self-managed copies into the new cluster; the add-on takes them over
+            # EKS has installed its self-managed copies in the new cluster; the add-on replaces them
             resolve_conflicts="OVERWRITE",
         )
 
 
 class ExistingControlPlane(Construct):
-    """An EKS cluster of somebody else's, with the public face of ``ControlPlane`` and a kubectl handler of its own.
+    """An existing EKS cluster, with the public interface of ``ControlPlane`` and its own kubectl handler.
 
-    ``kubernetes_version`` is the version that the cluster has: kubectl may be one minor older or newer. The handler
-    stands in ``subnets`` of ``vpc``, so that it reaches a private endpoint, and carries ``security_group``: the cluster
-    security group that EKS made, or another that the control plane carries and whose members may talk to each other.
+    ``kubernetes_version`` is the version of the cluster: kubectl may be one minor version older or newer. The handler
+    is in ``subnets`` of ``vpc``, so that it can use a private endpoint, and has ``security_group``: the cluster
+    security group that EKS created, or another one of the control plane whose members can communicate.
 
-    ``kubectl_role_arn`` is the role as which the handler runs: it trusts Lambda, may write logs and make network
-    interfaces (``AWSLambdaVPCAccessExecutionRole``), and administers the cluster already. A policy that lets it
-    describe the cluster and read charts is attached to it and goes with the stack. Left out, a role is made and gets an
-    access entry, which needs the authentication mode ``API`` or ``API_AND_CONFIG_MAP`` that HyperPod asks for too.
+    ``kubectl_role_arn`` is the role of the handler: it trusts Lambda, may write logs and create network interfaces
+    (``AWSLambdaVPCAccessExecutionRole``), and administers the cluster already. A policy for describing the cluster and
+    reading charts is attached to it and removed with the stack. Without it, a role is created and gets an access entry,
+    which needs the authentication mode ``API`` or ``API_AND_CONFIG_MAP`` that HyperPod requires too.
     ``admin_role_arns`` get access entries; EKS refuses a second one for the same role.
 
-    Cluster, add-ons, log group and key stay their owner's: nothing here changes or deletes them. CDK takes
-    ``KubectlProviderOptions`` for an imported cluster and ignores them (2.275), so the provider is made here.
+    Cluster, add-ons, log group and key remain their owner's: nothing here changes or deletes them. CDK accepts
+    ``KubectlProviderOptions`` for an imported cluster and ignores them (2.275), so the provider is created here.
 
     ``vpc``: the cluster's VPC.
 
     ``subnets``: private subnets for the kubectl handler.
 
-    ``eks_cluster_name``: name of the cluster that exists.
+    ``eks_cluster_name``: name of the existing cluster.
 
-    ``security_group``: group through which the control plane is reached.
+    ``security_group``: group of the control plane that allows access to it.
 
     ``oidc_provider_arn``: ARN of the cluster's OIDC provider in IAM. Default: none.
 
     ``admin_role_arns``: ARNs of IAM roles that get an access entry as administrators. Default: none.
 
-    ``kubernetes_version``: minor version that the cluster has, as text.
+    ``kubernetes_version``: minor version of the cluster, as text.
 
-    ``kubectl_role_arn``: ARN of the role as which kubectl runs. Default: a role is made.
+    ``kubectl_role_arn``: ARN of the role with which kubectl runs. Default: a role is created.
 
     Raises ValueError for a version without a kubectl layer, for ARNs that are not a role's or an OIDC provider's, and
     for those of another account, partition or region than the stack's.
@@ -380,7 +380,7 @@ class ExistingControlPlane(Construct):
             self, "Cluster", kubectl_provider=cast("eks.IKubectlProvider", provider), **attributes
         )
         if role is not None:
-            # CDK asks whether the region has public registries even where it makes no role that would read them
+            # CDK checks whether the region has public registries even if it creates no role that would read them
             self.node.try_remove_child("HasEcrPublic")
         if role is None and provider.role is not None:
             entries.append(_admit(self, "KubectlAccess", provider.role.role_arn, eks_cluster_name))
@@ -394,12 +394,12 @@ class ExistingControlPlane(Construct):
 
     @property
     def oidc_provider(self) -> OidcProvider | None:
-        """The cluster's OIDC provider, where one was named."""
+        """The cluster's OIDC provider, if one was given."""
         return self._oidc_provider
 
     @property
     def ready(self) -> IDependable:
-        """What a client of the API server depends on: the access entries, and log groups of the kubectl handler."""
+        """What a client of the API server must depend on: the access entries, and log groups of the kubectl handler."""
         return self._ready
 
 
@@ -413,7 +413,7 @@ def _kubectl_provider(
     layer: lambda_.ILayerVersion,
     role: iam.IRole | None = None,
 ) -> eks.KubectlProvider:
-    """Make the handler that runs kubectl and helm; it knows the cluster by name, so that it is made beside it."""
+    """Create the handler that runs kubectl and helm; it uses the cluster's name, so both are created in parallel."""
     provider = eks.KubectlProvider(
         scope,
         "KubectlProvider",
@@ -428,9 +428,9 @@ def _kubectl_provider(
 
 
 def _log_groups(provider: IConstruct) -> list[IDependable]:
-    """Give the log groups that CDK makes for the functions of the kubectl provider, where its flag asks for them.
+    """Give the log groups that CDK creates for the functions of the kubectl provider, if its flag is set.
 
-    A function that runs before its group stands makes the group itself, and CloudFormation then finds it there already
+    A function that runs before its group exists creates the group itself, and CloudFormation then finds it
     and rolls the stack back (aws/aws-cdk issue 667).
     """
     return [each for each in provider.node.find_all() if isinstance(each, logs.CfnLogGroup)]
@@ -478,7 +478,7 @@ def _check_addon_versions(versions: Mapping[str, str]) -> None:
 
 
 def _role_suffix(arn: str) -> str:
-    """Give a suffix that stays with the role whatever its place in the list."""
+    """Give a suffix that depends on the role, not on its place in the list."""
     return hashlib.sha256(arn.encode()).hexdigest()[:8]
 
 
@@ -496,7 +496,7 @@ def _check_administrators(scope: Construct, role_arns: Sequence[str]) -> None:
 
 
 def _check_home(scope: Construct, *, kubectl_role_arn: str | None, oidc_provider_arn: str | None) -> None:
-    """Refuse what belongs to another account, partition or region than the stack, as far as those are known."""
+    """Refuse ARNs of another account, partition or region than the stack's, as far as those are known."""
     stack = Stack.of(scope)
     partition = None if is_token(stack.region) else regions.partition_of(stack.region)
     for key, what, arn in (
@@ -536,7 +536,7 @@ def _kubectl_layer(scope: Construct, kubernetes_version: str) -> lambda_.ILayerV
 
 
 def _warn_about_version(scope: Construct, kubernetes_version: str) -> None:
-    # which versions HyperPod takes is a dated table, not a certainty
+    # which versions HyperPod accepts is from a dated table, not certain
     problem = kubernetes.version_problem(kubernetes_version)
     if problem:
         Annotations.of(scope).add_warning_v2("hyperpod-cdk:kubernetes-version", f"kubernetes_version: {problem}")

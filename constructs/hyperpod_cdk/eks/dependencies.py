@@ -1,4 +1,4 @@
-"""The Helm chart that has to be on the EKS cluster before HyperPod joins it, with values made for the chosen types."""
+"""The Helm chart that must be on the EKS cluster before HyperPod joins it, with values for the chosen types."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ RELEASE = "hyperpod-dependencies"
 NAMESPACE = "kube-system"
 PLACEHOLDER_PARAMETER = "HyperPodChart"
 REHEARSAL = "rehearsal"
-"""Value of the ``HyperPodChart`` parameter with which a stack made from the placeholder may be deployed."""
+"""Value of the ``HyperPodChart`` parameter with which a stack with the placeholder may be deployed."""
 
 _PLACEHOLDER = Path(__file__).parents[1] / "_charts" / "placeholder"
 _TIMEOUT_MINUTES = 13
-"""Less than the 15 minutes of the function that runs Helm: a release whose Helm is ended first is stuck in
+"""Less than the 15 minutes of the function that runs Helm: a release whose Helm is stopped earlier remains in
 pending-upgrade (aws-cdk issue 22257)."""
 
 
 @dataclass(frozen=True)
 class HyperPodChart:
-    """The folder of the dependency chart, or the placeholder that stands in for it until it has been pulled.
+    """The folder of the dependency chart, or the placeholder that replaces it until it is pulled.
 
     ``directory``: folder of the chart.
 
-    ``is_placeholder``: whether it stands for a chart that is not there. Default: no.
+    ``is_placeholder``: whether it replaces a chart that was not pulled. Default: no.
     """
 
     directory: Path
@@ -55,11 +55,11 @@ class HyperPodChart:
 
     @staticmethod
     def pulled(directory: Path | str) -> HyperPodChart:
-        """Use the chart in ``directory``, which is not compared with a lock; raises ValueError where it holds none."""
+        """Use the chart in ``directory``, which is not compared with a lock; raises ValueError if it has none."""
         path = Path(directory)
         if not (path / "Chart.yaml").is_file():
             raise ValueError(
-                f"directory: must hold a Helm chart, got {path} without Chart.yaml; run '{charts.PULL_COMMAND}'"
+                f"directory: must contain a Helm chart, got {path} without Chart.yaml; run '{charts.PULL_COMMAND}'"
             )
         return HyperPodChart(path)
 
@@ -72,7 +72,7 @@ class HyperPodChart:
     def locate(root: Path | str) -> HyperPodChart:
         """Use the chart pulled into the project at ``root``, else the placeholder.
 
-        Raises charts.ChartError when the pulled folder is not what the project's lock says.
+        Raises charts.ChartError if the pulled folder does not match the project's lock.
         """
         project = Path(root)
         if not (project / charts.CHART_DIRECTORY).exists():
@@ -83,34 +83,33 @@ class HyperPodChart:
 class HyperPodDependencies(Construct):
     """The release ``hyperpod-dependencies`` in ``kube-system``: device plugins, health monitoring, operators, RBAC.
 
-    ``instance_types`` are the types of all instance groups, as names the catalog knows or as rows of one's own. A
-    device plugin is switched on only where a type needs it. It runs on every type with such devices that the catalog
-    knows, and on rows of one's own: the chart's own lists lag behind AWS and an unlisted type would get no plugin, and
-    with another type beside or in place of one that is there the release does not change. cert-manager stays off, since
-    the EKS add-on provides it. The region is set because the chart would otherwise pull its health monitoring agent
-    from us-east-1.
+    ``instance_types`` are the types of all instance groups, as names in the catalog or as your own rows. A device
+    plugin is enabled only if a type needs it. It then runs on every type with such devices in the catalog, and on your
+    own rows: the chart's own lists are older than AWS's and an unlisted type would get no plugin, and the release does
+    not change if you add or replace a type. cert-manager stays disabled, because the EKS add-on provides it. The region
+    is set because the chart would otherwise pull its health monitoring agent from us-east-1.
 
-    ``gpu_partitions``: nodes divide their GPUs (MIG): their group carries the label ``nvidia.com/mig.config``. NVIDIA's
-    GPU operator is then installed, which does it; its device plugin serves all NVIDIA types in place of the chart's.
-    Default: no, and such nodes would keep their GPUs whole.
+    ``gpu_partitions``: nodes partition their GPUs (MIG): their group has the label ``nvidia.com/mig.config``. NVIDIA's
+    GPU operator is then installed, which does it; its device plugin serves all NVIDIA types instead of the chart's.
+    Default: no, and such nodes would not partition their GPUs.
 
-    ``image_registry`` is where the images of public registries have been copied to, each under the name that it has
-    upstream without the registry; a closed network has no other way to them. Left out, they come from where the chart
-    says.
+    ``image_registry`` is the registry to which the images of public registries were copied, each under its upstream
+    name without the registry; a closed network has no other access to them. Without it, they come from the chart's
+    registries.
 
-    Helm does not wait: the pods need nodes, which come later. The release stays when the stack goes; it ends with the
-    EKS cluster. With the placeholder chart, the stack refuses a real deployment (``refuse_placeholder``).
+    Helm does not wait: the pods need nodes, which join later. The release is retained when the stack is deleted; it
+    ends with the EKS cluster. With the placeholder chart, the stack refuses a real deployment (``refuse_placeholder``).
 
-    ``cluster``: the EKS cluster as CDK has it, with a kubectl provider.
+    ``cluster``: the CDK construct of the EKS cluster, with a kubectl provider.
 
     ``instance_types``: types of the nodes, by name or with their numbers.
 
     ``chart``: the ``HyperPodChart`` to install.
 
-    ``image_registry``: registry of the images. Default: where the chart takes them from.
+    ``image_registry``: registry of the images. Default: the chart's registries.
 
-    Raises ValueError for a name that the catalog does not know, and for ``gpu_partitions`` in a region for which the
-    chart names no copy of the GPU operator.
+    Raises ValueError for a name that the catalog does not have, and for ``gpu_partitions`` in a region for which the
+    chart has no copy of the GPU operator.
     """
 
     def __init__(
@@ -145,22 +144,22 @@ class HyperPodDependencies(Construct):
             values=chart_values(
                 types, region=stack.region, gpu_partitions=gpu_partitions, image_registry=image_registry
             ),
-            # a release that was there before is taken over: not even a creation that is rolled back may remove it
+            # an existing release is adopted: not even a creation that is rolled back may remove it
             removal_policy=RemovalPolicy.RETAIN,
         )
         answer_in_time(self._chart)
 
     @property
     def chart(self) -> eks.HelmChart:
-        """The release; the HyperPod cluster has to depend on it."""
+        """The release; the HyperPod cluster must depend on it."""
         return self._chart
 
 
 def refuse_placeholder(stack: Stack) -> None:
     """Make CloudFormation refuse ``stack`` before it creates anything, unless the deployment is a rehearsal.
 
-    Call it for every stack that is deployed before the one with the chart, so that nobody waits for a control plane
-    that cannot be finished. Calling it twice for a stack changes nothing.
+    Call it for every stack that is deployed before the one with the chart, so that no deployment waits for a control
+    plane that cannot be completed. Calling it twice for a stack changes nothing.
     """
     if stack.node.try_find_child(PLACEHOLDER_PARAMETER) is not None:
         return
@@ -201,7 +200,7 @@ def _rows(instance_types: Iterable[str | InstanceType]) -> list[InstanceType]:
 
 
 def _warn_about_fixed_lists(scope: Construct, chart: HyperPodChart, types: Sequence[InstanceType]) -> None:
-    """Warn where a part of the chart names its instance types in a template, out of the reach of values."""
+    """Warn if a part of the chart has its instance types in a template, where values cannot change them."""
     wanted = {
         "neuron-device-plugin": [row.name for row in types if row.is_neuron],
         "health-monitoring-agent": [row.name for row in types if row.is_accelerated],
@@ -215,6 +214,6 @@ def _warn_about_fixed_lists(scope: Construct, chart: HyperPodChart, types: Seque
         if missing:
             Annotations.of(scope).add_warning_v2(
                 f"hyperpod-cdk:{part}",
-                f"instance_types: {part} of the pulled chart runs only on types that its template names, and "
+                f"instance_types: {part} of the pulled chart runs only on types in its template, and "
                 f"{', '.join(missing)} is not among them; pull a newer chart or install that part yourself",
             )

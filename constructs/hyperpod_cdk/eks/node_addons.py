@@ -31,19 +31,19 @@ POD_IDENTITY_TRUST: Mapping[str, Any] = {
         }
     ],
 }
-"""Trust of a role that pods of an add-on get through EKS pod identity."""
+"""Trust of a role that pods of an add-on get through EKS Pod Identity."""
 
 
 _WEBHOOK_SECONDS = 300
 
 
 class NodeAddon(Construct):
-    """An EKS add-on that stays degraded until a node is Ready; depend on the HyperPod cluster before it.
+    """An EKS add-on that stays degraded until a node is Ready; it must depend on the HyperPod cluster.
 
-    ``addon_version`` is emitted only when given: without it EKS takes its default for the cluster's Kubernetes
-    version. ``configuration_values`` is a mapping, or text that holds a JSON object. Fields of the add-on's objects
-    that somebody else set are overwritten, since EKS puts its own unmanaged CoreDNS on a new cluster. Raises ValueError
-    for other text and for a version older than HyperPod accepts.
+    ``addon_version`` is emitted only if given: without it EKS uses its default for the cluster's Kubernetes
+    version. ``configuration_values`` is a mapping, or text with a JSON object. Fields of the add-on's objects
+    that others have set are overwritten, because EKS installs its own unmanaged CoreDNS on a new cluster. Raises
+    ValueError for other text and for a version older than HyperPod accepts.
 
     ``eks_cluster_name``: name of the EKS cluster.
 
@@ -110,33 +110,34 @@ _MANAGED_POLICY = Pattern(
 
 
 def check_addon(eks_cluster_name: str, addon_version: str | None = None) -> None:
-    """Refuse a name that no EKS cluster has, and a version that no add-on has. Raises ValueError."""
+    """Refuse an invalid name of an EKS cluster, and an invalid add-on version. Raises ValueError."""
     refuse(ExistingEks, called={"cluster_name": "eks_cluster_name"}, cluster_name=eks_cluster_name)
     refuse_unlike(addons.VERSION, addon_version=addon_version)
 
 
 class WebhookReady(Construct):
-    """Wait until the deployments behind an add-on's webhooks have a pod that is ready.
+    """Waits until the deployments of an add-on's webhooks have a ready pod.
 
     An add-on registers its admission webhooks with its other objects, and until its pod answers the API server refuses
-    whatever they are called for: "failed calling webhook ... connection refused". EKS's ACTIVE comes first, and
-    CloudFormation takes DEGRADED as complete, so this asks Kubernetes: CDK's handler of KubernetesObjectValue reads
-    ``.status.availableReplicas`` of each deployment every 10 seconds, which is not there while none is available. AWS's
-    own Terraform waits for the same with ``kubectl wait --for=condition=available`` (awsome-distributed-ai,
-    ``task_governance/main.tf`` and ``hyperpod_cluster/cert_manager.tf``), 300 seconds too.
+    the requests for which they are called: "failed calling webhook ... connection refused". EKS reports ACTIVE earlier,
+    and CloudFormation treats DEGRADED as complete, so this reads Kubernetes: CDK's handler of KubernetesObjectValue
+    reads
+    ``.status.availableReplicas`` of each deployment every 10 seconds, which does not exist while none is available.
+    AWS's own Terraform waits for the same with ``kubectl wait --for=condition=available`` (awsome-distributed-ai,
+    ``task_governance/main.tf`` and ``hyperpod_cluster/cert_manager.tf``), also 300 seconds.
 
-    It asks when it is made and never again: an update of the add-on does not change it, and so does no update that is
-    taken back, whose rollback would fail where the pod still does not come.
+    It waits only at its creation: an update of the add-on does not change it, and neither does the rollback of an
+    update, which would fail if the pod still does not start.
 
-    ``cluster``: the EKS cluster as CDK has it, with a kubectl provider.
+    ``cluster``: the CDK construct of the EKS cluster, with a kubectl provider.
 
-    ``addon``: the add-on, which this comes after.
+    ``addon``: the add-on, on which this depends.
 
     ``namespace``: namespace of its deployments.
 
-    ``deployments``: names of the deployments behind its webhooks.
+    ``deployments``: names of the deployments of its webhooks.
 
-    Raises ValueError for what is no name of a namespace or a deployment.
+    Raises ValueError for an invalid name of a namespace or a deployment.
     """
 
     def __init__(
@@ -168,13 +169,13 @@ class WebhookReady(Construct):
 
 
 class PodRole(Construct):
-    """A role that the pods of one service account of an add-on take through EKS pod identity.
+    """A role that the pods of one service account of an add-on get through EKS Pod Identity.
 
-    The association stands alone, which every add-on takes; depend on it before the add-on, since pods read it when they
-    start. Needs the add-on ``eks-pod-identity-agent``. ``managed_policies`` are names of AWS managed policies with
-    their path, ``reason`` says why they are right; ``statements`` are IAM statements beside them. Raises ValueError for
-    what is no name of an EKS cluster, a namespace, a service account or a managed policy, for a description that IAM
-    refuses, and for managed policies without a reason.
+    The association is a separate resource, which every add-on supports; the add-on must depend on it, because pods read
+    it when they start. Needs the add-on ``eks-pod-identity-agent``. ``managed_policies`` are names of AWS managed
+    policies with their path, ``reason`` says why they are right; ``statements`` are additional IAM statements. Raises
+    ValueError for an invalid name of an EKS cluster, a namespace, a service account or a managed policy, for a
+    description that IAM refuses, and for managed policies without a reason.
 
     ``eks_cluster_name``: name of the EKS cluster.
 
@@ -186,7 +187,7 @@ class PodRole(Construct):
 
     ``managed_policies``: names of AWS's managed policies of the role.
 
-    ``reason``: why the managed policies are right, for whoever reviews the stack.
+    ``reason``: why the managed policies are right, for reviewers of the stack.
 
     ``statements``: further statements of the role's policy. Default: none.
     """
@@ -211,7 +212,7 @@ class PodRole(Construct):
         refuse_unlike(ROLE_DESCRIPTION, description=description)
         refuse_unlike(_MANAGED_POLICY, managed_policies=managed_policies)
         if managed_policies and not reason.strip():
-            raise ValueError("reason: must say why the managed policies are right, got nothing; say it for a reviewer")
+            raise ValueError("reason: must say why the managed policies are right, got nothing; state it for reviewers")
         self.role: iam.CfnRole = iam.CfnRole(
             self,
             "Role",
@@ -240,7 +241,7 @@ def inline_policy(statements: Sequence[Mapping[str, Any]], *, name: str = "Right
 def driver_addon(
     scope: Construct, driver: addons.Addon, *, eks_cluster_name: str, addon_version: str | None, role_arn: str
 ) -> eks.CfnAddon:
-    """Make a driver's add-on in ``scope``, after a pod identity association for each of its service accounts."""
+    """Create a driver's add-on in ``scope``, after a pod identity association for each of its service accounts."""
     check_addon(eks_cluster_name, addon_version)
     addon = eks.CfnAddon(
         scope,
@@ -265,11 +266,11 @@ def driver_addon(
 
 
 class EbsCsiDriver(Construct):
-    """The EBS CSI driver as an EKS add-on, with the rights that it needs on HyperPod nodes.
+    """The EBS CSI driver as an EKS add-on, with the permissions that it needs on HyperPod nodes.
 
-    Nodes of HyperPod are no instances of the account, so that the driver attaches volumes through SageMaker:
-    ``sagemaker:AttachClusterNodeVolume`` comes beside its managed policy. Needs the add-on ``eks-pod-identity-agent``
-    and, to become active, a node. ``addon_version`` left out means EKS's default.
+    HyperPod nodes are not instances of the account, so the driver attaches volumes through SageMaker:
+    ``sagemaker:AttachClusterNodeVolume`` is added to its managed policy. Needs the add-on ``eks-pod-identity-agent``
+    and, to become active, a node. Without ``addon_version``, EKS's default is used.
 
     ``eks_cluster_name``: name of the EKS cluster.
 
@@ -315,7 +316,7 @@ class EbsCsiDriver(Construct):
 
 
 class CoreDns(NodeAddon):
-    """The cluster's DNS; waiting for it before there are nodes would block the deployment.
+    """The cluster's DNS; waiting for it before nodes exist would block the deployment.
 
     ``eks_cluster_name``: name of the EKS cluster.
 
@@ -324,7 +325,7 @@ class CoreDns(NodeAddon):
 
     ``configuration_values``: the add-on's configuration, a mapping. Default: its own.
 
-    Raises ValueError for text in ``configuration_values`` that is no JSON object.
+    Raises ValueError for text in ``configuration_values`` that is not a JSON object.
     """
 
     def __init__(

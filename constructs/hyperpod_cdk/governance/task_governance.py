@@ -37,46 +37,46 @@ _ANY_ID = "policies and quotas get their ids from SageMaker when they are made"
 class TaskGovernance(Construct):
     """HyperPod task governance on one cluster: its add-on, then the cluster policy, then a compute quota per team.
 
-    Deleting goes the other way round, as it must: a HyperPod cluster with policies attached cannot be deleted. The
-    add-on needs a node that is Ready and a cluster without a Kueue of its own; depend on the HyperPod cluster first.
-    Without ``install_addon`` it must stand on the EKS cluster already.
+    Deletion is in the reverse order, as required: a HyperPod cluster with policies attached cannot be deleted. The
+    add-on needs a node that is Ready and a cluster without another Kueue; it must depend on the HyperPod cluster.
+    Without ``install_addon`` it must be on the EKS cluster already.
 
-    How the words map to the API (botocore's SchedulerConfig and the developer guide's page "Policies"):
+    How the arguments map to the API (botocore's SchedulerConfig and the developer guide's page "Policies"):
 
     - ``ordering="priority"`` is the console's task ranking: ``PriorityClasses`` decide which queued task is next.
-      ``"first_come_first_served"`` sends an empty list of classes, so that classes set before are taken away.
+      ``"first_come_first_served"`` sends an empty list of classes, so that classes set before are removed.
     - ``idle_compute="fair_share"`` is ``FairShare: Enabled``: teams borrow idle compute by their fair-share weights.
-      ``"first_come_first_served"`` is ``Disabled``: anyone who asks first may take all that lies idle.
+      ``"first_come_first_served"`` is ``Disabled``: the first team that requests it may use all idle compute.
     - ``share_unallocated`` is ``IdleResourceSharing``: whether compute that no team's quota covers may be borrowed too.
-      It is a switch of its own (unsure: the console shows no such choice in the guide) and left out unless set, which
-      AWS takes as ``Disabled``.
+      It is a separate setting (unsure: the console shows no such choice in the guide) and left out unless set, which
+      AWS treats as ``Disabled``.
 
-    ``priority_classes`` left empty takes the catalog's default classes. ``native_scheduler_config`` and
-    ``native_compute_quota`` say whether to use CloudFormation's own types; else one Lambda serves custom resources with
-    the same properties. ``catalog.governance.is_native`` gives an answer that stays: CloudFormation refuses to change
-    the type of a resource that is deployed.
-    Names are made of ``name_prefix`` and the team's name and never change, so that nothing is replaced by accident;
-    ``policy_name`` and a team's ``quota_name`` are for what stood before.
+    ``priority_classes`` left empty uses the catalog's default classes. ``native_scheduler_config`` and
+    ``native_compute_quota`` say whether to use CloudFormation's own types; else one Lambda function serves custom
+    resources with the same properties. ``catalog.governance.is_native`` gives an answer that never changes:
+    CloudFormation refuses to change the type of a deployed resource. Names consist of ``name_prefix`` and the team's
+    name and never change, so that nothing is replaced by accident; ``policy_name`` and a team's ``quota_name`` are for
+    existing policies and quotas.
 
-    Members get an access entry. AWS's own access policies suffice for most and need no kubectl: AmazonEKSEditPolicy and
-    AmazonSagemakerHyperpodTrainingPolicy (Kubeflow, Ray and HyperPod jobs, Kueue's queues) in the team's namespace,
+    Members get an access entry. AWS's own access policies are enough for most and need no kubectl: AmazonEKSEditPolicy
+    and AmazonSagemakerHyperpodTrainingPolicy (Kubeflow, Ray and HyperPod jobs, Kueue's queues) in the team's namespace,
     AmazonSagemakerHyperpodUserClusterPolicy for what is cluster-wide (developer guide, "Setting up an Amazon EKS
     cluster in Studio"). A team with ``access="rbac"``, for regions or partitions without the two HyperPod policies or
-    for jobs they leave out (JobSet, LeaderWorkerSet), gets a Role and its entries name Kubernetes groups. EKS takes one
-    access entry per role, so members must not be among ``admin_role_arns``, the roles that the cluster's maker admitted
-    already.
+    for jobs that they do not include (JobSet, LeaderWorkerSet), gets a Role and its entries name Kubernetes groups. EKS
+    allows one access entry per role, so members must not be in ``admin_role_arns``, the roles that have access already
+    as administrators.
 
-    ``cluster`` is what asks whether Kueue's webhooks answer, before the policy and the quotas, from which SageMaker
-    makes Kueue's objects, and before whatever depends on ``ready``. It applies Kubernetes objects, too: the level of
-    Pod Security of each team's namespace, and roles, default queues and ResourceQuotas of teams that ask for them. They
-    stand there after its quota, and go before it, but for the namespace, which is SageMaker's. Without ``cluster``
-    nothing waits for Kueue, and a member's pod may be privileged, and so root on its node.
+    ``cluster`` checks whether Kueue's webhooks answer, before the policy and the quotas, from which SageMaker creates
+    Kueue's objects, and before everything that depends on ``ready``. It also applies Kubernetes objects: the Pod
+    Security level of each team's namespace, and roles, default queues and ResourceQuotas of teams that request them.
+    They are created after the team's quota and deleted before it, except the namespace, which belongs to SageMaker.
+    Without ``cluster`` nothing waits for Kueue, and a member's pod may be privileged, and so root on its node.
 
     ``eks_cluster_name``: name of the EKS cluster.
 
     ``cluster_arn``: ARN of the HyperPod cluster.
 
-    ``name_prefix``: begins the names of the policy and the quotas.
+    ``name_prefix``: prefix of the names of the policy and the quotas.
 
     ``teams``: the teams (``Team``), each name once.
 
@@ -84,9 +84,9 @@ class TaskGovernance(Construct):
 
     ``policy_name``: name of the policy. Default: ``name_prefix`` with ``-policy``.
 
-    ``native_scheduler_config``: whether CloudFormation's own type makes the policy.
+    ``native_scheduler_config``: whether the policy is CloudFormation's own type.
 
-    ``native_compute_quota``: whether CloudFormation's own type makes the quotas.
+    ``native_compute_quota``: whether the quotas are CloudFormation's own type.
 
     ``ordering``: ``priority`` or ``first_come_first_served``. Default: ``priority``.
 
@@ -96,20 +96,20 @@ class TaskGovernance(Construct):
 
     ``share_unallocated``: whether compute without a quota may be borrowed. Default: AWS's own, which is no.
 
-    ``install_addon``: whether the add-on is made here. Default: yes.
+    ``install_addon``: whether the add-on is created here. Default: yes.
 
     ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
     Kubernetes version.
 
-    ``admin_role_arns``: roles that the cluster admits already, which members must not be. Default: none.
+    ``admin_role_arns``: administrators of the cluster, which members must not be. Default: none.
 
     ``tags``: of the policy and the quotas. Default: none.
 
-    ``cluster``: the EKS cluster as CDK has it, which applies Kubernetes objects. Default: none, and no such
+    ``cluster``: the CDK construct of the EKS cluster, which applies Kubernetes objects. Default: none, and no such
     objects.
 
-    ``await_webhooks``: whether policy, quotas and ``ready`` wait until Kueue's webhooks answer, which they cannot on
-    a cluster without nodes that take add-ons. Default: yes.
+    ``await_webhooks``: whether policy, quotas and ``ready`` wait until Kueue's webhooks answer, which is impossible on
+    a cluster without nodes that can run add-ons. Default: yes.
 
     Raises ValueError for what SageMaker or EKS would refuse; tokens are not checked.
     """
@@ -166,7 +166,7 @@ class TaskGovernance(Construct):
         policy = policy_name or _name(name_prefix, governance.POLICY_PART)
         wanted = [(team.name, team.quota_name) for team in teams]
         for taken in governance.names_taken(name_prefix, wanted, policy_name):
-            # whether a quota may have the policy's name is not documented, and the file warns of it
+            # whether a quota may have the policy's name is not documented; validation warns about it
             problem = f"quota_name: {governance.same_quota_name_problem(taken.name)}"
             check(None if taken.is_policys else problem, where=f"team {teams[taken.team].name}")
 
@@ -198,7 +198,7 @@ class TaskGovernance(Construct):
         scheduler: dict[str, Any] = {"PriorityClasses": classes, "FairShare": governance.IDLE_COMPUTE[idle_compute]}
         if share_unallocated is not None:
             scheduler["IdleResourceSharing"] = "Enabled" if share_unallocated else "Disabled"
-        # a description that is not sent stays as it was, and so does the state of a quota: none is sent, too
+        # a description that is not sent does not change, nor does the state of a quota: so an empty one is sent too
         self.scheduler_config: cdk.CfnResource = self._resource(
             "SchedulerConfig",
             "ClusterSchedulerConfig",
@@ -206,9 +206,10 @@ class TaskGovernance(Construct):
             properties={"Name": policy, "Description": description or "", "SchedulerConfig": scheduler},
             after=self.ready or self.addon,
         )
-        # side by side: no page of AWS says that a cluster takes one quota at a time (botocore tells ConflictException
-        # of CreateComputeQuota in general words, DeleteComputeQuota has none), and in a chain one team would stop the
-        # next; our own handler waits a conflict out, and CloudFormation tries a ResourceConflict of a type again
+        # in parallel: no page of AWS says that a cluster accepts one quota at a time (botocore describes
+        # ConflictException of CreateComputeQuota only in general, DeleteComputeQuota has none), and in a chain one team
+        # would block the next; our own handler retries after a conflict, and CloudFormation retries a ResourceConflict
+        # of a type
         self.quotas: Mapping[str, IDependable] = {
             team.name: self._resource(
                 f"Quota-{team.name}",
@@ -238,14 +239,14 @@ class TaskGovernance(Construct):
         for team in teams:
             for what, objects in team_objects(team, queue_api=self._queue_api).items():
                 construct_id = f"{what}-{team.name}"
-                # to take the labels back would be to delete the namespace, with what runs in it, in a rollback too
+                # removing the labels would delete the namespace with its workloads, in a rollback too
                 stays = cdk.RemovalPolicy.RETAIN if what == POD_SECURITY else None
                 found[construct_id] = applied_manifest(
                     self,
                     construct_id,
                     cluster=cluster,
                     objects=objects,
-                    # the namespace and the cluster queue come with the quota, which goes after what stands in them
+                    # the quota creates the namespace and the cluster queue, and is deleted after the objects in them
                     after=self.quotas[team.name],
                     removal_policy=stays,
                 )
@@ -351,8 +352,8 @@ def _second_entry_problem(team: Team, admin_role_arns: Sequence[str]) -> str | N
     if twice is None:
         return None
     return (
-        f"must not name a role that is an administrator of the EKS cluster too, got {twice}, and EKS takes one access "
-        "entry per role; remove it here, since administrators may do what members may, or from admin_role_arns"
+        f"must not name a role that is an administrator of the EKS cluster too, got {twice}, and EKS allows one access "
+        "entry per role; remove it here, because administrators can do what members can, or from admin_role_arns"
     )
 
 
@@ -365,7 +366,7 @@ def _kubectl_problem(team: Team, cluster: eks_v2.ICluster | None) -> str | None:
     wish = next((name for name, wanted in wishes.items() if wanted), None)
     if wish is None or cluster is not None:
         return None
-    return f"must come with the EKS cluster, whose kubectl makes what {wish} asks for; pass cluster"
+    return f"needs the EKS cluster, whose kubectl applies the objects for {wish}; pass cluster"
 
 
 def _queue_problem(team: Team, addon_version: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""What a team finds in Kubernetes: access entries and roles for its members, its default queue, its ResourceQuota."""
+"""A team's objects in Kubernetes: access entries and roles of its members, its default queue, its ResourceQuota."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hyperpod_cdk.config.arguments import is_token
 from hyperpod_cdk.governance.teams import Team
 
 POD_SECURITY = "PodSecurity"
-"""The namespace itself, which is SageMaker's to delete: only its labels are ours."""
+"""The namespace itself, which SageMaker deletes: only its labels are from here."""
 
 _MEMBERS = "hyperpod-members"
 _READ = ["get", "list", "watch"]
@@ -24,7 +24,7 @@ _JOBS = ["sagemaker.amazonaws.com", "kubeflow.org", "jobset.x-k8s.io", "leaderwo
 
 
 def access_entries(scope: Construct, teams: Sequence[Team], *, eks_cluster_name: str) -> list[eks.CfnAccessEntry]:
-    """Admit every member with one entry for all of its teams, since EKS takes one access entry per role.
+    """Give every member one access entry for all of its teams, because EKS allows one access entry per role.
 
     Teams with ``access="rbac"`` give the entry Kubernetes groups, which ``team_objects`` binds to roles; the others
     give it AWS's access policies in their namespaces.
@@ -53,12 +53,12 @@ def shared_objects(teams: Sequence[Team]) -> list[dict[str, Any]]:
 
 
 def team_objects(team: Team, *, queue_api: str) -> dict[str, list[dict[str, Any]]]:
-    """Give a team's namespace with its level of Pod Security, and what the team asks for in it.
+    """Give a team's namespace with its level of Pod Security, and the objects that the team requests in it.
 
-    That is by name: PodSecurity, Members, DefaultQueue, ResourceQuota.
+    The keys are: PodSecurity, Members, DefaultQueue, ResourceQuota.
 
-    Each belongs in a manifest of its own: what is taken out of a manifest that stays is not deleted. ``queue_api`` is
-    the API version of Kueue's local queues.
+    Each belongs in its own manifest: an object that is removed from a remaining manifest is not deleted. ``queue_api``
+    is the API version of Kueue's local queues.
     """
     labels = governance.pod_security_labels(team.pod_security)
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team.namespace, "labels": labels}}
@@ -125,7 +125,7 @@ def _cluster_wide_role() -> list[dict[str, Any]]:
 
 
 def _role(namespace: str) -> list[dict[str, Any]]:
-    """The job types that AmazonEKSEditPolicy, which knows Kubernetes' own types only, does not cover."""
+    """The job types that AmazonEKSEditPolicy, which covers only Kubernetes' own types, does not include."""
     rules = [
         {"apiGroups": _JOBS, "resources": ["*"], "verbs": _EVERY},
         {
@@ -154,6 +154,6 @@ def _role_and_binding(
 
 
 def _entry_id(role_arn: str, index: int) -> str:
-    # a token has no text to name the entry by, so that its place must do
+    # a token has no text for the entry's name, so its position is used
     known = not is_token(role_arn)
     return f"Member-{hashlib.sha256(role_arn.encode()).hexdigest()[:12]}" if known else f"Member-{index}"

@@ -1,4 +1,4 @@
-"""Teams, priority classes and quotas of task governance, checked by themselves and in the API's words."""
+"""Teams, priority classes and quotas of task governance, checked on their own, and in the API's terms."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ class PriorityClass:
 
 @dataclass(frozen=True, kw_only=True)
 class AcceleratorPartition:
-    """``count`` parts of GPUs, cut by the MIG ``profile`` (``mig-3g.40gb``)."""
+    """``count`` partitions of GPUs with the MIG ``profile`` (``mig-3g.40gb``)."""
 
     profile: str
     count: int
 
     def __post_init__(self) -> None:
-        """Check that the API knows the profile; which ones a type has is not looked at."""
+        """Check that the API has the profile; whether a type supports it is not checked."""
         refuse(fields.AcceleratorPartition, where=f"partition {self.profile}", profile=self.profile, count=self.count)
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaRow:
-    """What a team is guaranteed of one instance type, or may borrow of it.
+    """The compute of one instance type that a team is guaranteed, or may borrow.
 
     Either whole instances (``count``), or ``accelerators``, ``vcpu`` and ``memory_gib`` (over all instances of the
-    type), or partitions of GPUs, with ``vcpu`` and ``memory_gib`` if wanted. SageMaker fills in by ratio what is left
-    out of accelerators, vCPU and memory; accelerators are 0 where only vCPU or memory is given.
+    type), or partitions of GPUs, with ``vcpu`` and ``memory_gib`` if wanted. SageMaker fills in proportionally what is
+    left out of accelerators, vCPU and memory; accelerators are 0 if only vCPU or memory is given.
     """
 
     instance_type: str
@@ -62,7 +62,7 @@ class QuotaRow:
     accelerator_partition: AcceleratorPartition | None = None
 
     def __post_init__(self) -> None:
-        """Check that something is guaranteed, by one kind of amounts, and nothing negative."""
+        """Check that there is one kind of amounts, and nothing negative."""
         amounts = self._amounts()
         where = f"quota of {self.instance_type}"
         partition = () if self.accelerator_partition is None else ("accelerator_partition",)
@@ -78,7 +78,7 @@ class QuotaRow:
 
     @property
     def key(self) -> str:
-        """What a team may have once: a type, or a type with a profile."""
+        """What a team can have only once: a type, or a type with a profile."""
         partition = self.accelerator_partition
         return self.instance_type if partition is None else f"{self.instance_type} with {partition.profile}"
 
@@ -96,10 +96,10 @@ class QuotaRow:
         }
 
     def limited(self, numbers: InstanceType) -> dict[str, float]:
-        """Give the accelerators and EFA interfaces of the row, by the names under which a ResourceQuota limits them.
+        """Give the accelerators and EFA interfaces of the row, by their names in a ResourceQuota.
 
         ``numbers`` are those of the instance type. Interfaces follow the share of a node's accelerators; vCPU and
-        memory are left out, since a limit on them asks every pod to state its own.
+        memory are left out, because a limit on them requires every pod to state its own.
         """
         partition = self.accelerator_partition
         if partition is not None:
@@ -126,20 +126,20 @@ class QuotaRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Team:
-    """A team: its guaranteed compute, how it shares what lies idle, and who belongs to it.
+    """A team: its guaranteed compute, how it shares idle compute, and its members.
 
-    ``fair_share_weight`` (0 to 100) orders teams that want idle compute, under fair share only. ``preemption`` says
-    whether a task of the team stops the team's own tasks of lower priority. ``borrow_limit_percent`` (1 to 500) is how
-    much idle compute the team may borrow, only with ``lend_and_borrow``; SageMaker's own default is 50.
-    ``absolute_borrow_limits`` bound single instance types, whatever the percentage says. ``active=False`` keeps the
-    quota out of force.
+    ``fair_share_weight`` (0 to 100) orders teams that request idle compute, only with fair share. ``preemption`` says
+    whether a task of the team can preempt the team's own tasks of lower priority. ``borrow_limit_percent`` (1 to 500)
+    is how much idle compute the team may borrow, only with ``lend_and_borrow``; SageMaker's own default is 50.
+    ``absolute_borrow_limits`` limit single instance types, independent of the percentage. With ``active=False`` the
+    quota has no effect.
 
     ``member_role_arns`` are IAM roles that may run jobs in the team's namespace ``hyperpod-ns-<name>``; ``access`` says
     whether through AWS's access policies or through Kubernetes roles. ``pod_security`` is the level of Kubernetes' Pod
-    Security Standards that the namespace enforces: members may make pods, and a privileged one is root on its node,
-    with the rights of the node's role. ``default_queue`` sends jobs of the namespace
-    that name no queue to the team's. ``resource_quota`` are the limits (resource -> quantity) of a Kubernetes
-    ResourceQuota in the namespace; empty, there is none.
+    Security Standards that the namespace enforces: members may create pods, and a privileged one is root on its node,
+    with the permissions of the node's role. ``default_queue`` sends jobs of the namespace that name no queue to the
+    team's. ``resource_quota`` are the limits (resource -> quantity) of a Kubernetes ResourceQuota in the namespace;
+    without them there is none.
 
     ``name``: 1 to 40 lower-case letters, digits and hyphens.
 
@@ -151,11 +151,11 @@ class Team:
 
     ``sharing``: ``lend_and_borrow``, ``lend`` or ``dont_lend``. Default: ``lend_and_borrow``.
 
-    ``borrow_limit_percent``: percent of its quota, 1 to 500. Default: 50 where the team borrows.
+    ``borrow_limit_percent``: percent of its quota, 1 to 500. Default: 50 if the team borrows.
 
-    ``absolute_borrow_limits``: bounds of single types. Default: none.
+    ``absolute_borrow_limits``: limits of single types (``QuotaRow``). Default: none.
 
-    ``active``: whether the quota is in force. Default: yes.
+    ``active``: whether the quota has an effect. Default: yes.
 
     ``description``: 1 to 1024 characters. Default: none.
 
@@ -171,7 +171,7 @@ class Team:
 
     ``resource_quota``: resource -> quantity as text. Default: no ResourceQuota.
 
-    Raises ValueError for what SageMaker refuses, a type or a role twice, and borrow limits of a team that does not
+    Raises ValueError for what SageMaker refuses, a repeated type or role, and borrow limits of a team that does not
     borrow; tokens are not checked.
     """
 
@@ -239,7 +239,7 @@ class Team:
 
     @property
     def namespace(self) -> str:
-        """The namespace that SageMaker makes for the team."""
+        """The namespace that SageMaker creates for the team."""
         return governance.namespace(self.name)
 
     @property
@@ -270,10 +270,10 @@ class Team:
 
 
 def resource_limits(team: Team, instance_types: Mapping[str, InstanceType]) -> dict[str, str]:
-    """Give the limits of a ResourceQuota that leave a team all it owns and may borrow, for ``Team.resource_quota``.
+    """Give the limits of a ResourceQuota with everything that a team owns and may borrow, for ``Team.resource_quota``.
 
     That is accelerators and EFA interfaces of the instance types in ``instance_types`` (name -> numbers); rows of other
-    types are left out. A type's absolute borrow limit comes before the percentage.
+    types are left out. A type's absolute borrow limit takes precedence over the percentage.
     """
     absolute = {row.key: row for row in team.absolute_borrow_limits}
     factor = 1 + team.resolved_borrow_limit_percent / 100
@@ -302,7 +302,7 @@ def _same_row_problem(keys: Sequence[str], *, listed: str) -> str | None:
 
 
 def check(*problems: str | None, where: str) -> None:
-    """Raise the first problem that is one as a ValueError that names its place."""
+    """Raise the first problem as a ValueError that names its place."""
     for problem in problems:
         if problem is not None:
             raise ValueError(f"{where}: {problem}")

@@ -1,4 +1,4 @@
-"""Karpenter for a HyperPod cluster: its role, and what keeps a deployment from undoing its work."""
+"""Karpenter for a HyperPod cluster: its role, and a custom resource that keeps its node counts in a deployment."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ _GRANT_OPERATIONS = (
 class KarpenterAutoscaling(Construct):
     """What ``HyperPodCluster(autoscaling=...)`` needs so that HyperPod's own Karpenter scales its groups of count 0.
 
-    The role that Karpenter adds and removes nodes with. AWS refuses another role while autoscaling is on, so the role
-    has no name and no argument of the cluster in it: it may touch any HyperPod cluster of its account and region, since
-    a cluster's ARN is not known before the cluster, which needs the role.
+    The role that Karpenter adds and removes nodes with. AWS refuses another role while autoscaling is enabled, so the
+    role depends on no name and no argument of the cluster: it may change any HyperPod cluster of its account and
+    region, because a cluster's ARN is not known before the cluster, which needs the role.
 
     The counts. CloudFormation sends every group's count with any update of the cluster, and a count of 0 would remove
-    the nodes that Karpenter has added. So the cluster takes those counts from a custom resource, which reads them
+    the nodes that Karpenter has added. So the cluster gets those counts from a custom resource, which reads them
     whenever anything else of the cluster changes; see docs/decisions/0011-karpenter-counts.md.
 
     ``kms_key_arns``: KMS keys of the nodes' volumes. Default: none.
 
     The role is deleted with its stack, as the cluster is.
 
-    Raises ValueError for what is no ARN of a KMS key.
+    Raises ValueError for text that is not the ARN of a KMS key.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class KarpenterAutoscaling(Construct):
             assume_role_policy_document=document(
                 {"Principal": {"Service": hyperpod.KARPENTER_PRINCIPAL}, "Action": "sts:AssumeRole"}
             ),
-            # inline, so that the rights are there as long as the role is
+            # inline, so that the permissions exist as long as the role
             policies=[
                 iam.CfnRole.PolicyProperty(policy_name="karpenter", policy_document=document(*_rights(kms_key_arns)))
             ],
@@ -82,11 +82,11 @@ class KarpenterAutoscaling(Construct):
 
     @property
     def properties(self) -> sagemaker.CfnCluster.ClusterAutoScalingConfigProperty:
-        """What goes into ``AutoScaling`` of the cluster."""
+        """The ``AutoScaling`` property of the cluster."""
         return sagemaker.CfnCluster.ClusterAutoScalingConfigProperty(mode="Enable", auto_scaler_type="Karpenter")
 
     def counts(self, *, cluster_name: str, groups: Sequence[str], watched: Mapping[str, Any]) -> list[int | float]:
-        """Give the number of nodes of each group as a token: what it is when one of ``watched`` changes.
+        """Give the number of nodes of each group as a token, read when one of ``watched`` changes.
 
         ``cluster_name``: name of the HyperPod cluster. ``groups``: names of the groups that Karpenter scales.
         ``watched``: the properties of the cluster, with counts of 0 for ``groups``.
@@ -106,7 +106,7 @@ class KarpenterAutoscaling(Construct):
         return [cdk.Token.as_number(resource.get_att(f"Count{index}")) for index, _ in enumerate(groups)]
 
     def wait_for(self, *, cluster_arn: str) -> None:
-        """Let ``ready`` stand for the moment when the Kubernetes API server knows Karpenter's objects.
+        """Set ``ready``, which is complete when the Kubernetes API server has Karpenter's custom resources.
 
         ``cluster_arn``: ARN of the HyperPod cluster.
         """
@@ -168,7 +168,7 @@ def _rights(key_arns: Sequence[str]) -> list[dict[str, Any]]:
                     "ForAllValues:StringEquals": {"kms:GrantOperations": list(_GRANT_OPERATIONS)},
                 },
             },
-            # apart from the grant, whose conditions are about keys that no request to describe carries
+            # separate from the grant, whose condition keys are not in a request to describe
             {"Action": ["kms:DescribeKey"], "Resource": keys, "Condition": through},
         ]
     return rights

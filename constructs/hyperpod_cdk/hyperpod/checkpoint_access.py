@@ -1,4 +1,4 @@
-"""What training pods may do for managed tiered checkpointing: checkpoints in S3, logs and metrics in CloudWatch."""
+"""Permissions of training pods for managed tiered checkpointing: checkpoints in S3, logs and metrics in CloudWatch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hyperpod_cdk.config import checkpointing as fields
 from hyperpod_cdk.config.arguments import is_token, refuse
 from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, check_addon
 
-# the first four as in the README of amzn-sagemaker-checkpointing; a checkpoint goes up in parts of 32 MiB
+# the first four as in the README of amzn-sagemaker-checkpointing; a checkpoint is uploaded in parts of 32 MiB
 _OBJECT_ACTIONS = (
     "s3:AbortMultipartUpload",
     "s3:DeleteObject",
@@ -30,23 +30,23 @@ _LOG_ACTIONS = ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLog
 
 
 class CheckpointAccess(Construct):
-    """The rights of the pods of one Kubernetes service account, by EKS pod identity.
+    """The permissions of the pods of one Kubernetes service account, with EKS Pod Identity.
 
-    The eks-pod-identity-agent add-on must be there before the pods are. The service account itself is whose namespace
-    it is to make; neither has to exist yet.
+    The eks-pod-identity-agent add-on must be installed before the pods start. The owner of the namespace creates the
+    service account; neither must exist yet.
 
     ``eks_cluster_name``: the EKS cluster of the HyperPod cluster.
 
-    ``namespace``, ``service_account``: whose pods. EKS gives each account one role: a second construct for the same
-    account fails to deploy.
+    ``namespace``, ``service_account``: the pods' service account. EKS gives each account one role: a second construct
+    for the same account fails to deploy.
 
-    ``buckets``: names of buckets, or ``s3://bucket/prefix``, that the pods read and write. Below a prefix all keys that
-    begin with it and a slash are meant. The bucket policy of another account's bucket has to admit ``role_arn`` too.
+    ``buckets``: names of buckets, or ``s3://bucket/prefix``, that the pods read and write. A prefix allows all keys
+    that begin with it and a slash. The bucket policy of another account's bucket must allow ``role_arn`` too.
 
     ``kms_key_arns``: KMS keys of these buckets. Default: none.
 
-    Raises ValueError without a bucket, for one whose name or prefix holds a wildcard or that lies in another one, for
-    a key twice or of another partition, and for the service account of an add-on.
+    Raises ValueError without a bucket, for one whose name or prefix contains a wildcard or that is in another one, for
+    a repeated key or one of another partition, and for the service account of an add-on.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class CheckpointAccess(Construct):
             policy_name="Checkpoints",
             policy_document={"Version": "2012-10-17", "Statement": list(_statements(places, kms_key_arns))},
         )
-        # the policy within the role: the association makes the role usable, so it must be complete by then
+        # the policy within the role: the association makes the role usable, so it must be complete before
         self.role: iam.CfnRole = iam.CfnRole(
             self,
             "Role",

@@ -36,57 +36,58 @@ _UNCHECKED = "they keep every new node from work for about two hours; deep_healt
 class HyperPodCluster(Construct):
     """A HyperPod cluster of instance groups, attached to one EKS cluster.
 
-    It is made after the role's policies and the upload of the lifecycle scripts. The HyperPod chart, the rules of
-    the security groups and the route tables must be there too: pass them to ``add_dependency``. A group that is
-    gone from ``instance_groups``, or renamed there, is deleted with its nodes.
+    It is created after the role's policies and the upload of the lifecycle scripts. The HyperPod chart, the rules of
+    the security groups and the route tables must exist too: pass them to ``add_dependency``. A group that is removed
+    from ``instance_groups``, or renamed there, is deleted with its nodes.
 
     ``cluster_name``: 1 to 63 letters, digits and hyphens. Changing it replaces the cluster.
 
     ``eks_cluster_arn``: the EKS cluster, with authentication mode API or API_AND_CONFIG_MAP. Changing it replaces
     the cluster.
 
-    ``vpc_subnets``, ``security_groups``: the cluster's own network. HyperPod never lets it change, so pass one
-    subnet that stays; each group has its own besides.
+    ``vpc_subnets``, ``security_groups``: the cluster's own network. HyperPod never allows it to change, so pass one
+    subnet that stays; in addition, each group has its own.
 
     ``instance_groups``: at least one, unless there are restricted ones; emitted in the order of their names.
 
-    ``restricted_groups``: groups for the customisation of Amazon Nova models, each with an execution role of its own.
+    ``restricted_groups``: groups for the customization of Amazon Nova models, each with its own execution role.
     Default: none.
 
-    ``restricted_dependencies``: what puts the copies of the VPC CNI and of CoreDNS that restricted nodes need on the
-    EKS cluster; the cluster waits for it. ``"installed"`` where they are there, made by HyperPod's
-    install_rig_dependencies.sh. Default: none, and restricted groups are refused.
+    ``restricted_dependencies``: the resource that installs the copies of the VPC CNI and CoreDNS for restricted nodes
+    on the EKS cluster; the cluster depends on it. ``"installed"`` if HyperPod's install_rig_dependencies.sh has created
+    them. Default: none, and restricted groups are refused.
 
-    ``shared_environment``: what restricted groups share. Default: nothing; then each has a file system of its own.
+    ``shared_environment``: what restricted groups share. Default: nothing; then each has its own file system.
 
-    ``execution_role``: of all groups but the restricted ones.
+    ``execution_role``: the ``NodeExecutionRole`` of all groups except the restricted ones.
 
-    ``lifecycle``: holds the ``on_create`` script of each group.
+    ``lifecycle``: the ``LifecycleScripts`` with the ``on_create`` script of each group.
 
     ``node_recovery``: ``automatic`` replaces or reboots faulty nodes, ``none`` only labels them.
     Default: ``automatic``.
 
-    ``provisioning``: ``continuous`` starts with the nodes there are and goes on trying; ``all_or_nothing`` rolls
-    back unless all come up. Fixed at creation, as far as AWS documents it. Default: ``continuous``.
+    ``provisioning``: ``continuous`` starts with the available nodes and keeps trying; ``all_or_nothing`` rolls back
+    unless all nodes join. Fixed at creation, as far as AWS documents it. Default: ``continuous``.
 
     ``autoscaling``: HyperPod's Karpenter adds and removes the nodes of every group whose ``count`` is 0; at least one
-    group has more, for add-ons and controllers. Needs ``continuous`` and ``automatic``; not for groups with deep health
-    checks or a training plan. Later deployments leave its counts as they are. Default: none.
+    group must have more, for add-ons and controllers. Needs ``continuous`` and ``automatic``; not for groups with deep
+    health checks or a training plan. Later deployments keep its counts. Default: none.
 
-    ``tiered_checkpointing_memory_percent``: share of each node's memory for checkpoints, 20 to 100. Default: off.
+    ``tiered_checkpointing_memory_percent``: percentage of each node's memory for checkpoints, 20 to 100. Default:
+    disabled.
 
-    ``switched_off``: ``autoscaling`` or ``tiered_checkpointing``, where an earlier deployment switched it on: it is
-    sent as disabled. What is only left out AWS may leave as it is, since UpdateCluster changes what it is told.
+    ``switched_off``: ``autoscaling`` or ``tiered_checkpointing``, if an earlier deployment enabled it: it is sent as
+    disabled. AWS may keep a setting that is only left out, because UpdateCluster changes what the request contains.
     Default: none.
 
-    ``tags``: of the cluster, besides ``SageMaker=true``, which the training operator's policy asks for.
+    ``tags``: of the cluster, in addition to ``SageMaker=true``, which the training operator's policy requires.
     Default: none.
 
-    It is deleted with its stack, and kept where an update replaces it.
+    It is deleted with its stack, and retained if an update replaces it.
 
-    Raises ValueError for what HyperPod refuses: names, counts, two groups of one name, a group of another region or
-    account, and what provisioning, autoscaling or restricted groups exclude; also for a script that ``lifecycle`` does
-    not hold.
+    Raises ValueError for what HyperPod refuses: names, counts, two groups with the same name, a group of another region
+    or account, and what provisioning, autoscaling or restricted groups exclude; also for a script that ``lifecycle``
+    does not have.
     """
 
     def __init__(
@@ -143,7 +144,7 @@ class HyperPodCluster(Construct):
             ("tiered_checkpointing", tiered_checkpointing_memory_percent is not None),
         ):
             if problem is None and is_on and name in switched_off:
-                problem = f'switched_off must name what is off, got "{name}", which is on; leave it out'
+                problem = f'switched_off must name what is disabled, got "{name}", which is enabled; leave it out'
         if problem:
             raise ValueError(problem)
         self._groups = sorted(instance_groups, key=lambda group: group.name)
@@ -217,7 +218,7 @@ class HyperPodCluster(Construct):
                 "RestrictedInstanceGroups": resource.restricted_instance_groups,
                 "RestrictedInstanceGroupsConfig": resource.restricted_instance_groups_config,
                 "TieredStorageConfig": resource.tiered_storage_config,
-                # a token, since tags may still come from the stack above
+                # a token, because tags may still come from the stack above
                 "Tags": resource.cdk_tag_manager.rendered_tags,
             },
         )
@@ -233,17 +234,17 @@ class HyperPodCluster(Construct):
         autoscaling.wait_for(cluster_arn=resource.attr_cluster_arn)
 
     def add_dependency(self, *dependables: IDependable) -> None:
-        """Make the cluster after ``dependables``: the HyperPod chart, rules of security groups, route tables."""
+        """Create the cluster after ``dependables``: the HyperPod chart, rules of security groups, route tables."""
         self.resource.node.add_dependency(*dependables)
 
     @cached_property
     def cluster_id(self) -> str:
-        """The last part of the cluster's ARN, which names its logs and Session Manager targets."""
+        """The last part of the cluster's ARN, which is in the names of its logs and Session Manager targets."""
         return Fn.select(1, Fn.split("/", self.cluster_arn))
 
     @property
     def log_group_name(self) -> str:
-        """The CloudWatch log group in which nodes log, with streams ``LifecycleConfig/<group>/<instance id>``."""
+        """The CloudWatch log group of the nodes, with streams ``LifecycleConfig/<group>/<instance id>``."""
         return f"/aws/sagemaker/Clusters/{self.cluster_name}/{self.cluster_id}"
 
     def ssm_target(self, group_name: str, instance_id: str = "<instance-id>") -> str:
@@ -262,9 +263,9 @@ class HyperPodCluster(Construct):
 
     @property
     def events_command(self) -> str | None:
-        """The command that lists what became of each node; None without continuous provisioning, which has no events.
+        """The command that lists the events of each node; None without continuous provisioning, which has events.
 
-        With continuous provisioning the cluster is in service before its nodes are: failures show up here only.
+        With continuous provisioning the cluster is in service before its nodes are: only events show failures.
         """
         if self._provisioning != "continuous":
             return None
@@ -309,7 +310,7 @@ def _problems(
         *(
             (key, len(groups), hyperpod.INSTANCE_GROUPS, "instance groups")
             for key, groups in (("instance_groups", instance_groups), ("restricted_groups", restricted_groups))
-            # none of one kind is enough where there are others
+            # one kind may be empty if the other is not
             if groups or (key == "instance_groups" and not restricted_groups)
         ),
         ("tags", len(tags), hyperpod.TAGS, "tags (SageMaker=true is one of them)"),
@@ -332,13 +333,15 @@ def _problems(
         )
     if isinstance(restricted_dependencies, str) and restricted_dependencies != "installed":
         yield (
-            f'restricted_dependencies must be "installed" or what installs them, got "{restricted_dependencies}"; pass'
+            'restricted_dependencies must be "installed" or the resource that installs them, got'
+            f' "{restricted_dependencies}"; pass'
             ' "installed"'
         )
     if restricted_groups and restricted_dependencies is None:
         yield (
-            "restricted_dependencies must say what puts copies of the VPC CNI and CoreDNS for restricted nodes on the"
-            " EKS cluster before this one is made, got none; run HyperPod's install_rig_dependencies.sh there, then"
+            "restricted_dependencies must say what installs copies of the VPC CNI and CoreDNS for restricted nodes on"
+            " the"
+            " EKS cluster before this one is created, got none; run HyperPod's install_rig_dependencies.sh there, then"
             ' pass "installed"'
         )
     taken = {group.name: f"instance_groups[{index}]" for index, group in enumerate(instance_groups)}
@@ -360,7 +363,7 @@ def _restricted_problems(
         if problem := group.region_problem(region=stack.region, account=stack.account):
             yield where + problem
     if shared is not None and not groups:
-        yield "shared_environment must go with restricted_groups, got none; pass one or leave out shared_environment"
+        yield "shared_environment needs restricted_groups, got none; pass one or leave out shared_environment"
 
 
 def _group_problems(

@@ -1,4 +1,4 @@
-"""The role that HyperPod nodes run under."""
+"""The execution role of HyperPod nodes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from hyperpod_cdk.config.eks import ROLE_ARN
 MANAGED_POLICY = "AmazonSageMakerClusterInstanceRolePolicy"
 """AWS's own policy for nodes: CloudWatch logs and metrics, Session Manager, buckets named ``sagemaker-*``."""
 
-# the Service Authorization Reference of EC2 says which resources and condition keys an action has: an interface that is
-# still to be made, a tag that may come with it, and a permission's ID tell no VPC; an instance never does
+# the Service Authorization Reference of EC2 says which resources and condition keys an action has: a new interface,
+# a tag that may come with it, and a permission's ID have no VPC; an instance never has
 _UNPLACED = ("ec2:CreateNetworkInterface", "ec2:CreateTags", "ec2:DeleteNetworkInterfacePermission")
 
 _OWN_INTERFACES = (
@@ -40,8 +40,8 @@ _OWN_INTERFACES = (
 
 _INSTANCE_SIDE = ("ec2:AttachNetworkInterface", "ec2:DetachNetworkInterface", "ec2:ModifyNetworkInterfaceAttribute")
 
-# as in AWS's own templates; most take no resource. The FSx client asks fsx:DescribeFileSystems before it takes EFA, and
-# without the right it falls back to TCP without a word.
+# as in AWS's own templates; most take no resource. The FSx client calls fsx:DescribeFileSystems before it uses EFA, and
+# without the permission it falls back to TCP without a message.
 _UNSCOPED_ACTIONS = (
     "cloudwatch:DescribeAlarms",
     "ec2:DescribeDhcpOptions",
@@ -60,27 +60,28 @@ _IMAGE_ACTIONS = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:G
 
 
 class NodeExecutionRole(Construct):
-    """The execution role of instance groups on EKS, with exactly what AWS's own templates give it.
+    """The execution role of instance groups on EKS, with exactly the permissions that AWS's own templates give it.
 
     Trusts ``sagemaker.amazonaws.com``. AWS documents ``aws:SourceAccount`` conditions for other SageMaker
     features but not for HyperPod, and its templates use none, so there is none here.
 
-    ``bucket``: where the lifecycle scripts lie; read access, and ``kms:Decrypt`` where it has a key.
+    ``bucket``: the bucket of the lifecycle scripts; read access, and ``kms:Decrypt`` if it has a key.
 
     ``eks_cluster_arn``: ARN of the EKS cluster, for pod identities.
 
-    ``vpc``, ``subnets``, ``security_groups``: all that any instance group uses; network interfaces may be made
-    in these and no others, and only those in the VPC may be changed. They must belong to the stack's region. One whose
-    ID is written may be of another account, which shares it; one whose ID is a token is of the stack's.
+    ``vpc``, ``subnets``, ``security_groups``: all that any instance group uses; network interfaces may be created only
+    in these, and only those in the VPC may be changed. They must be in the stack's region. A literal ID may be of
+    another account, which shares the resource; an ID that is a token is of the stack's account.
 
     ``encryption_keys``: further KMS keys that nodes may decrypt with. Default: none.
 
-    ``others``: ARNs of roles that some groups run under in its place, in the stack's account: they get the policy too,
-    and nothing else of them is touched. Default: none.
+    ``others``: ARNs of roles that some groups use instead, in the stack's account: they get the policy too, and nothing
+    else of them is changed. Default: none.
 
-    ``volume_key``: the KMS key of the nodes' volumes, on which HyperPod makes grants as this role. Default: none.
+    ``volume_key``: the KMS key of the nodes' volumes, on which HyperPod creates grants with this role. Default: none.
 
-    Role and policy are deleted with their stack, as the ``HyperPodCluster`` is, and kept where an update replaces them.
+    Role and policy are deleted with their stack, as the ``HyperPodCluster`` is, and retained if an update replaces
+    them.
 
     Raises ValueError without a subnet or a security group.
     """
@@ -152,9 +153,9 @@ class NodeExecutionRole(Construct):
 
     @property
     def policies(self) -> IDependable:
-        """The policy; depend on it whatever uses the role, since a role is ready before its policies are.
+        """The policy; resources that use the role must depend on it, because a role is ready before its policies.
 
-        A cluster made in between fails with "unable to retrieve subnets".
+        A cluster that is created in between fails with "unable to retrieve subnets".
         """
         return self._policy
 
@@ -189,7 +190,7 @@ def _statements(
     key_arns: Sequence[str],
     volume_key_arn: str | None,
 ) -> list[dict[str, Any]]:
-    # nodes do not show up among the account's instances: they run in one of AWS's, whose number is not known
+    # nodes are not among the account's instances: they run in an AWS account, whose ID is unknown
     instances = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:*:instance/*"
     interfaces = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{Aws.ACCOUNT_ID}:network-interface/*"
     in_vpc = {"ArnEquals": {"ec2:Vpc": vpc_arn}}
@@ -199,7 +200,7 @@ def _statements(
         {**_allow("NetworkInterfaces", _OWN_INTERFACES, [interfaces]), "Condition": in_vpc},
         _allow("Instances", _INSTANCE_SIDE, [instances]),
         _allow("Unscoped", _UNSCOPED_ACTIONS, ["*"]),
-        # images of add-ons lie in AWS's accounts, whose numbers differ per region
+        # images of add-ons are in AWS's accounts, whose IDs differ by region
         _allow("Images", _IMAGE_ACTIONS, [f"arn:{Aws.PARTITION}:ecr:*:*:repository/*"]),
         _allow("PodIdentities", ["eks-auth:AssumeRoleForPodIdentity"], [eks_cluster_arn]),
         _allow("ListScripts", ["s3:ListBucket"], [bucket_arn]),

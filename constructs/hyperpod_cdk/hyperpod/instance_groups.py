@@ -1,4 +1,4 @@
-"""Instance groups: what a HyperPod cluster is made of, each checked by itself."""
+"""Instance groups of a HyperPod cluster, each checked on its own."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Taint:
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """How much of a group is patched at a time: ``instances``, or ``percent`` of the group; exactly one of them."""
+    """How much of a group is patched at once: ``instances``, or ``percent`` of the group; exactly one of them."""
 
     instances: int | None = None
     percent: int | None = None
@@ -85,15 +85,16 @@ class Patching:
 
     ``schedule``: ``cron(minute hour day month weekday year)``, in UTC.
 
-    ``strategy``: ``when_idle`` patches each node as it becomes idle, ``when_all_idle`` waits until the whole group is.
+    ``strategy``: ``when_idle`` patches each node when it becomes idle, ``when_all_idle`` waits until the whole group is
+    idle.
 
-    What follows goes with both, though AWS documents it for rolling updates, which no strategy here is:
+    The following apply to both; AWS documents them only for rolling updates, which no strategy here is:
 
-    ``max_batch``: nodes patched at a time. Default: the service's choice.
+    ``max_batch``: nodes patched at the same time. Default: the service's choice.
 
-    ``rollback_batch``: nodes rolled back at a time; needs ``max_batch``. Default: the service's choice.
+    ``rollback_batch``: nodes rolled back at the same time; needs ``max_batch``. Default: the service's choice.
 
-    ``wait_seconds``: pause between batches.
+    ``wait_seconds``: seconds between two batches.
 
     ``rollback_alarms``: names of CloudWatch alarms, any one of which rolls the update back. Default: none.
     """
@@ -108,7 +109,7 @@ class Patching:
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceGroup:
-    """One group of like nodes. Raises ValueError for what AWS would refuse; tokens are not judged.
+    """Nodes with the same configuration. Raises ValueError for what AWS would refuse; tokens are not checked.
 
     ``name``: 1 to 63 letters, digits and hyphens. The service refuses to change the type, the threads per core,
     the network and the kind of capacity of a group that exists: give the changed group a new name.
@@ -117,25 +118,25 @@ class InstanceGroup:
 
     ``count``: nodes; 0 is allowed.
 
-    ``min_count``: nodes that must come up within 3 hours, else the group rolls back. Default: none.
+    ``min_count``: nodes that must join within 3 hours, else the group rolls back. Default: none.
 
     ``subnet``: private subnet in the group's availability zone.
 
     ``availability_zone_id``: that zone's ID (``use1-az5``), compared with the stack's region. Default: not
     compared.
 
-    ``security_groups``: of the nodes. For EFA one of them needs rules from and to itself.
+    ``security_groups``: of the nodes, 1 to 5. For EFA, one of them needs rules from and to itself.
 
-    ``capacity``: where instances come from; ``training_plan_arn`` goes with ``training_plan``. Default:
-    on-demand, save that accelerated types must say.
+    ``capacity``: source of the instances; ``training_plan`` needs ``training_plan_arn``. Default:
+    on-demand; required for accelerated types.
 
     ``deep_health_checks``: stress and connectivity tests of about 2 hours before a node is used, for
     accelerated types and not with taints. Default: none.
 
-    ``threads_per_core``: always emitted, because left out it means 1 and a p5 shows half its vCPUs. Default: 2
-    where the type has simultaneous multithreading, else 1.
+    ``threads_per_core``: always emitted, because AWS's default is 1 and a p5 then has half its vCPUs. Default: 2
+    if the type has simultaneous multithreading, else 1.
 
-    ``network_interface``: ``efa`` gives every EFA interface IP traffic too, ``efa_only`` none. Default: the
+    ``network_interface``: ``efa``: every EFA interface also carries IP traffic; ``efa_only``: none does. Default: the
     service's choice.
 
     ``volume_gib``: GiB of an extra EBS volume, mounted at /opt/sagemaker, for images and pods, 1 to 16384; None leaves
@@ -147,23 +148,23 @@ class InstanceGroup:
 
     ``ami_id``: a custom AMI built on HyperPod's, or ``default``. Default: HyperPod's newest AMI.
 
-    ``release_version``: release of HyperPod's AMI. Default: the newest when the group is made.
+    ``release_version``: release of HyperPod's AMI. Default: the newest when the group is created.
 
-    ``patching``: when new AMI releases are installed. Default: when you ask for it.
+    ``patching``: when new AMI releases are installed. Default: when you request it.
 
-    ``on_create``: the script in the lifecycle folder that a new node runs and that sets it up. Default: on_create.sh,
-    unless ``on_init_complete`` is given.
+    ``on_create``: the script in the lifecycle folder that a new node runs and that configures it. Default:
+    on_create.sh, unless ``on_init_complete`` is given.
 
-    ``on_init_complete``: the script that runs after HyperPod itself has set up the node, without ``on_create``.
+    ``on_init_complete``: the script that runs after HyperPod itself has configured the node, without ``on_create``.
     Default: none.
 
-    ``execution_role_arn``: a role of one's own, of the stack's account. Default: the cluster's.
+    ``execution_role_arn``: another execution role, of the stack's account. Default: the cluster's.
 
-    ``cluster_network``: the group has no subnets and security groups of its own but the cluster's, as a group that was
-    made without ``OverrideVpcConfig``, which HyperPod never changes; ``subnet`` is then where nodes are counted.
-    Default: no, it has its own.
+    ``cluster_network``: the group has no subnets and security groups of its own but uses the cluster's, like a group
+    that was created without ``OverrideVpcConfig``, which HyperPod never changes; ``subnet`` is then only where nodes
+    are counted. Default: no, it has its own.
 
-    ``stated_types``: rows of one's own, by name, for types that the catalog does not know or whose row is wrong.
+    ``stated_types``: your own rows, by name, for types that the catalog does not have or whose row is wrong.
     Default: none.
 
     ``instance_type``: the one type of the group, such as ``ml.p5.48xlarge``. Default: none.
@@ -216,13 +217,13 @@ class InstanceGroup:
 
     @property
     def resolved_threads_per_core(self) -> int:
-        """What is emitted as ``ThreadsPerCore``."""
+        """The value of ``ThreadsPerCore``."""
         if self.threads_per_core is not None:
             return self.threads_per_core
         return 2 if all(row.has_smt for row in self._known_types()) else 1
 
     def provisioning_problem(self, provisioning: str) -> str | None:
-        """Say what of this group works with continuous provisioning only, where the cluster has another, or None.
+        """Say what in this group needs continuous provisioning if the cluster has another one, or give None.
 
         ``provisioning``: that of the cluster, ``continuous`` or ``all_or_nothing``.
         """
@@ -244,7 +245,7 @@ class InstanceGroup:
     ) -> sagemaker.CfnCluster.ClusterInstanceGroupProperty:
         """Give the group as an element of ``InstanceGroups``.
 
-        ``execution_role_arn``: ARN of the role of the nodes, where the group has none of its own.
+        ``execution_role_arn``: ARN of the role of the nodes, if the group has none of its own.
         ``lifecycle_source_s3_uri``: ``s3://`` address of the folder of the lifecycle scripts. ``count``: number of
         nodes, or a token of one. Default: the group's own.
         """
@@ -264,7 +265,7 @@ class InstanceGroup:
                 on_init_complete=self.on_init_complete,
             ),
             threads_per_core=self.resolved_threads_per_core,
-            # though the cluster has a network of its own: that one can never change, this goes with the group
+            # although the cluster has its own network: that can never change, this belongs to the group
             override_vpc_config=None
             if self.cluster_network
             else cfn.VpcConfigProperty(
@@ -277,8 +278,8 @@ class InstanceGroup:
             )
             if self.network_interface
             else None,
-            # OnDemand is what a group without this property gets. The property can never change, a plan can be attached
-            # to a group and taken from it: with OnDemand spelt out, going from one to the other would be refused.
+            # OnDemand is the default of this property, which can never change. A training plan can be attached to a
+            # group and detached: with an explicit OnDemand, the change from one to the other would be refused.
             capacity_requirements=cfn.ClusterCapacityRequirementsProperty(spot={}) if self.capacity == "spot" else None,
             training_plan_arn=self.training_plan_arn,
             on_start_deep_health_checks=[hyperpod.DEEP_HEALTH_CHECKS[check] for check in self.deep_health_checks]
@@ -296,7 +297,7 @@ class InstanceGroup:
             second = cfn.ClusterEbsVolumeConfigProperty(volume_size_in_gb=self.volume_gib, volume_kms_key_id=key)
             yield cfn.ClusterInstanceStorageConfigProperty(ebs_volume_config=second)
         if key is not None:
-            # a root volume is named for its key only: HyperPod fixes its size, and refuses the element without a key
+            # a root volume is listed only for its key: HyperPod fixes its size, and refuses the element without a key
             root = cfn.ClusterEbsVolumeConfigProperty(root_volume=True, volume_kms_key_id=key)
             yield cfn.ClusterInstanceStorageConfigProperty(ebs_volume_config=root)
 
@@ -306,7 +307,7 @@ class InstanceGroup:
         return next(placed(found), None)
 
     def region_problem(self, *, region: str, account: str) -> str | None:
-        """Say what of this group belongs to another region or account than its stack, or give None.
+        """Say what in this group belongs to another region or account than its stack, or give None.
 
         ``region``, ``account``: those of the stack; a token is not compared.
         """
@@ -376,7 +377,7 @@ class InstanceGroup:
             yield from _said("min_count", rules.minimum_problem(self.min_count, self.count))
 
     def _network_problems(self) -> Iterator[str]:
-        # not every caller checks types, and a group without a subnet would take the cluster's own, in another zone
+        # not every caller checks types, and a group without a subnet would use the cluster's own, in another zone
         if self.subnet is None:
             yield "subnet must be a private subnet of the group's availability zone, got None; pass the subnet"
         yield from _count_problem(
@@ -384,7 +385,7 @@ class InstanceGroup:
         )
         if self.availability_zone_id is not None and not is_token(self.availability_zone_id):
             zone = self.availability_zone_id
-            # the stack's region is the cluster's to compare; that of a name stands in the name
+            # the cluster compares the stack's region; the region of an AZ ID is in the ID
             region = zone[:-1] if regions.is_az_name(zone) else (regions.region_of_az_id(zone) or "")
             if problem := regions.az_id_problem(zone, region=region):
                 yield f"availability_zone_id {problem}"
@@ -410,8 +411,8 @@ class InstanceGroup:
             for name in self.types:
                 if self._row(name) is None:
                     yield (
-                        f"threads_per_core must be said for types that the catalog of {catalog.as_of()} does not hold, "
-                        f"got None for {name}; set threads_per_core=2 where it has simultaneous multithreading, else 1"
+                        f"threads_per_core must be set for types that the catalog of {catalog.as_of()} does not have, "
+                        f"got None for {name}; set threads_per_core=2 if it has simultaneous multithreading, else 1"
                     )
             return
         yield from _bound_problem("threads_per_core", self.threads_per_core, hyperpod.THREADS_PER_CORE)
@@ -497,7 +498,7 @@ def _said(key: str, problem: str | None) -> Iterator[str]:
 
 
 def placed(found: Iterator[rules.Placed], *, below: str = "") -> Iterator[str]:
-    """Write each sentence after its place, an attribute of the group or of what is ``below`` it."""
+    """Write each sentence after its place, an attribute of the group or of an object ``below`` it."""
     for place, problem in found:
         steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
         yield f"{below}{steps} {problem}".removeprefix(".")
@@ -507,7 +508,7 @@ _IDS: WeakKeyDictionary[ec2.ISubnet | ec2.ISecurityGroup, str] = WeakKeyDictiona
 
 
 def _id_of(named: ec2.ISubnet | ec2.ISecurityGroup, attribute: Literal["subnet_id", "security_group_id"]) -> str:
-    """Give the ID, which never changes: a hundred groups share a few, and each question is a call into Node.js."""
+    """Give the ID, which never changes: many groups share a few, and each query is a call into Node.js."""
     if named not in _IDS:
         _IDS[named] = getattr(named, attribute)
     return _IDS[named]

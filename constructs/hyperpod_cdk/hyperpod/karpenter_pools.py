@@ -1,4 +1,4 @@
-"""Karpenter's pools on a HyperPod cluster: which instance groups it may draw on, and when it gives nodes back."""
+"""Karpenter's pools on a HyperPod cluster: which instance groups it can use, and when it removes nodes."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class PoolLike(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
-    """A NodePool and its HyperpodNodeClass, both called ``name``, over 1 to 10 ``instance_groups`` of count 0.
+    """A NodePool and its HyperpodNodeClass, both named ``name``, over 1 to 10 ``instance_groups`` of count 0.
 
-    ``consolidation``: ``when_empty`` gives back nodes without pods, ``when_empty_or_underutilized`` also those whose
-    pods fit on others, and evicts them for it.
+    ``consolidation``: ``when_empty`` removes nodes without pods, ``when_empty_or_underutilized`` also those whose
+    pods fit on others; these pods are evicted.
 
-    ``consolidate_after_seconds``: how long a node is in that state before it goes. AWS advises up to two minutes on
-    Spot, so that pods can write a checkpoint.
+    ``consolidate_after_seconds``: seconds that a node is in that state before it is removed. AWS advises up to two
+    minutes on Spot, so that pods can write a checkpoint.
     """
 
     name: str
@@ -52,21 +52,21 @@ class Pool:
 class KarpenterPools(Construct):
     """The Kubernetes objects that let HyperPod's Karpenter scale instance groups.
 
-    Spot groups of a pool come before on-demand ones, which it falls back to. Nodes do not expire: a training job may
-    run longer than Karpenter's default of 30 days. Pools that are no longer given are removed, and Karpenter then
-    drains their nodes.
+    Spot groups of a pool come before on-demand ones, which are the fallback. Nodes do not expire: a training job may
+    run longer than Karpenter's default of 30 days. Pools that are removed from ``pools`` are deleted, and Karpenter
+    then drains their nodes.
 
-    ``pools``: each group in one of them only.
+    ``pools``: the pools (``KarpenterPool``); each group is in only one of them.
 
-    ``taints``: those of the groups, by the group's name; all groups of a pool have the same, since Karpenter would
-    otherwise add nodes on which the pods that asked for them cannot run. Default: none.
+    ``taints``: those of the groups, by the group's name; all groups of a pool have the same, because Karpenter would
+    otherwise add nodes on which the pods that need them cannot run. Default: none.
 
-    ``after``: the autoscaler (``KarpenterAutoscaling.ready``), without which the API server knows no such objects.
-    Default: none.
+    ``after``: the autoscaler (``KarpenterAutoscaling.ready``), without which the API server does not have these custom
+    resources. Default: none.
 
-    ``cluster``: the EKS cluster as CDK has it, with a kubectl provider.
+    ``cluster``: the CDK construct of the EKS cluster, with a kubectl provider.
 
-    Raises ValueError for a name twice or with other characters than Kubernetes takes, a group in two pools, and groups
+    Raises ValueError for a name that is repeated or that Kubernetes refuses, a group in two pools, and groups
     of one pool with different taints.
     """
 
@@ -88,7 +88,7 @@ class KarpenterPools(Construct):
                 self,
                 f"Pool-{pool.name}",
                 cluster=cluster,
-                # the node class first: a pool whose class is missing is not ready
+                # the node class first: a pool without its class is not ready
                 objects=[_node_class(pool), _node_pool(pool, (taints or {}).get(pool.instance_groups[0], ()))],
             )
             manifest.node.add_dependency(*after)

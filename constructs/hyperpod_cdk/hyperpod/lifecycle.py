@@ -1,4 +1,4 @@
-"""Lifecycle scripts: what HyperPod runs on each new node, in a bucket of their own."""
+"""Lifecycle scripts: the scripts that HyperPod runs on each new node, in their own bucket."""
 
 from __future__ import annotations
 
@@ -51,51 +51,51 @@ _ACCOUNT_LENGTH = len("111122223333")
 
 
 class LifecycleScripts(Construct):
-    """Uploads a folder of lifecycle scripts to S3, under a prefix named by the folder's content.
+    """Uploads a folder of lifecycle scripts to S3, under a prefix that depends on the folder's content.
 
-    A changed folder goes to a new prefix and older ones stay, so that a node that is being made never sees
-    half of two versions, and rolling back is a change of address. The new address reaches every instance group
-    through UpdateCluster, which leaves running nodes alone: scripts run on new nodes, and on all nodes of a
+    A changed folder gets a new prefix and older ones remain, so that a node that is being created never gets parts of
+    two versions, and a rollback is a change of address. The new address reaches every instance group
+    through UpdateCluster, which does not change running nodes: scripts run on new nodes, and on all nodes of a
     group when UpdateClusterSoftware patches it (developer guide, "Updating a cluster with new or updated
     lifecycle scripts", written for Slurm; unsure for EKS, whose page only says that the path may be changed).
     HyperPod refuses every update while deep health checks run.
 
-    HyperPod's managed policy for nodes reads only buckets whose name begins with ``sagemaker-``; this one's
-    does. The bucket is retained, so its name holds part of the stack's id: a stack made again, after its
-    deletion or after a first deployment that failed, would collide with the bucket of the stack before.
+    HyperPod's managed policy for nodes reads only buckets whose name begins with ``sagemaker-``; this bucket's does.
+    The bucket is retained, so its name contains part of the stack's id: a stack that is created again, after its
+    deletion or after a failed first deployment, would otherwise conflict with the earlier stack's bucket.
 
     ``directory``: the folder to upload. Default: the library's own scripts, which move container data to the
     data disk, choose the container runtime and load the kernel modules of EFA and Lustre.
 
     ``bucket``: the bucket to upload to. Default: a new one, versioned, encrypted, private and TLS only, with
-    access logs in a second bucket; both are retained. What lies there runs as root on nodes, and AWS's policy
-    AmazonSageMakerFullAccess lets its holders write to every bucket with ``sagemaker`` in its name: a policy on the new
-    bucket denies writing and deleting objects to everybody but the function of this upload. It goes with the stack, so
-    that the bucket that stays can be emptied. Of a bucket that is given nothing is changed: who may write there is its
-    owner's to say.
+    access logs in a second bucket; both are retained. The scripts run as root on nodes, and AWS's policy
+    AmazonSageMakerFullAccess allows writing to every bucket with ``sagemaker`` in its name: a policy on the new bucket
+    denies writing and deleting objects to everyone except the function of this upload. The policy is deleted with the
+    stack, so that the retained bucket can be emptied. A bucket that you pass is not changed: its owner decides who may
+    write to it.
 
     ``prefix``: folders, joined by ``/``, above the folder that is named by the content. Default: none.
 
-    ``encryption_key``: encrypts the new bucket. Default: S3's own keys (SSE-S3). Where ``bucket`` is given,
-    that bucket brings its key.
+    ``encryption_key``: encrypts the new bucket. Default: S3's own keys (SSE-S3). If you pass ``bucket``, it has its own
+    key.
 
-    ``name``: a word in the new bucket's name, cut where it gets too long. Default: the stack's name.
+    ``name``: a word in the new bucket's name, shortened if it is too long. Default: the stack's name.
 
-    ``steps``: scripts that are uploaded into ``steps/`` beside those of the folder, which ``on_create.sh`` runs in the
-    order of all their names: two digits, _ and a word (``60_ours.sh``). Default: none.
+    ``steps``: scripts that are uploaded into ``steps/`` with those of the folder; ``on_create.sh`` runs all of them in
+    the order of their names: two digits, _ and a word (``60_ours.sh``). Default: none.
 
-    ``entry_points``: scripts that must be there. Default: none are asked for here; ``HyperPodCluster`` asks for
+    ``entry_points``: scripts that must exist. Default: none are checked here; ``HyperPodCluster`` checks
     those that its instance groups name in ``on_create``.
 
     ``lustre``: instance types (``ml.*``) whose nodes mount an FSx for Lustre file system; one without a Lustre client
     fails. Default: none.
 
-    ``lustre_over_efa``: instance type (``ml.*``) -> EFA interfaces that its nodes use for Lustre, 0 where they cannot;
-    ``catalog.lustre.efa_interfaces`` knows them. Default: Lustre goes over TCP. Both are uploaded as
+    ``lustre_over_efa``: instance type (``ml.*``) -> EFA interfaces that its nodes use for Lustre, 0 if they cannot;
+    ``catalog.lustre.efa_interfaces`` returns them. Default: Lustre uses TCP. Both are uploaded as
     ``environment.conf``, which the library's scripts read.
 
-    Raises ValueError for a folder or a step that would fail on a node: missing, empty or too large, with a script that
-    has Windows line endings or a first line that does not name its interpreter.
+    Raises ValueError for a folder or a step that would fail on a node: missing, empty or too large, or with a script
+    that has Windows line endings or a first line that does not name its interpreter.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class LifecycleScripts(Construct):
         if bucket is not None and encryption_key is not None:
             raise ValueError(
                 "encryption_key is for a new bucket, got both bucket and encryption_key; "
-                "leave out encryption_key: the bucket given brings its own"
+                "leave out encryption_key: the given bucket has its own"
             )
         folder = prefix or ""
         refuse(ExistingBucket, prefix=prefix or None)
@@ -129,7 +129,7 @@ class LifecycleScripts(Construct):
         self.directory: Path = library_scripts() if directory is None else Path(directory)
         check_scripts(self.directory)
         check_steps(steps, self.directory)
-        # of the folder as it is hashed; every instance group asks for them
+        # of the folder as it is hashed; every instance group uses them
         self._names = script_names(self.directory)
         for entry_point in entry_points:
             if problem := self.script_problem(entry_point):
@@ -173,7 +173,7 @@ class LifecycleScripts(Construct):
 
     @property
     def deployment(self) -> IDependable:
-        """The upload; depend on it whatever makes nodes."""
+        """The upload; resources that create nodes must depend on it."""
         return self._deployment
 
     def script_problem(self, script: str, *, key: str = "on_create") -> str | None:
@@ -184,12 +184,12 @@ class LifecycleScripts(Construct):
             top = ", ".join(name for name in self._names if "/" not in name) or "nothing"
             return (
                 f'{key} must be a script in {self.directory}, got "{script}"; '
-                f"the folder holds {top}: set {key} to one of these or add the script"
+                f"the folder contains {top}: set {key} to one of these or add the script"
             )
         return shebang_problem(self.directory / script)
 
     def _new_bucket(self, encryption_key: kms.IKey | None, name: str | None) -> s3.IBucket:
-        # whatever the app's feature flags: without it S3 writes its logs by an ACL, which new buckets refuse
+        # independent of the app's feature flags: without it S3 writes its logs with an ACL, which new buckets refuse
         self.node.set_context("@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy", value=True)
         access_logs = s3.Bucket(
             self,
@@ -221,14 +221,14 @@ class LifecycleScripts(Construct):
 
 
 def _only_written_by(role: iam.IRole, bucket: s3.IBucket) -> iam.PolicyStatement:
-    """Deny to every other principal, of whatever account, what changes objects."""
+    """Deny every other principal, of any account, all changes of objects."""
     return iam.PolicyStatement(
         sid="OnlyTheUploadWrites",
         effect=iam.Effect.DENY,
         principals=[cast("iam.IPrincipal", iam.AnyPrincipal())],
         actions=list(_WRITES),
         resources=[bucket.arn_for_objects("*")],
-        # the role behind a session; a condition holds on where a role of the same name is made anew
+        # the role of a session; a condition still applies if a role with the same name is created again
         conditions={"ArnNotEquals": {"aws:PrincipalArn": role.role_arn}},
     )
 
@@ -236,7 +236,7 @@ def _only_written_by(role: iam.IRole, bucket: s3.IBucket) -> iam.PolicyStatement
 def bucket_name(label: str) -> str:
     """Give ``sagemaker-<label>-<part of the stack's id>-<account>-<region>``, the last three as tokens.
 
-    ``label`` is lowered, freed of what S3 does not take and cut so that the whole fits in every region.
+    ``label`` is lower-cased, without characters that S3 refuses, and shortened so that the name fits in every region.
     """
     word = _bucket_word(label)
     return f"{hyperpod.LIFECYCLE_BUCKET_PREFIX}{word}-{stack_part()}-{Aws.ACCOUNT_ID}-{Aws.REGION}"

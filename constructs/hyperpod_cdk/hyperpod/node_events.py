@@ -1,4 +1,4 @@
-"""What HyperPod says about its nodes: events into a log group, an alarm on trouble, a dashboard."""
+"""HyperPod's events about its nodes in a log group, an alarm on failures, a dashboard."""
 
 from __future__ import annotations
 
@@ -42,35 +42,35 @@ _PATTERNS = {
 _PERIOD_SECONDS = 300
 _RULE_NAME_LENGTH = 64
 _LOG_GROUP_PREFIX = "/aws/events/"
-"""What a log group's name has to begin with to be a target in EventBridge's console (AWS knowledge center, "I want to
+"""Prefix of a log group's name that makes it a target in EventBridge's console (AWS knowledge center, "I want to
 add an Amazon CloudWatch log group as a target to an Amazon EventBridge rule")."""
 
 
 class NodeEvents(Construct):
-    """Keep every event of one HyperPod cluster and raise an alarm when something fails.
+    """Stores every event of one HyperPod cluster and raises an alarm when something fails.
 
-    With continuous provisioning a cluster is ``InService`` while its nodes fail to start; only events tell. All
+    With continuous provisioning a cluster is ``InService`` while its nodes fail to start; only events show this. All
     three detail types go to the retained log group ``/aws/events/<cluster_name>-hyperpod-<8 characters of the stack's
-    id>``, Info events included, so that a failure can be read in its course. Metric ``Errors`` counts events of level
+    id>``, including Info events, so that the history of a failure is complete. Metric ``Errors`` counts events of level
     Error, nodes found Unhealthy and clusters that become Failed or RollingBack, metric ``Warnings`` events of level
-    Warn, both in the namespace ``HyperPod/<cluster_name>``. The alarm stands on ``Errors`` and calls ``alarm_actions``
+    Warn, both in the namespace ``HyperPod/<cluster_name>``. The alarm watches ``Errors`` and calls ``alarm_actions``
     (ARNs, such as those of SNS topics). Cluster events exist only with continuous provisioning; the other two detail
-    types always.
+    types always exist.
 
-    The log group outlives the stack, but not a first deployment that fails; a stack that is made again makes another.
-    The policy by which EventBridge writes to it is the group's own: none of the ten resource policies that CloudWatch
-    Logs allows an account in a region goes to it (CloudWatch Logs API reference, PutResourcePolicy, "Policy limits").
+    The log group is retained with its stack, but not after a failed first deployment; a stack that is created again
+    creates another. The policy with which EventBridge writes to it is the group's own: it uses none of the ten resource
+    policies that CloudWatch Logs allows per account and region (CloudWatch Logs API reference, PutResourcePolicy).
 
-    Raises ValueError for what is no name or ARN of a HyperPod cluster, for days that CloudWatch Logs does not take, and
-    for actions that CloudWatch does not.
+    Raises ValueError for text that is not the name or ARN of a HyperPod cluster, for days that CloudWatch Logs refuses,
+    and for actions that CloudWatch refuses.
 
     ``cluster_name``: name of the HyperPod cluster.
 
     ``cluster_arn``: ARN of the HyperPod cluster.
 
-    ``retention_days``: days that events are kept, one of those that CloudWatch Logs takes. Default: 365.
+    ``retention_days``: days that events are retained, a value that CloudWatch Logs accepts. Default: 365.
 
-    ``alarm_actions``: ARNs of what the alarm tells, at most 5. Default: none.
+    ``alarm_actions``: ARNs of the alarm's actions, at most 5. Default: none.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class NodeEvents(Construct):
         _check_actions(alarm_actions)
         name = f"{cluster_name}-hyperpod"
         group_name = f"{_LOG_GROUP_PREFIX}{name}-{stack_part()}"
-        # a longer one is left to CloudFormation, which makes its own
+        # for a longer one CloudFormation generates a name
         rule_name = name if len(name) <= _RULE_NAME_LENGTH else None
         self.log_group: logs.CfnLogGroup = logs.CfnLogGroup(
             self,
@@ -109,7 +109,7 @@ class NodeEvents(Construct):
             event_pattern={
                 "source": ["aws.sagemaker"],
                 "detail-type": list(DETAIL_TYPES),
-                # the ARN ends with an id, but in the developer guide's own events it ends with the cluster's name
+                # the ARN ends with an ID, but in the developer guide's example events with the cluster's name
                 "resources": [cluster_arn, _arn_by_name(cluster_name)],
             },
             targets=[events.CfnRule.TargetProperty(id="LogGroup", arn=_log_group_arn(self.log_group.ref))],
@@ -129,7 +129,7 @@ class NodeEvents(Construct):
             )
             for metric, pattern in _PATTERNS.items()
         }
-        # whom it calls has to be told more than what stands beside the log group in the console
+        # a message needs more than the link to the log group in the console
         look = f": aws logs tail {self.log_group.ref} --since 1h --region {cdk.Aws.REGION}" if alarm_actions else ""
         self.alarm: cloudwatch.CfnAlarm = cloudwatch.CfnAlarm(
             self,
@@ -169,9 +169,9 @@ def _rule_arn(name: str) -> str:
 
 
 def _log_policy(resource: str, rule_arn: str) -> dict[str, Any]:
-    # The two principals that EventBridge writes through (EventBridge user guide, "CloudWatch Logs permissions"), for no
-    # other rule than the own: a service acts for whomever it is asked by (IAM user guide, "The confused deputy
-    # problem"). With CreateLogStream, which makes an empty stream, no rule is named
+    # The two principals with which EventBridge writes (EventBridge user guide, "CloudWatch Logs permissions"), only for
+    # this rule: a service otherwise acts for every caller (IAM user guide, "The confused deputy problem"). For
+    # CreateLogStream, which creates an empty stream, no rule is named
     # (github.com/aws-samples/serverless-patterns/pull/618, github.com/hashicorp/terraform-provider-aws/issues/26628).
     of_eventbridge = {
         "Effect": "Allow",

@@ -1,4 +1,4 @@
-"""Nodes are waited for: a resource that is complete once a HyperPod cluster has nodes on which add-ons can run."""
+"""A custom resource that is complete when a HyperPod cluster has nodes on which add-ons can run."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from hyperpod_cdk.config.instance_group import InstanceGroup
 
 _INVOCATION_SECONDS = 900
 _ANSWER_SECONDS = 240
-"""How long after the time limit CloudFormation still takes the answer, which is to name what went wrong."""
+"""How long after the time limit CloudFormation still accepts the answer, which names the cause."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AwaitedGroup:
-    """An instance group on which add-on pods may run. Raises ValueError for what is no name or count of one.
+    """An instance group on which add-on pods may run. Raises ValueError for an invalid name or count.
 
     ``name``: name of the instance group.
 
-    ``count``: nodes that it is to have, at least 1.
+    ``count``: nodes that it should have, at least 1.
 
-    ``expected``: whether its nodes come within minutes, as those without accelerators do: where they fail alike again
-    and again the wait ends early, though other groups may still get nodes. Default: yes.
+    ``expected``: whether its nodes join within minutes, as those without accelerators do: if they repeatedly fail in
+    the same way, the wait ends early, even if other groups may still get nodes. Default: yes.
     """
 
     name: str
@@ -45,15 +45,16 @@ class AwaitedGroup:
 
 
 class NodeWaiter(Construct):
-    """The Lambda function that serves ``NodesReady``, with its role and its log group.
+    """The Lambda function of ``NodesReady``, with its role and its log group.
 
-    It needs no cluster, so that it can be made before or beside it. Its role may read any HyperPod cluster of its
-    account and region (a cluster's ARN is not known before the cluster), the status of the stacks ``stack_names`` that
-    hold a ``NodesReady`` (default: this stack), and invoke the function itself, since a wait may outlive an invocation.
+    It needs no cluster, so it can be created before or in parallel. Its role may read any HyperPod cluster of its
+    account and region (a cluster's ARN is not known before the cluster) and the status of the stacks ``stack_names``
+    that have a
+    ``NodesReady`` (default: this stack), and invoke the function itself, because a wait may outlast an invocation.
 
-    ``stack_names``: names of the stacks that hold a ``NodesReady``. Default: this stack.
+    ``stack_names``: names of the stacks that have a ``NodesReady``. Default: this stack.
 
-    Raises ValueError for what is no name of a stack.
+    Raises ValueError for text that is not a stack name.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, stack_names: Sequence[str] = ()) -> None:
@@ -77,7 +78,7 @@ class NodeWaiter(Construct):
                     ],
                     "Resource": [arn_here("sagemaker", "cluster/*")],
                 },
-                # whether an update is one that is taken back
+                # whether an update is a rollback
                 {
                     "Action": ["cloudformation:DescribeStacks"],
                     "Resource": [arn_here("cloudformation", f"stack/{name}/*") for name in names],
@@ -107,7 +108,7 @@ class NodeWaiter(Construct):
             timeout_seconds=_INVOCATION_SECONDS,
             memory_mib=256,
         )
-        # apart from the role, which the function needs before it has an ARN
+        # separate from the role, which the function needs before it has an ARN
         self._may_go_on = iam.CfnRolePolicy(
             self,
             "GoesOn",
@@ -122,37 +123,38 @@ class NodeWaiter(Construct):
         return self.function.attr_arn
 
     def before(self, resource: cdk.CfnResource) -> None:
-        """Let ``resource`` wait for the function and its rights; in another stack, that stack for this one."""
+        """Make ``resource`` depend on the function and its permissions; in another stack, that stack on this one."""
         resource.node.add_dependency(self._may_go_on)
 
 
 class NodesReady(Construct):
     """A custom resource that is complete once ``nodes`` nodes of ``groups`` together are ``Running``.
 
-    A HyperPod cluster with continuous provisioning is in service before it has a node, and CloudFormation takes an EKS
-    add-on that is degraded for want of nodes as complete. What needs a node depends on this construct. It asks HyperPod
-    (ListClusterNodes, counted per group), so that any group may bring the node: one without capacity holds nobody up.
+    A HyperPod cluster with continuous provisioning is in service before it has a node, and CloudFormation treats an EKS
+    add-on that is degraded because it has no nodes as complete. Resources that need a node depend on this construct. It
+    calls HyperPod (ListClusterNodes, counted per group), so any group can provide the node: one without capacity does
+    not delay the others.
 
-    Where no node comes it fails at the time limit, ``timeout_minutes`` (5 to 55; CloudFormation waits an hour at most),
-    with groups, nodes, HyperPod's messages and the log streams of lifecycle scripts; before it, where every instance of
-    the expected groups failed alike again and again. HyperPod replaces a node that fails, so one failure ends nothing.
-    Default: 30 minutes, for which AWS's own set-up waits for a first node (awsome-distributed-ai,
-    ``wait-for-hyperpod-nodes.sh``: 60 times 30 s), or 55 where no group is expected soon.
+    If no node joins, it fails at the time limit, ``timeout_minutes`` (5 to 55; CloudFormation waits at most an hour),
+    with groups, nodes, HyperPod's messages and the log streams of lifecycle scripts; earlier, if every instance of the
+    expected groups repeatedly failed in the same way. HyperPod replaces a node that fails, so one failure does not end
+    the wait. Default: 30 minutes, as AWS's own setup waits for a first node (awsome-distributed-ai,
+    ``wait-for-hyperpod-nodes.sh``: 60 times 30 s), or 55 if no group is expected soon.
 
-    An update waits only if cluster or groups changed, and never while the stack rolls back; deleting never waits.
-    ``nodes`` is 1 by default: no add-on demands that its replicas run on different nodes. ``waiter`` serves several of
-    these; default: one of its own. Raises ValueError for groups, nodes or minutes that cannot be.
+    An update waits only if cluster or groups changed, and never while the stack rolls back; a deletion never waits.
+    ``nodes`` is 1 by default: no add-on requires its replicas to run on different nodes. ``waiter`` can serve several
+    of these; default: its own. Raises ValueError for invalid groups, nodes or minutes.
 
     ``cluster_arn``: ARN of the HyperPod cluster.
 
-    ``groups``: the instance groups (``AwaitedGroup``) of which one has to have a node.
+    ``groups``: the instance groups (``AwaitedGroup``) of which one must have a node.
 
-    ``nodes``: nodes that have to run before it is complete, at least 1. Default: 1.
+    ``nodes``: nodes that must run before it is complete, at least 1. Default: 1.
 
-    ``timeout_minutes``: minutes that are waited at most, 5 to 55. Default: 30, or 55 where no group is expected
+    ``timeout_minutes``: longest wait in minutes, 5 to 55. Default: 30, or 55 if no group is expected
     soon.
 
-    ``waiter``: the ``NodeWaiter`` that looks at the cluster. Default: one of its own.
+    ``waiter``: the ``NodeWaiter`` that reads the cluster. Default: its own.
     """
 
     def __init__(
@@ -204,7 +206,9 @@ class NodesReady(Construct):
 
 def _check(groups: Sequence[AwaitedGroup], *, nodes: int) -> None:
     if not groups:
-        raise ValueError("groups: must name instance groups whose nodes take add-on pods, got none; leave out the wait")
+        raise ValueError(
+            "groups: must name instance groups whose nodes can run add-on pods, got none; leave out the wait"
+        )
     for group in groups:
         if group.count < 1:
             raise ValueError(

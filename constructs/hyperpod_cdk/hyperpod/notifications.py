@@ -1,4 +1,4 @@
-"""A team is told what happens to its cluster: a topic, alarms that publish to it, and a function for what has none."""
+"""Notifies a team about its cluster: a topic, alarms that publish to it, and a function for what has no alarm."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SlackChannel:
 
     ``channel_id``: ID of the channel, such as ``C0123ABCD``.
 
-    Raises ValueError for what can be neither.
+    Raises ValueError for invalid IDs.
     """
 
     workspace_id: str
@@ -72,35 +72,39 @@ class SlackChannel:
 
 
 class Notifications(Construct):
-    """Tell a team what happens to one HyperPod cluster, through one SNS topic.
+    """Notifies a team about one HyperPod cluster, through one SNS topic.
 
-    A topic is made, whose policy lets this account's alarms of this cluster publish and nobody without TLS, unless
-    ``topic_arn`` names one that exists, of which nothing is changed. Each message says what happened, where
-    (environment, group, node, account, region), since when, and the command to look.
+    A topic is created, whose policy allows this account's alarms of this cluster to publish and nobody without TLS,
+    unless
+    ``topic_arn`` names an existing one, which is not changed. Each message says what happened, where (environment,
+    group, node, account, region), since when, and the command for details.
 
-    HyperPod's own events (node unhealthy, rebooted, replaced) are told as they come. Every five minutes a function
-    looks at what sends no event: it writes how many nodes each group lacks as the metric ``NodesMissing`` of the
-    namespace ``HyperPod/<cluster_name>``, by ``InstanceGroup``, on which alarms stand, and tells of training plans 7
-    days, 1 day and 90 minutes before they start and end, and when they do, and of deep health checks that failed by
-    their logs. How much of a quota for instances all HyperPod clusters of the account and region use is the metric
-    ``QuotaUsedPercent``, by ``Quota``; where AWS does not show the one or the other nothing is written, and the alarm
-    tells that it has no data. An alarm tells of the function itself where it fails or stands still. File systems have
-    two alarms each: on all of it, and on the fullest of its storage targets. ``cluster_error`` is the alarm of
-    ``NodeEvents``, which takes ``topic_arn`` of this construct in its ``alarm_actions``.
+    HyperPod's own events (node unhealthy, rebooted, replaced) are reported immediately. Every five minutes a function
+    checks what sends no event. It writes how many nodes are missing in each group as the metric ``NodesMissing`` of the
+    namespace
+    ``HyperPod/<cluster_name>``, by ``InstanceGroup``, which alarms watch. It reports training plans 7 days, 1 day and
+    90 minutes before they start and end, and when they do, and failed deep health checks from their logs. The metric
+    ``QuotaUsedPercent``, by ``Quota``, is how much of a quota for instances all HyperPod clusters of the account and
+    region use; if AWS does not show quota or use, nothing is written, and the alarm reports that it has no data. An
+    alarm reports if the function itself fails or does not run. Each file system has two alarms: on its whole capacity,
+    and on its fullest storage target. ``cluster_error`` is the alarm of ``NodeEvents``, which accepts ``topic_arn`` of
+    this construct in its
+    ``alarm_actions``.
 
     ``cluster_name``: name of the HyperPod cluster.
 
     ``cluster_arn``: ARN of the HyperPod cluster.
 
-    ``environment_name``: how messages call the environment. Default: the name of the cluster.
+    ``environment_name``: the environment's name in messages. Default: the name of the cluster.
 
     ``emails``: addresses that get the messages; SNS asks each for a confirmation. Default: none.
 
-    ``topic_arn``: ARN of a topic of the stack's region, whose policy lets CloudWatch publish. Default: one is made.
+    ``topic_arn``: ARN of a topic in the stack's region, whose policy allows CloudWatch to publish. Default: a topic is
+    created.
 
-    ``topic_key``: the KMS key of the topic that is made (``EncryptionKey``); of one that stands, its policy must let
-    ``cloudwatch.amazonaws.com``, with a budget ``budgets.amazonaws.com``, and IAM policies of the account use it.
-    Default: none, since SNS's own key takes no alarm.
+    ``topic_key``: the KMS key of the new topic (``EncryptionKey``); the policy of an existing key must allow
+    ``cloudwatch.amazonaws.com``, with a budget ``budgets.amazonaws.com``, and IAM policies of the account to use it.
+    Default: none, because alarms cannot publish to a topic with SNS's own key.
 
     ``slack``: workspace and channel of Slack (``SlackChannel``). Default: none.
 
@@ -109,11 +113,11 @@ class Notifications(Construct):
 
     ``monthly_budget_usd``: USD that the account may spend in the region each month. Default: no budget.
 
-    ``events``: what is told. Default: everything.
+    ``events``: the events to report. Default: all.
 
     ``instance_groups``: names of the groups whose nodes are counted. Default: none.
 
-    ``training_plan_arns``: ARNs of the plans whose times are told. Default: none.
+    ``training_plan_arns``: ARNs of the plans whose times are reported. Default: none.
 
     ``instance_types``: types on demand or on training plans whose quota for cluster usage is watched. Default: none.
 
@@ -121,15 +125,15 @@ class Notifications(Construct):
 
     ``file_systems``: name -> ID of the FSx for Lustre file systems of fixed capacity. Default: none.
 
-    ``nodes_missing_minutes``: minutes for which a group has to lack nodes, 5 to 1440. Default: 30.
+    ``nodes_missing_minutes``: minutes for which nodes of a group must be missing, 5 to 1440. Default: 30.
 
-    ``file_system_percent``: how full a file system has to be, 1 to 99 percent. Default: 75.
+    ``file_system_percent``: how full a file system must be, in percent, 1 to 99. Default: 75.
 
-    ``storage_target_percent``: how full one storage target has to be, 1 to 99 percent. Default: 85.
+    ``storage_target_percent``: how full one storage target must be, in percent, 1 to 99. Default: 85.
 
-    ``quota_percent``: how much of a quota has to be used, 1 to 100 percent. Default: 80.
+    ``quota_percent``: how much of a quota must be used, in percent, 1 to 100. Default: 80.
 
-    Raises ValueError for what cannot be: an address, an ARN, an event, a number out of bounds, a topic of another
+    Raises ValueError for an invalid address, ARN or event, a number out of range, and a topic of another
     region.
     """
 
@@ -228,7 +232,7 @@ class Notifications(Construct):
     @staticmethod
     def _made(topic: sns.CfnTopic | None) -> sns.CfnTopic:
         if topic is None:
-            raise AssertionError("unreachable: without an ARN a topic is made")
+            raise AssertionError("unreachable: without an ARN a topic is created")
         return topic
 
     def _topic(self) -> sns.CfnTopic:
@@ -265,7 +269,7 @@ class Notifications(Construct):
         return topic
 
     def _may_publish(self, sid: str, service: str, topic: sns.CfnTopic, source: str) -> dict[str, Any]:
-        """Let a service publish for what has this ARN, in this account only."""
+        """Allow a service to publish for the resource with this ARN, in this account only."""
         return {
             "Sid": sid,
             "Effect": "Allow",
@@ -296,7 +300,7 @@ class Notifications(Construct):
             slack_workspace_id=slack.workspace_id,
             slack_channel_id=slack.channel_id,
             sns_topic_arns=[self.topic_arn],
-            # without one the bound is AdministratorAccess, which roles of users could then fill
+            # without one the limit is AdministratorAccess, which roles of users could then use
             guardrail_policies=[guardrail],
         )
 
@@ -305,7 +309,7 @@ class Notifications(Construct):
         budgets.CfnBudget(
             self,
             "Budget",
-            # without a name: the notifications cannot be changed, so that another budget takes its place
+            # without a name: the notifications cannot be changed, so another budget replaces it
             budget=budgets.CfnBudget.BudgetDataProperty(
                 budget_type="COST",
                 time_unit="MONTHLY",
@@ -458,7 +462,7 @@ class Notifications(Construct):
                 event_pattern={
                     "source": ["aws.sagemaker"],
                     "detail-type": [told.CLUSTER_EVENT, told.HEALTH_EVENT],
-                    # the ARN ends with an id, but in the developer guide's own events it ends with the cluster's name
+                    # the ARN ends with an ID, but in the developer guide's example events with the cluster's name
                     "resources": [self._cluster_arn, arn_here("sagemaker", f"cluster/{self._cluster_name}")],
                 },
                 targets=[events.CfnRule.TargetProperty(id="Function", arn=function.attr_arn)],
@@ -485,7 +489,7 @@ class Notifications(Construct):
             period=3 * facts.WATCH_MINUTES * 60,
             evaluation_periods=1,
             threshold=1,
-            # Lambda counts no errors where nothing was invoked: that is told too, but not before the first invocation
+            # Lambda counts no errors if nothing was invoked: that is reported too, but not before the first invocation
             treat_missing_data="missing" if self._events & _WATCHED else "notBreaching",
             insufficient_data_actions=[self.topic_arn] if self._events & _WATCHED else None,
         )
@@ -520,12 +524,12 @@ class Notifications(Construct):
             period=facts.WATCH_MINUTES * 60,
             evaluation_periods=periods,
             threshold=1,
-            # where the function stands still nothing is known: its own alarm tells that, and this one stays as it is
+            # if the function does not run, nothing is known: its own alarm reports that, and this one keeps its state
             treat_missing_data="ignore",
         )
 
     def _measured(self) -> list[dict[str, str]]:
-        """Give what the function needs of each quota to read it, and to count what uses it."""
+        """Give what the function needs to read each quota, and to count its use."""
         return [
             {
                 "name": quota.name,
@@ -549,7 +553,7 @@ class Notifications(Construct):
             period=facts.WATCH_MINUTES * 60,
             evaluation_periods=3,
             threshold=percent,
-            # without data nothing is known, which is told too
+            # without data the state is unknown, which is reported too
             treat_missing_data="missing",
             insufficient_data_actions=[self.topic_arn],
         )
@@ -575,7 +579,8 @@ class Notifications(Construct):
                 metrics=[
                     cloudwatch.CfnAlarm.MetricDataQueryProperty(
                         id="used",
-                        # a series for each storage target, of equal size: their mean is how full all of it is
+                        # a series for each storage target, of equal size: their mean is the use of the whole file
+                        # system
                         expression=f'SELECT {function}({facts.STORAGE_USED}) FROM SCHEMA("AWS/FSx", FileSystemId,'  # noqa: S608 - CloudWatch's query, of IDs
                         f" StorageTargetId) WHERE FileSystemId = '{file_system_id}'",
                         period=300,
@@ -584,7 +589,7 @@ class Notifications(Construct):
                 ],
                 evaluation_periods=3,
                 threshold=percent,
-                # FSx measures every minute: without data nothing is known, and the alarm does not say OK
+                # FSx measures every minute: without data the state is unknown, and the alarm does not say OK
                 treat_missing_data="missing",
             )
 
@@ -620,9 +625,9 @@ def _check_places(
 ) -> None:
     if topic_key is not None and topic_arn is not None:
         raise ValueError(
-            "topic_key: cannot be set together with topic_arn, a topic of which nothing is changed; remove "
+            "topic_key: cannot be set together with topic_arn, a topic that is not changed; remove "
             "topic_key, and"
-            " give that topic its key where it is made"
+            " set the key on that topic itself"
         )
     if is_token(region):
         return

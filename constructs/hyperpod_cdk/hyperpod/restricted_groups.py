@@ -1,4 +1,4 @@
-"""Restricted instance groups, for the customisation of Amazon Nova models, and the role that their nodes run under."""
+"""Restricted instance groups, for the customization of Amazon Nova models, and the execution role of their nodes."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _WRITE = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceLustre:
-    """A file system that the service makes for restricted nodes. Raises ValueError for what FSx does not offer.
+    """A file system that the service creates for restricted nodes. Raises ValueError for what FSx does not offer.
 
-    ``capacity_gib``: 1200, or a multiple of 2400 up to 100800.
+    ``capacity_gib``: GiB: 1200, or a multiple of 2400 up to 100800.
 
-    ``throughput_mbps_per_tib``: 125, 250, 500 or 1000. Default: 250.
+    ``throughput_mbps_per_tib``: MB/s per TiB: 125, 250, 500 or 1000. Default: 250.
     """
 
     capacity_gib: int
@@ -68,14 +68,14 @@ class ServiceLustre:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedEnvironment:
-    """What restricted groups share: the file system of those that have none of their own.
+    """The shared environment of restricted groups: the file system of those without their own.
 
     ``when_unused``: ``keep`` or ``delete``: what the service does with the file system when no restricted group uses it
     any more. Default: ``keep``.
 
     ``lustre``: the file system (``ServiceLustre``).
 
-    Raises ValueError for another word than these.
+    Raises ValueError for another value.
     """
 
     lustre: ServiceLustre
@@ -96,15 +96,15 @@ class SharedEnvironment:
 
 
 class RestrictedExecutionRole(Construct):
-    """The execution role of restricted groups: a ``NodeExecutionRole`` that also reaches the data of the jobs.
+    """The execution role of restricted groups: a ``NodeExecutionRole`` with access to the data of the jobs.
 
-    Restricted nodes have no other rights than this role's: pods on them get none by pod identity.
+    Restricted nodes have only this role's permissions: pods on them get none from EKS Pod Identity.
 
-    ``node_role``: what every node may do. Its managed policy reads buckets named ``sagemaker-*``.
+    ``node_role``: the role of every node. Its managed policy allows reading buckets named ``sagemaker-*``.
 
     ``input_buckets``, ``output_buckets``: names of buckets that jobs read, and that they read and write. Default: none.
 
-    ``reward_functions``: whether jobs may invoke Lambda functions and use SQS queues of the account whose names hold
+    ``reward_functions``: whether jobs may invoke Lambda functions and use SQS queues of the account whose names contain
     ``SageMaker``, for the rewards of reinforcement fine-tuning. Default: no.
 
     ``kms_key_arns``: KMS keys of the buckets. Default: none.
@@ -112,7 +112,7 @@ class RestrictedExecutionRole(Construct):
     ``prometheus_workspace_arn``: ARN of the workspace into which the observability add-on writes metrics of these
     nodes. Default: none, and their metrics are not written.
 
-    Raises ValueError for what is no bucket's name or no key's or workspace's ARN, and for a bucket that stands twice.
+    Raises ValueError for an invalid bucket name, key ARN or workspace ARN, and for a repeated bucket.
     """
 
     def __init__(
@@ -182,19 +182,19 @@ class RestrictedExecutionRole(Construct):
 
 @dataclass(frozen=True, kw_only=True)
 class RestrictedGroup:
-    """One restricted group of like nodes. Raises ValueError for what AWS would refuse; tokens are not judged.
+    """Restricted nodes with one configuration. Raises ValueError for what AWS would refuse; tokens are not checked.
 
-    Nobody logs in to restricted nodes, they run no lifecycle scripts, they take no images but those of Nova recipes,
-    and HyperPod takes no customer managed KMS key for their volumes.
+    Nobody can log in to restricted nodes, they run no lifecycle scripts and only images of Nova recipes, and HyperPod
+    accepts no customer managed KMS key for their volumes.
 
     ``execution_role``: of this group's nodes.
 
-    ``lustre``: the file system that the service makes for the group. Default: that of the ``SharedEnvironment``.
+    ``lustre``: the file system that the service creates for the group. Default: that of the ``SharedEnvironment``.
 
-    ``capacity``: ``on_demand`` or ``training_plan``, with which ``training_plan_arn`` goes. Default: on-demand, save
-    that accelerated types must say.
+    ``capacity``: ``on_demand`` or ``training_plan``, which needs ``training_plan_arn``. Default: on-demand;
+    required for accelerated types.
 
-    The rest is as in ``InstanceGroup``.
+    The other arguments are as in ``InstanceGroup``.
 
     ``name``: 1 to 63 letters, digits and hyphens.
 
@@ -212,11 +212,11 @@ class RestrictedGroup:
 
     ``deep_health_checks``: tests before a node is used. Default: none.
 
-    ``threads_per_core``: 1 or 2. Default: 2 where the type has simultaneous multithreading, else 1.
+    ``threads_per_core``: 1 or 2. Default: 2 if the type has simultaneous multithreading, else 1.
 
     ``volume_gib``: GiB of the extra EBS volume, 1 to 16384. Default: 500.
 
-    ``stated_types``: rows of one's own, by name of the type. Default: none.
+    ``stated_types``: your own rows, by name of the type. Default: none.
     """
 
     name: str
@@ -245,7 +245,7 @@ class RestrictedGroup:
             raise ValueError(f"restricted {error}") from None
 
     def _capacity_problems(self, rows: Sequence[catalog.InstanceType]) -> Iterator[str]:
-        """Give what is wrong with the capacity, of which these groups have fewer kinds than others."""
+        """Give what is wrong with the capacity; these groups support fewer kinds than others."""
         choices, capacity = rules.RESTRICTED_CAPACITIES, {"capacity": self.capacity}
         yield from of_fields(fields.RestrictedGroup, capacity)
         yield from placed(rules.plan_problems(self.capacity, self.training_plan_arn, rows, choices=choices))
@@ -273,14 +273,14 @@ class RestrictedGroup:
         )
 
     def region_problem(self, *, region: str, account: str) -> str | None:
-        """Say what of this group belongs to another region or account than its stack, or give None.
+        """Say what in this group belongs to another region or account than its stack, or give None.
 
         ``region``, ``account``: those of the stack; a token is not compared.
         """
         return self._plain().region_problem(region=region, account=account)
 
     def _plain(self) -> InstanceGroup:
-        """Give the ordinary group of the same nodes, which holds the rules and properties of both kinds."""
+        """Give the ordinary group of the same nodes, which has the rules and properties of both kinds."""
         return InstanceGroup(
             name=self.name,
             instance_type=self.instance_type,

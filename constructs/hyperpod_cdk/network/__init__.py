@@ -1,1 +1,1 @@
-"""The VPC, its endpoints and security groups, made or existing."""
+"""The VPC, its endpoints and security groups, new or existing."""

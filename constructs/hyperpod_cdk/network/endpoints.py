@@ -22,24 +22,24 @@ _WORD = re.compile(r"[A-Za-z0-9]+")
 class InterfaceEndpoints(Construct):
     """An interface endpoint for each of ``services`` with an interface in each of ``subnet_ids``, and their group.
 
-    ``services`` are the ends of endpoint names (``ecr.api``); left out, those that HyperPod nodes and the kubectl
-    function call, without features. ``subnet_ids`` maps AZ IDs to subnets: AWS takes one for each zone. The services'
-    usual names lead to the endpoints, for which the VPC needs DNS resolution and DNS hostnames.
+    ``services`` are the last parts of endpoint names (``ecr.api``); by default those that HyperPod nodes and the
+    kubectl function call, without features. ``subnet_ids`` maps AZ IDs to subnets: AWS accepts one for each zone. The
+    services' usual names resolve to the endpoints, for which the VPC needs DNS resolution and DNS hostnames.
 
-    HTTPS comes in from ``clients``, by the groups' own ids, and from ``client_cidrs``: blocks whose clients carry a
-    group that does not exist yet, such as the one that EKS makes and CDK's kubectl function carries. Functions outside
-    the VPC, as those of the quota gate and of task governance, need no endpoint: Lambda brings their way out, and they
-    call AWS only, never the VPC.
+    HTTPS is allowed from ``clients``, by the groups' own IDs, and from ``client_cidrs``: blocks whose clients have a
+    group that does not exist yet, such as the one that EKS creates for CDK's kubectl function. Functions outside the
+    VPC, such as those of the quota gate and of task governance, need no endpoint: Lambda gives them internet access,
+    and they call only AWS, never the VPC.
 
     ``vpc``: the VPC.
 
     ``subnet_ids``: AZ ID -> ID of the subnet that gets the endpoints; at least one.
 
-    ``services``: ends of the endpoints' names, such as ``ecr.api``, each once. Default: what every cluster needs.
+    ``services``: last parts of the endpoints' names, such as ``ecr.api``, each once. Default: what every cluster needs.
 
     ``clients``: security groups that may call. Default: none.
 
-    ``client_cidrs``: IPv4 blocks that may call; one of the two is needed. Default: none.
+    ``client_cidrs``: IPv4 blocks that may call; one of the two is required. Default: none.
 
     Raises ValueError for no subnet, no client, AZ names in place of IDs, and services that have no such endpoint here:
     whole names, the same one twice, and S3, which has a gateway endpoint.
@@ -69,7 +69,7 @@ class InterfaceEndpoints(Construct):
                 *(_https(source_security_group_id=client.security_group_id) for client in clients),
                 *(_https(cidr_ip=cidr) for cidr in client_cidrs),
             ],
-            # endpoints answer and never ask; without a rule of its own EC2 would let the group out to everywhere
+            # endpoints answer and never call; without its own rule EC2 would allow all outbound traffic of the group
             security_group_egress=[
                 ec2.CfnSecurityGroup.EgressProperty(
                     ip_protocol="icmp",
@@ -101,12 +101,12 @@ class InterfaceEndpoints(Construct):
 
     @property
     def security_group(self) -> ec2.ISecurityGroup:
-        """The endpoints' group, to let further clients in."""
+        """The endpoints' group, for rules of further clients."""
         return self._security_group
 
     @property
     def ready(self) -> IDependable:
-        """What a client of any AWS service depends on: all endpoints, whose group lets clients in."""
+        """What a client of any AWS service must depend on: all endpoints, whose group allows clients."""
         return self._ready
 
 

@@ -1,4 +1,4 @@
-"""The VPC of a HyperPod cluster, made or existing: node subnets by availability zone ID, and EFA's security group."""
+"""The VPC of a HyperPod cluster, new or existing: node subnets by availability zone ID, and EFA's security group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
 _ANYWHERE = "0.0.0.0/0"
 _ALL = "-1"
 _INTERNAL_LOAD_BALANCERS = {rules.INTERNAL_LOAD_BALANCER_TAG: "1"}
-"""On one subnet of every zone: where subnets have the tag, the AWS Load Balancer Controller takes no others (its
+"""On one subnet of every zone: if subnets have the tag, the AWS Load Balancer Controller uses no others (its
 documentation, "Subnet Auto-Discovery"), and targets in a zone that a load balancer does not enable get no traffic
 (Application Load Balancers user guide, "Subnets for your load balancer"; both read 2026-11-28)."""
 
@@ -32,43 +32,42 @@ class Network(Construct):
     """A VPC whose subnets are pinned to availability zone IDs.
 
     ``availability_zones`` maps AZ IDs to the secondary CIDR block that becomes the whole node subnet of that zone.
-    ``vpc_cidr`` (/16 to /24) is cut into sixteen equal slots, never larger than a /24 nor smaller than a /28: the
-    control plane's subnet in the n-th zone takes the n-th slot from the bottom, the public subnet of the n-th NAT
-    gateway the n-th from the top. Both stand in the first zones only, so a zone that is appended moves nothing; a new
-    order does.
+    ``vpc_cidr`` (/16 to /24) is divided into sixteen equal slots, never larger than a /24 nor smaller than a /28: the
+    control plane's subnet in the n-th zone is the n-th slot from the bottom, the public subnet of the n-th NAT gateway
+    the n-th from the top. Both are only in the first zones, so appending a zone moves nothing; a new order does.
 
-    The first ``control_plane_zones`` zones carry the EKS control plane, a set that EKS does not let one change later.
-    A NAT gateway stands in each of the first ``nat_gateways`` zones, 1 by default; others go through the first.
+    The first ``control_plane_zones`` zones are for the EKS control plane, a set that EKS does not allow to change
+    later. A NAT gateway is in each of the first ``nat_gateways`` zones, 1 by default; other zones use the first one.
     Internal load balancers of Kubernetes get the subnets of the control plane, and in further zones those of the nodes.
 
-    With ``egress="closed"`` nothing leads out: no internet gateway, public subnet, NAT gateway or default route. S3 is
-    reached through the gateway endpoint, everything else through ``InterfaceEndpoints`` in ``endpoint_subnet_ids``:
-    the control plane's own subnets where it stands, else one for endpoints alone, which takes the n-th slot from the
-    bottom in the n-th zone. They are never the nodes', whose block is sized for the addresses of nodes and pods.
-    ``endpoint_zones`` are the zones that get one. Default: all of them.
+    With ``egress="closed"`` there is no route to the internet: no internet gateway, public subnet, NAT gateway or
+    default route. S3 uses the gateway endpoint, everything else ``InterfaceEndpoints`` in ``endpoint_subnet_ids``: the
+    control plane's own subnets in its zones, else a subnet only for endpoints, which is the n-th slot from the bottom
+    in the n-th zone. They are never the nodes' subnets, whose blocks are sized for nodes and pods. ``endpoint_zones``
+    are the zones with endpoints. Default: all of them.
 
-    ``flow_logs`` go to a log group of generated name that stays when the stack goes.
+    ``flow_logs`` are sent to a log group with a generated name, which is retained.
 
-    ``file_system_zones`` are the zones in whose node subnets file systems stand that outlive the stack. Their
-    interfaces hold subnet, block and VPC, which EC2 then refuses to delete; so these stay when the stack goes, and
-    nothing else does. Default: none. ``retain`` lets VPC, node subnets and blocks of all zones stay, for file systems
-    that outlived the stack that made them. Default: False.
+    ``file_system_zones`` are the zones with file systems in their node subnets that are retained when their stack is
+    deleted. Their interfaces use subnet, block and VPC, which EC2 then refuses to delete; so only these are retained.
+    Default: none. ``retain`` retains VPC, node subnets and blocks of all zones, for file systems that remain from a
+    deleted stack. Default: False.
 
     ``vpc_cidr``: IPv4 block of the VPC, /16 to /24.
 
-    ``availability_zones``: AZ ID -> IPv4 block of the zone's node subnet; the first ones carry the control plane.
+    ``availability_zones``: AZ ID -> IPv4 block of the zone's node subnet; the first ones are for the control plane.
 
-    ``nat_gateways``: how many NAT gateways, at most one for each zone. Default: 1; none in a closed network.
+    ``nat_gateways``: number of NAT gateways, at most one for each zone. Default: 1; none in a closed network.
 
     ``flow_logs``: whether flows are logged for 90 days. Default: yes.
 
-    ``control_plane_zones``: how many of the zones carry the control plane, 2 or more. Default: 2.
+    ``control_plane_zones``: number of zones for the control plane, 2 or more. Default: 2.
 
-    ``egress``: ``nat`` or ``closed``, which has no way to the internet. Default: ``nat``.
+    ``egress``: ``nat`` or ``closed``, without a route to the internet. Default: ``nat``.
 
-    ``file_system_zones``: AZ IDs with file systems, whose subnets stay with the stack gone. Default: none.
+    ``file_system_zones``: AZ IDs with file systems, whose subnets are retained. Default: none.
 
-    ``retain``: whether the whole network stays with the stack gone. Default: no.
+    ``retain``: whether the whole network is retained. Default: no.
 
     ``endpoint_zones``: AZ IDs whose subnets get interface endpoints, in a closed network. Default: all zones.
 
@@ -116,7 +115,7 @@ class Network(Construct):
             enable_dns_hostnames=True,
             tags=self._tags(),
         )
-        # asked once: each attribute is a call into Node.js
+        # read once: each attribute is a call into Node.js
         self._vpc_id = self._vpc.ref
         self._public_subnets: list[ec2.ISubnet] = []
         self._billed: list[CfnResource] = []
@@ -183,7 +182,7 @@ class Network(Construct):
 
     @property
     def control_plane_subnets(self) -> list[ec2.ISubnet]:
-        """Private subnets, with a way out, for EKS's interfaces and the kubectl handler."""
+        """Private subnets, with a route to AWS, for EKS's interfaces and the kubectl handler."""
         return self._imported.private_subnets
 
     @property
@@ -203,12 +202,12 @@ class Network(Construct):
 
     @property
     def billed(self) -> Sequence[CfnResource]:
-        """What costs money by the hour: NAT gateways and their addresses."""
+        """The resources that cost money per hour: NAT gateways and their addresses."""
         return self._billed
 
     @property
     def ready(self) -> IDependable:
-        """What a client in this stack depends on: all private routes and the S3 endpoint."""
+        """What a client in this stack must depend on: all private routes and the S3 endpoint."""
         return self._ready
 
     def _public_side(self, blocks: Mapping[str, str]) -> Mapping[str, ec2.CfnNatGateway]:
@@ -343,13 +342,13 @@ class Network(Construct):
 
 
 class ExistingNetwork(Construct):
-    """A VPC of somebody else's, with the public face of ``Network``; makes no resource and asks AWS nothing.
+    """An existing VPC, with the public interface of ``Network``; creates no resource and does not call AWS.
 
-    ``node_subnet_ids`` maps AZ IDs to the subnet of the nodes there. ``control_plane_subnet_ids`` carry EKS's
-    interfaces and the handler that runs kubectl; left out, the handler stands beside the nodes. ``vpc_cidr`` is the
+    ``node_subnet_ids`` maps AZ IDs to the subnet of the nodes there. ``control_plane_subnet_ids`` are for EKS's
+    interfaces and the handler that runs kubectl; without them, the handler uses the nodes' subnets. ``vpc_cidr`` is the
     VPC's primary block, for constructs that open ports to a whole VPC.
 
-    AZ names are not known, and nothing here needs them: whatever puts one into a template fails at synthesis.
+    AZ names are unknown, and nothing here needs them: a construct that puts one into a template fails at synthesis.
 
     ``vpc_id``: ID of the VPC.
 
@@ -359,8 +358,8 @@ class ExistingNetwork(Construct):
 
     ``vpc_cidr``: primary IPv4 block of the VPC. Default: unknown.
 
-    Raises ValueError for what has not the form of an ID, AZ names in place of IDs, zones of another region, no subnet,
-    and a subnet twice.
+    Raises ValueError for invalid IDs, AZ names in place of IDs, zones of another region, no subnet,
+    and repeated subnets.
     """
 
     def __init__(
@@ -430,21 +429,21 @@ GROUP_DESCRIPTION = Pattern(
 
 
 class EfaSecurityGroup(Construct):
-    """The security group that the nodes and the EKS control plane share: everything to and from itself, and out.
+    """The security group that the nodes and the EKS control plane share: all traffic to and from itself, and outbound.
 
-    Out means 0.0.0.0/0 in a closed network too: S3 answers under public addresses through the gateway endpoint, and
-    without a route nothing else does.
+    Outbound means 0.0.0.0/0 in a closed network too: S3 answers from public addresses through the gateway endpoint, and
+    without a route nothing else is reachable.
 
-    EFA's health check wants a rule that names the group itself in both directions; egress to 0.0.0.0/0 does not
-    count. The L2 ``SecurityGroup`` drops such an egress rule beside ``allow_all_outbound``, so both rules are
-    resources of their own. They cannot be part of the group, which would then refer to itself: let whatever launches
-    nodes depend on ``rules``.
+    EFA's health check needs a rule that names the group itself in both directions; egress to 0.0.0.0/0 does not count.
+    The L2 ``SecurityGroup`` drops such an egress rule with ``allow_all_outbound``, so both rules are separate
+    resources. They cannot be part of the group, which would then refer to itself: resources that launch nodes must
+    depend on ``rules``.
 
     Raises ValueError for a description that EC2 refuses.
 
     ``vpc``: the VPC of the group.
 
-    ``description``: of the group, 1 to 255 characters. Default: what it is for.
+    ``description``: of the group, 1 to 255 characters. Default: its purpose.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, vpc: ec2.IVpc, description: str | None = None) -> None:
@@ -510,13 +509,13 @@ class _UnknownZoneName:
 
     def produce(self) -> str:
         raise ValueError(
-            f"the availability zone name of {self._subnet_id} is not known, since synthesis asks AWS nothing; "
+            f"the availability zone name of {self._subnet_id} is unknown, because synthesis does not call AWS; "
             "use its ID, or nothing"
         )
 
 
 def _unknown_zone_name(subnet_id: str) -> str:
-    """Give a token in place of a name that CDK wants to be told and that no template may hold."""
+    """Give a token in place of a name that CDK requires and that no template may contain."""
     return Lazy.string(_UnknownZoneName(subnet_id))
 
 
@@ -525,7 +524,7 @@ _LABELS = {"Public": "public", "ControlPlane": "control-plane", "Endpoint": "end
 
 @dataclass(frozen=True, kw_only=True)
 class _Subnet:
-    """A subnet with what has to exist before traffic flows through it."""
+    """A subnet with the resources that must exist before traffic can use it."""
 
     role: str
     zone: str

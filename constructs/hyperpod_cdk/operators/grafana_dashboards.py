@@ -1,4 +1,4 @@
-"""Data sources and dashboards in an Amazon Managed Grafana workspace, made through Grafana's own API."""
+"""Data sources and dashboards in an Amazon Managed Grafana workspace, created through Grafana's own API."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _ANSWER_SECONDS = 1200  # the first run, Lambda's two retries and the pauses bet
 class GrafanaDashboards(Construct):
     """Data sources and dashboards of a HyperPod cluster in an Amazon Managed Grafana workspace.
 
-    CloudFormation has no type for them, so that a function asks Grafana's HTTP API, with a service account that it
-    makes for this and deletes after it. The data sources ``prometheus`` and ``cloudwatch`` read with the workspace's
-    own role; the dashboards of the folder ``HyperPod`` (nodes, EFA, jobs, teams, Lustre, inference) cannot be edited,
-    since the next version of the library writes them anew: "Save as" makes a copy. What else is in the workspace is not
-    touched, and deleting the construct leaves everything. The workspace has to be reached from the internet, as one
-    without network access control is, and to run Grafana 9 or later, which has service accounts.
+    CloudFormation has no type for them, so a function calls Grafana's HTTP API, with a service account that it creates
+    for this and deletes afterwards. The data sources ``prometheus`` and ``cloudwatch`` read with the workspace's own
+    role; the dashboards of the folder ``HyperPod`` (nodes, EFA, jobs, teams, Lustre, inference) cannot be edited,
+    because the next version of the library writes them again: "Save as" creates a copy. Other content of the workspace
+    is not changed, and deleting the construct leaves everything. The workspace must be reachable from the internet, as
+    one without network access control is, and run Grafana 9 or later, which has service accounts.
 
     ``cluster_name``: name of the HyperPod cluster that the dashboards show at first.
 
-    ``grafana_workspace_arn``: ARN of the workspace that is filled.
+    ``grafana_workspace_arn``: ARN of the workspace for data sources and dashboards.
 
     ``prometheus_workspace_arn``: ARN of the workspace with the metrics.
 
-    ``prometheus_endpoint``: its address, without what each API adds to it. Default: read from the ARN.
+    ``prometheus_endpoint``: its address, without the path of each API. Default: read from the ARN.
 
-    Raises ValueError for a text that is no workspace's ARN, and for a workspace of another account, partition or
+    Raises ValueError for text that is not a workspace's ARN, and for a workspace of another account, partition or
     region than the stack's.
     """
 
@@ -65,7 +65,7 @@ class GrafanaDashboards(Construct):
                 "PrometheusUrl": prometheus_endpoint or workspace_endpoint(prometheus_workspace_arn),
                 "ClusterName": cluster_name,
                 "Region": cdk.Aws.REGION,
-                # the function is asked anew where they change
+                # the function runs again if they change
                 "Dashboards": dashboards.digest(),
             },
         )

@@ -1,4 +1,4 @@
-"""The HyperPod inference operator: its add-on, its roles by web identity, and the bucket for certificates."""
+"""The HyperPod inference operator: its add-on, its IAM roles for service accounts, and the bucket for certificates."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _ACCOUNT_LENGTH = len("111122223333")
 class InferenceOperator(Construct):
     """The HyperPod inference operator, which serves models of JumpStart, S3 and FSx behind load balancers.
 
-    Its pods take their roles by web identity, so that the cluster needs an OIDC provider in IAM, given by
+    Its pods get their roles with web identity, so the cluster needs an OIDC provider in IAM, given by
     ``oidc_provider_arn`` and ``oidc_issuer`` (the issuer without ``https://``). The execution role's name begins with
-    ``SageMakerHyperPodInference-``, without which the add-on refuses it, and the bucket's, which is kept, with
-    ``hyperpod-tls-``, the only ones that AWS's managed policy covers; ``name`` stands in both, cut where it gets too
-    long, with part of the stack's id behind.
+    ``SageMakerHyperPodInference-``, without which the add-on refuses it, and the bucket's, which is retained, with
+    ``hyperpod-tls-``, the only names that AWS's managed policy covers; ``name`` is in both, shortened if it is too
+    long, followed by part of the stack's id.
 
-    ``prerequisites`` is whatever installs cert-manager, metrics-server and the CSI drivers of FSx and S3: the add-on
-    fails for good where one is missing. ``gated_models`` makes a role for JumpStart models whose license has to be
-    accepted. The AWS Load Balancer Controller and KEDA come with the add-on; without ``load_balancer_controller`` or
-    ``keda`` the cluster's own serve. The add-on's version is EKS's default unless given.
+    ``prerequisites`` installs cert-manager, metrics-server and the CSI drivers of FSx and S3: the add-on fails
+    permanently if one is missing. ``gated_models`` creates a role for JumpStart models whose license must be accepted.
+    The AWS Load Balancer Controller and KEDA come with the add-on; without ``load_balancer_controller`` or ``keda`` the
+    cluster's own are used. The add-on's version is EKS's default unless given.
 
-    Raises ValueError for what is no ARN of a HyperPod cluster.
+    Raises ValueError for text that is not the ARN of a HyperPod cluster.
 
     ``eks_cluster_name``: name of the EKS cluster.
 
@@ -50,19 +50,19 @@ class InferenceOperator(Construct):
 
     ``oidc_issuer``: issuer of the EKS cluster without ``https://``.
 
-    ``name``: begins the names of roles and buckets.
+    ``name``: prefix of the names of roles and buckets.
 
-    ``prerequisites``: constructs that it has to wait for. Default: none.
+    ``prerequisites``: constructs that it depends on. Default: none.
 
-    ``gated_models``: whether models that ask for a licence may be deployed. Default: no.
+    ``gated_models``: whether models that require a license may be deployed. Default: no.
 
-    ``load_balancer_controller``: whether the add-on brings the AWS Load Balancer Controller. Default: yes.
+    ``load_balancer_controller``: whether the add-on installs the AWS Load Balancer Controller. Default: yes.
 
-    ``keda``: whether the add-on brings KEDA. Default: yes.
+    ``keda``: whether the add-on installs KEDA. Default: yes.
 
-    ``subnets``: subnets of the cluster. Those that stood before may be of an account that shares its VPC, and AWS's
-    managed policy lets the operator make the network interfaces of endpoints in subnets of its own account only: it
-    may do so in these, too. Default: none.
+    ``subnets``: subnets of the cluster. Existing ones may belong to an account that shares its VPC, and AWS's managed
+    policy allows the operator to create the network interfaces of endpoints only in subnets of its own account: it may
+    do so in these too. Default: none.
 
     ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
     Kubernetes version.
@@ -215,7 +215,7 @@ class InferenceOperator(Construct):
         if sagemaker:
             service = {"Service": "sagemaker.amazonaws.com"}
             statements.append({"Effect": "Allow", "Principal": service, "Action": "sts:AssumeRole"})
-        # the issuer is part of keys, where CloudFormation takes no function: so the whole document is text
+        # the issuer is part of keys, where CloudFormation allows no function: so the whole document is text
         document = json.dumps({"Version": "2012-10-17", "Statement": statements})
         return cdk.Fn.sub(document, {"Provider": self._provider_arn, "Issuer": self._issuer})
 
@@ -237,7 +237,7 @@ _UNBOUND_WRITES = (
 
 
 def _placed(subnets: Sequence[ec2.ISubnet]) -> list[dict[str, Any]]:
-    """Let the operator make interfaces in subnets that may be another account's (AWS's policy: aws:ResourceAccount)."""
+    """Allow the operator to create interfaces in subnets of another account (AWS's policy: aws:ResourceAccount)."""
     stood = dict.fromkeys(each.subnet_id for each in subnets if not cdk.Token.is_unresolved(each.subnet_id))
     places = [ec2_arn("subnet", each) for each in stood]
     return [{"Effect": "Allow", "Action": ["ec2:CreateNetworkInterface"], "Resource": places}] if places else []

@@ -21,9 +21,9 @@ from hyperpod_cdk.eks.node_addons import NodeAddon, PodRole
 
 
 class PrometheusWorkspace(Construct):
-    """An Amazon Managed Service for Prometheus workspace, which is kept with its metrics when the stack goes.
+    """An Amazon Managed Service for Prometheus workspace, which is retained with its metrics when the stack is deleted.
 
-    Raises ValueError for another alias.
+    Raises ValueError for an invalid alias.
 
     ``alias``: alias of the workspace, 1 to 100 characters.
     """
@@ -38,11 +38,11 @@ class PrometheusWorkspace(Construct):
 
 
 class GrafanaWorkspace(Construct):
-    """An Amazon Managed Grafana workspace with a role that reads Prometheus and CloudWatch; both are kept.
+    """An Amazon Managed Grafana workspace with a role that reads Prometheus and CloudWatch; both are retained.
 
-    Users sign in through IAM Identity Center, which has to be enabled in the organization or account, and are admitted
-    in the console. It begins empty; ``GrafanaDashboards`` puts data sources and dashboards into it. Raises ValueError
-    for a name that Amazon Managed Grafana refuses.
+    Users sign in through IAM Identity Center, which must be enabled in the organization or account, and get access
+    in the console. It is empty at first; ``GrafanaDashboards`` puts data sources and dashboards into it. Raises
+    ValueError for a name that Amazon Managed Grafana refuses.
 
     ``name``: name of the workspace, 1 to 255 letters, digits, ``-``, ``.``, ``_`` and ``~``.
     """
@@ -92,13 +92,13 @@ class ObservabilityAddon(Construct):
     """The HyperPod observability add-on, which sends metrics of nodes, accelerators and jobs to Prometheus.
 
     ``prometheus_workspace_arn`` names the workspace in the cluster's region; its endpoint is read from the ARN unless
-    ``prometheus_endpoint`` is given, without what each API adds to it.
-    ``grafana_workspace_arn``, and ``grafana_workspace_name`` where it is known, say where dashboards are.
-    ``metrics`` maps categories (``node``, ``accelerated_compute``, ``training``, ...) to levels (``disabled``,
-    ``basic``, ``advanced``); one left out stays at the add-on's own. With ``logs`` logs of containers go to CloudWatch.
+    ``prometheus_endpoint`` is given, without the path of each API. ``grafana_workspace_arn``, and
+    ``grafana_workspace_name`` if it is known, say where dashboards are. ``metrics`` maps categories (``node``,
+    ``accelerated_compute``, ``training``, ...) to levels (``disabled``, ``basic``, ``advanced``); a category that is
+    left out keeps the add-on's own. With ``logs``, logs of containers are sent to CloudWatch.
 
     The role of the collector comes before the add-on. Needs the add-on ``eks-pod-identity-agent`` and a node of the
-    size ``4xlarge`` or larger. Raises ValueError for a text that is no workspace's ARN, for a workspace of another
+    size ``4xlarge`` or larger. Raises ValueError for text that is not a workspace's ARN, for a workspace of another
     account, partition or, of Prometheus, region than the stack's, and for a category or level that the add-on does not
     have.
 
@@ -114,7 +114,7 @@ class ObservabilityAddon(Construct):
 
     ``metrics``: category -> level. Default: the add-on's own.
 
-    ``logs``: whether logs of containers go to CloudWatch. Default: no.
+    ``logs``: whether logs of containers are sent to CloudWatch. Default: no.
 
     ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
     Kubernetes version.
@@ -175,9 +175,9 @@ class ObservabilityAddon(Construct):
 
 
 def check_workspaces(scope: Construct, prometheus: str, grafana: str | None, *, is_grafana_here: bool = False) -> None:
-    """Raise ValueError for what is no workspace's ARN, or of another account, partition or region than the stack's.
+    """Raise ValueError for an invalid workspace ARN, or one of another account, partition or region than the stack's.
 
-    Grafana's may stand in another region, unless ``is_grafana_here``.
+    Grafana's may be in another region, unless ``is_grafana_here``.
     """
     _check_arn(operators.PROMETHEUS_WORKSPACE_ARN, "prometheus_workspace_arn", prometheus)
     if grafana is not None:
@@ -194,7 +194,7 @@ def _check_arn(pattern: Pattern, argument: str, arn: str) -> None:
 
 
 def workspace_endpoint(workspace_arn: str) -> str:
-    """Give the address of a workspace of Prometheus, without what each API adds to it."""
+    """Give the address of a workspace of Prometheus, without the path of each API."""
     if cdk.Token.is_unresolved(workspace_arn):
         region = cdk.Fn.select(3, cdk.Fn.split(":", workspace_arn))
         return _address(region, cdk.Fn.select(1, cdk.Fn.split("/", workspace_arn)))

@@ -23,21 +23,21 @@ _STACK_ID_LENGTH = len("1a2b3c4d")  # the first group of the UUID in a stack's i
 
 
 class Spaces(Construct):
-    """The SageMaker Spaces add-on with the roles of its controller and of its router, each by pod identity.
+    """The SageMaker Spaces add-on with the roles of its controller and of its router, each with EKS Pod Identity.
 
-    ``prerequisites`` is whatever installs cert-manager and the EBS CSI driver, on whose volumes spaces keep their
-    files. The cluster needs the add-on ``eks-pod-identity-agent``. The router runs with browser access only, which asks
-    for a domain and a certificate and is not configured here: spaces are reached by port forwarding, or with
-    ``remote_access`` from a local VS Code through Systems Manager, whose advanced tier is billed for each space.
-    ``name`` stands in the name of the role that those spaces get. The add-on's version is EKS's default unless given.
+    ``prerequisites`` installs cert-manager and the EBS CSI driver, on whose volumes spaces store their files. The
+    cluster needs the add-on ``eks-pod-identity-agent``. The router runs only with browser access, which needs a domain
+    and a certificate and is not configured here: users access spaces with port forwarding or, with ``remote_access``,
+    from a local VS Code through Systems Manager, whose advanced tier is billed for each space. ``name`` is in the name
+    of the role that those spaces get. The add-on's version is EKS's default unless given.
 
     ``eks_cluster_name``: name of the EKS cluster.
 
-    ``name``: begins the names of what is made.
+    ``name``: prefix of the names of the resources.
 
-    ``prerequisites``: constructs that it has to wait for. Default: none.
+    ``prerequisites``: constructs that it depends on. Default: none.
 
-    ``remote_access``: whether spaces are reached from a local editor. Default: no.
+    ``remote_access``: whether a local editor can connect to spaces. Default: no.
 
     ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
     Kubernetes version.
@@ -94,7 +94,7 @@ class Spaces(Construct):
         role = iam.CfnRole(
             self,
             "AgentRole",
-            # the controller may pass no role of another name to Systems Manager
+            # the controller may pass no role with another name to Systems Manager
             role_name=f"{operators.SPACES_ROLE_PREFIX}{word}-{suffix}",
             description="SSM agent in pods of SageMaker Spaces",
             assume_role_policy_document={

@@ -1,4 +1,4 @@
-"""The HyperPod training operator: its add-on, and what it needs before it."""
+"""The HyperPod training operator: its add-on, and its prerequisites."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ class TrainingOperator(Construct):
     """The HyperPod training operator, which runs ``HyperPodPyTorchJob`` with process-level recovery and elastic jobs.
 
     In this order: cert-manager, the operator's role and its pod identity association, the operator's add-on. The
-    association stands alone, because operator version v1.2.1-eksbuild.1 refuses one given inside the add-on
+    association is a separate resource, because operator version v1.2.1-eksbuild.1 refuses one inside the add-on
     (awslabs/awsome-distributed-ai issue 1075). The cluster needs the eks-pod-identity-agent add-on and the HyperPod
-    cluster the tag ``SageMaker=true``: the operator's managed policy reads only nodes of clusters that carry it.
+    cluster the tag ``SageMaker=true``: the operator's managed policy reads only nodes of clusters with it.
 
-    ``cert_manager`` is whatever installs cert-manager already (its add-on, its chart); without it the cert-manager
-    add-on is made here. Versions are EKS's defaults unless given.
+    ``cert_manager`` is the construct that installs cert-manager already (its add-on, its chart); without it the
+    cert-manager add-on is created here. Versions are EKS's defaults unless given.
 
     ``eks_cluster_name``: name of the EKS cluster.
 
     ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
     Kubernetes version.
 
-    ``cert_manager``: what brings cert-manager. Default: the add-on is made here.
+    ``cert_manager``: the construct that installs cert-manager. Default: the add-on is created here.
 
     ``cert_manager_version``: version of that add-on. Default: EKS's default.
 
-    Raises ValueError for ``cert_manager_version`` beside ``cert_manager``.
+    Raises ValueError for ``cert_manager_version`` together with ``cert_manager``.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class TrainingOperator(Construct):
         super().__init__(scope, construct_id)
         if cert_manager is not None and cert_manager_version is not None:
             raise ValueError(
-                "cert_manager_version: must be left out with cert_manager, which brings its own, "
+                "cert_manager_version: must be left out with cert_manager, which has its own, "
                 f"got {cert_manager_version}; remove one of the two"
             )
         row = addons.row(addons.TRAINING_OPERATOR)

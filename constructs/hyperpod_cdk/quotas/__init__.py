@@ -1,1 +1,1 @@
-"""What an environment needs of Service Quotas, and the gate that asks before nodes are made."""
+"""What an environment needs of Service Quotas, and the gate that checks them before nodes are created."""

@@ -1,4 +1,4 @@
-"""The quota gate: a deployment that the account's quotas cannot hold fails in its first minute, not in its last."""
+"""The quota gate: a deployment that exceeds the account's quotas fails in its first minute, not in its last."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ _LONGEST_TIMEOUT_SECONDS = 900
 
 
 class QuotaGate(Construct):
-    """A custom resource that compares ``requirements`` with the account's quotas and fails where they do not suffice.
+    """A custom resource that compares ``requirements`` with the account's quotas and fails if they are too low.
 
     ``requirements`` name quotas as Service Quotas does (``Requirement``); ``checks.requirements.required_quotas`` gives
-    those of an environment. Whatever waits for the gate (``before``) is not created where one does not suffice, and the
+    those of an environment. Resources that depend on the gate (``before``) are not created if one is too low, and the
     stack's event says what is needed, what the quota is and what to do. It compares when it is created, again
     when its stack's creation failed and is repeated, and whenever a requirement or ``makes`` changes. It does not where
-    CloudFormation has nothing to change of it: its stack deployed and another one, whose creation or update failed, is
-    deployed again. An update that needs more than before can be refused; what was granted before is told, not refused,
-    and a rollback never is.
+    It does not compare if CloudFormation changes nothing of it: its stack is deployed and another one, whose creation
+    or update failed, is deployed again. An update that needs more than before can be refused; a need that was granted
+    before is reported, not refused, and a rollback never is refused.
 
     ``mode="warn"`` never fails: the findings are in the log and in ``findings``. What could not be read (no permission,
-    throttled) never fails either, nor does it count as compared: it is in the log and in ``skipped``.
+    throttled) never fails either, and does not count as compared: it is in the log and in ``skipped``.
 
-    ``makes`` is plain data (for JSON) about what is made, such as groups and where they stand: where it changes, the
-    gate is asked although no requirement does. A digest of it is a property; default: nothing.
+    ``makes`` is plain data (for JSON) about what is created, such as groups and their zones: if it changes, the
+    gate runs even if no requirement changes. A digest of it is a property; default: nothing.
 
     ``own`` says which stacks and clusters are the deployment itself, so that their use does not count as others'
     (default: this stack). ``environment_name`` goes into the findings' advice to run ``hyperpod-cdk quotas request``.
     The Lambda may run for ``timeout_seconds`` (60 to 900); CloudFormation waits long enough for Lambda's two retries.
 
-    Its role may read the quotas and what these requirements' kinds of use need, and nothing else. The log group stays
-    when the stack goes, also after a first deployment that failed: it holds what an event has no room for.
+    Its role may read the quotas and what these requirements' kinds of use need, and nothing else. The log group is
+    retained when the stack is deleted, also after a failed first deployment: it has what does not fit into an event.
 
     ``requirements``: what is needed of each quota (``Requirement``).
 
@@ -65,11 +65,11 @@ class QuotaGate(Construct):
 
     ``environment_name``: name of the environment in the advice of findings. Default: none.
 
-    ``makes``: what makes nodes; a change of it asks again. Default: none.
+    ``makes``: data that determines nodes; a change runs the gate again. Default: none.
 
     ``timeout_seconds``: seconds that its function may run, 60 to 900. Default: 120.
 
-    Raises ValueError for a mode, a timeout or requirements that cannot be served.
+    Raises ValueError for an invalid mode, timeout or requirement.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class QuotaGate(Construct):
                 "ServiceTimeout": _answer_seconds(timeout_seconds),
                 "Mode": mode,
                 "EnvironmentName": environment_name,
-                # CloudFormation asks only where a property changed
+                # CloudFormation calls only if a property changed
                 **({} if makes is None else {"Makes": _digest(makes)}),
                 "Own": {
                     "Stacks": list(own.stacks),
@@ -114,7 +114,7 @@ class QuotaGate(Construct):
 
     @property
     def findings(self) -> str:
-        """What does not suffice or is doubtful, a line each, or ``none``; a token."""
+        """What is too low or doubtful, a line each, or ``none``; a token."""
         return self.resource.get_att("Findings").to_string()
 
     @property
@@ -123,7 +123,7 @@ class QuotaGate(Construct):
         return self.resource.get_att("Skipped").to_string()
 
     def before(self, *scopes: IConstruct, beside: Sequence[IConstruct] = ()) -> None:
-        """Let every resource that stands below ``scopes`` now wait for the gate; its own and those ``beside`` do not.
+        """Make every current resource below ``scopes`` depend on the gate; its own and those ``beside`` do not.
 
         Call it for the stack itself as the last thing of its constructor: then all of the stack waits.
         """
@@ -141,7 +141,7 @@ class QuotaGate(Construct):
         return role
 
     def _log_groups(self) -> str:
-        """Give the ARN of the log group by the name that CloudFormation makes up, so that the role need not wait."""
+        """Give the ARN of the log group by the name that CloudFormation generates, so that the role need not wait."""
         name = f"{cdk.Aws.STACK_NAME}-{self.log_group.logical_id}-*"
         return arn_here("logs", f"log-group:{name}")
 
@@ -174,7 +174,7 @@ def _check(requirements: Sequence[Requirement], *, mode: str, timeout_seconds: i
             f"got {timeout_seconds}; leave it out for 120"
         )
     if not requirements:
-        raise ValueError("requirements: must hold something to compare, got nothing; leave out the gate")
+        raise ValueError("requirements: must have at least one requirement, got none; leave out the gate")
     keys = [requirement.key for requirement in requirements]
     twice = next((key for key in keys if keys.count(key) > 1), None)
     if twice is not None:
@@ -205,7 +205,7 @@ def _rights(requirements: Sequence[Requirement], log_groups_arn: str) -> list[di
     return [
         {"Action": sorted({*QUOTA_ACTIONS, *(needed - describing)}), "Resource": ["*"]},
         *({"Action": [action], "Resource": [arn_here("sagemaker", "cluster/*")]} for action in describing),
-        # whether an update is one that is taken back
+        # whether an update is a rollback
         {"Action": ["cloudformation:DescribeStacks"], "Resource": [cdk.Aws.STACK_ID]},
         {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [log_groups_arn]},
     ]

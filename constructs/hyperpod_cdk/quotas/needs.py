@@ -30,7 +30,7 @@ RESTRICTED = "restricted"
 """Kinds of requirements, as ``kind_of`` gives them."""
 
 REPLACED_AT_ONCE = 1
-"""Nodes of an accelerated type for whose replacement there should be room; see ``required_quotas``."""
+"""Nodes of an accelerated type whose replacement should fit; see ``required_quotas``."""
 
 _NEAR_THE_DEFAULT = 0.5
 _CONTROL_PLANE_SUBNETS = 2
@@ -59,9 +59,9 @@ _KINDS: Mapping[str, str] = {
 
 
 def own(environment: Environment) -> Own:
-    """Say what in the account is the environment's, and so not used by others.
+    """Say what in the account belongs to the environment, and so is not used by others.
 
-    File systems outlive their stack and keep its tag: those of a destroyed environment of the same name count as its
+    File systems outlive their stack and keep its tag: those of a destroyed environment with the same name count as its
     own.
     """
     return Own(
@@ -73,28 +73,28 @@ def own(environment: Environment) -> Own:
 
 
 def kind_of(requirement: Requirement) -> str:
-    """Say which kind of quota a requirement is of."""
+    """Say which kind of quota a requirement is about."""
     return _KINDS.get(requirement.key.partition(":")[0], NETWORK)
 
 
 def required_quotas(environment: Environment) -> tuple[Requirement, ...]:
-    """Give what the environment takes of every quota that it could run into, each with its place in the file.
+    """Give what the environment needs of every quota that it could reach, each with its place in the file.
 
-    Instances of a type are summed over its groups; those on a training plan count too, since ``ml.X for cluster usage``
-    must cover a plan's instances as well. Spot instances have quotas of their own for each type; whether they also
-    count for the totals without "Spot" in their name is not documented: here they do, as the names say.
+    Instances of a type are summed over its groups; those on a training plan count too, because ``ml.X for cluster
+    usage`` must cover a plan's instances as well. Spot instances have their own quotas for each type; whether they also
+    count for the totals without "Spot" in their name is not documented: here they do, as the names suggest.
 
-    A flexible group takes its types in the order of the file. The first one must hold the whole count, because whether
-    HyperPod goes on to the next type where a quota is missing, and not capacity, is not documented; the others should,
-    so there the count is spare: too little is a warning.
+    A flexible group uses its types in the order of the file. The first one must cover the whole count, because it is
+    not documented whether HyperPod continues with the next type if a quota is too low, and not capacity. For the other
+    types the count is spare: too little is a warning.
 
-    Spare is also the first node that Karpenter adds of each type and market: no deployment needs it, but where the
-    quota is 0 the pods that ask for it wait for ever.
+    Spare is also the first node that Karpenter adds of each type and market: no deployment needs it, but if the quota
+    is 0, the pods that request it wait forever.
 
     Spare is also one node of each accelerated type with automatic node recovery: whether AWS counts a faulty node until
-    its replacement stands is not documented. Nodes without accelerators are not replaced automatically.
+    its replacement runs is not documented. Nodes without accelerators are not replaced automatically.
 
-    An existing network or EKS cluster needs none of the quotas for making one.
+    An existing network or EKS cluster needs none of the quotas for creating one.
     """
     return tuple(
         requirement
@@ -113,7 +113,7 @@ def required_quotas(environment: Environment) -> tuple[Requirement, ...]:
 
 
 def per_node(environment: Environment, group: AnyGroup) -> Mapping[str, float]:
-    """Give how much of each requirement, by its key, one more node of a group takes."""
+    """Give how much of each requirement, by its key, one more node of a group needs."""
     first = next(iter(group.all_instance_types), "")
     is_spot = group.resolved_capacity == "spot"
     usage = quotas.cluster_spot_usage(first) if is_spot else quotas.cluster_usage(first)
@@ -151,7 +151,7 @@ def _groups(environment: Environment) -> list[_Group]:
 
 
 def _karpenter_groups(environment: Environment) -> list[_Group]:
-    """Give the groups whose nodes Karpenter makes later: no deployment needs their quotas, each first node does."""
+    """Give the groups whose nodes Karpenter creates later: no deployment needs their quotas, each first node does."""
     names = {group.name for group in environment.hyperpod.autoscaled_groups}
     groups = environment.hyperpod.placed_groups
     return [_Group(group=each, path=render_path(place)) for place, each in groups if each.name in names]
@@ -169,7 +169,7 @@ def _per_type(environment: Environment) -> Iterator[Requirement]:
         replaced = _replaced(environment, name) if users else 0
         reasons = [
             *(["replacing a faulty node"] if replaced else []),
-            *(f"group {each.group.name}, which may take this type" for each in others),
+            *(f"group {each.group.name}, which may use this type" for each in others),
             *([_first_node(comes)] if comes else []),
         ]
         yield _requirement(
@@ -198,7 +198,7 @@ def _cluster_size(environment: Environment) -> Iterator[Requirement]:
         if not which and not comes:
             continue
         needed = sum(each.group.count for each in which)
-        # a replacement is of one type at a time, as likely of any
+        # a replacement is of one type at a time, of any type
         replaced = sum(_replaced(environment, name) for name in dict.fromkeys(each.types[0] for each in which))
         reasons = [*(["replacing faulty nodes"] if replaced else []), *([_first_node(comes)] if comes else [])]
         size = _requirement(
@@ -224,7 +224,7 @@ def _cluster_size(environment: Environment) -> Iterator[Requirement]:
 
 
 def _volume(environment: Environment) -> Iterator[Requirement]:
-    # also of groups without nodes: the size is asked for with the group, and Karpenter's nodes have it
+    # also of groups without nodes: the size is part of the group, and Karpenter's nodes have it
     sizes = [(group.volume_gib or 0, render_path(place)) for place, group in environment.hyperpod.placed_groups]
     if not sizes:
         return
@@ -295,13 +295,13 @@ def _network(environment: Environment) -> Iterator[Requirement]:
 
 
 def _endpoint_subnets(environment: Environment) -> tuple[str, ...]:
-    """Give the zones with a subnet for endpoints alone: in the others they stand beside the control plane."""
+    """Give the zones with a subnet only for endpoints: in the others they share the control plane's subnet."""
     beside = environment.network.zone_ids()[:_CONTROL_PLANE_SUBNETS]
     return tuple(zone for zone in environment.network.endpoint_zones() if zone not in beside)
 
 
 def _interfaces(environment: Environment) -> Iterator[Requirement]:
-    """Count the interfaces of nodes, and of all else whose addresses are counted: one for each address."""
+    """Count the interfaces of nodes, and of everything else with counted addresses: one for each address."""
     groups = _groups(environment)
     of_nodes = {each.path: each.group.count * interfaces_per_node(environment, each.group) for each in groups}
     others = sum(
@@ -320,7 +320,7 @@ def _interfaces(environment: Environment) -> Iterator[Requirement]:
         needed=sum(of_nodes.values()) + others,
         spare=sum(replaced.values()),
         spare_for="replacing faulty nodes" if any(replaced.values()) else "",
-        # a VPC of the environment's own tells its nodes' interfaces from others', one that exists does not
+        # in the environment's own VPC its nodes' interfaces can be identified, in an existing one they cannot
         usage="network_interfaces_beside_nodes" if environment.network.is_existing else "network_interfaces",
         unit="network interfaces",
         path=f"{path}.count" if of_nodes else path,
@@ -331,7 +331,7 @@ def _security_groups(environment: Environment) -> Iterator[Requirement]:
     existing = environment.network.existing
     own_group = existing is None or existing.security_group_id is None
     file_systems = environment.storage.made_lustre
-    # file systems join a group that is brought along
+    # file systems use an existing group
     groups = 1 + len(file_systems) if own_group else 0
     groups += _SECURITY_GROUPS_OF_A_NEW_VPC if existing is None else 0
     groups += _SECURITY_GROUPS_OF_ENDPOINTS if environment.network.endpoint_zones() else 0
@@ -385,7 +385,7 @@ def _capacity(key: str, kind: str, systems: Sequence[tuple[int, Lustre]]) -> Ite
         usage=f"lustre_capacity_gib:{kind}",
         unit=f"GiB of {kind} storage",
         path=f"storage.lustre[{largest}].capacity_gib",
-        # capacities of several could be lowered in many ways
+        # several capacities could be lowered in many ways
         lever="capacity_gib" if len(systems) == 1 else "",
         step=_capacity_step(system),
     )
@@ -406,7 +406,7 @@ def _tiering(systems: Sequence[tuple[int, Lustre]]) -> Iterator[Requirement]:
     )
     cached = [(i, each.read_cache.size_gib) for i, each in systems if each.read_cache and each.read_cache.size_gib]
     if cached:
-        # what a cache in proportion to the throughput takes is not documented
+        # the size of a proportional cache is not documented
         most, _ = max(cached, key=lambda row: row[1])
         yield _requirement(
             quotas.get("lustre_intelligent_tiering_read_cache_gib"),
@@ -483,7 +483,7 @@ def _replaced(environment: Environment, instance_type: str) -> int:
 
 
 def _first_node(groups: Sequence[_Group]) -> str:
-    """Say for what one node more is asked: without it no pod of these groups ever runs."""
+    """Say what one more node is for: without it no pod of these groups ever runs."""
     names = " or ".join(dict.fromkeys(each.group.name for each in groups))
     return f"the first node that Karpenter adds to {names}"
 

@@ -1,4 +1,4 @@
-"""An FSx for Lustre file system for training data, with the security-group rules that have to exist before it."""
+"""An FSx for Lustre file system for training data, with the security group rules that must exist before it."""
 
 from __future__ import annotations
 
@@ -66,43 +66,43 @@ class ReadCache:
 class LustreFileSystem(Construct):
     """A Lustre file system in one subnet, for clients in one security group.
 
-    ``deployment_type`` is ``persistent_2`` or ``scratch_2``, which loses data when a server fails and has neither
-    throughput tiers nor metadata configuration, EFA, backups or a key of one's own. On ``ssd``, ``capacity_gib`` is
-    1200 or a multiple of 2400; with ``efa`` the step depends on ``throughput_mbps_per_tib`` (125, 250, 500 or 1000;
-    left out, 250). On ``intelligent_tiering`` (``persistent_2`` only) the storage grows and shrinks with the data:
-    there are ``throughput_capacity_mbps``, a multiple of 4000, and ``read_cache`` instead, and no data repositories.
-    ``metadata_iops`` left out is automatic on SSD, 6000 on Intelligent-Tiering.
+    ``deployment_type`` is ``persistent_2`` or ``scratch_2``, which loses data if a server fails and has neither
+    throughput tiers nor metadata configuration, EFA, backups or your own key. On ``ssd``, ``capacity_gib`` is 1200 or a
+    multiple of 2400; with ``efa`` the step depends on ``throughput_mbps_per_tib`` (125, 250, 500 or 1000; default 250).
+    On ``intelligent_tiering`` (``persistent_2`` only) the storage grows and shrinks with the data: it has
+    ``throughput_capacity_mbps``, a multiple of 4000, and ``read_cache`` instead, and no data repositories. The default
+    of ``metadata_iops`` is automatic on SSD, 6000 on Intelligent-Tiering.
 
     Capacity, throughput in MB/s and metadata operations may grow later, never shrink. ``efa`` and ``storage_type``
-    cannot be changed, and CloudFormation makes a new, empty file system for another deployment type, subnet, group,
-    key, ``from_backup`` or ``copy_tags_to_backups``. ``efa`` wants all clients in the file system's own zone: name
-    theirs in ``client_availability_zone_ids`` to have that checked.
+    cannot be changed, and CloudFormation creates a new, empty file system for another deployment type, subnet, group,
+    key, ``from_backup`` or ``copy_tags_to_backups``. ``efa`` requires all clients in the file system's own zone: pass
+    their zones in ``client_availability_zone_ids`` to have that checked.
 
-    ``data_repositories`` link folders to S3; FSx makes no backups of such a file system. Without them
-    ``backup_retention_days`` above 0 switches daily backups on, at ``backup_start_time`` (``HH:MM`` in UTC); left
-    out, there are none. ``from_backup`` restores a backup of the same capacity. ``maintenance_window`` is ``d:HH:MM``
-    in UTC, 1 being Monday. ``log_level`` says what FSx logs of the traffic between file system and data repositories
-    (default: nothing), into the log group ``/aws/fsx/<name>-<id of the servers' security group>``, which stands in
-    either case; with ``join_client_group`` 8 characters of the stack's id stand in the place of the group's.
-    ``kms_key`` encrypts the file system; left out, the account's FSx key does.
+    ``data_repositories`` link folders to S3; FSx does not back up such a file system. Without them,
+    ``backup_retention_days`` above 0 enables daily backups at ``backup_start_time`` (``HH:MM`` in UTC); default: none.
+    ``from_backup`` restores a backup of the same capacity. ``maintenance_window`` is ``d:HH:MM`` in UTC, where 1 is
+    Monday. ``log_level`` says what FSx logs about the traffic between file system and data repositories (default:
+    nothing), into the log group ``/aws/fsx/<name>-<id of the servers' security group>``, which always exists; with
+    ``join_client_group``, 8 characters of the stack's id replace the group's. ``kms_key`` encrypts the file system;
+    default: the account's FSx key.
 
-    The security group lets Lustre's ports pass between clients and servers, all traffic with ``efa``, by group id in
-    both directions: FSx checks that while it creates the file system, so every rule stands first. File system, links,
-    log, group and the rules among the servers stay when the stack goes; the rules that name the clients' group go. The
-    file system then holds its VPC and subnet: give ``Network`` its zone in ``file_system_zones``. With
-    ``join_client_group`` the servers carry the clients' group, which must let its members talk to each other, and
-    neither a group nor a rule is made: for a group that belongs to somebody else.
+    The security group allows Lustre's ports between clients and servers, all traffic with ``efa``, by group ID in both
+    directions: FSx checks that while it creates the file system, so every rule comes first. File system, links, log,
+    group and the rules among the servers are retained; the rules that name the clients' group are deleted. The file
+    system then uses its VPC and subnet: pass its zone to ``Network`` in ``file_system_zones``. With
+    ``join_client_group`` the servers have the clients' group, whose members must be able to communicate, and neither a
+    group nor a rule is created: for a group with another owner.
 
     ``vpc``: the VPC of the file system.
 
-    ``subnet``: the one subnet in which it stands.
+    ``subnet``: its subnet.
 
     ``availability_zone_id``: AZ ID of that subnet.
 
     ``client_security_group``: security group of the clients.
 
-    ``capacity_gib``: GiB; 1200, or a multiple of 2400, with EFA of what the throughput asks for. Default:
-    none, which only Intelligent-Tiering takes.
+    ``capacity_gib``: GiB; 1200, or a multiple of 2400, with EFA of the step of its throughput. Default:
+    none, which only Intelligent-Tiering accepts.
 
     ``deployment_type``: ``persistent_2`` or ``scratch_2``. Default: ``persistent_2``.
 
@@ -115,18 +115,18 @@ class LustreFileSystem(Construct):
 
     ``read_cache``: the ``ReadCache`` of Intelligent-Tiering. Default: none.
 
-    ``metadata_iops``: metadata operations a second. Default: FSx's own number.
+    ``metadata_iops``: metadata operations per second. Default: FSx's own number.
 
-    ``efa``: whether clients reach it over EFA too. Default: no.
+    ``efa``: whether clients can use it over EFA too. Default: no.
 
     ``compression``: ``lz4`` or ``none``. Default: ``lz4``.
 
     ``data_repositories``: links to S3, at most 8. Default: none.
 
-    ``client_availability_zone_ids``: AZ IDs of clients, compared with its own where EFA is on. Default: not
+    ``client_availability_zone_ids``: AZ IDs of clients, compared with its own if EFA is enabled. Default: not
     compared.
 
-    ``join_client_group``: whether it carries the clients' group in place of one of its own. Default: no.
+    ``join_client_group``: whether it has the clients' group instead of its own. Default: no.
 
     ``backup_retention_days``: days that automatic backups are kept, 0 to 90. Default: no backups.
 
@@ -222,8 +222,8 @@ class LustreFileSystem(Construct):
             group = self._group(vpc, label)
             servers, clients = group.attr_group_id, client_security_group.security_group_id
             groups.append(group)
-            # all traffic with and without EFA: kept beside the group, ports of before would stay where efa changes, and
-            # EC2 refuses a rule that is there
+            # all traffic with and without EFA: separate port rules would remain after a change of efa, and
+            # EC2 refuses an existing rule
             among_servers += self._rules({"Servers": (servers, servers)}, ports=[_ALL_TRAFFIC], description=_AMONG)
             ways = {"ClientsToServers": (clients, servers), "ServersToClients": (servers, clients)}
             to_clients += self._rules(
@@ -232,7 +232,7 @@ class LustreFileSystem(Construct):
                 description="Lustre over EFA" if efa else "Lustre",
             )
             self._security_group = ec2.SecurityGroup.from_security_group_id(self, "Imported", group.attr_group_id)
-        # a file system that is taken out and comes back has another group of its own, and so another log group
+        # a file system that is removed and added again has another group, and so another log group
         log_group = self._log_group(f"{label}-{groups[0].attr_group_id if groups else stack_part()}")
         log = None if log_level is None else _log_configuration(log_group, log_level)
         self._file_system = fsx.CfnFileSystem(
@@ -251,7 +251,7 @@ class LustreFileSystem(Construct):
                 data_compression_type=_COMPRESSION_TYPES[compression],
                 automatic_backup_retention_days=backup_retention_days,
                 daily_automatic_backup_start_time=backup_start_time,
-                # false is FSx's own default, and a file system that says nothing can take backups on and off
+                # false is FSx's own default, and without the property backups can be enabled and disabled
                 copy_tags_to_backups=copy_tags_to_backups or None,
                 weekly_maintenance_start_time=maintenance_window,
                 log_configuration=log,
@@ -263,7 +263,8 @@ class LustreFileSystem(Construct):
         self._file_system.node.add_dependency(*among_servers, *to_clients)
         file_system_id = self.file_system_id
         links = [self._link(repository, file_system_id) for repository in data_repositories]
-        # the servers go on using their group; the rules that name the clients' group go, or they would hold that, too
+        # the servers continue to use their group; the rules that name the clients' group are deleted, or it could not
+        # be
         for kept in (*groups, *among_servers, self._file_system, *links):
             kept.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
 
@@ -293,7 +294,7 @@ class LustreFileSystem(Construct):
         return self._security_group
 
     def _log_group(self, words: str) -> logs.CfnLogGroup:
-        """Make the group, with or without a log level: retained, it could not be made a second time under its name."""
+        """Create the group, with or without a log level: retained, it could not be created again."""
         group = logs.CfnLogGroup(
             self,
             "LogGroup",
@@ -310,7 +311,7 @@ class LustreFileSystem(Construct):
             "Group",
             vpc_id=vpc.vpc_id,
             group_description="FSx for Lustre servers",
-            # stated, because a rule of its own would make CloudFormation take the default one away
+            # explicit, because a separate rule would make CloudFormation remove the default one
             security_group_egress=[
                 ec2.CfnSecurityGroup.EgressProperty(
                     ip_protocol="-1", cidr_ip=_ANYWHERE, description="Everything out, to clients and data repositories"
@@ -479,7 +480,7 @@ def _check_data_repositories(repositories: Sequence[DataRepository]) -> None:
 
 
 def _spelt(path: str) -> str:
-    """Give ``path`` without slashes, which ids of constructs cannot hold, and /a/b other than /a-b."""
+    """Give ``path`` without slashes, which construct IDs cannot contain, and /a/b different from /a-b."""
     return path.replace("%", "%25").replace("-", "%2D").replace("/", "-")
 
 

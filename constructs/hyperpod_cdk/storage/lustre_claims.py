@@ -1,4 +1,4 @@
-"""Makes a Lustre file system mountable by pods: a volume and a claim per namespace, and the driver behind them."""
+"""Lets pods mount a Lustre file system: a volume and a claim per namespace, and their driver."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from hyperpod_cdk.storage.volume_claims import VolumeClaims
 class LustreClaims(VolumeClaims):
     """A persistent volume and a claim named ``claim_name`` in each of ``namespaces``, bound to each other.
 
-    Every namespace gets a volume of its own, because a volume binds to one claim; all lead to the same files. Pods of
-    many nodes may read and write at once. Nothing is deleted from the file system when claim or volume go.
+    Every namespace gets its own volume, because a volume binds to one claim; all are the same files. Pods of many nodes
+    can read and write at the same time. Nothing is deleted from the file system when claim or volume are deleted.
 
-    ``capacity_gib`` is what the volume says of itself and follows a file system that grows. The claim asks for the
-    smallest file system there is: Kubernetes refuses to change what a claim on a volume like this asks for ("only
-    dynamically provisioned pvc can be resized"), and nothing but the binding depends on it.
+    ``capacity_gib`` is the size that the volume states; it follows a file system that grows. The claim requests the
+    smallest file system: Kubernetes refuses to change the request of a claim on a volume like this ("only dynamically
+    provisioned pvc can be resized"), and only the binding depends on it.
 
-    The namespaces have to exist, unless ``create_namespaces``: then those that do not exist are made, and stay when the
-    stack goes, since whatever runs in them would go with them. Let this depend on what makes the namespaces (a team's
-    compute quota) and on ``FsxCsiDriver``.
+    The namespaces must exist, unless ``create_namespaces`` is set: then missing ones are created, and retained when the
+    stack is deleted, because their workloads would be deleted with them. This must depend on what creates the
+    namespaces (a team's compute quota) and on ``FsxCsiDriver``.
 
-    ``cluster``: the EKS cluster as CDK has it, with a kubectl provider.
+    ``cluster``: the CDK construct of the EKS cluster, with a kubectl provider.
 
     ``file_system_id``: ID of the file system, ``fs-...``.
 
@@ -40,15 +40,15 @@ class LustreClaims(VolumeClaims):
 
     ``mount_name``: Lustre's mount name of the file system.
 
-    ``capacity_gib``: what the volume says that it holds, in GiB.
+    ``capacity_gib``: size that the volume states, in GiB.
 
     ``claim_name``: name of the claim in each namespace.
 
     ``namespaces``: namespaces that get a claim, each once; at least one.
 
-    ``create_namespaces``: whether namespaces that do not exist are made. Default: no.
+    ``create_namespaces``: whether missing namespaces are created. Default: no.
 
-    Raises ValueError for names that Kubernetes refuses, and for a namespace twice.
+    Raises ValueError for names that Kubernetes refuses, and for repeated namespaces.
     """
 
     def __init__(
@@ -95,24 +95,24 @@ class LustreClaims(VolumeClaims):
 
 
 class FsxCsiDriver(Construct):
-    """The FSx CSI driver as an EKS add-on, with its rights from a pod identity association of its own.
+    """The FSx CSI driver as an EKS add-on, with permissions from its own pod identity association.
 
     Needs the add-on ``eks-pod-identity-agent`` and, to become active, a node. ``addon_version`` left out means EKS's
     default version for the cluster's Kubernetes version.
 
-    Volumes of file systems that exist, as those of ``LustreClaims``, need no right at all: the driver mounts them by
-    their DNS name, and asks FSx only where it makes, grows or deletes a file system (aws-fsx-csi-driver,
-    ``pkg/driver``). Its role still keeps it from taking the node's. ``makes_file_systems`` gives it the policy with
-    which storage classes can make file systems, AmazonFSxFullAccess. Default: no.
+    Volumes of existing file systems, as those of ``LustreClaims``, need no permission at all: the driver mounts them by
+    their DNS name, and calls FSx only to create, grow or delete a file system (aws-fsx-csi-driver, ``pkg/driver``). Its
+    role prevents the driver from using the node's. ``makes_file_systems`` adds the policy with which storage classes
+    can create file systems, AmazonFSxFullAccess. Default: no.
 
-    Raises ValueError for what is no name of an EKS cluster or no version of an add-on.
+    Raises ValueError for an invalid name of an EKS cluster or an invalid add-on version.
 
     ``eks_cluster_name``: name of the EKS cluster.
 
     ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
     Kubernetes version.
 
-    ``makes_file_systems``: whether the driver may make file systems for storage classes. Default: no.
+    ``makes_file_systems``: whether the driver may create file systems for storage classes. Default: no.
     """
 
     def __init__(

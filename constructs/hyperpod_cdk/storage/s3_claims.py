@@ -1,4 +1,4 @@
-"""Makes S3 buckets mountable by pods: a volume and a claim per namespace, and the driver with its rights."""
+"""Lets pods mount S3 buckets: a volume and a claim per namespace, and the driver with its permissions."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from hyperpod_cdk.storage.volume_claims import VolumeClaims
 CSI_DRIVER = "s3.csi.aws.com"
 """Name of the Kubernetes driver in a static persistent volume."""
 
-# Kubernetes wants one, and the driver looks at none
+# Kubernetes requires one, and the driver ignores it
 _ANY_CAPACITY = "1Gi"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MountedBucket:
-    """An S3 bucket that exists, or the part of it under ``prefix`` (empty, or ending with ``/``), and what pods may do.
+    """An existing S3 bucket, or its part under ``prefix`` (empty, or ending with ``/``), and what pods may do.
 
     Pods read, and unless ``read_only`` write new objects; they replace objects only with ``allow_overwrite`` and delete
-    them only with ``allow_delete``, as Mountpoint has it. ``kms_key_arn`` names the key that encrypts the objects.
+    them only with ``allow_delete``, as in Mountpoint. ``kms_key_arn`` names the key that encrypts the objects.
     """
 
     bucket: str
@@ -43,7 +43,7 @@ class MountedBucket:
     kms_key_arn: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what contradicts itself; raises ValueError."""
+        """Raise ValueError for contradictory values."""
         refuse(
             fields.S3Volume,
             bucket=self.bucket,
@@ -67,13 +67,13 @@ class MountedBucket:
 class S3Claims(VolumeClaims):
     """A persistent volume and a claim named ``claim_name`` in each of ``namespaces``, over one ``MountedBucket``.
 
-    ``region`` is the bucket's. Files belong to ``uid`` and ``gid``, root where both are left out; pods of other users
-    get at them only where one is stated. Objects stay when claim or volume go.
+    ``region`` is the bucket's. Files belong to ``uid`` and ``gid``, by default root; pods of other users can access
+    them only if one is set. Objects remain when claim or volume are deleted.
 
-    The namespaces have to exist, unless ``create_namespaces``. Let this depend on what makes the namespaces (a team's
-    compute quota) and on ``S3CsiDriver``, which has to know the bucket.
+    The namespaces must exist, unless ``create_namespaces`` is set. This must depend on what creates the namespaces (a
+    team's compute quota) and on ``S3CsiDriver``, which must have the bucket.
 
-    ``cluster``: the EKS cluster as CDK has it, with a kubectl provider.
+    ``cluster``: the CDK construct of the EKS cluster, with a kubectl provider.
 
     ``bucket``: the ``MountedBucket``.
 
@@ -87,10 +87,10 @@ class S3Claims(VolumeClaims):
 
     ``gid``: group that owns the files, 0 to 4294967294. Default: root.
 
-    ``create_namespaces``: whether namespaces that do not exist are made. Default: no.
+    ``create_namespaces``: whether missing namespaces are created. Default: no.
 
-    Raises ValueError for names that Kubernetes refuses, a namespace twice, ``uid`` or ``gid`` out of bounds, and a key
-    of another region than the bucket's.
+    Raises ValueError for names that Kubernetes refuses, repeated namespaces, ``uid`` or ``gid`` out of range, and a key
+    in another region than the bucket's.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class S3Claims(VolumeClaims):
                 "capacity": {"storage": _ANY_CAPACITY},
                 "accessModes": ["ReadOnlyMany" if bucket.read_only else "ReadWriteMany"],
                 "mountOptions": options,
-                # Kubernetes mounts one volume of a handle, however many there are
+                # Kubernetes mounts only one volume of a handle
                 "csi": {
                     "driver": CSI_DRIVER,
                     "volumeHandle": name,
@@ -138,21 +138,22 @@ class S3Claims(VolumeClaims):
 
 
 class S3CsiDriver(Construct):
-    """The Mountpoint for S3 CSI driver as an EKS add-on, with the rights to ``buckets`` and nothing else.
+    """The Mountpoint for S3 CSI driver as an EKS add-on, with permissions for ``buckets`` and nothing else.
 
-    The rights come from a pod identity association, which the driver knows since 2.0.0. All pods that mount a bucket
-    share them: what a namespace has no claim for it cannot mount, but rights are not kept apart by namespace. Without
-    ``buckets`` it may read and write nothing. Needs the add-on ``eks-pod-identity-agent`` and, to become active, a
-    node. ``addon_version`` left out means EKS's default version for the cluster's Kubernetes version.
+    The permissions come from a pod identity association, which the driver supports since 2.0.0. All pods that mount a
+    bucket share them: a namespace cannot mount a bucket without a claim, but permissions are not separated by
+    namespace. Without ``buckets`` it may read and write nothing. Needs the add-on ``eks-pod-identity-agent`` and, to
+    become active, a node. Without ``addon_version``, EKS's default version for the cluster's Kubernetes version is
+    used.
 
     ``eks_cluster_name``: name of the EKS cluster.
 
-    ``buckets``: every ``MountedBucket`` that pods mount. Default: none, and no rights.
+    ``buckets``: every ``MountedBucket`` that pods mount. Default: none, and no permissions.
 
     ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
     Kubernetes version.
 
-    Raises ValueError for a version without pod identities.
+    Raises ValueError for a version without EKS Pod Identity.
     """
 
     def __init__(
@@ -214,7 +215,7 @@ def _mount_options(bucket: MountedBucket, *, region: str, uid: int | None, gid: 
 
 
 def _statements(buckets: Sequence[MountedBucket]) -> Iterator[Mapping[str, Any]]:
-    """Give the rights of Mountpoint's own recommendation, bucket by bucket and prefix by prefix."""
+    """Give the permissions of Mountpoint's own recommendation, bucket by bucket and prefix by prefix."""
     for bucket in buckets:
         arn = f"arn:{Aws.PARTITION}:s3:::{bucket.bucket}"
         listing: dict[str, Any] = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": arn}

@@ -21,16 +21,16 @@ MakeVolume = Callable[[str], Mapping[str, Any]]
 class VolumeClaims(Construct):
     """A persistent volume and a claim named ``claim_name`` in each of ``namespaces``, bound to each other.
 
-    Every namespace gets a volume of its own, because a volume binds to one claim; all lead to the same files. Nothing
-    is deleted of what is mounted when claim or volume go. ``volume`` takes a volume's name and gives what its spec
-    holds beside the binding: capacity, access modes, mount options, CSI source. The claim asks for ``request``, with
-    the same access modes.
+    Every namespace gets its own volume, because a volume binds to one claim; all are the same files. Nothing that is
+    mounted is deleted when claim or volume are deleted. ``volume`` gets a volume's name and returns its spec without
+    the binding: capacity, access modes, mount options, CSI source. The claim requests ``request``, with the same access
+    modes.
 
-    The namespaces have to exist, unless ``create_namespaces``: then those that do not exist are made, and stay when the
-    stack goes, since whatever runs in them would go with them. They get the level baseline of Pod Security, but for
-    those of Kubernetes and of operators, whose pods may need more.
+    The namespaces must exist, unless ``create_namespaces`` is set: then missing ones are created, and retained when the
+    stack is deleted, because their workloads would be deleted with them. They get the Pod Security level baseline,
+    except those of Kubernetes and of operators, whose pods may need more.
 
-    Raises ValueError without a namespace, for one that stands twice, and for names that Kubernetes does not take.
+    Raises ValueError without a namespace, for repeated ones, and for names that Kubernetes refuses.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class VolumeClaims(Construct):
         self._namespaces: dict[str, eks.KubernetesManifest] = {}
         for namespace in namespaces:
             claim = {"namespace": namespace, "name": claim_name}
-            # volumes share one name space; a dot, which no namespace contains, keeps the two parts apart
+            # volumes share one name space; a dot, which no namespace contains, separates the two parts
             volume_name = f"{namespace}.{claim_name}"
             spec = volume(volume_name)
             manifest = applied_manifest(
                 self,
-                # under another name it is another claim, and the old one goes: an update would leave it behind
+                # with another name it is another claim, and the old one is deleted: an update would leave it
                 f"Claim-{namespace}-{claim_name}",
                 cluster=cluster,
                 objects=[
@@ -80,20 +80,20 @@ class VolumeClaims(Construct):
 
     @property
     def namespaces(self) -> Mapping[str, eks.KubernetesManifest]:
-        """The namespaces that are made here; of several that make the same one, each has to wait for another."""
+        """The namespaces that are created here; resources that create the same one must depend on each other."""
         return self._namespaces
 
     def _namespace(self, cluster: eks.ICluster, namespace: str) -> eks.KubernetesManifest:
         metadata: dict[str, Any] = {"name": namespace}
         if not governance.is_namespace_of_others(namespace):
             metadata["labels"] = governance.pod_security_labels(governance.POD_SECURITY[0])
-        # one that is there already, of Kubernetes itself or of other claims, is no failure
+        # an existing one, of Kubernetes itself or of other claims, is not an error
         return applied_manifest(
             self,
             f"Namespace-{namespace}",
             cluster=cluster,
             objects=[{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}],
-            # a namespace may have been there before, and with it all that others keep in it: not even a creation
+            # a namespace may have existed before, with other objects in it: not even a creation
             # that is rolled back may delete it
             removal_policy=RemovalPolicy.RETAIN,
         )
