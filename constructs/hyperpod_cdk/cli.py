@@ -109,7 +109,7 @@ def main() -> None:
     try:
         os.getcwd()  # noqa: PTH109 - Path.cwd would do the same
     except OSError as error:
-        # every verb begins there, also those that are told another folder
+        # every command begins there, also those with another folder
         print(f"the current folder cannot be used: {error.strerror}; change to another", file=sys.stderr)
         sys.exit(USAGE)
     try:
@@ -488,7 +488,7 @@ def init(
         return
     print(f"next: read it, then '{steps[0]}' and '{steps[1]}';")
     print(f"      for a real deployment '{steps[2]}', and once for each account and region")
-    print(f"      '{steps[3]}', which tells how to bootstrap;")
+    print(f"      '{steps[3]}', which shows how to bootstrap;")
     print(f"      then '{steps[4]}', '{steps[5]}' and '{steps[6]}'")
 
 
@@ -593,7 +593,7 @@ def cdk(
 
     root = root_of(None, runs_extensions=False)
     if set(arguments or ()) <= {"--help", "-h"} and not cdk_is_there(root):
-        # whoever asks what this is has not asked to install it
+        # a request for help is not a request to install
         typer.echo(context.get_help())
         typer.echo(
             "The CDK CLI is not installed yet: the first command that it runs installs it, then this is its help."

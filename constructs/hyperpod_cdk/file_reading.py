@@ -22,7 +22,7 @@ class TooLargeError(OSError):
 
 
 class NoFileError(OSError):
-    """A device, a named pipe or a socket stands where a file should."""
+    """A device, a named pipe or a socket is in the place of a file."""
 
     def __init__(self) -> None:
         super().__init__(errno.EINVAL, "it is no regular file")
@@ -57,7 +57,7 @@ def read_text(path: Path, *, most: int) -> str:
 def resolved(path: Path) -> Path:
     """Give a path without links, as far as there are any that lead somewhere.
 
-    ``Path.resolve`` raises RuntimeError for links in a circle, which whoever reads the file afterwards is told anyway.
+    ``Path.resolve`` raises RuntimeError for links in a circle, which reading the file then reports in any case.
     """
     return Path(os.path.realpath(path))
 

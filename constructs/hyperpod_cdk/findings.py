@@ -16,7 +16,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What is wrong, where it stands and how to fix it.
+    """What is wrong, where it is and how to fix it.
 
     ``message`` says what is needed, what was got and the smallest fix, in one sentence. ``path`` is the place inside
     the environment file (``hyperpod.instance_groups[1].count``), ``line`` counts from 1, ``rule`` is the name of the

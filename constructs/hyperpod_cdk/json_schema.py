@@ -99,7 +99,7 @@ class _Written(_Read):
 
 
 def schema_of_file(model: type[BaseModel], *, title: str) -> dict[str, Any]:
-    """Give the schema of a file that is read as ``model``, in which nothing but its keys may stand."""
+    """Give the schema of a file that is read as ``model``, which allows only its keys."""
     schema = model.model_json_schema(mode="validation", schema_generator=_Read)
     plain = {key: value for key, value in schema.items() if key != "title"}
     return {"$schema": DIALECT, "title": title, **_closed(plain)}

@@ -127,7 +127,7 @@ def cdk_command(project: Path, *, say: Callable[[str], object] | None = None) ->
     """Give the words that start the CDK CLI: the project's own, else the one of the version that this library pins.
 
     The pinned one is installed once, with npm, into the user's cache, and checked against the lock's digest; ``say``
-    is told before that. Raises ToolMissingError where there is no Node.js, or npm cannot get it.
+    is shown before that. Raises ToolMissingError if there is no Node.js, or npm cannot get it.
     """
     runtime = str(node())
     own = project / _CLI / "bin" / "cdk"

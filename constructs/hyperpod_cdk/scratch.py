@@ -29,7 +29,7 @@ for _ in range(50):
 def scratch_folder(*, prefix: str, beside: Path | None = None) -> Iterator[Path]:
     """Give a folder that is gone afterwards, also where this process is killed: a process of its own sees to it.
 
-    It lies in the folder ``beside``, so that what is made in it can be renamed to its place; by default where the
+    It is in the folder ``beside``, so that its files can be renamed to their place; by default where the
     system keeps scratch files. Raises OSError where it cannot be made.
     """
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=beside))

@@ -185,7 +185,7 @@ def shebang_problem(path: Path) -> str | None:
 
 
 def check_steps(steps: Sequence[Path], directory: Path) -> None:
-    """Refuse scripts that nodes could not run as steps beside those of ``directory``; raises ValueError."""
+    """Refuse scripts that nodes could not run as steps with those of ``directory``; raises ValueError."""
     names = set(script_names(directory))
     for step in steps:
         if problem := step_problem(step, names):
@@ -194,7 +194,7 @@ def check_steps(steps: Sequence[Path], directory: Path) -> None:
 
 
 def step_problem(step: Path, names: Collection[str], *, shown: Path | None = None) -> Problem | None:
-    """Say why a script can be no step beside the uploaded files ``names``, or give None."""
+    """Say why a script cannot be a step with the uploaded files ``names``, or give None."""
     name = shown or step
     if not step.is_file():
         return Problem(path=name, message="is a lifecycle step that is not there; write it, or name another file")

@@ -61,14 +61,14 @@ def values_with_aliases(document: object) -> int | None:
 
 
 def read_inner(text: str) -> Any:
-    """Read YAML that stands as a text in a template or an answer, in the words of whoever wrote it.
+    """Read YAML that is text in a template or an answer, with its author's keys.
 
-    Raises yaml.YAMLError, also where its aliases stand for more than ``MAX_INNER`` values, and RecursionError.
+    Raises yaml.YAMLError, also if its aliases expand to more than ``MAX_INNER`` values, and RecursionError.
     """
     document: Any = yaml.load(text, ShallowLoader)  # noqa: S506 - a SafeLoader
     total = values_with_aliases(document)
     if total is None or total > MAX_INNER:
-        raise yaml.YAMLError("its aliases stand for more than anybody reads")
+        raise yaml.YAMLError("its aliases expand to too many values")
     return document
 
 
@@ -77,4 +77,4 @@ class _DeepError(RecursionError):
 
 
 class _EndlessError(Exception):
-    """An alias stands inside of what it stands for."""
+    """An alias is inside of its own anchor."""

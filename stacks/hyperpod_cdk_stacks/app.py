@@ -42,7 +42,7 @@ FEATURE_FLAGS = {
     "@aws-cdk/aws-s3:createDefaultLoggingPolicy": True,
     "@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy": True,
     "@aws-cdk/core:checkSecretUsage": True,
-    # a stack keeps what another one imports: taking away a subnet that nodes stand in is refused
+    # a stack keeps what another one imports: removing a subnet with nodes is refused
     "@aws-cdk/core:defaultCrossStackReferences": "strong",
     # traces of warnings name files of this machine, others at every run
     "aws:cdk:disable-stack-trace": True,

@@ -32,7 +32,7 @@ _ASK_EKS = (
 )
 """Types of resources that ask something of the EKS cluster while they are made."""
 
-# whoever imports this reads environments: their model is made now, beside the start of Node.js, rather than then
+# importers of this module read environments: their model is built now, in parallel with the start of Node.js
 Environment.model_rebuild()
 
 
@@ -140,7 +140,7 @@ class HyperPodEnvironment(cdk.Stage):
     def _protect_eks(self, environment: Environment) -> None:
         """Switch EKS's own protection while nothing else asks anything of EKS, which is updating meanwhile.
 
-        That is while the platform stack waits for nodes; without such a stack, once the HyperPod cluster stands.
+        That is while the platform stack waits for nodes; without such a stack, once the HyperPod cluster exists.
         """
         name = self.foundation.protection.eks_cluster_name
         if name is None:
@@ -177,5 +177,5 @@ class HyperPodEnvironment(cdk.Stage):
         arn = name_or_arn
         if not arn.startswith("arn:"):
             arn = f"arn:{cdk.Aws.PARTITION}:iam::{self.account}:policy/{name_or_arn}"
-        # an imported policy has to stand in a stack; its ARN means the same in all of them
+        # an imported policy must be in a stack; its ARN is the same in all of them
         return iam.ManagedPolicy.from_managed_policy_arn(self.foundation, "PermissionsBoundary", arn)

@@ -1,4 +1,4 @@
-"""What one stack gives to others stays exported, whoever imports it."""
+"""What one stack gives to others stays exported, for any importing stack."""
 
 from __future__ import annotations
 

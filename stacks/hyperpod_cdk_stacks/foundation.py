@@ -1,4 +1,4 @@
-"""The foundation stack: what the HyperPod cluster stands on, from the quota gate to the nodes' roles and scripts."""
+"""The foundation stack: what the HyperPod cluster needs, from the quota gate to the nodes' roles and scripts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _BUCKET_ARN = "ExportsOutputFnGetAttLifecycleScriptsBucketBB67840BArn6FC9BD90"
 
 
 class FoundationStack(cdk.Stack):
-    """Network, EKS with the chart, scripts and roles: what stands before the first node is asked for.
+    """Network, EKS with the chart, scripts and roles: everything before the first node is requested.
 
     One stack, so that only what needs something waits for it (docs/decisions/0015-one-foundation.md). The quota gate
     runs while EKS's own prerequisites are made, which are quick and free; everything else waits for it.
@@ -271,7 +271,7 @@ class FoundationStack(cdk.Stack):
     def _go_on_exporting_the_own_bucket(self) -> None:
         """Export what a bucket of this stack is called: the HyperPod stack as deployed may import that still.
 
-        The bucket stays where ``existing_bucket`` takes its place, and its name is told by the stack's id.
+        The bucket remains if ``existing_bucket`` replaces it, and its name contains the stack's id.
         """
         name = bucket_name(self._environment.name)
         for output, value in ((_BUCKET_NAME, name), (_BUCKET_ARN, f"arn:{cdk.Aws.PARTITION}:s3:::{name}")):

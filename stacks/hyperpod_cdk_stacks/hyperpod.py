@@ -51,7 +51,7 @@ class HyperPodStack(cdk.Stack):
                 "Autoscaling",
                 kms_key_arns=[volume_key_arn] if volume_key_arn else [],
             )
-        # beside the cluster, so that what waits for nodes finds it made
+        # in parallel with the cluster, so that it exists before anything waits for nodes
         self.node_waiter = NodeWaiter(self, "NodeWaiter", stack_names=[f"{environment.name}-platform"])
         stated = {name: row.as_catalog_row(name) for name, row in environment.instance_types.items()}
         existing = environment.network.existing

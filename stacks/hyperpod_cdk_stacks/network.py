@@ -16,7 +16,7 @@ from hyperpod_cdk.config.endpoints import interface_endpoints
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkParts:
-    """What the rest of an environment takes from the network, whoever made it.
+    """What the rest of an environment uses of the network, new or existing.
 
     ``security_group`` is the nodes' own, with EFA's rules; a control plane that is made carries it too. It is somebody
     else's where ``brings_own_group`` says so: then nothing is added to it; ``made_groups`` is empty then.

@@ -188,7 +188,7 @@ class PlatformStack(cdk.Stack):
             )
             # the id that it had as a part of the training operator: another one would install it a second time
             cert_manager.addon.override_logical_id(_CERT_MANAGER_ID)
-            # whoever needs it makes certificates, which its webhook judges
+            # its users create certificates, which its webhook checks
             prerequisites[addons.CERT_MANAGER] = (
                 WebhookReady(
                     self,

@@ -1,4 +1,4 @@
-"""The storage stack: FSx for Lustre beside the nodes that use it."""
+"""The storage stack: FSx for Lustre in the zones of the nodes that use it."""
 
 from __future__ import annotations
 

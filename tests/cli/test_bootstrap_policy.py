@@ -170,9 +170,9 @@ def test_a_resource_of_ones_own_is_named_and_the_rest_is_written(
     assert first == f"dev-foundation/Queue and 1 other: {says} AWS::SQS::Queue; the policy allows none for it"
     assert last == (
         "Write a policy of your own for this type, and give its ARN to --cloudformation-execution-policies in place of"
-        " ARN_OF_YOUR_POLICY. The actions stand in the type's schema, under handlers, as permissions of"
-        " create, read, update and delete: aws cloudformation describe-type --type RESOURCE --type-name AWS::SQS::Queue"
-        " --query Schema --output text"
+        " ARN_OF_YOUR_POLICY. The type's schema lists the actions, under handlers, as permissions of create, read,"
+        " update and delete: aws cloudformation describe-type --type RESOURCE --type-name AWS::SQS::Queue --query"
+        " Schema --output text"
     )
     # what only the base has is named, too: CloudFormation is to delete it
     base = written(tmp_path / "base.out", {"Role": ROLE, **names})

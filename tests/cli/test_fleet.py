@@ -98,7 +98,7 @@ def test_a_file_that_leads_nowhere_is_refused_and_not_left_out(run: Run, fleet: 
     for words in (("validate",), ("validate", "environments")):
         done = run(*words)
         assert (done.exit_code, [(row[0], row[-2]) for row in cells(done)[1:2]]) == (1, [("dev", "failed")])
-        assert "error environments/nowhere.yaml: is not there; make it with" in done.stdout
+        assert "error environments/nowhere.yaml: does not exist; make it with" in done.stdout
 
 
 def test_a_wrong_fleet_file_is_told_beside_all(run: Run, fleet: Path) -> None:
@@ -513,8 +513,8 @@ def test_a_review_names_who_has_no_file_any_more(
     for each in found["environments"][1:]:
         assert (each["passed"], each["exit_code"], each["summary"]) == (None, 0, "no file any more")
         assert each["verdict"] == (
-            f"it is in {base} and has no file here: nothing of it was compared. What is deployed of it stays, with its "
-            "cost, until 'hyperpod-cdk destroy' with the file of before."
+            f"it is in {base} and has no file here: nothing of it was compared. Its deployed resources remain, with"
+            " their cost, until 'hyperpod-cdk destroy' with the earlier file."
         )
     assert found["passed"] is not True
     # who is asked for by name is looked at alone
@@ -538,8 +538,8 @@ def test_something_else_that_is_deployed_holds(
     text = template.read_text(encoding="utf-8")
     template.write_text(text.replace('"NodeRecovery": "Automatic"', '"NodeRecovery": "None"'), encoding="utf-8")
     done = run("hold", "dev", "--heads", heads, obj=access)
-    assert (done.exit_code, cells(done)[1][4:]) == (1, ["failed", "not what stands"])
-    assert "a deployment waits, failed, or came in between" in " ".join(done.stdout.split())
+    assert (done.exit_code, cells(done)[1][4:]) == (1, ["failed", "not as deployed"])
+    assert "a deployment waits, failed, or ran in between" in " ".join(done.stdout.split())
 
 
 def test_a_group_that_has_gone_since_the_deployment_holds(

@@ -40,7 +40,7 @@ def test_smallest(run: Run, run_process: Run, workspace: Path) -> None:
         "wrote environments/lab.yaml",
         "next: read it, then 'hyperpod-cdk validate lab' and 'hyperpod-cdk rehearse lab';",
         "      for a real deployment 'hyperpod-cdk charts pull', and once for each account and region",
-        "      'hyperpod-cdk bootstrap-policy lab --out policy.json', which tells how to bootstrap;",
+        "      'hyperpod-cdk bootstrap-policy lab --out policy.json', which shows how to bootstrap;",
         "      then 'hyperpod-cdk preflight lab', 'hyperpod-cdk review lab --deployed' and 'hyperpod-cdk deploy lab'",
     ]
     assert run("validate", "lab").returncode == 0

@@ -100,7 +100,7 @@ def test_what_options_get_wrong_is_found_at_the_option(run: Run) -> None:
 def test_a_job_file_that_is_not_there_is_one_line(run: Run) -> None:
     done = run("job", "render", "dev", "--job", "nowhere.yaml")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[0].startswith("nowhere.yaml: is not there; ")
+    assert done.stderr.splitlines()[0].startswith("nowhere.yaml: does not exist; ")
 
 
 @pytest.mark.parametrize("out", ["nowhere/job.yaml", "environments"])
@@ -169,7 +169,7 @@ def test_one_job_is_not_submitted_twice(run: Run, workspace: Path, project: Path
     assert (done.returncode, done.stdout) == (2, "")
     assert (
         done.stderr
-        == f"{file.name}: must be a job of its own, got PyTorchJob hyperpod-ns-john/fsdp again; give it another name\n"
+        == f"{file.name}: must have a unique name, got PyTorchJob hyperpod-ns-john/fsdp again; give it another name\n"
     )
 
 

@@ -674,7 +674,7 @@ def test_a_place_that_cannot_be_written(run: Plans, aws: Account) -> None:
     done = run("record", "prod")
     assert (done.exit_code, done.stderr.splitlines()[-1]) == (
         2,
-        f"cannot write {RECORD}: No such file or directory; what was there is as it was",
+        f"cannot write {RECORD}: No such file or directory; the old file is unchanged",
     )
 
 

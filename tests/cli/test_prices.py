@@ -207,7 +207,7 @@ def test_an_environment_that_is_refused_has_no_region(invoke: Invoke, workspace:
     result = invoke("refresh")
     assert result.exit_code == 2
     assert result.stderr.endswith(
-        "bad.yaml is refused, so its region is not known; run 'hyperpod-cdk validate', or name --region\n"
+        "bad.yaml is refused, so its region is unknown; run 'hyperpod-cdk validate', or name --region\n"
     )
     assert invoke("refresh", "--region", "us-west-2").exit_code == 0
 
@@ -224,7 +224,7 @@ def test_what_is_no_file_is_left_alone(invoke: Invoke, workspace: Path) -> None:
     (workspace / "prices.json").mkdir()
     result = invoke("refresh")
     file = workspace / "prices.json"
-    assert (result.exit_code, result.stderr) == (2, f"{file} is no file; remove it or name another with --out\n")
+    assert (result.exit_code, result.stderr) == (2, f"{file} is not a file; remove it or name another with --out\n")
 
 
 def test_a_folder_that_is_not_there(invoke: Invoke, workspace: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_folder_that_is_not_there(invoke: Invoke, workspace: Path) -> None:
     result = invoke("refresh", "--out", str(out))
     assert (result.exit_code, result.stderr) == (
         2,
-        f"cannot write {out}: No such file or directory; what was there is as it was\n",
+        f"cannot write {out}: No such file or directory; the old file is unchanged\n",
     )
 
 

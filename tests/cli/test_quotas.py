@@ -166,7 +166,7 @@ def test_show_json(invoke: Invoke, aws: WritableAws) -> None:
 
 def test_nothing_to_request(invoke: Invoke, aws: WritableAws) -> None:
     done = invoke("request", "prod")
-    assert (done.exit_code, done.stdout) == (0, "the quotas suffice, nothing to request\n")
+    assert (done.exit_code, done.stdout) == (0, "the quotas are high enough, nothing to request\n")
     assert aws.requested == []
 
 

@@ -191,7 +191,8 @@ def test_divided_gpus_get_the_operator_in_place_of_the_device_plugin() -> None:
 
 def test_gpus_are_divided_only_where_the_operator_can_come_from() -> None:
     own = cdk.Stack(app(), "far", env=cdk.Environment(account="111122223333", region="eu-west-3"))
-    with pytest.raises(ValueError, match=r"^gpu_partitions: must be left out in a region .*, got eu-west-3 \(chart as of "):
+    said = r"^gpu_partitions: must be left out in a region .*, got eu-west-3 \(chart as of "
+    with pytest.raises(ValueError, match=said):
         dependencies(own, "ml.p4d.24xlarge", gpu_partitions=True)
 
 

@@ -188,12 +188,12 @@ def test_nodes_that_cannot_be_read_are_unknown(run: Run, strict: tuple[str, ...]
         (
             ("h100", "h100-may"),
             {"DescribeTrainingPlan": Fails("ResourceNotFound", "no")},
-            "what plan h100-may is cannot be read: AWS has no such plan",
+            "plan h100-may could not be read: AWS has no such plan",
         ),
         (
             ("h100", "h100-may"),
             {"DescribeTrainingPlan": DENIED},
-            "what plan h100-may is cannot be read: no permission for sagemaker:DescribeTrainingPlan",
+            "plan h100-may could not be read: no permission for sagemaker:DescribeTrainingPlan",
         ),
     ],
 )

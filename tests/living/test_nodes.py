@@ -265,7 +265,7 @@ class TestRefusals:
         assert (done.exit_code, done.stderr) == (
             2,
             (
-                f"what the node is cannot be read: no permission for sagemaker:{call}; allow sagemaker:{call}"
+                f"the node could not be read: no permission for sagemaker:{call}; allow sagemaker:{call}"
                 '; AWS says: "no"; nothing was done\n'
             ),
         )
@@ -430,12 +430,12 @@ class TestCheck:
         del answers["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"][1]["InstanceGroupName"]
         done = run("check", "--group", "h100", "--confirm", "h100", aws=answers)
         said = "the answer to sagemaker:ListClusterNodes cannot be read: 'InstanceGroupName' is missing"
-        assert (done.exit_code, done.stderr) == (2, f"what the node is cannot be read: {said}; nothing was done\n")
+        assert (done.exit_code, done.stderr) == (2, f"the node could not be read: {said}; nothing was done\n")
         answers = script()
         del answers["sagemaker:DescribeCluster"]["ClusterArn"]
         done = run("describe", RUNNING, aws=answers)
         said = "the answer to sagemaker:DescribeCluster cannot be read: 'ClusterArn' is missing"
-        assert (done.exit_code, done.stderr) == (2, f"what the node is cannot be read: {said}; nothing was done\n")
+        assert (done.exit_code, done.stderr) == (2, f"the node could not be read: {said}; nothing was done\n")
 
     def test_one_check(self, run: Runs) -> None:
         run("check", FAILED, "--only", "instance_stress", "--confirm", FAILED)
@@ -483,7 +483,7 @@ def test_nodes_of_a_cluster_that_goes_are_not_none(run: Runs, verb: str) -> None
             (f"dev: The nodes could not be read.\nskipped nodes: {said}\n"),
         )
     else:
-        assert (done.exit_code, done.stderr) == (2, f"what the node is cannot be read: {said}; nothing was done\n")
+        assert (done.exit_code, done.stderr) == (2, f"the node could not be read: {said}; nothing was done\n")
 
 
 @pytest.mark.parametrize("verb", ["describe", "replace", "reboot", "check", "logs"])

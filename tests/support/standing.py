@@ -91,7 +91,7 @@ def read(aws: Aws, stacks: Iterable[str]) -> Standing:
     steps = aws.steps()
     kept = {str(each["physical_id"]) for each in steps if each["physical_id"] and each["phase"] == "create"}
     owned = {physical for _, physical in ids.values()}
-    # a rule and a dashboard may have one name: which resource was made last is not what stands
+    # a rule and a dashboard may have one name: which resource was made last is not as deployed
     masks = _Masks({ids[place][1]: f"<{'/'.join(place)}>" for place in sorted(ids, reverse=True)})
     last = {(each["stack"], each["logical_id"]): each["properties"] for each in steps if each["phase"] != "delete"}
     resources = {place: {"Type": kind, "Properties": masks.of(last.get(place, {}))} for place, (kind, _) in ids.items()}

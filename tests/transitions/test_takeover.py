@@ -159,7 +159,7 @@ def test_a_takeover(builder: Builder, tmp_path: Path, monkeypatch: pytest.Monkey
     code, text = run(typed="ml-cluster")
     assert (code, text.splitlines()[-1]) == (
         0,
-        "next: 'hyperpod-cdk plan lab' tells what a deployment changes, then 'hyperpod-cdk deploy lab'",
+        "next: 'hyperpod-cdk plan lab' shows what a deployment changes, then 'hyperpod-cdk deploy lab'",
     )
     assert stacks(builder) == {"lab-foundation": "UPDATE_COMPLETE", "lab-hyperpod": "IMPORT_COMPLETE"}
     assert (described(builder), nodes(builder)) == (before, running)

@@ -156,8 +156,8 @@ def test_errors_of_values_and_of_rules_come_together_with_warnings(lab: LoadedEn
     text = TEXT.replace("claim: scratch", "claim: scratsh").replace(":1\n", ":latest\n") + "nods: 2\n"
     assert lines(lab, FILE, text) == [
         (
-            "jobs/llama.yaml:6 image: registry.example.com/llama:latest is whatever latest names when a node pulls it,"
-            " so that a pod that is replaced may run other code than the rest; name a version or a digest"
+            "jobs/llama.yaml:6 image: registry.example.com/llama:latest is the image that latest names when a node"
+            " pulls it, so a pod that is replaced may run other code than the others; name a version or a digest"
         ),
         (
             "jobs/llama.yaml:9 volumes[0].claim: must be a claim of lab in hyperpod-ns-research (scratch, corpus,"
@@ -174,7 +174,7 @@ def test_files_that_cannot_be_read(lab: LoadedEnvironment, tmp_path: Path, monke
     (tmp_path / "large.yaml").write_bytes(b"#" * 1_000_001)
     (tmp_path / "good.yaml").write_bytes(b"\xef\xbb\xbf" + TEXT.encode())
     assert lines(lab, Path("none.yaml")) == [
-        "none.yaml: is not there; write it, or name another; 'job render --group GROUP --kind nccl' needs none"
+        "none.yaml: does not exist; write it, or name another; 'job render --group GROUP --kind nccl' needs none"
     ]
     assert lines(lab, Path("folder")) == ["folder: is a folder; name the file itself"]
     assert lines(lab, Path("bytes.yaml")) == ["bytes.yaml:2: is not UTF-8 text: byte 0xff; save it as UTF-8"]

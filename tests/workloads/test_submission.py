@@ -247,7 +247,7 @@ def test_what_hyp_leaves_out() -> None:
         "shared_memory_gib",
         *([f"{plan.hugepages_mib} MiB of huge pages"] if plan.hugepages_mib else []),
         "shared memory of the pod's own (it knows folders of the node, which pod_security: baseline refuses)",
-        "nodes beside elastic.min_nodes",
+        "nodes together with elastic.min_nodes",
     )
     assert list(steps.lines())[-1] == f"# hyp has no way to say: {'; '.join(steps.without_hyp)}"
 
@@ -280,8 +280,8 @@ def test_hyp_gets_partitions() -> None:
 @pytest.mark.parametrize("fields", [{"nodes": 2}, {"nodes": 1, "elastic": {"min_nodes": 1, "max_nodes": 2}}])
 def test_hyp_takes_no_number_of_nodes_beside_partitions(fields: dict[str, Any]) -> None:
     steps = steps_of(planned(LAB, group="slices", **fields))
-    assert (steps.hyp, steps.without_hyp) == (None, ("a number of nodes beside partitions of GPUs",))
-    assert list(steps.lines())[-1] == "# hyp has no way to say: a number of nodes beside partitions of GPUs"
+    assert (steps.hyp, steps.without_hyp) == (None, ("a number of nodes together with partitions of GPUs",))
+    assert list(steps.lines())[-1] == "# hyp has no way to say: a number of nodes together with partitions of GPUs"
 
 
 def test_hyp_takes_one_type_and_no_labels_of_nodes_to_come() -> None:

@@ -141,7 +141,7 @@ class RehearsedQuota(Model):
 
 
 class Rehearsed(Model):
-    """What the APIs of the embedded AWS told after the deployment; empty where it did not come so far."""
+    """What the APIs of the embedded AWS returned after the deployment; empty if it failed before."""
 
     vpc_id: str
     vpc_cidrs: tuple[str, ...]
@@ -216,10 +216,10 @@ class Rehearsal(Model):
     """What stacks left behind on deletion, by type."""
     kept: tuple[KeptResource, ...]
     refused_by_policy: tuple[str, ...]
-    """What the policy of 'bootstrap-policy' lacks for this deployment."""
+    """Permissions that this deployment needs and the policy of 'bootstrap-policy' does not have."""
     placeholder_chart: bool
     not_rehearsed: tuple[str, ...]
-    """What no rehearsal can tell."""
+    """What no rehearsal can show."""
 
 
 class PulledChart(Model):
@@ -248,14 +248,14 @@ class ChartImages(Model):
 
 
 class ComparedQuota(Model):
-    """A quota beside what the environment needs; what was not read, or not in full, is null."""
+    """A quota and what the environment needs of it; what was not read, or not in full, is null."""
 
     quota: str
     service: str
     code: str
     needed: Number
     spare: Number
-    """Room for nodes that are replaced, beside what is needed."""
+    """Room for the replacement of nodes, in addition to what is needed."""
     used_by_others: Number | None
     """Null where it was not read in full, or does not count."""
     used_by_others_at_least: Number | None
@@ -655,7 +655,7 @@ def print_answer(model: type[Model], data: Mapping[str, Any]) -> None:
 
 
 def answer_schema_text(page: str) -> str:
-    """Give the JSON Schema (2020-12) of a page as the text of its file: every key stands, also without a value."""
+    """Give the JSON Schema (2020-12) of a page as the text of its file: every key is present, also without a value."""
     module, name, verb = PAGES[page]
     model: type[Model] = getattr(import_module(f"hyperpod_cdk.{module}"), name)
     return as_text(schema_of_report(model, title=f"hyperpod-cdk {verb}"))

@@ -123,7 +123,7 @@ def _say_unknown(unknown: Mapping[str, Sequence[str]]) -> None:
     these = "this type" if len(unknown) == 1 else "these types"
     typer.echo(
         f"Write a policy of your own for {these}, and give its ARN to --cloudformation-execution-policies in place of"
-        f" {_OWN_POLICY}. The actions stand in the type's schema, under handlers, as permissions of create, read,"
+        f" {_OWN_POLICY}. The type's schema lists the actions, under handlers, as permissions of create, read,"
         " update and delete: aws cloudformation describe-type --type RESOURCE --type-name"
         f" {next(iter(unknown))} --query Schema --output text",
         err=True,

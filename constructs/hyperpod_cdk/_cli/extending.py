@@ -152,7 +152,7 @@ def attach(
     try:
         found = attaching.attach(aws, stated, group=group, plan=plan, now=datetime.now(UTC), called=loaded.called)
     except NotAnswered as missing:
-        usage(f"what plan {plan} is cannot be read: {missing.sentence}")
+        usage(f"plan {plan} could not be read: {missing.sentence}")
     if output is Format.JSON:
         typer.echo(pages.as_json(found), nl=False)
     else:

@@ -154,7 +154,7 @@ def preflight(
             summary=counts,
             verdict=f"{counts}.",
             findings=tuple(told(finding) for finding in findings),
-            # what no run without AWS can tell is said once, by the option
+            # what no run without AWS can show is reported once, by the option
             skipped=() if offline else tuple(skipped),
         )
 
@@ -165,7 +165,7 @@ def preflight(
 
 
 def _with_sums(looked: Members, rows: Sequence[Look], reports: Mapping[str, Report]) -> list[Look]:
-    """Put what the environments of one account and region need together beside what each needs alone."""
+    """Report what the environments of one account and region need together, in addition to what each needs alone."""
     from hyperpod_cdk.checks.together import by_aws, by_record, living, shared_quotas  # noqa: PLC0415 - as above
     from hyperpod_cdk.findings import Finding, Severity  # noqa: PLC0415 - as above
     from hyperpod_cdk.json_schema import told  # noqa: PLC0415 - as above
@@ -222,7 +222,7 @@ def _used_by_all(shared: Sequence[Shared], reports: Mapping[str, Report]) -> lis
     def used(each: Shared) -> Usage:
         aws = asked.get(each.place)
         _, need = each.users[0]
-        return aws.usage(need.usage) if aws else Usage(unread=(Unread(kind="account", reason="AWS was not asked"),))
+        return aws.usage(need.usage) if aws else Usage(unread=(Unread(kind="account", reason="AWS was not called"),))
 
     answers = together(used, shared)
     return [
@@ -300,7 +300,7 @@ def review(
 
 
 def _gone(looked: Members, base: str) -> list[Look]:
-    """Name the environments that the base has and that have no file here: nothing else would tell of them."""
+    """Name the environments that the base has and that have no file here: nothing else would report them."""
     from hyperpod_cdk.review.sources import environments_of  # noqa: PLC0415 - as above
     from hyperpod_cdk.templates.assembly import AssemblyError  # noqa: PLC0415 - as above
 
@@ -310,12 +310,12 @@ def _gone(looked: Members, base: str) -> list[Look]:
         try:
             before = environments_of(looked.root, base)
         except AssemblyError:
-            # each environment was told already that there is no such revision
+            # each environment has already reported that there is no such revision
             return []
     here = {each.name for each in looked.members} | {Path(each.asked).stem for each in looked.members}
     verdict = (
-        f"it is in {base} and has no file here: nothing of it was compared. What is deployed of it stays, with its"
-        " cost, until 'hyperpod-cdk destroy' with the file of before."
+        f"it is in {base} and has no file here: nothing of it was compared. Its deployed resources remain, with their"
+        " cost, until 'hyperpod-cdk destroy' with the earlier file."
     )
     return [
         Member(name=name, asked=name).look(passed=None, summary="no file any more", verdict=verdict)
@@ -399,7 +399,7 @@ def drift(
             found = with_lines(differing(aws, living), living, new.environment)
         return each.look(
             passed=found.passed,
-            # of what was not looked at no number is told
+            # no number is shown for what was not read
             summary=count(len(found.differences), "difference") if found.compared or found.differences else "unknown",
             verdict=found.verdict,
             skipped=found.skipped,
@@ -509,8 +509,8 @@ def hold(
             old, found, _ = with_deployed(context, new, is_asked=False)
             report = compared(old, found, looked.root, datetime.now(UTC).date(), [])
             if report.verdict.level is not Level.NONE:
-                what = "something else is deployed, or not all of it: a deployment waits, failed, or came in between"
-                return each.look(passed=False, summary="not what stands", verdict=what)
+                what = "something else is deployed, or only part of it: a deployment waits, failed, or ran in between"
+                return each.look(passed=False, summary="not as deployed", verdict=what)
             aws = opened(context, new)()
             drifted = differing(aws, read_living(aws, new.assembly)) if "drift" in wanted else None
         stands = (
@@ -525,7 +525,7 @@ def hold(
                 is_whole=all(answer.passed is not None for answer in answers),
             ),
             summary=", ".join(wanted) or "no checks",
-            verdict=" ".join(answer.verdict for answer in answers) or "It stands as it was deployed.",
+            verdict=" ".join(answer.verdict for answer in answers) or "It is as it was deployed.",
             skipped=tuple(unread for answer in answers for unread in answer.skipped),
             findings=_advice(stands) if stands else (),
             status=stands,

@@ -139,7 +139,7 @@ def import_(
     what AWS did not answer: "passed" in the JSON output is then null, and with --strict the exit code is 1.
 
     Nothing in AWS is changed, with one exception: if the file already exists, --takeover imports the cluster, its
-    roles and what the environment would create beside it (add-ons, access entries, cluster policy, compute quotas)
+    roles and what the environment would create for it (add-ons, access entries, cluster policy, compute quotas)
     unchanged into CloudFormation, after it shows a plan and you type the name of the cluster.
     The next deployment then changes what is different in the file. --takeover is refused if that would replace
     anything. If it was interrupted, run the same command again to continue.
@@ -227,7 +227,7 @@ def _imported(
     kind: Family | None,
     output: Format,
 ) -> Imported:
-    """Write the file of a source, a cluster where it is no path; exits where it is refused, or stands already."""
+    """Write the file of a source, a cluster where it is no path; exits if it is refused, or exists already."""
     from hyperpod_cdk._cli.scaffold import SCHEMA, ScaffoldError, refuse_existing, write_new  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.documents import DocumentError, shown  # noqa: PLC0415 - as above
     from hyperpod_cdk.importing.run import Place, imported, imported_living  # noqa: PLC0415 - as above
@@ -284,11 +284,11 @@ def _take_over(
             raise typer.Exit(FINDINGS) from None
     finish(passed=done, strict=False)
     word = new.assembly.word
-    person.say(f"next: 'hyperpod-cdk plan {word}' tells what a deployment changes, then 'hyperpod-cdk deploy {word}'")
+    person.say(f"next: 'hyperpod-cdk plan {word}' shows what a deployment changes, then 'hyperpod-cdk deploy {word}'")
 
 
 def _opened(context: typer.Context, region: str | None, account: str | None) -> Api:
-    """Reach AWS in a region, as whoever the credentials are; exits 2 where there is no region, or nobody to ask as."""
+    """Connect to AWS in a region, with the current credentials; exits 2 if there is no region or no credentials."""
     with extra("aws"):
         from hyperpod_cdk.checks.aws_calls import configured_region  # noqa: PLC0415 - boto3 is slow to load
     where = region or configured_region()

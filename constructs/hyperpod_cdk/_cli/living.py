@@ -1,4 +1,4 @@
-"""The verbs ``drift`` and ``status``: what stands in AWS beside what is written, and what its nodes do."""
+"""The commands ``drift`` and ``status``: AWS compared with the files, and the state of the nodes."""
 
 from __future__ import annotations
 
@@ -179,10 +179,11 @@ def status(
     """Show the current state of the cluster: nodes, training plans, file systems, alarms, operators, quotas, events.
 
     It shows how many nodes are desired, running and failing, and why. Exit code 1 if something fails or has ended, if
-    an operator lacks pods, if an alarm is in ALARM (an alarm on a quota that is nearly used up is only advice), if
-    the cluster, an instance group, a file system, an add-on, an alarm or a compute quota of the file is not in AWS, or
-    if a topic, key, bucket, role, AMI or workspace that the file names and somebody else owns cannot be used any more.
-    What could not be read is skipped: "passed" in the JSON output is then null, and with --strict the exit code is 1.
+    pods of an operator are missing, if an alarm is in ALARM (an alarm on a quota that is nearly used up is only
+    advice), if the cluster, an instance group, a file system, an add-on, an alarm or a compute quota of the file is
+    not in AWS, or if a topic, key, bucket, role, AMI or workspace that the file names and somebody else owns cannot be
+    used any more. What could not be read is skipped: "passed" in the JSON output is then null, and with --strict the
+    exit code is 1.
 
     --watch redraws the screen on a terminal. Otherwise it writes one line of JSON each time. Ctrl-C ends it with
     exit code 130, and a reader that goes away, such as head, with 0.
@@ -277,7 +278,7 @@ def _looked_again(context: typer.Context, stated: Environment, wanted: Wanted) -
         return Status(
             environment=wanted.environment,
             cluster=wanted.cluster,
-            verdict="Nothing could be looked at.",
+            verdict="Nothing could be read.",
             passed=None,
             skipped=(Unread(what="the cluster", reason=str(missing)),),
         )

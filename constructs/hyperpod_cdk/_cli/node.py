@@ -342,7 +342,7 @@ def _judge(nodes: Sequence[str] = (), of_groups: Sequence[str] = ()) -> None:
     from hyperpod_cdk.catalog import hyperpod  # noqa: PLC0415 - as above
     from hyperpod_cdk.living.nodes import NodeError, by_name  # noqa: PLC0415 - as above
 
-    # of a name that is wrong no other one is made: it refers to what stands
+    # a wrong name is not corrected: it refers to an existing resource
     group_name = replaced(hyperpod.INSTANCE_GROUP_NAME, refers=True)
     for word, pattern, names in (("NODE", hyperpod.NODE, nodes), ("--group", group_name, of_groups)):
         for name in names:
@@ -375,7 +375,7 @@ def _cluster(
     except NodeError as error:
         usage(str(error))
     except NotAnswered as missing:
-        typer.echo(f"what the node is cannot be read: {missing.sentence}; nothing was done", err=True)
+        typer.echo(f"the node could not be read: {missing.sentence}; nothing was done", err=True)
         raise typer.Exit(USAGE) from None
 
 

@@ -61,7 +61,7 @@ class Outlet(io.FileIO):
     """A standard stream of which nobody may read the end: what is written then goes nowhere.
 
     Whether ``| head`` has gone before or after the last line is chance. The verb does its work, and its exit code is
-    its own, whoever reads.
+    its own, for any reader.
     """
 
     is_unread = False
@@ -83,7 +83,7 @@ class Outlet(io.FileIO):
 
 
 def let_readers_go() -> None:
-    """Put an Outlet behind the standard streams, and have them show letters that the terminal's encoding lacks."""
+    """Put an Outlet behind the standard streams, which also show letters outside the terminal's encoding."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if not isinstance(stream, io.TextIOWrapper):
@@ -149,7 +149,7 @@ def finding_line(finding: Finding) -> str:
 def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Give rows, of which the first is the header, as lines in columns.
 
-    No cell is ever broken: what is printed can be searched and copied, so the longest column stands last. A cell that
+    No cell is ever broken: what is printed can be searched and copied, so the longest column is last. A cell that
     is the name of a result has its colour on a terminal.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -25,7 +25,7 @@ class PipelineError(Exception):
 
 
 def written(text: str, file: Path, fleet: Fleet | None, names: Sequence[str], *, is_clone: bool) -> str:
-    """Give a pipeline's text with its waves anew; all else of it stays as it is, whoever wrote it.
+    """Give a pipeline's text with new waves; everything else is unchanged.
 
     ``names`` are the environments that there are, which are one wave without a fleet; ``is_clone`` says whether the
     project has this repository's Makefile. Raises PipelineError where the lines that mark the place are not there once.

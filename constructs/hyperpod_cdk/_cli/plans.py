@@ -189,7 +189,7 @@ def record(
     try:
         write_atomically(path, found.text())
     except OSError as error:
-        usage(f"cannot write {shown}: {error.strerror or error}; what was there is as it was")
+        usage(f"cannot write {shown}: {error.strerror or error}; the old file is unchanged")
     findings = _findings_now(file, now)
     is_refused = any(finding.severity == "error" for finding in findings)
     if output is Format.JSON:
@@ -226,9 +226,9 @@ def is_as_shown(path: Path, before: str) -> bool:
 
 
 def write_atomically(path: Path, text: str | bytes) -> None:
-    """Write a file so that whoever reads it, and whatever fails, finds the old text or the new one, whole.
+    """Write a file so that a reader finds the complete old or new text, even if something fails.
 
-    A link stays a link. Raises OSError about ``path``, after which the old file stands as it was.
+    A link stays a link. Raises OSError about ``path``, after which the old file is unchanged.
     """
     try:
         _replace(resolved(path), text)

@@ -73,7 +73,7 @@ def refresh(
     wanted = _regions(region, root)
     file = out or root / prices.FILE
     if file.exists() and not file.is_file():
-        usage(f"{file} is no file; remove it or name another with --out")
+        usage(f"{file} is not a file; remove it or name another with --out")
     old = _old(file)
     with aws_errors():
         pages = _access(context).open()
@@ -194,7 +194,7 @@ def _regions(asked: Sequence[str] | None, root: Path) -> dict[str, list[str]]:
     if asked:
         return {name: used.get(name, []) for name in dict.fromkeys(asked)}
     if refused:
-        usage(f"{refused[0]} is refused, so its region is not known; run 'hyperpod-cdk validate', or name --region")
+        usage(f"{refused[0]} is refused, so its region is unknown; run 'hyperpod-cdk validate', or name --region")
     if not used:
         usage(f"no environment in {root / 'environments'}; name the regions with --region")
     return used
@@ -225,7 +225,7 @@ def _write(file: Path, new: Prices) -> None:
     try:
         write_atomically(file, new.text())
     except OSError as error:
-        usage(f"cannot write {file}: {error.strerror or error}; what was there is as it was")
+        usage(f"cannot write {file}: {error.strerror or error}; the old file is unchanged")
 
 
 def _left_out(fetched: Fetched) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""From what ``quotas show`` read to the record of it beside the environment file."""
+"""Writes what ``quotas show`` read to the record next to the environment file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Written:
 
 
 def record(file: Path, loaded: LoadedEnvironment, compared: Sequence[Compared], *, today: date) -> Written:
-    """Write every quota that was read beside the environment's ``file``.
+    """Write every quota that was read to the record of the environment's ``file``.
 
     Exits 1, and leaves what was there, where a quota could not be read: a review would take it for one that nobody
     needs. What others use may be missing, and is recorded as not known.
@@ -58,7 +58,7 @@ def record(file: Path, loaded: LoadedEnvironment, compared: Sequence[Compared], 
     try:
         write_atomically(path, new.text())
     except OSError as error:
-        usage(f"cannot write {shown}: {error.strerror or error}; what was there is as it was")
+        usage(f"cannot write {shown}: {error.strerror or error}; the old file is unchanged")
     return Written(file=shown, changes=tuple(changes(old, new)), previous=old.recorded if old else None)
 
 

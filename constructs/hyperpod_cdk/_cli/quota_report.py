@@ -91,7 +91,7 @@ def print_plan(plan: Plan, *, now: datetime) -> None:
             rows.append((number(each.present), number(each.desired), last, each.name))
         _print_table(rows)
     elif not plan.pending and not plan.problems and not plan.unread:
-        print("the quotas suffice, nothing to request")
+        print("the quotas are high enough, nothing to request")
     _print_open([request for request, _ in plan.pending], now)
     for request, desired in plan.pending:
         if desired is not None and desired > request.desired:

@@ -1,4 +1,4 @@
-"""Which quota increases an environment lacks, and sending the requests for them."""
+"""Which quota increases an environment needs, and the requests for them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Tools:
             try:
                 return typer.confirm(question, default=False, err=True)
             except typer.Abort:
-                # the end of the input, or Ctrl-C: whoever asked is gone, and that is no yes
+                # the end of the input, or Ctrl-C: no answer, and so not a yes
                 print(file=sys.stderr)
                 return False
 

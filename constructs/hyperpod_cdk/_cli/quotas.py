@@ -96,7 +96,7 @@ def request(
             return
     sent = quota_requests.send(plan, aws)
     quota_report.print_sent(plan, sent, now=tools.now(), output=output, with_plan=not is_shown)
-    # whoever asks for what is missing has to know that something else may be
+    # the user who requests what is missing must know that other quotas may be missing
     finish(passed=quota_report.plan_passed(plan, sent), strict=True)
 
 

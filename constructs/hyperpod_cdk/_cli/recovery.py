@@ -1,4 +1,4 @@
-"""The verb ``recover``: what stands in a state that takes no deployment, why, and the way out."""
+"""The command ``recover``: stacks in a state that blocks a deployment, the cause, and the fix."""
 
 from __future__ import annotations
 

@@ -69,13 +69,13 @@ def write_environment(answers: Answers, root: Path) -> Path:
 
 
 def refuse_existing(path: Path, *, shown: str, fix: str = "choose another name or edit the file") -> None:
-    """Raise ScaffoldError where something stands at ``path``, which messages call ``shown``."""
+    """Raise ScaffoldError if something exists at ``path``, which messages call ``shown``."""
     if os.path.lexists(path):
         raise ScaffoldError(f"{shown} exists and is never overwritten; {fix}")
 
 
 def write_new(path: Path, text: str, root: Path) -> None:
-    """Write a file that is not there yet, and beside it the schema that its first line names, unless that is there."""
+    """Write a file that does not exist yet, and the schema that its first line names, unless that exists."""
     texts = {path: text}
     if not (root / SCHEMA).exists():
         from hyperpod_cdk.config.schema import schema_text  # noqa: PLC0415 - only where it is not there
@@ -85,7 +85,7 @@ def write_new(path: Path, text: str, root: Path) -> None:
 
 
 def write_all(texts: Mapping[Path, str]) -> None:
-    """Write files that are not there yet, with the folders that they lack: all of them, or none, whatever ends it."""
+    """Write files that do not exist yet, with their folders: all of them or none, even if it is interrupted."""
     made: list[Path] = []
     try:
         for path, text in texts.items():
@@ -122,7 +122,7 @@ def checked_text(answers: Answers, root: Path, *, text: str | None = None, name_
 
 @dataclass(frozen=True, kw_only=True)
 class _Follows:
-    """Places of the file whose values are made of the answer for another place: only the answer is told.
+    """Places of the file whose values follow from the answer for another place: only the answer is reported.
 
     ``without_zones``: only where no zones are given, so that they are those of the region.
     """

@@ -1,4 +1,4 @@
-"""The verbs ``plan``, ``deploy`` and ``destroy``: the steps from what is deployed to what is wanted, told and done."""
+"""The verbs ``plan``, ``deploy`` and ``destroy``: shows and runs the steps from the deployed state to the files."""
 
 from __future__ import annotations
 
@@ -178,10 +178,10 @@ def deploy(
     access = access_of(context)
     with assembly_errors(), aws_errors(), ExitStack() as held:
         made = synthesized(root, environment, base=None, head=head, limits=Limits(is_trusted=trusted))
-        # only the templates tell what an extension adds; without one, preflight need not wait for them
+        # only the templates show what an extension adds; without one, preflight need not wait for them
         new = held.enter_context(made)[1] if any(builders(stated)) else None
         types = None if new is None else preflight.made_types(new.assembly)
-        # checks would take what is being made for what stands in the way
+        # checks would report resources that are being created as conflicts
         settle(lambda: access.open(stated.region, stated.account), stated.name, say=person.say, pause=time.sleep)
         report, asked = preflight.run(loaded, project=root, only=(), skip=skip or (), is_offline=False, types=types)
         preflight.print_report(report, asked, output=Format.TEXT, verbose=False, is_offline=False)
@@ -301,7 +301,7 @@ def is_terminal() -> bool:
 class Terminal:
     """Asks on the terminal; what is no answer is no.
 
-    ``instead`` is what stands for typing where nobody can, such as ``--confirm NODE``; empty where nothing does.
+    ``instead`` is the option that replaces typing without a terminal, such as ``--confirm NODE``; empty if none does.
     """
 
     is_there: bool

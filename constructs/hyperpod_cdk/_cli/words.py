@@ -144,7 +144,7 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "prices refresh": ("prices refresh", "prices refresh --format json"),
     "schema": ("schema --out schemas/environment.schema.json", "schema --of review"),
 }
-"""Commands that work in a project, beside each verb's help."""
+"""Commands that work in a project, with each command's help."""
 
 _WORDS: Final[Mapping[str, str]] = {
     "project": "DIR",
@@ -160,7 +160,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "kubernetes_version": "VERSION",
     "out": "FILE",
 }
-"""What stands for a value where the name of its option does not say it."""
+"""The placeholder for a value if the name of its option does not say it."""
 
 
 ANSWERS: Final[Mapping[str, str]] = {
@@ -398,14 +398,14 @@ class Verb(_Quick, TyperCommand):
 
 
 class Verbs(_Quick, TyperGroup):
-    """A group whose verbs stand in the order in which somebody needs them."""
+    """A group whose commands are in the order of their use."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb; what an extension of the project raises ends it as a mistake of usage does."""
         try:
             return super().invoke(ctx)
         except RuntimeError as error:
-            # imported by whoever raised it
+            # imported by the code that raised it
             extensions = sys.modules.get("hyperpod_cdk.config.extensions")
             if extensions is None or not isinstance(error, extensions.ExtensionError):
                 raise
@@ -476,12 +476,12 @@ def environments(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def groups(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete the name of an instance group of the environment that stands before it, of all without one."""
+    """Complete the name of an instance group of the preceding environment, or of all environments."""
     return sorted({name for row in _rows(ctx) if (name := str(row.get("name", ""))).startswith(incomplete)})
 
 
 def training_plans(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete the name of a training plan that the environment names, or that is recorded beside its file."""
+    """Complete the name of a training plan that the environment names, or that is recorded for it."""
     found = {str(row.get("training_plan_arn") or "").rpartition("/")[2] for row in _rows(ctx)}
     for path in _named(ctx):
         with suppress(OSError, ValueError, KeyError, TypeError):

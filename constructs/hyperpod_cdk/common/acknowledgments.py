@@ -34,7 +34,7 @@ _CDK_VARIABLES = {
 
 
 def acknowledge(scope: IConstruct, reasons: Mapping[str, str]) -> None:
-    """Record why each of these findings stands, for everything below ``scope``."""
+    """Record why each of these findings is accepted, for everything below ``scope``."""
     Validations.of(scope).acknowledge(*(Acknowledgment(id=rule, reason=reason) for rule, reason in reasons.items()))
 
 

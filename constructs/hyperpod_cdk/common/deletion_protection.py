@@ -91,12 +91,12 @@ class DeletionProtection(Construct):
     resource lifts the protection, so that CDK can delete what is left before it creates the stack again.
 
     It depends on nothing in its stack, and nothing depends on it: it is deleted though something else cannot be. What
-    waits for it (``before``) waits for a wait condition handle beside it, which CloudFormation makes in a second and
+    depends on it (``before``) depends on a separate wait condition handle, which CloudFormation creates in a second and
     deletes last: so this resource is on its way before anything else can fail.
 
     ``eks_cluster_name`` is the EKS cluster whose own deletion protection goes with it: on as long as ``enabled``, off
     with ``enabled=False``, when the stack is deleted, and when its creation is rolled back. A literal name; the cluster
-    has to stand when this resource is made, and is UPDATING for a while: let it wait for what else asks something of
+    must exist when this resource is created, and is UPDATING for a while: make it depend on other users of
     EKS. ``function`` has to be the one that may do that.
 
     ``function``: the ``DeletionProtectionFunction`` that switches it.
@@ -142,9 +142,9 @@ class DeletionProtection(Construct):
         self._begun: cdk.CfnWaitConditionHandle | None = None
 
     def before(self, *scopes: IConstruct, beside: Sequence[IConstruct] = ()) -> None:
-        """Let every resource that stands below ``scopes`` now wait until this one has been begun.
+        """Make every current resource below ``scopes`` wait until the creation of this one has started.
 
-        Call it for the stack itself when everything is in it. What stands below ``beside`` does not wait (default:
+        Call it for the stack itself when everything is in it. Resources below ``beside`` do not wait (default:
         everything does): for what takes minutes, and so cannot fail before CloudFormation has begun all that waits for
         nothing.
         """

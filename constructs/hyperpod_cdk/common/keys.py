@@ -57,7 +57,7 @@ class EncryptionKey(Construct):
     key in the name of whoever calls them, need no more. Say so where a service needs more: ``allow_log_groups``,
     ``allow_node_volumes``, ``allow_publishers``.
 
-    ``arn``: a key that stands already, of which nothing is changed: none of these has an effect then. Default: a key
+    ``arn``: an existing key, which is not changed: none of these has an effect then. Default: a key
     is made.
 
     ``alias``: ``alias/<words>`` of the key that is made, unique in account and region. It goes with the stack, unlike
@@ -68,8 +68,8 @@ class EncryptionKey(Construct):
     ``removal_policy``: of the key that is made; give it that of what the key encrypts. Default: it stays, unless the
     very deployment that makes it fails.
 
-    Raises ValueError for ``alias`` or ``description`` beside ``arn`` or that KMS refuses, and for an ``arn`` that is no
-    key of the stack's region.
+    Raises ValueError for ``alias`` or ``description`` together with ``arn`` or that KMS refuses, and for an ``arn``
+    that is no key of the stack's region.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ class LogSettings(Construct):
     resource makes the group where it is missing, takes it as it is where it exists, and sets retention, key and tags.
     Deleting the resource leaves the group with what it holds.
 
-    Nothing has to wait for it, and it waits for nothing: whoever comes first makes the group.
+    Nothing must depend on it, and it depends on nothing: the first writer creates the group.
 
     ``log_group_name``: the name, known at synthesis or a token.
 

@@ -30,9 +30,9 @@ def applied_manifest(
     after: IDependable | None = None,
     removal_policy: RemovalPolicy | None = None,
 ) -> eks.KubernetesManifest:
-    """Apply ``objects``, in their order; those that stand already are taken over.
+    """Apply ``objects``, in their order; existing ones are adopted.
 
-    CDK's default is `kubectl create`, which fails for an object that stands. A creation that fails halfway leaves
+    CDK's default is `kubectl create`, which fails for an existing object. A creation that fails halfway leaves
     the objects before the failure, and CDK deletes nothing of a manifest that was never made: the next deployment
     would meet them again, and each one after it. `kubectl apply` takes them over (``apply_handler`` of aws-cdk's
     kubectl-handler: `apply` on creation with ``overwrite``, on every update without).
@@ -40,7 +40,7 @@ def applied_manifest(
     An object that is taken out of a manifest that stays is not deleted; give each object with a life of its own a
     manifest of its own.
 
-    ``after``: what has to stand before the objects. Default: nothing.
+    ``after``: what must exist before the objects. Default: nothing.
 
     ``removal_policy``: what becomes of the objects when the manifest leaves the stack; default: they are deleted.
     """

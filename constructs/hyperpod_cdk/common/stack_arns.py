@@ -1,4 +1,4 @@
-"""ARNs of what stands where a stack does: its partition, region and account are tokens of CloudFormation."""
+"""ARNs in the partition, region and account of a stack, which are tokens of CloudFormation."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from constructs import IConstruct
 
 
 def wait_for(resource: CfnResource, scopes: Sequence[IConstruct], *, beside: Sequence[IConstruct]) -> None:
-    """Let every resource that stands below ``scopes`` now wait for ``resource``; those ``beside`` do not."""
+    """Make every current resource below ``scopes`` depend on ``resource``, except those in ``beside``."""
     # each word with a construct is a call into Node.js; jsii gives the same object for the same construct
     free = {id(each) for each in beside}
     around = {id(above) for each in beside for above in each.node.scopes} - free

@@ -1,4 +1,4 @@
-"""The Dockerfile of a training image, with what its build needs beside it."""
+"""The Dockerfile of a training image, with the other files of its build."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def render(
 
     ``accelerators`` are kinds as instance types name them (``nvidia-h100``); default: all that the CUDA release knows.
     ``cuda`` (``13.0``) and ``efa_installer`` name rows of the compatibility table; default: the newest CUDA that knows
-    the accelerators and the architecture, and the installer that is known to go with it. ``base_image`` stands for the
+    the accelerators and the architecture, and the installer that is known to fit it. ``base_image`` replaces the
     same image in another registry. ``program`` (path -> text) is put into the image's /workspace.
 
     Raises ``ArgumentError`` for what the table does not have.

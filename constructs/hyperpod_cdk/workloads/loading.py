@@ -112,7 +112,7 @@ def _overridden(source: Source, overrides: Mapping[str, object]) -> list[tuple[D
                 data["measure"] = {}
                 options.append((("measure",), _IN_MEASURE[name]))
             measure = data["measure"]
-            if isinstance(measure, dict):  # else it is refused as it stands
+            if isinstance(measure, dict):  # else it is refused unchanged
                 measure[name] = plain
                 options.append((("measure", name), _IN_MEASURE[name]))
         else:

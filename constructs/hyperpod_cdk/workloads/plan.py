@@ -15,7 +15,7 @@ from hyperpod_cdk.workloads.nodes import NodeShape, mig_profile, node_shape
 
 DEFAULT_NAMESPACE = "default"
 MPI: tuple[Kind, ...] = ("nccl", "nccom")
-"""Kinds that are MPI jobs, whose launcher runs beside the pods that work."""
+"""Kinds that are MPI jobs, whose launcher runs in addition to the worker pods."""
 
 HUGEPAGES_RESOURCE = "hugepages-2Mi"
 SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - where POSIX shared memory is, not a temporary file
@@ -75,7 +75,7 @@ class Plan:
 
     @property
     def fills_its_nodes(self) -> bool:
-        """Whether a pod leaves no accelerator of its node, so that a second one cannot run beside it."""
+        """Whether a pod uses all accelerators of its node, so that a second one cannot run there."""
         return len(self.shape.rows) == 1 and 0 < self.accelerators == self.shape.accelerator_count
 
 
@@ -123,7 +123,7 @@ def _shape(environment: Environment, job: Job) -> NodeShape:
         raise ValueError(f'must name an instance group of the environment, got "{job.group}"; set group')
     shape = node_shape(environment, group)
     if shape is None:
-        raise ValueError(f'the numbers of a type of group "{group.name}" are not known; state them in instance_types')
+        raise ValueError(f'the numbers of a type of group "{group.name}" are unknown; set them in instance_types')
     return shape
 
 
@@ -160,7 +160,7 @@ def _share(environment: Environment, job: Job, kind: str, shape: NodeShape, acce
     else:
         all_vcpu, all_gib = allocatable(shape, checkpoint_percent=kept_for_checkpoints(environment))
         if kind in MPI:
-            # the launcher has to fit beside a worker: a team's quota holds no other type for certain
+            # the launcher must fit on a worker's node: a team's quota may have no other type
             all_vcpu, all_gib = all_vcpu - scheduling.LAUNCHER_VCPU, all_gib - scheduling.LAUNCHER_MEMORY_GIB
         whole = shape.accelerator_count or 1
         part = min(accelerators or whole, whole)

@@ -36,7 +36,7 @@ def program_files(folder: Path) -> Mapping[str, str]:
     holds no file, and for a file that is no text or larger than a megabyte: data belongs into a volume.
     """
     if not folder.is_dir():
-        raise ArgumentError("program", f"must be a folder with a program, got {folder}, which is none")
+        raise ArgumentError("program", f"must be a folder with a program, got {folder}, which is not a folder")
     found: dict[str, str] = {}
     for path in sorted(folder.rglob("*")):
         inner = path.relative_to(folder)
@@ -50,7 +50,7 @@ def program_files(folder: Path) -> Mapping[str, str]:
             found[(Path(resolved(folder).name) / inner).as_posix()] = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             raise ArgumentError(
-                "program", f"must hold a program's text, got {path}, which is no UTF-8; mount data instead"
+                "program", f"must hold a program's text, got {path}, which is not UTF-8; mount data instead"
             ) from None
     if not found:
         raise ArgumentError("program", f"must be a folder with a program, got {folder}, which holds no file")

@@ -55,7 +55,7 @@ def next_steps(plan: Plan, manifests: Sequence[Mapping[str, Any]], *, file: str 
     kinds = ",".join(dict.fromkeys(str(manifest["kind"]).lower() for manifest in manifests))
     watch = [["kubectl", "get", f"{kinds},pods", *where, "-l", mine]]
     if plan.queue is not None:
-        # why a job waits for its quota stands in its workload's conditions
+        # the conditions of its workload say why a job waits for its quota
         watch.append(["kubectl", "get", "workloads.kueue.x-k8s.io", *where])
     hyp, without = _hyp(plan)
     return NextSteps(
@@ -187,7 +187,7 @@ def _maybe(option: str, value: str | int | None) -> Iterator[tuple[str, str]]:
 def _unsaid(plan: Plan, command: Sequence[str]) -> str | None:
     """Name what ``hyp`` would refuse or change, so that no line of it means the same."""
     if _has_partitions(plan) and (plan.nodes > 1 or plan.job.elastic is not None):
-        return "a number of nodes beside partitions of GPUs"
+        return "a number of nodes together with partitions of GPUs"
     changed = None
     # it takes [a, b] apart at commas, and strips every piece
     if any("," in word for word in command):
@@ -217,7 +217,7 @@ def _left_out(plan: Plan) -> Iterator[str]:
     if plan.group.taints:
         yield "tolerations of the group's taints"
     if job.elastic is not None and plan.nodes != job.elastic.min_nodes:
-        yield "nodes beside elastic.min_nodes"
+        yield "nodes together with elastic.min_nodes"
     if job.topology is not None:
         for label in (job.topology.preferred, job.topology.required):
             if label is not None and label not in training.HYP_TOPOLOGIES:

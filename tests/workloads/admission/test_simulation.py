@@ -95,9 +95,9 @@ def test_the_two_teams_as_somebody_saw_them(project: Path) -> None:
     submitted = [list(yaml.safe_load_all(text.replace("-john", team))) for team in ("-john", "-smith")]
     decisions = simulate(environment, submitted)
     assert [(each.job, each.status, each.why) for each in decisions] == [
-        ("Deployment hyperpod-ns-john/etcd", "admitted", "asks for nothing that a quota counts"),
+        ("Deployment hyperpod-ns-john/etcd", "admitted", "requests nothing that a quota counts"),
         ("PyTorchJob hyperpod-ns-john/fsdp", "admitted", "within the quota of john"),
-        ("Deployment hyperpod-ns-smith/etcd", "admitted", "asks for nothing that a quota counts"),
+        ("Deployment hyperpod-ns-smith/etcd", "admitted", "requests nothing that a quota counts"),
         (
             "PyTorchJob hyperpod-ns-smith/fsdp",
             "admitted",
@@ -168,33 +168,32 @@ NEVER: dict[str, tuple[Manifest, str]] = {
     "more than may be borrowed": (
         _job("a", 4),
         (
-            "asks for 16 nvidia.com/gpu of ml.g5.12xlarge, of which a owns 8 nvidia.com/gpu and may borrow at most 4"
-            " nvidia.com/gpu; ask for less, or raise the team's quota or borrow limit"
+            "requests 16 nvidia.com/gpu of ml.g5.12xlarge, of which a owns 8 nvidia.com/gpu and may borrow at most 4"
+            " nvidia.com/gpu; request less, or raise the team's quota or borrow limit"
         ),
     ),
     "more memory": (
         _job("a", 2, memory="300Gi"),
         (
-            "asks for 600 GiB of memory of ml.g5.12xlarge, of which a owns 384 GiB of memory and may borrow at most 192"
-            " GiB of memory; ask for less, or raise the team's quota or borrow limit"
+            "requests 600 GiB of memory of ml.g5.12xlarge, of which a owns 384 GiB of memory and may borrow at most 192"
+            " GiB of memory; request less, or raise the team's quota or borrow limit"
         ),
     ),
     "another type": (
         _job("a", 1, pod={"nodeSelector": {LABEL: "ml.p5.48xlarge"}}),
-        "its worker pods choose nodes of which a has no quota (it has ml.g5.12xlarge); add them to the team's quota",
+        "its worker pods select nodes for which a has no quota (it has ml.g5.12xlarge); add them to the team's quota",
     ),
     "partitions": (
         _job("a", 1, gpus=0, more={"nvidia.com/mig-3g.20gb": 1}),
         (
-            "its worker pods ask for nvidia.com/mig-3g.20gb, which the queue of a does not count; add it to the team's"
+            "its worker pods request nvidia.com/mig-3g.20gb, which the queue of a does not count; add it to the team's"
             " quota"
         ),
     ),
     "another name of a device": (
         _job("a", 1, gpus=0, more={"aws.amazon.com/neuron": 1}),
         (
-            "its worker pods ask for aws.amazon.com/neuron, which the queue of a does not count; ask for"
-            " aws.amazon.com/neurondevice"
+            "its worker pods request aws.amazon.com/neuron, which the queue of a does not count; request aws.amazon.com/neurondevice"
         ),
     ),
     "another team's queue": (
@@ -218,7 +217,7 @@ NEVER: dict[str, tuple[Manifest, str]] = {
             " set the label kueue.x-k8s.io/priority-class"
         ),
     ),
-    "quota not in force": (_job("c", 1), "the compute quota of c is not in force; set active: true"),
+    "quota not in force": (_job("c", 1), "the compute quota of c is not active; set active: true"),
 }
 
 
@@ -280,7 +279,7 @@ def test_jobs_wait_and_start_when_others_end() -> None:
     assert (late.status, late.why) == (
         "waiting",
         (
-            "asks for 4 nvidia.com/gpu of ml.g5.12xlarge, of which 0 nvidia.com/gpu are free for a now (it owns 8"
+            "requests 4 nvidia.com/gpu of ml.g5.12xlarge, of which 0 nvidia.com/gpu are free for a now (it owns 8"
             " nvidia.com/gpu and uses 8 nvidia.com/gpu), and no job may be preempted for it; it starts when others end"
         ),
     )
@@ -454,8 +453,7 @@ def test_elastic_jobs_grow_and_shrink() -> None:
     decision = _submit(admission, _elastic("a", 1, 4, 1))
     assert (decision.pods, _percent(decision)) == (4, (0.0, 100.0))
     assert decision.why == (
-        "borrows 12 nvidia.com/gpu of ml.g5.12xlarge, idle in the quota of b; grows from 1 to 4 pods with what lies"
-        " idle"
+        "borrows 12 nvidia.com/gpu of ml.g5.12xlarge, idle in the quota of b; grows from 1 to 4 pods with idle compute"
     )
     owner = _submit(admission, _job("b", 2))
     assert (owner.status, owner.preempted, _percent(owner)) == ("admitted", (decision.job,), (100.0, 100.0))
@@ -473,7 +471,8 @@ def test_what_quotas_do_not_see_is_a_warning() -> None:
         "admitted",
         (
             (
-                "no node can hold one of its worker pods, which ask for 8 nvidia.com/gpu: a node of a10g has 48 vCPUs,"
+                "no node has room for one of its worker pods, which request 8 nvidia.com/gpu: a node of a10g has 48"
+                " vCPUs,"
                 " 192 GiB of memory, 4 nvidia.com/gpu, 1 vpc.amazonaws.com/efa"
             ),
         ),
@@ -481,11 +480,11 @@ def test_what_quotas_do_not_see_is_a_warning() -> None:
     cores = _submit(admission, _job("a", 1, name="cores", queue=None, gpus=0, more={"aws.amazon.com/neuroncore": 2}))
     assert (cores.status, cores.warnings) == ("unmanaged", ())
     elsewhere = _submit(admission, _job("a", 1, name="elsewhere", pod={"nodeSelector": {LABEL: "ml.p5.48xlarge"}}))
-    assert elsewhere.warnings == ("no instance group has nodes of the types that its worker pods ask for",)
+    assert elsewhere.warnings == ("no instance group has nodes of the types that its worker pods need",)
     pages = _submit(admission, _job("a", 1, name="pages", more={"hugepages-2Mi": "5120Mi"}))
     assert pages.warnings == (
         (
-            "its worker pods ask for hugepages-2Mi, which AWS does not show in a team's queue: unless Kueue is"
+            "its worker pods request hugepages-2Mi, which AWS does not show in a team's queue: unless Kueue is"
             " configured to ignore it, the job is never admitted"
         ),
     )
@@ -534,7 +533,7 @@ def test_elastic_jobs_stop_growing_where_nothing_is_left() -> None:
     decision = _submit(admission, _elastic("a", 1, 8, 1))
     assert (decision.pods, decision.why) == (
         2,
-        "within the quota of a; grows from 1 to 2 pods with what lies idle",
+        "within the quota of a; grows from 1 to 2 pods with idle compute",
     )
 
 

@@ -77,7 +77,7 @@ def test_the_launcher_of_an_mpi_job_only_starts_others() -> None:
 @pytest.mark.parametrize(
     ("modules", "said", "verdict"),
     [
-        ({}, "unknown", ("unknown", "pods do not see whether Lustre goes over EFA on node-1")),
+        ({}, "unknown", ("unknown", "pods cannot see whether Lustre uses EFA on node-1")),
         ({"lustre/version": "2.15.6"}, "tcp", ("fail", "Lustre over TCP instead of EFA on node-1")),
         (
             {"lustre/version": "2.15.6", "kefalnd/refcnt": "0"},

@@ -63,7 +63,7 @@ def test_without_a_type_the_gpus_name_tells_which_are_possible() -> None:
     assert report.instance_type is None
     assert report.instance_type_from == "device"
     assert set(report.instance_types) == {f"ml.g5.{size}xlarge" for size in ("", 2, 4, 8, 12, 16, 24, 48)}
-    assert _checks(report)["bandwidth"] == ("unknown", "all_reduce reached 2.88 GB/s; its instance type is not known")
+    assert _checks(report)["bandwidth"] == ("unknown", "all_reduce reached 2.88 GB/s; its instance type is unknown")
 
 
 def test_a_fast_run_over_efa_passes_with_its_evidence() -> None:
@@ -126,7 +126,7 @@ def test_without_a_type_tcp_is_judged_only_where_all_possible_types_agree() -> N
     silent = _report(run(["a", "b"], 2.0, said=(), name="NVIDIA A10G", each=1))
     assert _checks(silent)["network"] == ("unknown", "the log does not say whether EFA or TCP is in use")
     h100 = _report(run(["a", "b"], 2.0, said=(SOCKET,)))
-    assert _checks(a10g)["network"] == ("unknown", "TCP is in use; whether the instance type has EFA is not known")
+    assert _checks(a10g)["network"] == ("unknown", "TCP is in use; whether the instance type has EFA is unknown")
     assert _checks(h100)["network"] == ("fail", "TCP is in use instead of EFA")
 
 
@@ -168,18 +168,18 @@ def test_bandwidth_passes_from_nine_tenths_of_what_as_many_nodes_reached(
         (
             [marked("all_gather", 2, P5), *run(["a", "b"], 300.0)],
             (
-                "all_gather reached 300 GB/s; nothing is published of all_gather on ml.p5.48xlarge between nodes to"
+                "all_gather reached 300 GB/s; no published values of all_gather on ml.p5.48xlarge between nodes to"
                 " compare it with"
             ),
         ),
         (
             [marked("all_reduce", 2, P5), *run(["a", "b"], 300.0, sizes=(8, 1 << 20))],
-            "all_reduce reached 300 GB/s; the baseline is one of 2 GiB, and no message was as large",
+            "all_reduce reached 300 GB/s; the baseline is for 2 GiB, and no message was that large",
         ),
         (
             [marked("all_reduce", 1, P4D), *run(["a"], 230.0, name=A100, said=())],
             (
-                "all_reduce reached 230 GB/s; nothing is published of all_reduce on ml.p4d.24xlarge on one node to"
+                "all_reduce reached 230 GB/s; no published values of all_reduce on ml.p4d.24xlarge on one node to"
                 " compare it with"
             ),
         ),
@@ -226,7 +226,7 @@ def test_a_log_that_ends_within_its_table_fails() -> None:
         (
             "w:1:1 [0] socket.cc:1 NCCL WARN NET/OFI handshake failed",
             124,
-            "nodes do not reach each other over EFA",
+            "nodes cannot reach each other over EFA",
             "all_reduce did not end in time, before the first size",
         ),
         (
@@ -244,7 +244,7 @@ def test_a_log_that_ends_within_its_table_fails() -> None:
         (
             "mpirun noticed that process rank 3 with PID 0 exited on signal 9 (Killed).",
             137,
-            "a process was killed, as Linux does where a pod's memory runs out",
+            "a process was killed, as Linux does when a pod runs out of memory",
             "all_reduce was killed before the first size",
         ),
         (
@@ -291,21 +291,21 @@ BROKEN = "w:1:1 [0] net.cc:1 NCCL WARN NET/OFI Request 0x7f completed with error
     ("after", "check"),
     [
         ([], None),
-        ([WARNED], ("pass", "NCCL warned once, first in line 40; every run came to its end")),
+        ([WARNED], ("pass", "NCCL warned once, first in line 40; every run completed")),
         (
             [WARNED, BROKEN],
             (
                 "unknown",
-                "a transfer over EFA failed, although every run came to its end (NCCL warned twice, first in line 40)",
+                "a transfer over EFA failed, although every run completed (NCCL warned twice, first in line 40)",
             ),
         ),
         (
             ["w:1:1 [0] NCCL INFO comm 0x7f rank 0 nranks 16 - Abort COMPLETE"],
-            ("unknown", "a program aborted, although every run came to its end"),
+            ("unknown", "a program aborted, although every run completed"),
         ),
         (
             ["mpirun noticed that process rank 3 with PID 0 exited on signal 11 (Segmentation fault)."],
-            ("unknown", "a program crashed (segmentation fault), although every run came to its end"),
+            ("unknown", "a program crashed (segmentation fault), although every run completed"),
         ),
     ],
 )
@@ -317,7 +317,7 @@ def test_failures_after_a_run_that_came_to_its_end_are_told(after: list[str], ch
 def test_warnings_within_a_run_that_came_to_its_end_are_counted() -> None:
     report = _report([marked("all_reduce", 2, P5), *run(["a", "b"], 437.0, said=(EFA, "x NCCL WARN odd"))])
     assert report.verdict == "pass"
-    assert _checks(report)["errors"] == ("pass", "NCCL warned twice, first in line 22; every run came to its end")
+    assert _checks(report)["errors"] == ("pass", "NCCL warned twice, first in line 22; every run completed")
     (check,) = [check for check in report.checks if check.name == "errors"]
     assert [line.line for line in check.evidence] == [22]
 
@@ -510,7 +510,7 @@ def test_a_log_without_any_test_says_so() -> None:
 def test_numbers_that_are_none_are_no_pass() -> None:
     lines = [*HEAD, row(1 << 31, "nan"), row(1 << 32, 440.0), "# Avg bus bandwidth    : nan"]
     report = _report([marked("all_reduce", 2, P5), *devices(["a", "b"]), *lines])
-    assert _checks(report)["completeness"] == ("unknown", "3 lines hold no number where one belongs")
+    assert _checks(report)["completeness"] == ("unknown", "3 lines hold no number where one is expected")
 
 
 def test_every_report_fits_the_published_schema() -> None:
@@ -544,7 +544,7 @@ def test_one_node_on_tcp_fails_lustre_over_efa() -> None:
         "fail",
         "Lustre over TCP instead of EFA on n2, n3",
         (
-            "read what step 50_lustre_client says in the log of the node's lifecycle script, and 'journalctl -u"
+            "read the output of step 50_lustre_client in the log of the node's lifecycle script, and 'journalctl -u"
             " hyperpod-lustre-efa' on the node"
         ),
     )
@@ -558,7 +558,7 @@ def test_four_nodes_on_tcp_are_named(nodes: int, named: str) -> None:
 
 
 def test_lustre_that_nobody_sees_passes_nothing() -> None:
-    assert _lustre("efa of=n1", "unknown")[:2] == ("unknown", "pods do not see whether Lustre goes over EFA")
+    assert _lustre("efa of=n1", "unknown")[:2] == ("unknown", "pods cannot see whether Lustre uses EFA")
 
 
 def test_another_word_about_lustre_is_none() -> None:

@@ -55,7 +55,7 @@ class TeamQueue:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterModel:
-    """Queues, priorities and nodes of an environment; ``unassigned`` is what teams may borrow beside all quotas."""
+    """Queues, priorities and nodes of an environment; ``unassigned`` can be borrowed beyond all quotas."""
 
     queues: tuple[TeamQueue, ...] = ()
     local_queues: Mapping[tuple[str, str], str] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from hyperpod_cdk.workloads.admission.quantities import amount
 from hyperpod_cdk.yaml_reading import ShallowLoader, values_with_aliases
 
 _MOST_VALUES = 1_000_000
-"""What a file may hold once each alias stands for what it means."""
+"""The most values of a file after each alias is replaced."""
 
 _Quantities = dict[str, Annotated[object, AfterValidator(amount)]]
 

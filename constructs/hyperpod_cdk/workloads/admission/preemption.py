@@ -98,7 +98,7 @@ class _Search:
         return None
 
     def fair(self, candidates: Sequence[Running]) -> list[Running] | None:
-        """Fair sharing: whoever borrows most for its weight gives way, and none to a team that would borrow more."""
+        """Fair sharing: the team that borrows most for its weight is preempted, never by one that would borrow more."""
         trial, taken, refused = self.before, list[Running](), list[Running]()
         left = list(candidates)
         is_entitled = not is_borrowing(self.queue, self.contested, self._after(self.before))
@@ -141,7 +141,7 @@ class _Search:
 
 
 def _fewest(taken: Sequence[Running], trial: InUse, fits: _Fits) -> list[Running]:
-    """Give back, from the last but one to the first, whoever turns out not to be needed."""
+    """Restore, from the last but one to the first, every job whose preemption is not needed."""
     needed = [taken[-1]]
     for each in reversed(taken[:-1]):
         again = with_more(trial, each.team, each.wanted)

@@ -11,7 +11,7 @@ _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 
 
 def amount(quantity: object) -> Decimal:
-    """Give the number that a quantity stands for: bytes of memory, vCPUs, pieces of a device.
+    """Give the number that a quantity means: bytes of memory, vCPUs, pieces of a device.
 
     Raises:
         ValueError: if it is none.

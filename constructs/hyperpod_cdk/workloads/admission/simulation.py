@@ -90,7 +90,7 @@ class Decision:
     ``own`` and ``borrowed`` are what it takes of its team's quota and of others', ``lenders`` whose quota lies idle for
     it (teams, or ``OUTSIDE_QUOTAS``). ``preempted`` are jobs that had to stop. ``pods`` is the
     number of pods, an elastic job's growth included. ``before`` and ``after`` count everything that runs.
-    ``warnings`` tell what quotas do not see.
+    ``warnings`` say what quotas do not cover.
     """
 
     job: str
@@ -196,7 +196,7 @@ class Admission:
     def _submitted(self, workload: Workload) -> Decision:
         outside = [each.job for each in self._outside]
         if workload.job in {*self.running, *self.waiting, *outside}:
-            raise ValueError(f"must be a job of its own, got {workload.job} again; give it another name")
+            raise ValueError(f"must have a unique name, got {workload.job} again; give it another name")
         return self._decide(workload)
 
     def _decide(self, workload: Workload) -> Decision:
@@ -242,7 +242,7 @@ class Admission:
                 f" {workload.priority_class}; set the label {governance.PRIORITY_LABEL}"
             )
         if not self.model.queue(team).is_active:
-            return f"the compute quota of {team} is not in force; set active: true"
+            return f"the compute quota of {team} is not active; set active: true"
         return None
 
     def _admit(self, workload: Workload, queue: TeamQueue, decision: Decision) -> Decision:
@@ -402,18 +402,18 @@ class Admission:
                 shape for shape, _ in self.model.nodes if any(pods.may_run_on(name) for name in shape.instance_types)
             ]
             if not shapes:
-                yield f"no instance group has nodes of the types that its {pods.name} pods ask for"
+                yield f"no instance group has nodes of the types that its {pods.name} pods need"
             elif not any(_can_hold(shape, pods) for shape in shapes):
                 most = max(shapes, key=lambda shape: (shape.accelerator_count, shape.memory_gib))
                 asked = ", ".join(_said(name, value) for name, value in pods.requests.items())
                 yield (
-                    f"no node can hold one of its {pods.name} pods, which ask for {asked}: a node of"
+                    f"no node has room for one of its {pods.name} pods, which request {asked}: a node of"
                     f" {most.group.name} has {', '.join(_said(n, v) for n, v in of_node(most).items())}"
                 )
             aside = [n for n in pods.requests if not scheduling.is_in_quotas(n) and not is_accelerator(n)]
             if workload.queue is not None and aside:
                 yield (
-                    f"its {pods.name} pods ask for {joined(aside)}, which AWS does not show in a team's queue: unless"
+                    f"its {pods.name} pods request {joined(aside)}, which AWS does not show in a team's queue: unless"
                     " Kueue is configured to ignore it, the job is never admitted"
                 )
 
@@ -433,7 +433,7 @@ class Admission:
         return f"{where}, so it starts outside all quotas; {fix}"
 
     def _why_never(self, workload: Workload, queue: TeamQueue) -> str:
-        """What the first set of pods that could not start in an empty cluster lacks."""
+        """What is missing for the first set of pods that could not start in an empty cluster."""
         first = next(
             index
             for index in range(len(workload.pod_sets))
@@ -443,20 +443,20 @@ class Admission:
         uncounted = _uncounted(pods, queue)
         if uncounted:
             counted = scheduling.name_in_quotas(uncounted[0])
-            fix = "add it to the team's quota" if counted == uncounted[0] else f"ask for {counted}"
-            return f"its {pods.name} pods ask for {uncounted[0]}, which the queue of {queue.team} does not count; {fix}"
+            fix = "add it to the team's quota" if counted == uncounted[0] else f"request {counted}"
+            return f"its {pods.name} pods request {uncounted[0]}, which the queue of {queue.team} does not count; {fix}"
         types = [name for name in queue.types if pods.may_run_on(name)]
         if not types:
             return (
-                f"its {pods.name} pods choose nodes of which {queue.team} has no quota (it has"
+                f"its {pods.name} pods select nodes for which {queue.team} has no quota (it has"
                 f" {', '.join(queue.types) or 'none at all'}); add them to the team's quota"
             )
         key, value = self._lacking(workload.pod_sets[: first + 1], types[0], queue, {})
         owned = queue.nominal.get(key, ZERO)
         borrowable = max(ZERO, self.model.available(queue, key, {}) - owned)
         return (
-            f"asks for {_said(key[1], value)} of {key[0]}, of which {queue.team} owns {_said(key[1], owned)} and may"
-            f" borrow at most {_said(key[1], borrowable)}; ask for less, or raise the team's quota or borrow limit"
+            f"requests {_said(key[1], value)} of {key[0]}, of which {queue.team} owns {_said(key[1], owned)} and may"
+            f" borrow at most {_said(key[1], borrowable)}; request less, or raise the team's quota or borrow limit"
         )
 
     def _why_waiting(self, workload: Workload, queue: TeamQueue, used: InUse) -> str:
@@ -466,7 +466,7 @@ class Admission:
         free = max(ZERO, self.model.available(queue, key, used))
         taken, owned = used.get((queue.team, key), ZERO), queue.nominal.get(key, ZERO)
         return (
-            f"asks for {_said(key[1], value)} of {key[0]}, of which {_said(key[1], free)} are free for {queue.team} now"
+            f"requests {_said(key[1], value)} of {key[0]}, of which {_said(key[1], free)} are free for {queue.team} now"
             f" (it owns {_said(key[1], owned)} and uses {_said(key[1], taken)}), and no job may be preempted for it; it"
             " starts when others end"
         )
@@ -481,7 +481,7 @@ class Admission:
         def excess(key: Key) -> Decimal:
             return (wanted[key] - max(ZERO, self.model.available(queue, key, used))) / wanted[key]
 
-        # accelerators are named before vCPUs and memory that are short beside them
+        # accelerators are named before vCPUs and memory that are also short
         short = [key for key in wanted if is_accelerator(key[1]) and excess(key) > 0]
         key = max(short or wanted, key=excess)
         return key, wanted[key]
@@ -535,9 +535,9 @@ def _why_admitted(decision: Decision, began: int) -> str:
         places = [each if each == OUTSIDE_QUOTAS else f"in the quota of {each}" for each in decision.lenders]
         parts = [f"borrows {_amounts(decision.borrowed)}, idle {joined(places)}"]
     elif not decision.own:
-        parts = ["asks for nothing that a quota counts"]
+        parts = ["requests nothing that a quota counts"]
     if decision.pods > began:
-        parts.append(f"grows from {began} to {decision.pods} pods with what lies idle")
+        parts.append(f"grows from {began} to {decision.pods} pods with idle compute")
     if decision.preempted:
         parts.append(f"preempts {joined(decision.preempted)}")
     return "; ".join(parts)

@@ -41,8 +41,8 @@ def hyperpod_pytorch_job(plan: Plan) -> list[dict[str, Any]]:
 def launcher(plan: Plan) -> list[str]:
     """Give hyperpodrun and its options.
 
-    The number of nodes is one even of elastic jobs: the agent refuses a range, and the operator tells it the size at
-    every start. Output goes to files as well, since the rules over the log read those.
+    The number of nodes is one number even for elastic jobs: the agent refuses a range, and the operator sends the size
+    at every start. Output goes to files as well, since the rules over the log read those.
     """
     return [
         training.LAUNCHER,

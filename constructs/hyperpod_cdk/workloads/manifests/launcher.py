@@ -42,7 +42,7 @@ exec /usr/sbin/sshd -De -o StrictModes=no
 """
 """Makes a worker one that the launcher finds: it knows its node, which SSH sessions do not, and lets them in.
 
-Kubernetes mounts the job's keys in a folder that everybody may write to; few images tell sshd to take them from there.
+Kubernetes mounts the job's keys in a world-writable folder; few images configure sshd to read them from there.
 """
 
 

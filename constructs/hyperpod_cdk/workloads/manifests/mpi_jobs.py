@@ -30,7 +30,7 @@ _LONGEST_PAIR_SECONDS = 1800
 _WARM_UPS = 5
 _GIB = 2**30
 _LARGEST_BYTES = 16 * _GIB
-# two buffers of the size, and what validation and NCCL need beside them
+# two buffers of the size, and what validation and NCCL need in addition
 _MEMORY_PER_MESSAGE = 4
 
 _MEASURE = """\

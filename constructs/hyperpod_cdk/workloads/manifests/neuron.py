@@ -31,7 +31,7 @@ for name in PATH LD_LIBRARY_PATH "${variables[@]}"; do
 done
 """
 
-# the ranks send their times to the launcher, by a name unless told an address
+# the ranks send their times to the launcher, by a name unless an address is set
 _MEASURE = """\
 program="$(command -v nccom-test)" || { echo "no nccom-test in the image" >&2 && exit 127; }
 failed=0

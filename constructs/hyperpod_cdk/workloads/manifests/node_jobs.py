@@ -39,7 +39,7 @@ def node_job(
 ) -> dict[str, Any]:
     """Give a Job whose pods run ``script`` in bash, one on each node; one that fails does not stop the others.
 
-    However a pod ends, the last line of its log tells its exit code.
+    The last line of a pod's log always has its exit code.
 
     A node that is taken when the others are done gets no pod: the last one then runs where another one was. The lines
     in the log name the nodes.

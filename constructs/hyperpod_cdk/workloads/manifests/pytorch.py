@@ -14,7 +14,7 @@ def pytorch_job(plan: Plan) -> list[dict[str, Any]]:
     """Give the one manifest of a job of kind ``pytorch``.
 
     Workers find one another through the first of them, whose address the operator puts into torchrun's environment: no
-    master, no etcd beside it. Without retries nothing starts anew, neither pods nor processes.
+    master and no etcd. Without retries nothing restarts, neither pods nor processes.
     """
     retries = plan.job.restart.max_retries
     about = metadata(plan)

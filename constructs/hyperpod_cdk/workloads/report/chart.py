@@ -60,7 +60,7 @@ def chart(series: Sequence[Series], *, width: int, level: float | None = None) -
 
 
 def _rows(legend: Sequence[str], columns: int) -> list[str]:
-    """Put as many names beside each other as there is room for."""
+    """Put as many names in one row as fit."""
     rows: list[str] = []
     for name in legend:
         if rows and len(rows[-1]) + 3 + len(name) <= columns:

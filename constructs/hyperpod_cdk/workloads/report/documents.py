@@ -138,7 +138,7 @@ class Documents:
     def feed(self, words: Words, number: int, *, node: str = "") -> bool:
         """Take a line; what begins with a brace begins a document, since those within one are indented.
 
-        Returns whether the line is a part of a diagnostic, which tells by itself what it means.
+        Returns whether the line is a part of a diagnostic, which has its own result.
         """
         text = words.text.strip()
         is_row = text.startswith(("|", "+"))

@@ -18,7 +18,7 @@ _GRAVEST: tuple[Status, ...] = ("fail", "unknown", "warn", "skip", "pass")
 _LONGEST = 300
 _SHOWN = 4
 _REPLACE = "take the node out of service and replace it, unless the warning names a setting"
-_SET_UP = "see whether the image's DCGM fits the nodes' driver, and run it again"
+_SET_UP = "check whether the image's DCGM fits the nodes' driver, and run it again"
 
 
 def tests(found: log.Log) -> tuple[HealthTest, ...]:
@@ -83,7 +83,7 @@ def _missing(found: log.Log, all_tests: tuple[HealthTest, ...]) -> Point | None:
     why = next((f" ({test.says[0]})" for test in unclear if test.says), "")
     return Point(
         says=f"{counted}: {shown}{why}" if names else counted,
-        fix="see why these did not simply pass; what was skipped was not tested",
+        fix="check why these did not pass; what was skipped was not tested",
         lines=lines[: log.KEPT],
     )
 
@@ -128,7 +128,7 @@ def _root(health: log.Health) -> dict[str, Any]:
 
 
 def _runtime_error(health: log.Health) -> str:
-    """Give why a diagnostic did not run, empty where it did: DCGM puts it beside the tests or beside everything."""
+    """Give why a diagnostic did not run, empty if it did: DCGM puts it next to the tests or at the top level."""
     said = (place.get("runtime_error") for place in (_root(health), health.document))
     return next((text for each in said if (text := _text(each))), "")
 

@@ -18,13 +18,13 @@ from hyperpod_cdk.workloads.report.network import fabrics, interfaces_check, net
 from hyperpod_cdk.workloads.report.weighing import Point, evidence, weighed
 
 _SHOWN = 3
-_CUT = "give the whole log; if this is all of it, see how the job's pods ended"
+_CUT = "give the whole log; if this is all of it, check how the job's pods ended"
 _NO_TEST = "give the whole log of nccl-tests, fi_info, nccom-test or dcgmi diag"
 _TIMED_OUT = 124
 """What timeout exits with."""
 
 _KILLED = 137
-_WORKERS = "see which worker pods do not run, and that each is on a node of its own"
+_WORKERS = "check which worker pods do not run, and that each is on its own node"
 _SPLIT = "give the logs of fewer tests at a time"
 _WRONG = "run the GPUs' diagnostics (kind: dcgm) on these nodes, and do not train on them before"
 
@@ -47,7 +47,7 @@ class _Place:
 
 @dataclass(frozen=True, kw_only=True)
 class _Judged:
-    """A run with its name and how it stands beside its baseline."""
+    """A run with its name and the comparison with its baseline."""
 
     run: log.Run
     name: str | None
@@ -122,7 +122,7 @@ def _place(found: log.Log, instance_type: str | None, nodes: int | None) -> _Pla
         stated = _rows(sorted(found.instance_types))
         if stated:
             type_from = "job"
-            # a flexible group's job names all its types; the GPUs may tell which
+            # a flexible group's job names all its types; the GPUs may show which
             by_device = tuple(each for each in by_device if each in stated) or by_device or stated
             row = stated[0] if len(stated) == 1 else None
         elif by_device:
@@ -238,7 +238,7 @@ def _run_checks(found: log.Log, judged: Sequence[_Judged]) -> Iterator[Check]:
     results = _results_check(judged, wrong)
     if results is not None:
         yield results
-    # a program that found wrong results ends with an exit code too, which then tells nothing more
+    # a program that found wrong results ends with an exit code too, which then adds nothing
     open_runs = [
         each for each in judged if not each.run.is_complete or (each.run.exit_code is not None and each not in wrong)
     ]
@@ -249,7 +249,7 @@ def _run_checks(found: log.Log, judged: Sequence[_Judged]) -> Iterator[Check]:
             said.append(f"{len(open_runs) - _SHOWN} more alike")
         if bad_rows:
             said.append(
-                f"{len(bad_rows)} line{'s hold' if len(bad_rows) > 1 else ' holds'} no number where one belongs"
+                f"{len(bad_rows)} line{'s hold' if len(bad_rows) > 1 else ' holds'} no number where one is expected"
             )
         ended = [each for each in open_runs if each.run.exit_code is not None]
         last = [each.run.sizes[-1].line if each.run.sizes else each.run.line for each in ended or open_runs]
@@ -258,7 +258,7 @@ def _run_checks(found: log.Log, judged: Sequence[_Judged]) -> Iterator[Check]:
             name="completeness",
             verdict=Verdict.FAIL if open_runs else Verdict.UNKNOWN,
             says="; ".join(said),
-            fix="see the log of its pods, and their events" if ended else _CUT,
+            fix="check the log of its pods, and their events" if ended else _CUT,
             evidence=evidence(lines[: log.KEPT]),
         )
 
@@ -272,7 +272,7 @@ def _off_lines(run: log.Run) -> Iterator[log.Line]:
 
 
 def _is_compared(run: log.Run) -> bool:
-    """Whether the results of a run were compared with what they have to be; nccom-test tells nothing of it."""
+    """Whether the results of a run were compared with what they must be; nccom-test does not report it."""
     return run.tool != "nccl-tests" or any(timing.is_compared for size in run.sizes for timing in size.timings)
 
 
@@ -300,7 +300,7 @@ def _results_check(judged: Sequence[_Judged], wrong: Sequence[_Judged]) -> Check
 def _bandwidth_check(judged: Sequence[_Judged]) -> Check:
     """Judge the speed of all runs: the worst comparison counts; runs that nothing compares with hold nothing back.
 
-    Where several nodes ran, one collective that is as fast as published shows the fabric; the others are told.
+    If several nodes ran, one collective that is as fast as published proves the network; the others are reported.
     """
     compared = [each for each in judged if each.beside.comparison is not None]
     verdict = worst(each.beside.verdict for each in compared or judged)
@@ -317,7 +317,7 @@ def _bandwidth_check(judged: Sequence[_Judged]) -> Check:
 
 def _bandwidth_fix(verdict: Verdict, told: Sequence[_Judged]) -> str:
     if verdict is Verdict.FAIL and not any(each.report.pair for each in told):
-        return "see the network first; if EFA is in use on all nodes, run the test in pairs, which shows a bad node"
+        return "check the network first; if EFA is in use on all nodes, run the test in pairs, which shows a bad node"
     if verdict is Verdict.UNKNOWN and any(each.beside.lacks_type for each in told):
         return "name the instance type (--instance-type)"
     return ""
@@ -346,7 +346,7 @@ def _left_out_check(found: log.Log) -> Check | None:
     if not +left_out:
         return None
     said = ", ".join(f"{count} {what}" for what, count in sorted((+left_out).items()))
-    return weighed("completeness", missing=Point(says=f"the log holds too much: {said} were left out", fix=_SPLIT))
+    return weighed("completeness", missing=Point(says=f"the log has too much: {said} were left out", fix=_SPLIT))
 
 
 def _nodes_check(found: log.Log, place: _Place, *, is_paired: bool) -> Check | None:
@@ -388,12 +388,12 @@ def _without_result(found: log.Log, place: _Place, *, is_paired: bool) -> Point 
     for seen, what, line in _looked_at(found, is_paired=is_paired):
         if seen != wanted:
             says = f"{what} of {seen} node{'s' if seen != 1 else ''}, not of {wanted}"
-            return Point(says=says, fix="give the logs of all pods, and see which do not run", lines=[line])
+            return Point(says=says, fix="give the logs of all pods, and check which do not run", lines=[line])
     return None
 
 
 def _looked_at(found: log.Log, *, is_paired: bool) -> Iterator[tuple[int, str, log.Line]]:
-    """Give of how many nodes each kind of test tells, with its first line."""
+    """Give for how many nodes each kind of test has results, with its first line."""
     if found.health:
         yield _distinct([each.of for each in found.health]), "diagnostics", found.health[0].line
     if found.counted:
@@ -450,7 +450,7 @@ def _errors_check(found: log.Log) -> Check | None:
 
 
 def _ended_check(found: log.Log) -> Check | None:
-    """Say that a job told its failure outside of a run; None where the run, or the diagnostic, tells it better."""
+    """Say that a job reported its failure outside of a run; None if the run, or the diagnostic, reports it better."""
     if not found.exits.count or any(run.exit_code is not None for run in found.runs):
         return None
     named = {each.node for each in found.counted if each.found < each.expected} | health.failed(found)
@@ -459,7 +459,7 @@ def _ended_check(found: log.Log) -> Check | None:
     names = sorted(found.exits.hosts)
     shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
     says = f"the test itself failed{f' on {shown}' if shown else ''}"
-    fix = "see the lines before it, and the pods' events"
+    fix = "check the lines before it, and the pods' events"
     return weighed("errors", against=Point(says=says, fix=fix, lines=found.exits.lines))
 
 
@@ -469,20 +469,20 @@ def _after_all_check(found: log.Log, late: Sequence[str]) -> Check | None:
     if broken:
         return _told(found, broken, Verdict.FAIL)
     if any(name != problems.UNKNOWN for name in late):
-        return _told(found, late, Verdict.UNKNOWN, although=", although every run came to its end")
+        return _told(found, late, Verdict.UNKNOWN, although=", although every run completed")
     return _warned_check(found)
 
 
 def _warned_check(found: log.Log) -> Check | None:
     if not found.warnings.count:
         return None
-    says = f"{_warned(found)}; every run came to its end" if found.runs else _warned(found)
+    says = f"{_warned(found)}; every run completed" if found.runs else _warned(found)
     return weighed("errors", proof=Point(says=says, lines=found.warnings.lines[:1]))
 
 
 def _overcome(found: log.Log, name: str, problem: log.Problem) -> bool:
     """Whether a test began, or gave its result, after the last line of a problem: in the same pod, whose lines alone
-    stand in the order of time; in any pod of the file for what programs try again after."""
+    are in the order of time; in any pod of the file for what programs try again after."""
     known = problems.KNOWN[name]
     if known.is_hardware:
         return False
@@ -511,7 +511,7 @@ def _told(found: log.Log, names: Sequence[str], verdict: Verdict, *, although: s
 
 
 def _warned(found: log.Log) -> str:
-    """Count the warnings of NCCL and say where the first stands."""
+    """Count the warnings of NCCL and say where the first is."""
     count, first = found.warnings.count, found.warnings.lines[0]
     times = {1: "once", 2: "twice"}.get(count, f"{count} times")
     return f"NCCL warned {times}, first in line {first.number}"

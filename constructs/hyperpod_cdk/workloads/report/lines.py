@@ -15,14 +15,14 @@ from typing import BinaryIO, NamedTuple
 from hyperpod_cdk.file_reading import TooLargeError
 
 MOST_BYTES = 1 << 30
-"""Bytes that are read of a log: those of a thousand ranks that tell everything have a tenth of it."""
+"""Bytes that are read of a log: the most verbose log of a thousand ranks has a tenth of it."""
 
 LONGEST = 1 << 20
 """Bytes of a line that are read; the rest of a longer one is passed over."""
 
 _GZIP = b"\x1f\x8b"
 _MOST_AROUND = 16
-"""How many things may stand around a line's own words: pod, rank, task, timestamps, JSON in JSON."""
+"""How many things may surround a line's own words: pod, rank, task, timestamps, JSON in JSON."""
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
@@ -105,7 +105,7 @@ def _sized_lines(stream: BinaryIO | gzip.GzipFile) -> Iterator[tuple[bytes, int]
 
 
 def words(line: bytes) -> Words:
-    """Take off what stands around a line's own words: colours, timestamps, kubectl's pod, mpirun's rank, JSON."""
+    """Remove what surrounds a line's own words: colors, timestamps, kubectl's pod, mpirun's rank, JSON."""
     text = line[:LONGEST].decode("utf-8", "replace").rstrip("\r\n")
     text = clean(text)
     pod = rank = ""

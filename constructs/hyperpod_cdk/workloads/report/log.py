@@ -124,7 +124,7 @@ class Run:
     average_gb_s: float | None = None
     out_of_bounds: int | None = None
     bounds: Line | None = None
-    """The line that tells how many values were out of bounds."""
+    """The line with the number of values that were out of bounds."""
 
     is_out_of_bounds: bool = False
     memory_limit_bytes: int | None = None
@@ -146,14 +146,14 @@ class Interfaces:
 
 
 Place = tuple[str, str]
-"""A file and a pod in it, empty where the log names none: the lines of one place stand in the order of time."""
+"""A file and a pod in it, empty if the log names none: the lines of one place are in the order of time."""
 
 
 @dataclass
 class Problem:
     """Something that went wrong, by what is known of such lines: ``name`` is a key of ``problems.KNOWN``.
 
-    ``last`` holds the last line that told it, of each place.
+    ``last`` has the last line with it, of each place.
     """
 
     name: str
@@ -195,7 +195,7 @@ class Log:
     """All that was found.
 
     ``fabrics`` are the devices that fi_info lists: speaker -> provider -> devices. ``instance_types`` are those that
-    jobs say they ran on; ``exits`` the failures that jobs tell outside of a run; ``warnings`` all lines of NCCL WARN;
+    jobs say they ran on; ``exits`` the failures that jobs report outside of a run; ``warnings`` all lines of NCCL WARN;
     ``lustre`` what pods say of the way to their file systems, with the nodes that they name; ``looks`` every look at a
     single node that was begun; ``progress`` the last line of each place that a test began or gave a result with;
     ``left_out`` what was not kept of a log that holds too much -> how often.

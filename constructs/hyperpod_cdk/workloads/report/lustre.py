@@ -10,10 +10,10 @@ from hyperpod_cdk.workloads.report.weighing import evidence
 
 _SHOWN = 4
 _FIX = (
-    "read what step 50_lustre_client says in the log of the node's lifecycle script, and 'journalctl -u"
+    "read the output of step 50_lustre_client in the log of the node's lifecycle script, and 'journalctl -u"
     " hyperpod-lustre-efa' on the node"
 )
-_UNSEEN = "look on the node: 'lnetctl net show' lists a network efa whose interfaces are up"
+_UNSEEN = "check on the node: 'lnetctl net show' lists a network efa whose interfaces are up"
 
 
 def lustre_check(found: log.Log) -> Check | None:
@@ -23,7 +23,7 @@ def lustre_check(found: log.Log) -> Check | None:
         says = f"Lustre over TCP instead of EFA{_on(slow.hosts)}"
         return Check(name="lustre", verdict=Verdict.FAIL, says=says, fix=_FIX, evidence=evidence(slow.lines))
     if unseen is not None:
-        says = f"pods do not see whether Lustre goes over EFA{_on(unseen.hosts)}"
+        says = f"pods cannot see whether Lustre uses EFA{_on(unseen.hosts)}"
         return Check(name="lustre", verdict=Verdict.UNKNOWN, says=says, fix=_UNSEEN, evidence=evidence(unseen.lines))
     if fast is not None:
         return Check(name="lustre", verdict=Verdict.PASS, says="Lustre over EFA", fix="", evidence=evidence(fast.lines))

@@ -1,4 +1,4 @@
-"""What a run measured: its plateau, its collective, and how it stands beside what was published."""
+"""What a run measured: its plateau, its collective, and how it compares with published values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hyperpod_cdk.workloads.report.model import Comparison, Verdict
 _SPAN = 8
 _CLOSE = 0.02
 _FAST_ENOUGH = 1.0
-"""GB/s from which the two decimals of a bandwidth tell a ratio."""
+"""GB/s from which the two decimals of a bandwidth are enough for a ratio."""
 
 _TCP_AND_A_HALF = 1.5
 _UNBELIEVABLE = 1e6
@@ -29,7 +29,7 @@ CollectiveFrom = Literal["job", "program", "columns", "unknown"]
 
 @dataclass(frozen=True, kw_only=True)
 class Beside:
-    """How a run stands beside a baseline; ``says`` is the end of a sentence about it."""
+    """How a run compares with a baseline; ``says`` is the end of a sentence about it."""
 
     verdict: Verdict
     says: str
@@ -63,7 +63,7 @@ def wrong(run: log.Run) -> int | None:
 
 
 def fits_ranks(run: log.Run, ranks: int) -> bool | None:
-    """Whether bus by algorithm bandwidth is what so many ranks give; None where the collective or numbers tell nothing.
+    """Whether bus by algorithm bandwidth is what so many ranks give; None if that is unknown.
 
     nccl-tests' doc/PERFORMANCE.md has the factors; close to their limit they are those of many numbers of ranks.
     """
@@ -123,26 +123,26 @@ def _share(ranks: int) -> float:
 
 
 def beside_baseline(run: log.Run, *, instance_type: str | None, nodes: int | None, name: str | None) -> Beside:
-    """Put a run of collective ``name`` beside what was published of its instance type and number of nodes.
+    """Compare a run of collective ``name`` with published values for its instance type and number of nodes.
 
     Passes only where as many nodes, or fewer, are known to reach little more. Fails where no more nodes are known to
     reach clearly more; a baseline in doubt never fails a run.
     """
     if instance_type is None:
-        return Beside(verdict=Verdict.UNKNOWN, says="its instance type is not known", lacks_type=True)
+        return Beside(verdict=Verdict.UNKNOWN, says="its instance type is unknown", lacks_type=True)
     if name is None:
-        return Beside(verdict=Verdict.UNKNOWN, says="what it measured is not known")
+        return Beside(verdict=Verdict.UNKNOWN, says="what it measured is unknown")
     rows = [row for row in baselines.of(instance_type, name) if nodes is None or (row.nodes == 1) == (nodes == 1)]
     rows = [row for row in rows if row.nodes == nodes] or rows
     if not rows:
         at = "" if nodes is None else " on one node" if nodes == 1 else " between nodes"
         return Beside(
-            verdict=Verdict.UNKNOWN, says=f"nothing is published of {name} on {instance_type}{at} to compare it with"
+            verdict=Verdict.UNKNOWN, says=f"no published values of {name} on {instance_type}{at} to compare it with"
         )
     at_size = [(row, size) for row in rows if (size := _measured_at(run.sizes, row.bytes)) is not None]
     if not at_size:
         least = min(row.bytes for row in rows)
-        return Beside(verdict=Verdict.UNKNOWN, says=f"the baseline is one of {iec(least)}, and no message was as large")
+        return Beside(verdict=Verdict.UNKNOWN, says=f"the baseline is for {iec(least)}, and no message was that large")
     row, size = max(at_size, key=lambda pair: (pair[0].bytes, -pair[0].bus_gb_s))
     return _unlike(run, _compared(row, size, nodes=nodes))
 
@@ -153,7 +153,9 @@ def _unlike(run: log.Run, beside: Beside) -> Beside:
     if comparison is None or beside.verdict is not Verdict.PASS:
         return beside
     if comparison.ratio > _TOO_FAST:
-        says = f"{beside.says}; so much more that type, nodes or numbers cannot be right, or the baseline is too low"
+        says = (
+            f"{beside.says}; this is so much more that type, nodes or numbers must be wrong, or the baseline is too low"
+        )
         return replace(beside, verdict=Verdict.UNKNOWN, says=says)
     large = [
         (timing.bus_gb_s, size.bytes, timing is size.in_place)

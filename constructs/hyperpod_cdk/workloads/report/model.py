@@ -90,7 +90,7 @@ class Size(_Part):
 
 
 class Comparison(_Part):
-    """A run beside what was published of its instance type."""
+    """A run compared with published values for its instance type."""
 
     measured_gb_s: float
     measured_bytes: int
@@ -98,7 +98,7 @@ class Comparison(_Part):
     baseline_bytes: int
     baseline_nodes: int
     ratio: float = Field(description="Measured by baseline.")
-    source: str = Field(description="Where the baseline is told.")
+    source: str = Field(description="Source of the baseline.")
     unsure: tuple[str, ...] = Field(description="What is inferred or disputed of the baseline.")
 
 
@@ -121,7 +121,7 @@ class Run(_Part):
     average_gb_s: float | None = Field(description="The average that the program itself prints, over all sizes.")
     wrong: int | None = Field(description="Wrong elements of all sizes; null where results were not compared.")
     memory_limit_bytes: int | None = Field(description="The largest message that the GPUs' memory allowed, where less.")
-    exit_code: int | None = Field(description="What the program ended with, where the job tells it failed; else null.")
+    exit_code: int | None = Field(description="Exit code of the program if the job reports a failure; else null.")
     complete: bool = Field(description="Whether the program came to its end.")
     verdict: Verdict = Field(description="Of its bandwidth, results and end.")
     comparison: Comparison | None
@@ -174,7 +174,7 @@ class Report(_Part):
     suspects: tuple[str, ...] = Field(description="Hosts that every slow pair, and no fast one, has in common.")
     fabric: tuple[Fabric, ...]
     health: tuple[HealthTest, ...]
-    versions: dict[str, str] = Field(description="Program or library -> version, as the log tells.")
+    versions: dict[str, str] = Field(description="Program or library -> version, as in the log.")
     files: tuple[str, ...]
     lines: int
 

@@ -27,7 +27,7 @@ _COPIES = (
     "let FI_EFA_USE_DEVICE_RDMA=1 reach all ranks, and use an image whose aws-ofi-nccl was built with CUDA; otherwise"
     " the data goes through memory"
 )
-_OTHER_NODES = "see which nodes the log is of, and name their instance type (--instance-type)"
+_OTHER_NODES = "check which nodes the log is from, and name their instance type (--instance-type)"
 _NO_DEVICE = "let every pod request vpc.amazonaws.com/efa, and its nodes run the EFA device plugin"
 
 
@@ -118,7 +118,7 @@ def network_check(found: log.Log, told: Network, types: Sequence[InstanceType]) 
             elif types and not any(with_efa):
                 verdict, says = Verdict.PASS, f"{name} in use; the instance type has no EFA"
             else:
-                says += "; whether the instance type has EFA is not known"
+                says += "; whether the instance type has EFA is unknown"
                 fix = "name the instance type (--instance-type)"
     return Check(name="network", verdict=verdict, says=says, fix=fix, evidence=told.evidence)
 
@@ -150,7 +150,7 @@ def fabrics(found: log.Log) -> tuple[Fabric, ...]:
 
 
 def interfaces_check(found: log.Log, told: Network, row: InstanceType | None) -> Check | None:
-    """Judge how many EFA interfaces pods see, beside how many the type has; None where nothing tells it."""
+    """Compare how many EFA interfaces pods see with how many the type has; None if nothing shows it."""
     if found.counted:
         return _counted_check(found)
     counted = list(_seen(found))
@@ -203,7 +203,7 @@ def _counted_check(found: log.Log) -> Check:
         name="interfaces",
         verdict=Verdict.FAIL,
         says=f"EFA interfaces are missing: {told}{more}",
-        fix=f"{_NO_DEVICE}; where others have all of them, replace the node",
+        fix=f"{_NO_DEVICE}; if others have all of them, replace the node",
         evidence=evidence(each.line for each in lacking[: log.KEPT]),
     )
 

@@ -23,7 +23,7 @@ def paired(runs: Sequence[log.Run]) -> bool:
 
 
 def pairs(runs: Sequence[log.Run]) -> tuple[Pair, ...]:
-    """Put every pair beside the median of its collective; a pair that measured nothing fails, where others did."""
+    """Compare every pair with the median of its collective; a pair that measured nothing fails if others did."""
     plateaus: dict[str | None, list[float]] = defaultdict(list)
     for run in runs:
         if (value := plateau(run)) is not None:

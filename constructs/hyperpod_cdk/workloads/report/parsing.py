@@ -42,7 +42,7 @@ _TELLING = (
     *(b"provider:", b"domain:", b"fi_getinfo", b'"DCGM', b'":"{', b'": "{', b"| Diagnostic", b"f bounds values"),
     *(b"/dcgm] ", b"/efa-info] ", b"/neuron-info] ", b" dcgm ", b" efa-info ", b" neuron-info "),
 )
-"""What lines have that are not NCCL's own, where they tell something; looking for these is faster than a pattern."""
+"""What useful lines have that are not NCCL's own; looking for these is faster than a pattern."""
 
 _TYPE_WORDS = (b"float", b"half", b"double", b"int", b"bf16", b"fp", b"f8e")
 _TYPE = re.compile(rb"\b(?:float|half|double|u?int(?:8|16|32|64)|bfloat16|fp?8_?e\dm\d|(?:fp|bf)(?:8|16|32))\b")
@@ -157,7 +157,7 @@ def _any_of(words: Iterable[bytes], line: bytes) -> bool:
 
 
 def _kinds(text: str) -> Iterator[Signal]:
-    """Give the first kind that a line is, and whether it tells of GPUDirect beside."""
+    """Give the first kind that a line is, and whether it also shows GPUDirect."""
     for kind, pattern in _SIGNALS:
         if pattern.search(text):
             yield kind
@@ -200,7 +200,7 @@ class _Reader:
                 self._waiting.discard(found.pod)
         documents = len(self._log.health)
         self._documents.end()
-        # a table that ends with the log is judged as cut; its pod has told something all the same
+        # a table that ends with the log is judged as cut; its pod has still reported something
         cut = {health.of for health in self._log.health[documents:]}
         for stream in self._streams.values():
             if stream.look is not None and (stream.node or stream.place[1]) in cut:
@@ -209,7 +209,7 @@ class _Reader:
             self._close(stream)
 
     def _told(self, lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
-        """Give the lines that may tell something, each with its number: most of a long log does not."""
+        """Give the lines that may matter, each with its number: most of a long log does not."""
         network = _NETWORK.search
         number = 0
         for number, each in enumerate(lines, 1):
@@ -444,7 +444,7 @@ class _Reader:
                 problem.last[stream.place] = line
 
     def _node(self, host: str) -> str:
-        """Give the node of a worker pod, where the job told it; else the host's own name."""
+        """Give the node of a worker pod if the job reported it, else the host's own name."""
         return self._nodes.get(host.partition(".")[0], host)
 
     def _run(self, stream: _Stream, line: Line) -> Run:

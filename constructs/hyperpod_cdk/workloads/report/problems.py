@@ -11,7 +11,7 @@ Steps = tuple[re.Pattern[str], ...]
 
 @dataclass(frozen=True)
 class Known:
-    """A kind of failure: the lines that tell it, what it is, what to do.
+    """A kind of failure: the lines that show it, what it is, what to do.
 
     ``may_pass`` says that programs try again after it: in a log without any test, where nobody sees how it ended, such
     a line alone proves no failure. ``is_hardware`` says that no run after it, nor any before, makes it good.
@@ -24,7 +24,7 @@ class Known:
     is_hardware: bool = False
 
     def fits(self, text: str) -> bool:
-        """Whether a line tells this failure."""
+        """Whether a line shows this failure."""
         return any(_fit(steps, text) for steps in self.patterns)
 
 
@@ -39,7 +39,7 @@ def _fit(steps: Steps, text: str) -> bool:
 
 
 def _any(*parts: str) -> tuple[Steps, ...]:
-    """Read patterns; what stands on both sides of a ``.*`` becomes a step of its own."""
+    """Read patterns; the text on each side of a ``.*`` becomes a separate step."""
     plain = [part for part in parts if ".*" not in part]
     steps = [tuple(re.compile(each, re.IGNORECASE) for each in part.split(".*")) for part in parts if ".*" in part]
     return ((re.compile("|".join(plain), re.IGNORECASE),), *steps) if plain else tuple(steps)
@@ -64,7 +64,7 @@ KNOWN: dict[str, Known] = {
                 r"Signal 9 \(SIGKILL\)",
             ),
         ),
-        "a process was killed, as Linux does where a pod's memory runs out",
+        "a process was killed, as Linux does when a pod runs out of memory",
         "give the pods more memory (memory_gib_per_node)",
     ),
     "gpu hardware": Known(
@@ -76,7 +76,7 @@ KNOWN: dict[str, Known] = {
                 # and 74 have workflows of their own, 95 is memory that no program contains
                 # (https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html)
                 r"Xid \([^)]{1,40}\): (?:48|62|64|74|79|95|140)\b",
-                # the links of NVLink 5 tell themselves how grave it is
+                # the links of NVLink 5 report how serious it is
                 r"Xid \([^)]{1,40}\): (?:14[4-9]|150)\b.*\bFatal\b",
             ),
             *(
@@ -89,20 +89,20 @@ KNOWN: dict[str, Known] = {
             r"Unable to determine the device handle for GPU",
         ),
         "the hardware of a GPU or of its switch failed",
-        "take the node out of service and replace it; the GPUs' diagnostics (kind: dcgm) may tell more",
+        "take the node out of service and replace it; the GPUs' diagnostics (kind: dcgm) may show more",
         is_hardware=True,
     ),
     "gpu firmware": Known(
         # the same catalog: to be reset, and the software to be looked at
         _any(r"Xid \([^)]{1,40}\): (?:119|120)\b", r"\bGSP Timeout\b", r"waiting for RPC (?:response )?from GSP"),
         "the firmware of a GPU did not answer (GSP)",
-        "restart the node, which resets the GPU; where it comes again, try another driver, then replace the node",
+        "restart the node, which resets the GPU; if it happens again, try another driver, then replace the node",
         is_hardware=True,
     ),
     "driver": Known(
         _any(r"Failed to initialize NVML", r"nvml error: driver/library version mismatch"),
-        "the GPUs' driver does not answer, or is of another version than its libraries",
-        "restart the node, or replace it: its driver was changed while it ran; an image brings no driver of its own",
+        "the GPUs' driver does not answer, or has another version than its libraries",
+        "restart the node, or replace it: its driver was changed while it ran; an image has no driver of its own",
     ),
     "fabric manager": Known(
         _any(
@@ -111,12 +111,12 @@ KNOWN: dict[str, Known] = {
             r"\bFabric Manager\b.*(?:not running|fail|error|not started)",
         ),
         "the GPUs' NVSwitches were not set up (fabric manager)",
-        "see whether nvidia-fabricmanager runs on the node, in its driver's version; restart it or replace the node",
+        "check whether nvidia-fabricmanager runs on the node, in its driver's version; restart it or replace the node",
     ),
     "failed diagnostic": Known(
         _any(r'"event": ?"Test failed"'),
         "a diagnostic of DCGM failed",
-        "see which test and GPU the line names; take the node out of service where it is the hardware",
+        "check which test and GPU the line names; take the node out of service if it is the hardware",
         is_hardware=True,
     ),
     "diagnostic": Known(
@@ -126,7 +126,7 @@ KNOWN: dict[str, Known] = {
             *(r"NVVS binary was not found", r"error when communicating with the host engine"),
         ),
         "DCGM did not run its diagnostics",
-        "see why nv-hostengine does not answer in that pod: GPUs that other pods hold, a driver that does not fit",
+        "check why nv-hostengine does not answer in that pod: GPUs that other pods use, a driver of another version",
     ),
     "neuron": Known(
         _any(
@@ -147,7 +147,7 @@ KNOWN: dict[str, Known] = {
             *(r"CCOM WARN", r"neuron(?:_device|-ls|-driver).*(?:not found|fail|error)", r"No neuron device"),
         ),
         "the Neuron runtime failed",
-        "see its first line; driver, runtime and collectives have to fit each other, and no other process may hold the"
+        "check its first line; driver, runtime and collectives must fit each other, and no other process may use the"
         " NeuronCores",
     ),
     "shared memory": Known(
@@ -159,7 +159,7 @@ KNOWN: dict[str, Known] = {
     "disk": Known(
         _any(r"\[Errno 28\] No space left on device", r"\bStorageFull\b"),
         "a disk was full, or /dev/shm",
-        "see what the program was writing to: a larger volume for it (volume_gib, a claim), or shared_memory_gib",
+        "check what the program was writing to: a larger volume for it (volume_gib, a claim), or shared_memory_gib",
     ),
     "memory registration": Known(
         _any(
@@ -185,8 +185,8 @@ KNOWN: dict[str, Known] = {
     ),
     "handshake": Known(
         _any(r"handshake failed", r"Unable to insert remote address", r"Unresponsive receiver"),
-        "nodes do not reach each other over EFA",
-        "let the security group send all traffic to itself (a rule to 0.0.0.0/0 does not count for EFA), and keep the"
+        "nodes cannot reach each other over EFA",
+        "let the security group allow all traffic to itself (a rule to 0.0.0.0/0 does not count for EFA), and keep the"
         " nodes in one Availability Zone",
     ),
     "transfer": Known(
@@ -197,7 +197,7 @@ KNOWN: dict[str, Known] = {
             r"\(UNDELIVERABLE\)",
         ),
         "a transfer over EFA failed",
-        "see which peer the line names, and run the test in pairs, which shows a bad node",
+        "check which peer the line names, and run the test in pairs, which shows a bad node",
     ),
     "plugin": Known(
         _any(r"NCCL WARN NET/OFI\b", r"WARN: Function: .*NET/OFI\b"),
@@ -210,7 +210,7 @@ KNOWN: dict[str, Known] = {
             *(r"Bootstrap ?: no socket interface found", r"no NCCL_SOCKET_IFNAME interface found"),
             r"neither AF_INET\(2\) nor AF_INET6",
         ),
-        "NCCL found no network interface to begin with",
+        "NCCL found no network interface to start with",
         "let NCCL_SOCKET_IFNAME name an interface that the pods have (eth0), or leave it out",
     ),
     "imex": Known(
@@ -218,9 +218,9 @@ KNOWN: dict[str, Known] = {
             *(r"\bIMEX\b.*(?:fail|error|not |unable)", r"(?:fail|error|unable).*\bIMEX\b"),
             *(r"cuMemImportFromShareableHandle", r"\bMNNVL\b.*(?:fail|error|unable)"),
         ),
-        "GPUs of other nodes were not reached over NVLink (IMEX)",
-        "let all pods of the job share one ComputeDomain, and see whether nvidia-imex runs on the nodes;"
-        " NCCL_MNNVL_ENABLE=0 does without",
+        "GPUs of other nodes could not be reached over NVLink (IMEX)",
+        "let all pods of the job share one ComputeDomain, and check whether nvidia-imex runs on the nodes;"
+        " NCCL_MNNVL_ENABLE=0 disables it",
     ),
     "timeout": Known(
         _any(
@@ -239,15 +239,16 @@ KNOWN: dict[str, Known] = {
             *(r"ssh: connect to host", r"Permission denied \(publickey", r"Host key verification failed"),
             *(r"kex_exchange_identification", r"Authentication refused: bad ownership"),
         ),
-        "the launcher was not let into a worker by SSH",
-        "wait until sshd runs in every worker (see their logs); if it stays so, see that the job's SSH secret is"
-        " mounted in all of them with the mode that sshd asks for",
+        "the launcher could not log in to a worker with SSH",
+        "wait until sshd runs in every worker (see their logs); if it does not change, check that the job's SSH secret"
+        " is"
+        " mounted in all of them with the mode that sshd requires",
         may_pass=True,
     ),
     "name": Known(
         _any(r"Could not resolve hostname", r"Name or service not known", r"Temporary failure in name resolution"),
         "a host's name could not be resolved",
-        "wait until all workers run; if it stays so, see whether their service exists",
+        "wait until all workers run; if it does not change, check whether their service exists",
         may_pass=True,
     ),
     "program": Known(
@@ -263,12 +264,12 @@ KNOWN: dict[str, Known] = {
     ),
     "module": Known(
         _any(r"^(?:E\s{1,9})?ModuleNotFoundError: No module named", r"^ImportError: cannot import name"),
-        "a Python module is missing in the image, or is of another version",
+        "a Python module is missing in the image, or has another version",
         "use an image that has it",
     ),
     "architecture": Known(
         _any(r"\bexec format error"),
-        "a program is of another processor than the node",
+        "a program is for another processor architecture than the node's",
         "use an image of the node's architecture: arm64 for Grace (GB200), amd64 for the others",
     ),
     "fork": Known(
@@ -283,14 +284,14 @@ KNOWN: dict[str, Known] = {
     ),
     "symbol": Known(
         _any(r"symbol lookup error", r"version `[\w.]{1,60}' not found \(required by"),
-        "a shared library is of another version than the program was built for",
+        "a shared library has another version than the program was built for",
         "let LD_LIBRARY_PATH name the folder of the one that the program was built with, or build it in the image",
     ),
     "xid": Known(
         _any(r"NVRM: Xid \(", r"\bXid \d{1,4}\b", r"\bSXid\b"),
         "a GPU's driver reported an error (Xid)",
         "look its number up in NVIDIA's list of Xid errors, and run the GPUs' diagnostics (kind: dcgm) before the node"
-        " takes work again",
+        " gets work again",
     ),
     "bus error": Known(
         _any(
@@ -308,7 +309,7 @@ KNOWN: dict[str, Known] = {
             *(r"Segmentation fault \(", r"exitcode\s{0,9}: -11\b", r"Fatal Python error: Segmentation fault"),
         ),
         "a program crashed (segmentation fault)",
-        "see which library its first frames name; NCCL, aws-ofi-nccl and MPI of the image have to fit each other",
+        "check which library its first frames name; NCCL, aws-ofi-nccl and MPI of the image must fit each other",
     ),
     "cuda": Known(
         _any(
@@ -322,8 +323,8 @@ KNOWN: dict[str, Known] = {
             *(r"ncclUnhandledCudaError", r"CUDA driver version is insufficient", r"no CUDA-capable device"),
             *(r"No CUDA GPUs are available", r"ProcessGroupNCCL is only supported with GPUs"),
         ),
-        "CUDA gave up",
-        "see whether the image's CUDA fits the nodes' driver, and run the GPUs' diagnostics (kind: dcgm)",
+        "CUDA failed",
+        "check whether the image's CUDA fits the nodes' driver, and run the GPUs' diagnostics (kind: dcgm)",
     ),
     "connection": Known(
         _any(
@@ -334,7 +335,7 @@ KNOWN: dict[str, Known] = {
             r"socketProgressOpt: Call to recv",
         ),
         "a connection between nodes failed",
-        "see which host ended first, and whether NCCL_SOCKET_IFNAME names an interface that all nodes have",
+        "check which host ended first, and whether NCCL_SOCKET_IFNAME names an interface that all nodes have",
         may_pass=True,
     ),
     "abort": Known(
@@ -354,15 +355,15 @@ KNOWN: dict[str, Known] = {
             ),
         ),
         "a program aborted",
-        "see the first error before that line",
+        "check the first error before that line",
     ),
     "nccl": Known(
         _any(
             *(r"Test NCCL failure", r"Test failure", r"NCCL failure", r"ncclSystemError", r"ncclInternalError"),
             *(r"ncclInvalidUsage", r"unhandled system error", r"NCCL error", r"Duplicate GPU detected"),
         ),
-        "NCCL gave up",
-        "set NCCL_DEBUG=INFO and see the first warning",
+        "NCCL failed",
+        "set NCCL_DEBUG=INFO and check the first warning",
     ),
     "rendezvous": Known(
         _any(
@@ -378,8 +379,9 @@ KNOWN: dict[str, Known] = {
             r"failed to recv, got 0 bytes",
         ),
         "the processes of a training did not find each other (rendezvous)",
-        "see whether the first pod runs and its name resolves, that all pods name the same endpoint and port, and that"
-        " nothing between them refuses it",
+        "check whether the first pod runs and its name resolves, that all pods name the same endpoint and port, and"
+        " that"
+        " nothing between them blocks it",
         may_pass=True,
     ),
     "mpi": Known(
@@ -397,7 +399,7 @@ KNOWN: dict[str, Known] = {
             *(r"It looks like (?:MPI_INIT|orte_init|prte_init) failed", r"does not answer, see the log of its pod"),
         ),
         "a process of the job ended before the others",
-        "see that rank's last lines",
+        "check that rank's last lines",
     ),
     "scheduler": Known(
         _any(
@@ -408,12 +410,12 @@ KNOWN: dict[str, Known] = {
             r"No valid EFA devices found",
         ),
         "what started the job says that it failed",
-        "see the first error before that line, and the job's or pod's events",
+        "check the first error before that line, and the job's or pod's events",
     ),
     "stopped": Known(
         _any(r"Received \d{1,2} death signal", r"SignalException: Process \d{1,9} got signal"),
-        "what started the processes told them to end",
-        "see why: another pod that failed first, a pod that was evicted or preempted, a node that was replaced",
+        "the processes were told to end by what started them",
+        "find the cause: another pod that failed first, a pod that was evicted or preempted, a node that was replaced",
     ),
     "exit": Known(
         _any(
@@ -429,12 +431,12 @@ KNOWN: dict[str, Known] = {
             ),
         ),
         "a process ended with an error code",
-        "see its own error before that line",
+        "check its own error before that line",
     ),
     "warning": Known(
         _any(r"NCCL WARN\b"),
-        "NCCL warned of something that is not known here",
-        "see the line, and set NCCL_DEBUG=INFO for what leads to it",
+        "NCCL gave a warning that is not known here",
+        "check the line, and set NCCL_DEBUG=INFO for its cause",
         may_pass=True,
     ),
 }
@@ -466,5 +468,5 @@ WORDS = tuple(word.encode() for word in _WORDS.split("|"))
 
 
 def name_of(text: str) -> str | None:
-    """Return the name of the failure that a line tells, or None."""
+    """Return the name of the failure that a line shows, or None."""
     return next((name for name, known in KNOWN.items() if known.fits(text)), None)

@@ -1,4 +1,4 @@
-"""The report as JSON, and the JSON Schema that says what stands in it."""
+"""The report as JSON, and its JSON Schema."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def _runs(runs: Sequence[Run], width: int) -> Iterator[str]:
         rows.append(
             (
                 str(run.verdict),
-                run.collective or "not known",
+                run.collective or "unknown",
                 _or_dash(run.nodes),
                 _or_dash(run.ranks),
                 "-" if largest is None else iec(largest),
@@ -124,7 +124,7 @@ def _points(run: Run) -> tuple[tuple[int, float], ...]:
 
 
 def _name(run: Run) -> str:
-    return joined(run.pair) if run.pair else run.collective or "collective not known"
+    return joined(run.pair) if run.pair else run.collective or "collective unknown"
 
 
 def _level(report: Report) -> float | None:

@@ -11,7 +11,7 @@ from hyperpod_cdk.workloads.report.model import Check, CheckName, Evidence, Verd
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """Something that was found about a test: a sentence, what to do about it, the lines that tell it."""
+    """A finding about a test: a sentence, what to do about it, the lines that show it."""
 
     says: str
     fix: str = ""

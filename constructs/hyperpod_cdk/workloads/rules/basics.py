@@ -53,11 +53,11 @@ def kind_is_stated(context: Context) -> Found:
 
 @BOOK.rule
 def group_is_there(context: Context) -> Found:
-    """Refuse a job without an instance group, and groups that the environment lacks or keeps for Nova recipes."""
+    """Refuse a job without an instance group, and groups that do not exist or are for Nova recipes."""
     name, section = context.job.group, context.environment.hyperpod
     names = [group.name for group in section.instance_groups]
     if not names:
-        yield Problem(("group",), "needs an instance group, and the environment has none but restricted ones; add one")
+        yield Problem(("group",), "needs an instance group, and the environment has only restricted ones; add one")
     elif name is None:
         yield Problem(
             ("group",), f"is missing; add group: {_likely(context)}, or give --group; there are {_all(names)}"
@@ -66,8 +66,8 @@ def group_is_there(context: Context) -> Found:
         yield Problem(
             ("group",),
             Sentence(
-                f"must be one of instance_groups ({listing(names)}), got {name}, a restricted group, where nothing runs"
-                " but Nova recipes; ",
+                f"must be one of instance_groups ({listing(names)}), got {name}, a restricted group, which runs only"
+                " Nova recipes; ",
                 Setting("group", _likely(context)),
             ),
         )
@@ -104,7 +104,7 @@ def training_says_what_to_run(context: Context) -> Found:
     for key, example in examples.items():
         value = getattr(context.job, key)
         if not is_unknown(value) and not value:
-            said = Sentence(f"is missing, and {context.kind} has to say; ", Setting(key, example, verb="add"))
+            said = Sentence(f"is missing, and kind {context.kind} requires it; ", Setting(key, example, verb="add"))
             yield Problem((key,), said)
 
 
@@ -127,7 +127,7 @@ def kinds_read_what_is_stated(context: Context) -> Found:
             refused.add(outer)
         yield Problem(
             path,
-            f"must be left out with kind {context.kind}, which does not read it; remove {path[-1]}, or set kind:"
+            f"must be left out with kind {context.kind}, which does not use it; remove {path[-1]}, or set kind:"
             f" {listing(kinds)}",
         )
 
@@ -142,8 +142,8 @@ def images_are_pinned(context: Context) -> Found:
     if not colon or tag == "latest":
         yield warning(
             ("image",),
-            f"{image} is whatever {'latest' if colon else 'the tag latest'} names when a node pulls it, so that a pod"
-            " that is replaced may run other code than the rest; name a version or a digest",
+            f"{image} is the image that {'latest' if colon else 'the tag latest'} names when a node pulls it, so a pod"
+            " that is replaced may run other code than the others; name a version or a digest",
         )
 
 

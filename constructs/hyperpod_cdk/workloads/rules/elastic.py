@@ -23,14 +23,14 @@ def elastic_training_is_possible(context: Context) -> Found:
     if training.enabled and not training.elastic:
         yield Problem(
             at,
-            "must be left out where operators.training.elastic is false; set it to true in the environment, or remove"
+            "must be left out if operators.training.elastic is false; set it to true in the environment, or remove"
             " elastic",
         )
     elif context.group.resolved_capacity == "spot":
         yield Problem(
             at,
             f"must be left out on Spot capacity, where elastic training does not work, got group {context.group.name};"
-            " remove elastic, or name another group",
+            " remove elastic, or use another group",
         )
     elif checkpoints is not None and checkpoints.tiered:
         yield Problem(
@@ -62,9 +62,7 @@ def elastic_sizes_go_together(context: Context) -> Found:
     if elastic.values and elastic.increment is not None:
         yield Problem(
             ("elastic", "increment"),
-            f"cannot be set together with values, which say the sizes themselves, got {elastic.increment}; "
-            "remove one of"
-            " the two",
+            f"cannot be set together with values, which list the sizes, got {elastic.increment}; remove one of the two",
         )
         return
     wrong = list(_values(elastic))
@@ -114,5 +112,5 @@ def _beginning(context: Context, elastic: Elastic) -> Found:
         return
     got = f"got {nodes}" if context.job.nodes else f"got all {nodes} of group {context.group.name}"
     shown = listing(sizes) if len(sizes) <= 8 else f"{sizes[0]}, {sizes[1]} ... {sizes[-1]}"
-    said = f"must be a size that elastic allows to begin with ({shown}), {got}; "
+    said = f"must be a start size that elastic allows ({shown}), {got}; "
     yield Problem(("nodes",), Sentence(said, Setting("nodes", least)))

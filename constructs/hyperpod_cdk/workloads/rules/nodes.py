@@ -83,7 +83,7 @@ def nodes_are_in_the_group(context: Context) -> Found:
             yield Problem(
                 ("nodes",),
                 Sentence(
-                    f"is missing, and group {context.group.name} has no number of its own, since Karpenter makes its"
+                    f"is missing, and group {context.group.name} has no number of its own, because Karpenter adds its"
                     " nodes; ",
                     Setting("nodes", 2, verb="add"),
                 ),
@@ -91,14 +91,14 @@ def nodes_are_in_the_group(context: Context) -> Found:
         else:
             yield warning(
                 ("nodes",),
-                f"Karpenter has to make {nodes + spares} nodes of {context.types}; see that the account's quotas and"
-                " the capacity on offer cover them",
+                f"Karpenter must add {nodes + spares} nodes of {context.types}; check that the account's quotas and"
+                " the available capacity cover them",
             )
         return
     if not count:
         yield Problem(
             ("group",),
-            f"must have nodes, got {context.group.name} with count: 0; raise it in the environment, or name another"
+            f"must have nodes, got {context.group.name} with count: 0; raise it in the environment, or use another"
             " group",
         )
     elif nodes is not None and nodes > count:
@@ -136,14 +136,14 @@ def collectives_have_two_nodes(context: Context) -> Found:
             Sentence(
                 f"must be at least 2 for kind nccl, which measures between nodes, got {nodes}{where}; ",
                 Setting("nodes", "2 or more"),
-                ", or kind: dcgm for what a node measures by itself",
+                ", or kind: dcgm for tests within a node",
             ),
         )
     elif context.job.measure.pairs and nodes == _PAIR:
         yield warning(
             ("measure", "pairs"),
             Sentence(
-                "two nodes are one pair, and no other tells which of them is slow; ",
+                "two nodes are one pair, and no other pair shows which of them is slow; ",
                 Setting("nodes", "3 or more"),
                 ", or remove pairs",
             ),
@@ -173,20 +173,21 @@ def accelerators_fit_a_node(context: Context) -> Found:
 
 @BOOK.rule
 def interfaces_fit_a_node(context: Context) -> Found:
-    """Refuse EFA where the type has none, more of it than a node has, and beside parts of a node or of its GPUs."""
+    """Refuse EFA if the type has none, more of it than a node has, and with parts of a node or of its GPUs."""
     at: DataPath = ("efa_per_node",)
     wanted, most, shape = context.job.efa_per_node, context.shape.efa_count, context.shape
     in_doubt = any(doubt.startswith("efa_count") for row in shape.rows for doubt in row.unsure)
     if most is None and wanted is None and context.kind != "dcgm":
         yield warning(
             at,
-            f"no source says how many EFA interfaces {context.types} has, so that pods take one; set efa_per_node, or"
-            " state efa_count under instance_types in the environment file",
+            f"no source says how many EFA interfaces {context.types} has, so pods request one; set efa_per_node, or"
+            " set efa_count under instance_types in the environment file",
         )
     elif most and wanted is None and in_doubt and context.kind != "dcgm":
         yield warning(
             at,
-            f"pods take {most} EFA interfaces of {context.types}, as AWS's own tests do; how many HyperPod attaches is"
+            f"pods request {most} EFA interfaces of {context.types}, as AWS's own tests do; how many HyperPod attaches"
+            " is"
             " not documented: set efa_per_node to fewer if pods stay Pending",
         )
     if not wanted:
@@ -208,7 +209,7 @@ def interfaces_fit_a_node(context: Context) -> Found:
     elif 0 < context.accelerators < shape.accelerator_count:
         yield Problem(
             at,
-            f"must be left out where a pod takes a part of the node ({context.accelerators} of"
+            f"must be left out if a pod uses a part of the node ({context.accelerators} of"
             f" {shape.accelerator_count} accelerators), got {wanted}; remove efa_per_node, or set"
             f" accelerators_per_node: {shape.accelerator_count}",
         )
@@ -224,11 +225,11 @@ def huge_pages_are_there(context: Context) -> Found:
     kept = min(fabric.hugepages_kept_mib(row) for row in shape.rows)
     is_partial = context.kind != "efa-info" and 0 < context.accelerators < shape.accelerator_count
     if not kept or is_partial or mig_profile(context.group) or context.job.efa_per_node == 0:
-        yield Problem(at, f"must be left out where pods have no EFA, got {wanted}; remove huge_pages_mib")
+        yield Problem(at, f"must be left out if pods have no EFA, got {wanted}; remove huge_pages_mib")
     elif wanted > kept:
         yield Problem(
             at,
-            f"must be at most {kept}, what {context.types} keeps as huge pages, got {wanted}; set huge_pages_mib:"
+            f"must be at most {kept}, what {context.types} reserves as huge pages, got {wanted}; set huge_pages_mib:"
             f" {or_less(kept)}",
         )
     elif wanted % _HUGE_PAGE_MIB:
@@ -240,7 +241,8 @@ def huge_pages_are_there(context: Context) -> Found:
     elif context.job.team is not None:
         yield warning(
             at,
-            "the queues of task governance are not known to count huge pages, and Kueue never admits what a queue does"
+            "the queues of task governance are not known to count huge pages, and Kueue never admits a resource that a"
+            " queue does"
             " not count; remove huge_pages_mib unless the cluster queue covers hugepages-2Mi",
         )
 
@@ -254,7 +256,7 @@ def partitions_stay_on_one_node(context: Context) -> Found:
         yield Problem(
             ("group",),
             f"must have whole GPUs for kind nccl, got {context.group.name}, whose GPUs are partitioned: NCCL does not"
-            " work across partitions; name another group",
+            " work across partitions; use another group",
         )
     elif runs_a_program(context.kind) and context.nodes > 1:
         yield Problem(
@@ -290,8 +292,8 @@ def processors_and_memory_fit_a_node(context: Context) -> Found:
             kept = f"kubelet, the system and add-ons{also if key.startswith('memory') else ''}"
             yield warning(
                 (key,),
-                f"of the {machine:g} {what} of {context.types} about {likely} are left by {kept}, so that a pod with"
-                f" {wanted} may wait for ever; set {key}: {or_less(likely)}",
+                f"of the {machine:g} {what} of {context.types} about {likely} are left by {kept}, so a pod with"
+                f" {wanted} may wait forever; set {key}: {or_less(likely)}",
             )
 
 
@@ -328,7 +330,7 @@ def nvlink_ends_at_the_node(context: Context) -> Found:
     if talks and context.plan.variables.get(fabric.NVLINK_BETWEEN_NODES) == "0":
         yield warning(
             ("group",),
-            f"traffic between nodes of {context.types} goes over EFA and not over the UltraServer's NVLink, since pods"
+            f"traffic between nodes of {context.types} uses EFA and not the UltraServer's NVLink, because pods"
             " claim no IMEX channel; for NVLink install NVIDIA's DRA driver, add a ComputeDomain and the workers'"
             f" claim of it to the manifest, and set {fabric.NVLINK_BETWEEN_NODES} to 1 in it",
         )
@@ -378,7 +380,7 @@ def topology_is_wished_or_demanded(context: Context) -> Found:
     elif context.job.team is None:
         yield Problem(
             ("topology",),
-            "must go with a team, since Kueue places the pods of queued jobs only; set team, or remove topology",
+            "needs a team, because Kueue places only the pods of queued jobs; set team, or remove topology",
         )
 
 

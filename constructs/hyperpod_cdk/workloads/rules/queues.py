@@ -33,7 +33,7 @@ _ENDLESS = Decimal(10**6)
 
 @BOOK.rule
 def team_is_there(context: Context) -> Found:
-    """Refuse teams that the environment lacks, and one whose quota is not in force."""
+    """Refuse teams that the environment does not have, and one with an inactive quota."""
     name, teams = context.job.team, context.teams
     if name is None:
         return
@@ -74,7 +74,7 @@ def pods_may_run_in_the_namespace(context: Context) -> Found:
 
 @BOOK.rule
 def namespaces_of_teams_go_with_teams(context: Context) -> Found:
-    """Refuse a namespace beside a team, and a team's namespace without the team."""
+    """Refuse a namespace together with a team, and a team's namespace without the team."""
     namespace = context.job.namespace
     if namespace is None:
         return
@@ -123,7 +123,7 @@ def jobs_have_a_quota(context: Context) -> Found:
 
 @BOOK.rule
 def priority_is_a_class(context: Context) -> Found:
-    """Refuse a priority that nobody reads, and classes that the environment lacks."""
+    """Refuse a priority without effect, and classes that the environment does not have."""
     name, section = context.job.priority, context.environment.task_governance
     if name is None:
         return
@@ -145,7 +145,7 @@ def priority_is_a_class(context: Context) -> Found:
     elif context.job.team is None:
         yield Problem(
             at,
-            f"must go with a team, since priorities order the jobs of queues, got {name}; set team, or remove priority",
+            f"needs a team, because priorities order the jobs of queues, got {name}; set team, or remove priority",
         )
 
 
@@ -156,7 +156,7 @@ def spares_have_a_queue(context: Context) -> Found:
     if spares and context.job.team is None:
         yield Problem(
             ("restart", "spares"),
-            f"must go with a team, since Kueue keeps the spare nodes, got {spares}; set team, or remove spares",
+            f"needs a team, because Kueue reserves the spare nodes, got {spares}; set team, or remove spares",
         )
 
 
@@ -200,7 +200,7 @@ def teams_can_have_what_is_asked(context: Context) -> Found:
 
 @dataclass(frozen=True, kw_only=True)
 class _Share:
-    """What a team may have of an instance type, beside what one pod takes: by resource, as Kubernetes names them."""
+    """What a team may use of an instance type, and what one pod uses: by resource, with Kubernetes' names."""
 
     instance_type: str
     pod: Mapping[str, Decimal]
@@ -245,7 +245,7 @@ def _shares(context: Context, team: Team) -> list[_Share]:
 
 
 def _beyond(context: Context, team: str, best: _Share, pods: int) -> Problem:
-    # accelerators are named before what is short beside them
+    # accelerators are named before other resources that are short
     resource = min(best.pod, key=lambda name: best.most[name] // best.pod[name])
     unit, what = _UNITS.get(resource, (1, _device(context)))
     most, own = best.most[resource] / unit, best.own[resource] / unit
@@ -281,7 +281,7 @@ def _number(value: Decimal) -> str:
 
 
 def _refused_already(context: Context) -> bool:
-    """Whether the job asks for what the group does not have: then a quota is not what it lacks."""
+    """Whether the job requests what the group does not have: then a quota is not the cause."""
     found = (problem for book in (nodes.BOOK, elastic.BOOK) for rule in book.rules for problem in rule.run(context))
     return any(problem.severity is Severity.ERROR for problem in found)
 

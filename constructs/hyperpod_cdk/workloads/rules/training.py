@@ -73,7 +73,7 @@ def rules_over_the_log_make_sense(context: Context) -> Found:
         limit, operator = rule.metric_limit, rule.operator
         if (limit is None) != (operator is None):
             lacking, given = ("operator", "metric_limit") if operator is None else ("metric_limit", "operator")
-            yield Problem((*at, given), f"must go with {lacking}; add {lacking}, or remove {given}")
+            yield Problem((*at, given), f"needs {lacking}; add {lacking}, or remove {given}")
         elif limit is not None and not groups:
             yield Problem(
                 (*at, "pattern"),
@@ -81,9 +81,7 @@ def rules_over_the_log_make_sense(context: Context) -> Found:
                 " in ( )",
             )
         elif limit is None and rule.evaluations is not None:
-            yield Problem(
-                (*at, "evaluations"), "must go with metric_limit and operator; add them, or remove evaluations"
-            )
+            yield Problem((*at, "evaluations"), "needs metric_limit and operator; add them, or remove evaluations")
         elif limit is None and not (rule.fault_on_match or rule.expected_start_seconds or rule.expected_every_seconds):
             yield Problem(
                 at,
