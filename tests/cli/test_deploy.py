@@ -99,7 +99,7 @@ def test_what_an_extension_adds_is_judged_by_the_templates(
     try:
         # nobody knows the actions of a queue
         done = deploy(workspace, answers="n\n", **aws.environment())
-        said = "the actions that CloudFormation needs for AWS::SQS::Queue are not known"
+        said = "the actions that CloudFormation needs for AWS::SQS::Queue are unknown"
         assert (done.exit_code, said in done.stdout) == (1, True), done.output
         logs = {"Resources": {"It": {"Type": "AWS::Logs::LogGroup"}}}
         shutil.rmtree(workspace / "cdk.out")

@@ -98,7 +98,7 @@ def test_a_file_that_leads_nowhere_is_refused_and_not_left_out(run: Run, fleet: 
     for words in (("validate",), ("validate", "environments")):
         done = run(*words)
         assert (done.exit_code, [(row[0], row[-2]) for row in cells(done)[1:2]]) == (1, [("dev", "failed")])
-        assert "error environments/nowhere.yaml: does not exist; make it with" in done.stdout
+        assert "error environments/nowhere.yaml: does not exist; create it with" in done.stdout
 
 
 def test_a_wrong_fleet_file_is_told_beside_all(run: Run, fleet: Path) -> None:

@@ -145,7 +145,7 @@ BAD = {
         f"a = {'1' * 41}\n",
         f"x.tfvars:1: needs a number of at most 40 characters, got {'1' * 41}",
     ),
-    "deep": ("x.tfvars", "a = " + "[" * 5000, "x.tfvars:1: is nested deeper than 32 levels, got ["),
+    "deep": ("x.tfvars", "a = " + "[" * 5000, "x.tfvars:1: nests deeper than 32 levels, got ["),
     "variables of another module": ("x.tfvars", "bucket = 1\n", f"x.tfvars:1: {UNKNOWN}"),
     "a group without a type": (
         "x.tfvars",

@@ -449,7 +449,7 @@ def ndiff_of(before: list[str], now: list[str]) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "one", "why"),
     [
-        ("hyperpod: [a]\n", difference(CLUSTER, "NodeRecovery", "None"), "hyperpod is no mapping; "),
+        ("hyperpod: [a]\n", difference(CLUSTER, "NodeRecovery", "None"), "hyperpod is not a mapping; "),
         (
             WHOLE.replace("count: 4", "count:\n        - 4"),
             difference(CLUSTER, "InstanceGroups[h100].InstanceCount", "6"),

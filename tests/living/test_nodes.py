@@ -468,7 +468,7 @@ def test_events_of_a_node_behind_a_page_without_any(run: Runs) -> None:
 def test_events_of_a_node_that_go_in_circles_are_skipped(run: Runs) -> None:
     again = {"Events": [], "NextToken": "again"}
     done = run("describe", RUNNING, "--strict", aws=script(sagemaker_ListClusterEvents=again))
-    said = "the answer to sagemaker:ListClusterEvents repeats: AWS gave the same page again"
+    said = "the answer to sagemaker:ListClusterEvents goes in circles: the same page comes again"
     assert (done.exit_code, done.stdout.endswith(f"skipped events of {RUNNING}: {said}\n")) == (1, True)
 
 

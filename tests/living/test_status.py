@@ -669,7 +669,7 @@ def test_events_that_go_in_circles_are_told_once() -> None:
     found = look(script)
     assert [each.text for each in found.events] == ["Instance creation failed"]
     assert [(each.what, each.reason) for each in found.skipped] == [
-        ("older events", "the answer to sagemaker:ListClusterEvents repeats: AWS gave the same page again")
+        ("older events", "the answer to sagemaker:ListClusterEvents goes in circles: the same page comes again")
     ]
 
 
@@ -1224,7 +1224,7 @@ def test_a_watch_goes_on_where_the_network_goes_and_comes_back(tmp_path: Path, *
         screens = done.stdout.split("\x1b[H\x1b[2J\x1b[3J")[1:]
         assert screens[0] == screens[2]
         assert "".join(screens[1].split()).startswith(
-            f"dev:Nothingcouldbelookedat.skippedthecluster:{gone}".replace(" ", "")
+            f"dev:Nothingcouldberead.skippedthecluster:{gone}".replace(" ", "")
         )
     else:
         lines = [json.loads(line) for line in done.stdout.splitlines()]

@@ -162,7 +162,7 @@ def test_the_official_template_spreads_a_group_over_two_zones() -> None:
     (message,) = messages("official-setup", "group-in-one-zone")
     assert message == (
         "InstanceGroups[accelerated].OverrideVpcConfig.Subnets: instance group accelerated must be in one "
-        "availability zone, because EFA does not cross zones, got subnets in use2-az1, use2-az2; set OverrideVpcConfig "
+        "availability zone, since EFA does not cross zones, got subnets in use2-az1, use2-az2; set OverrideVpcConfig "
         "with the subnets of one zone"
     )
     (message,) = messages("official-setup", "kubernetes-version")

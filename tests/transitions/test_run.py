@@ -828,7 +828,7 @@ def test_the_rights_of_a_verb_are_those_that_it_uses(verb: str, tmp_path: Path) 
         asked |= cloud.asked
     (rights,) = (each for each in VERBS if each.name == verb)
     of_itself = {"sts:GetCallerIdentity", "sagemaker:DescribeCluster"}
-    # made if a stack creates again what it has retained, or a file system is to grow: test_second_life.py
+    # asked where a stack makes again what it has retained, or a file system is to grow: test_second_life.py
     of_itself |= {"s3:ListAllMyBuckets", "logs:DescribeLogGroups", "cloudformation:ListStackResources"}
     of_itself |= {"ec2:DescribeVpcs", "fsx:DescribeDataRepositoryAssociations", "fsx:DescribeFileSystems"}
     # asked whose a stack is that has no resources: test_recovery.py

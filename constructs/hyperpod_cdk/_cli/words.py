@@ -273,7 +273,7 @@ def _explain(error: Any, asked: Any, ctx: Any) -> None:
         return
     there_are = f"there {'is' if len(known) == 1 else 'are'} {', '.join(known)}" if known else ""
     if not known and asked.name == "environment":
-        there_are = "environments/ holds no environment yet; make one with 'hyperpod-cdk init NAME'"
+        there_are = "environments/ holds no environment yet; create one with 'hyperpod-cdk init NAME'"
     # of an argument or an option that is missing the help says what it is
     said = error.message or asked.help
     error.message = f"{said.rstrip('.')}{'; ' if there_are else '.'}{there_are}"

@@ -158,7 +158,7 @@ def test_a_type_that_the_catalog_lacks_has_the_numbers_of_the_environment_file(l
     found = capacity(EMPTY, head)
     assert any(note.startswith("ml.x9.metal is not in the catalog of ") for note in found.notes)
     assert of(found.blocks[0].used) == (0, None)
-    assert found.blocks[0].note == "the number of IP addresses per node of ml.x9.metal takes is not known"
+    assert found.blocks[0].note == "how many addresses a node of ml.x9.metal takes is not known"
     row = {"architecture": "x86_64", "vcpu": 192, "memory_gib": 2048, "ips_per_node": 20}
     stated = loaded.environment.model_validate(
         {**loaded.environment.model_dump(mode="json", exclude_unset=True), "instance_types": {"ml.x9.metal": row}}
@@ -267,7 +267,7 @@ def test_addresses_of_file_systems(settings: dict[str, Any], servers: int | None
             {"OverrideVpcConfig": {"Subnets": [{"Ref": "S"}, "subnet-2"]}},
             "h100 has 2 subnets, and how many of its nodes are here is unknown",
         ),
-        ({"instance_type": None}, "the number of IP addresses per node of the type of h100 takes is not known"),
+        ({"instance_type": None}, "how many addresses a node of the type of h100 takes is not known"),
     ],
 )
 def test_addresses_that_are_not_told(change: dict[str, Any], reason: str) -> None:

@@ -484,7 +484,7 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "group-in-one-zone",
             "Pod",
             "Properties.InstanceGroups.0.OverrideVpcConfig.Subnets",
-            "instance group gpu must be in one availability zone, because EFA does not cross zones, got subnets in "
+            "instance group gpu must be in one availability zone, since EFA does not cross zones, got subnets in "
             "use1-az4, use1-az5; set OverrideVpcConfig with the subnets of one zone",
             id="two zones",
         ),
@@ -493,7 +493,7 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "group-in-one-zone",
             "Pod",
             "Properties.InstanceGroups.0.OverrideVpcConfig.Subnets",
-            "instance group gpu must be in one availability zone, because EFA does not cross zones, got subnets in "
+            "instance group gpu must be in one availability zone, since EFA does not cross zones, got subnets in "
             "use1-az4, use1-az5; set OverrideVpcConfig with the subnets of one zone",
             id="two nodes in two zones",
         ),

@@ -193,7 +193,8 @@ NEVER: dict[str, tuple[Manifest, str]] = {
     "another name of a device": (
         _job("a", 1, gpus=0, more={"aws.amazon.com/neuron": 1}),
         (
-            "its worker pods request aws.amazon.com/neuron, which the queue of a does not count; request aws.amazon.com/neurondevice"
+            "its worker pods request aws.amazon.com/neuron, which the queue of a does not count; request"
+            " aws.amazon.com/neurondevice"
         ),
     ),
     "another team's queue": (
