@@ -815,8 +815,8 @@ def test_a_replaced_vpc_takes_everything_with_it() -> None:
     assert subnet.summary == (
         "VpcId replaces it: it refers to Vpc, which is replaced: CloudFormation cannot change it in place; Export "
         "net:Subnet is refused: the export changes while pod imports it; CloudFormation neither changes nor removes an "
-        "export that another stack imports; the old one is deleted: with it goes what it holds, addresses and what "
-        "stands on them."
+        "export that another stack imports; the old one is deleted: with it goes what it holds, addresses and the "
+        "resources that use them."
     )
     assert [(each.path, each.before, each.after, each.effect) for each in cluster.properties] == [
         ("VpcConfig.Subnets", "Subnet", "Subnet (replaced)", Effect.REPLACED),
