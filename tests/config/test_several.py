@@ -141,7 +141,7 @@ def test_quotas_of_one_account_and_region_are_added_up(make: Make) -> None:
     assert usage.render() == (
         "two.yaml:31 hyperpod.instance_groups[1].count: the environments of 111122223333 in us-east-1 need 4 of the"
         ' quota "ml.p5.48xlarge for cluster usage" together (2 of one.yaml, 2 of two.yaml), and 0 is AWS\'s default;'
-        " ask for 4"
+        " request 4"
     )
     assert list(quotas_together([make("one")])) == []
 

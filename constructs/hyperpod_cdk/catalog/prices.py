@@ -12,7 +12,7 @@ was compiled), ``sources`` says what each short name of a source means, and ``pr
 - ``unsure``: why the price is not reliable. Left out if it is.
 
 Prices are the list's: on demand, before taxes, discounts, savings plans and free tiers. ``data/prices.json`` ships with
-the package and contains what public material states. A project's own ``prices.json``, in its root beside
+the package and contains what public material states. A project's own ``prices.json``, in its root next to
 ``environments/``, replaces it completely; ``hyperpod-cdk prices refresh`` writes it from the AWS Pricing API.
 """
 

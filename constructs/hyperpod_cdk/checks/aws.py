@@ -369,7 +369,7 @@ class LiveAws(AwsCalls):
     ) -> Among[Decision]:
         """As in ``Aws``. ``principal_arn`` may be that of a session, as ``caller`` gives it.
 
-        IAM's simulator needs an identity: a session stands for its role. A session's own policies, and conditions
+        IAM's simulator needs an identity: a session counts as its role. A session's own policies, and conditions
         of service control policies, are not simulated.
         """
         identity = self._identity(principal_arn)

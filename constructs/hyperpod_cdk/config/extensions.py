@@ -3,9 +3,9 @@
     [tool.hyperpod-cdk.extensions]
     results = "ours:RESULTS"
 
-``results`` is the extension's name and its section in environment files. ``ours:RESULTS`` is a module beside app.py (or
-an installed one) and the name of its ``Extension``. A command that judges files of strangers takes the names only and
-runs none of their code: ``activate(project, runs=False)``.
+``results`` is the extension's name and its section in environment files. ``ours:RESULTS`` is a module next to app.py
+(or an installed one) and the name of its ``Extension``. A command that judges files of strangers takes the names only
+and runs none of their code: ``activate(project, runs=False)``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``fleet.yaml`` beside ``environments/``: in which waves environments are deployed, and what stops the next wave."""
+"""``fleet.yaml`` next to ``environments/``: in which waves environments are deployed, and what stops the next wave."""
 
 from __future__ import annotations
 

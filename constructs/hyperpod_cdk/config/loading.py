@@ -36,7 +36,7 @@ _RENAME = "rename one of the two"
 class EnvironmentFileError(DocumentError):
     """An environment file is refused; ``findings`` are all its errors, sorted by place, and its warnings.
 
-    ``file`` is the environment file as findings show it; a finding may be about the record of plans beside it.
+    ``file`` is the environment file as findings show it; a finding may be about the record of plans next to it.
     """
 
 
@@ -48,7 +48,7 @@ class UsageError(Exception):
 class LoadedEnvironment:
     """An environment with its file: ``file`` as findings show it, and the ``warnings`` about it.
 
-    ``recorded_plans`` are the training plans that 'hyperpod-cdk plans record' wrote beside it, None without that file;
+    ``recorded_plans`` are the training plans that 'hyperpod-cdk plans record' wrote next to it, None without that file;
     ``recorded_quotas`` likewise what 'hyperpod-cdk quotas show --record' wrote. ``called`` is the environment argument
     of the commands that messages name, as the function ``called`` gives it.
     """
@@ -85,11 +85,11 @@ def load_environment(
     """Read, check and resolve one environment file; ``text`` is read in place of the file's content.
 
     ``today`` is the day by which support dates, and the age and ends of recorded plans, are judged. Default: the
-    present day, UTC. Recorded plans and quotas are read where their files stand beside ``path``, unless ``with_record``
+    present day, UTC. Recorded plans and quotas are read if their files are next to ``path``, unless ``with_record``
     is False, which is for those who are about to write one.
 
     Raises EnvironmentFileError with every error of the file, of single values and of values together, and where the
-    record beside it cannot be used or contradicts it.
+    record next to it cannot be used or contradicts it.
     """
     from hyperpod_cdk.config import rules  # noqa: PLC0415 - a caller that only looks for files need not build the models
     from hyperpod_cdk.config.extensions import environment_model  # noqa: PLC0415 - as above
@@ -246,12 +246,12 @@ def missing_scripts(loaded: Sequence[LoadedEnvironment], folder: Path) -> list[F
 
 
 def plans_file(environment_file: Path) -> Path:
-    """Give the file beside an environment file that holds its recorded plans, whether it exists or not."""
+    """Give the file next to an environment file that holds its recorded plans, whether it exists or not."""
     return environment_file.with_name(f"{environment_file.stem}{PLANS_SUFFIX}")
 
 
 def quotas_file(environment_file: Path) -> Path:
-    """Give the file beside an environment file that holds its recorded quotas, whether it exists or not."""
+    """Give the file next to an environment file that holds its recorded quotas, whether it exists or not."""
     return environment_file.with_name(f"{environment_file.stem}{QUOTAS_SUFFIX}")
 
 

@@ -1,4 +1,4 @@
-"""Reads a record of AWS's answers, a JSON file beside the environment file: strictly, with the line of every value."""
+"""Reads a record of AWS's answers, a JSON file next to the environment file: strictly, with the line of every value."""
 
 from __future__ import annotations
 

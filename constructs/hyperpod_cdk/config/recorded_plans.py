@@ -1,4 +1,4 @@
-"""Training plans as AWS described them, in a file beside the environment file, and offline checks against them."""
+"""Training plans as AWS described them, in a file next to the environment file, and offline checks against them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The account's quotas on one day, in a file beside the environment file, so that a review does not need AWS."""
+"""The account's quotas on one day, in a file next to the environment file, so that a review does not need AWS."""
 
 from __future__ import annotations
 

@@ -288,7 +288,7 @@ def test_topics_and_buses_that_the_file_states_stand() -> None:
         ),
         ("page_size: 1\n\nfaults: []\npage_size: 2\n", "4 page_size: stands twice; keep one of them"),
         ("page_size: [1\n", "2 expected ',' or ']', but got '<stream end>'"),
-        ("page_size: 1\nfaults: \x01\n", "2 holds the character U+0001, which YAML does not allow; remove it"),
+        ("page_size: 1\nfaults: \x01\n", "2 holds the character U+0001, which YAML text may not hold; remove it"),
         (
             WRONG_MONTH,
             f"7 training_plans.plans.0.start_time: {MONTH}",
