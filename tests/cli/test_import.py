@@ -270,13 +270,13 @@ def test_an_answer_of_describe_cluster(run: Run, workspace: Path) -> None:
         "NodeProvisioningMode": "Continuous",
     }
     notes = notes_of(run, workspace, request)
-    assert not [each for each in notes if "not known here" in each["message"]]
+    assert not [each for each in notes if "unknown here" in each["message"]]
     assert notes[-1] == {
         "weight": "unsafe",
         "source": "",
         "path": "hyperpod.cluster_name",
-        "message": "the cluster exists already, and names are unique in an account: a deployment of this file does not"
-        " take it over, it fails at that name; write another one to have a second cluster made",
+        "message": "the cluster already exists, and names are unique in an account: a deployment of this file does not"
+        " take it over, it fails because of the name; write another one to create a second cluster",
     }
     (found,) = load_environment(workspace / "environments" / "lab.yaml").environment.hyperpod.instance_groups
     assert (found.count, found.image.release_version) == (4, None)

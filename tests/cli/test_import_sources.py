@@ -17,7 +17,7 @@ SOURCES: dict[str, dict[str, Any]] = yaml.load(
 GROUP = '{"InstanceGroupName": "a", "InstanceType": "ml.m5.2xlarge", "InstanceCount": 1'
 WORDS = ("--name", "lab", "--account", "111122223333", "--zone", "use1-az5", "--zone", "use1-az4")
 UNKNOWN = (
-    "is none of what can be imported: a request of CreateCluster (with InstanceGroups), an answer of DescribeCluster,"
+    "cannot be imported: it must be a request of CreateCluster (with InstanceGroups), an answer of DescribeCluster,"
     " parameters of AWS's set-up stack (with InstanceGroupSettings1), variables of AWS's Terraform module (with"
     " instance_groups) or its state; name the right file"
 )
@@ -72,12 +72,15 @@ BAD = {
     "a group of Slurm": (
         "params.json",
         json.dumps({"InstanceGroupSettings1": f'[{GROUP}, "InstanceGroupType": "Controller"}}]'}),
-        "params.json:1 InstanceGroupSettings1[0].InstanceGroupType: is of Slurm; this library is for HyperPod on EKS",
+        (
+            "params.json:1 InstanceGroupSettings1[0].InstanceGroupType: is for Slurm; this library is for HyperPod on"
+            " EKS"
+        ),
     ),
     "no cluster": (
         "params.json",
         json.dumps({"CreateHyperPodClusterStack": "false"}),
-        "params.json:1 CreateHyperPodClusterStack: makes no HyperPod cluster, got false; nothing to import",
+        "params.json:1 CreateHyperPodClusterStack: is false: there is no HyperPod cluster to import",
     ),
     "a size in words": (
         "params.json",
@@ -107,12 +110,12 @@ BAD = {
     "half a character": (
         "x.tfvars",
         'a = "\\ud800"\n',
-        'x.tfvars:1: has an escape that is no character, got "\\ud800"',
+        'x.tfvars:1: has an escape that is not a character, got "\\ud800"',
     ),
     "half a character in JSON": (
         "params.json",
         '{"InstanceGroupSettings1": "\\ud800"}',
-        "params.json: is not JSON: it holds half of a character",
+        "params.json: is not JSON: it has half of a surrogate pair",
     ),
     "an end too early": (
         "x.tfvars",
@@ -134,11 +137,11 @@ BAD = {
     ),
     "no comma": ("x.tfvars", "a = [1 2]\n", "x.tfvars:1: needs , or ] after an item, got 2"),
     "no new line": ("x.tfvars", "a = { b = 1 c = 2 }\n", "x.tfvars:1: needs a new line, , or } after a value, got c"),
-    "a wrong escape": ("x.tfvars", 'a = "\\q"\n', 'x.tfvars:1: has no such escape as \\q, got "\\q"'),
+    "a wrong escape": ("x.tfvars", 'a = "\\q"\n', 'x.tfvars:1: has the unknown escape \\q, got "\\q"'),
     "an escape of no character": (
         "x.tfvars",
         'a = "\\UFFFFFFFF"\n',
-        'x.tfvars:1: has an escape that is no character, got "\\UFFFFFFFF"',
+        'x.tfvars:1: has an escape that is not a character, got "\\UFFFFFFFF"',
     ),
     "a long number": (
         "x.tfvars",
@@ -202,4 +205,4 @@ def test_a_source_that_is_said_to_be_another(run: Run, workspace: Path, kind: st
         assert done.stdout.startswith("x.json:1 Orchestrator: must be Eks, got Slurm")
     else:
         # a template of parameters without any group is still one
-        assert "lost x.json:3 create_vpc_module: is not known here and was not taken over" in done.stdout
+        assert "lost x.json:3 create_vpc_module: is unknown here and was not imported" in done.stdout

@@ -146,7 +146,7 @@ def test_a_look_tells_and_changes_nothing(head: Path) -> None:
 
 def test_what_could_not_be_read_is_said(head: Path) -> None:
     done = _run(head, "--plan", aws=Denied())
-    note = "note: what deleted stacks have left could not be read: no permission for cloudformation:ListStacks"
+    note = "note: what deleted stacks left behind could not be read: no permission for cloudformation:ListStacks"
     assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, note)
 
 

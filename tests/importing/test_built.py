@@ -345,7 +345,7 @@ def test_as_terraform_makes_it(builder: Builder, tmp_path: Path) -> None:
     environment = load_environment(tmp_path / "lab.yaml", text=text).environment
     assert (environment.hyperpod.autoscaling, environment.tags) == ("karpenter", {"team": "research"})
     assert any(each.startswith("hyperpod.karpenter_pools: ") for each in said(found, "lost"))
-    assert f": {role} is not used: the environment makes a role for Karpenter" in said(found, "changed")
+    assert f": {role} is not used: the environment creates a role for Karpenter" in said(found, "changed")
 
 
 @pytest.mark.examples

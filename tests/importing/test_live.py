@@ -378,14 +378,14 @@ def test_a_takeover_keeps_what_never_changes_of_a_group(tmp_path: Path) -> None:
     assert hyperpod["groups"]["system"]["existing"] == {"cluster_network": True}
     assert hyperpod["groups"]["system"]["availability_zone_id"] == "use1-az4"
     assert "existing_karpenter_pools" not in hyperpod
-    assert [each for each in notes if "no subnets" in each or "stays yours" in each or "comes under" in each] == [
+    assert [each for each in notes if "no subnets" in each or "stays yours" in each or "takes over arn" in each] == [
         (
             "system has no subnets of its own, which HyperPod never changes: new nodes can come up in any of use1-az5,"
             " use1-az4. EFA traffic and volumes do not cross zones"
         ),
         (
-            f"{there.ROLE_ARN} comes under the environment: a deployment replaces its policies by those of its nodes;"
-            " what else they allow is lost"
+            f"the environment takes over {there.ROLE_ARN}: a deployment replaces its policies by those of its nodes;"
+            " other permissions are lost"
         ),
         (
             "arn:aws:iam::111122223333:role/zeta of h100 stays yours, and no stack owns it: a deployment attaches the"
@@ -428,20 +428,20 @@ def test_a_takeover_names_what_comes_beside_the_cluster(tmp_path: Path) -> None:
             " stay there"
         ),
         (
-            "unsafe task_governance: CloudFormation's guide does not list AWS::SageMaker::ClusterSchedulerConfig and"
-            " AWS::SageMaker::ComputeQuota among the types that it imports, and their schemas have all handlers that an"
-            " import needs (unsure): the takeover tries it after the cluster. Where CloudFormation refuses, nothing of"
-            " them has changed; remove this section then"
+            "unsafe task_governance: CloudFormation's guide does not list AWS::SageMaker::ClusterSchedulerConfig"
+            " and AWS::SageMaker::ComputeQuota among the types that it imports, and their schemas have all"
+            " handlers that an import needs (unsure): the takeover tries it after the cluster. If CloudFormation"
+            " refuses, they are unchanged; then remove this section"
         ),
         (
             "unsafe task_governance.teams: labels of the teams' namespaces are in Kubernetes, which was not read:"
-            " pod_security: privileged limits no pod. Where a namespace enforces another level, write that one, for a"
-            " deployment sets it"
+            " pod_security: privileged limits no pod. If a namespace enforces another level, write that one,"
+            " because a deployment sets it"
         ),
         (
-            "changed eks.existing.installed_addons: amazon-sagemaker-hyperpod-training-operator come under the"
-            " environment as they are, and 'hyperpod-cdk destroy' then deletes them: what shall stay yours, write into"
-            " it"
+            "changed eks.existing.installed_addons: the environment takes over"
+            " amazon-sagemaker-hyperpod-training-operator unchanged, and 'hyperpod-cdk destroy' then deletes"
+            " them: add those that you want to keep to it"
         ),
         "lost eks.existing.installed_addons: cert-manager stays yours: it has configuration values of its own",
     ]
@@ -454,8 +454,8 @@ def test_a_takeover_names_what_comes_beside_the_cluster(tmp_path: Path) -> None:
             "us-west-2",
             {},
             (
-                "lost cluster policy and quotas stay as they are and belong to no stack: in us-west-2 a custom resource"
-                " takes the place of AWS::SageMaker::ClusterSchedulerConfig, and CloudFormation imports no custom"
+                "lost cluster policy and quotas stay as they are and belong to no stack: in us-west-2 a custom"
+                " resource replaces AWS::SageMaker::ClusterSchedulerConfig, and CloudFormation imports no custom"
                 " resource"
             ),
         ),
@@ -463,16 +463,16 @@ def test_a_takeover_names_what_comes_beside_the_cluster(tmp_path: Path) -> None:
             "us-east-1",
             {"sagemaker_ListClusterSchedulerConfigs": {"ClusterSchedulerConfigSummaries": []}},
             (
-                "changed the cluster has no policy: a deployment makes one, by which tasks are admitted as they come"
-                " and idle compute goes by fair-share weight"
+                "changed the cluster has no policy: a deployment creates one that admits tasks in their order and"
+                " distributes idle compute by fair-share weight"
             ),
         ),
         (
             "us-east-1",
             {},
             (
-                "changed beside Karpenter a deployment gives each team's namespace a ResourceQuota with what the team"
-                " owns and may borrow: pods beyond it are refused. resource_quota sets other limits"
+                "changed with Karpenter, a deployment gives each team's namespace a ResourceQuota with what the"
+                " team owns and can borrow: Kubernetes refuses pods above it. resource_quota sets other limits"
             ),
         ),
     ],

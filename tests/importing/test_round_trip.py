@@ -151,7 +151,7 @@ def comes_back(made: Synthesized, folder: Path, stated: Mapping[str, Any]) -> No
     # the order of groups says nothing; a template has the restricted ones by name
     assert sorted(groups["after"], key=_name) == sorted(groups["before"], key=_name)
     assert settings_of(after) == settings_of(before)
-    unknown = [each for each in report.notes if "not known here" in each.message]
+    unknown = [each for each in report.notes if "unknown here" in each.message]
     assert unknown == []
 
 

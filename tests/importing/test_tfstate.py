@@ -249,8 +249,8 @@ BAD: dict[str, tuple[object, str]] = {
     "no cluster": (
         with_resources(without="awscc_sagemaker_cluster"),
         (
-            "13 resources: must hold a HyperPod cluster (awscc_sagemaker_cluster), got none; name the state of AWS's"
-            " module that made it"
+            "13 resources: must hold a HyperPod cluster (awscc_sagemaker_cluster), got none; name the state of"
+            " AWS's module that created it"
         ),
     ),
     "two clusters": (

@@ -345,7 +345,7 @@ def test_exactly_the_ten_planted_deviations_are_listed_and_replayed(deployed: Li
     assert sorted((each.table, each.row) for each in found.deviations) == sorted(TEN)
     # nobody can tell whether a node in a state that AWS added works
     (skipped,) = found.skipped
-    assert skipped.reason.endswith(", which is not known here")
+    assert skipped.reason.endswith(", which this version does not know")
     assert "111122223333" not in as_json(found)
 
     file, out = tmp_path / "bundle.json", tmp_path / "replay"

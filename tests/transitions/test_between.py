@@ -230,10 +230,9 @@ def test_a_claim_that_leads_elsewhere_under_its_name_goes_before_it_comes(
     last = ("deploy", "dev-platform")
     assert steps(found) == ([(*last, "exclusively"), last] if is_moved else [last])
     says = (
-        "In this step dev-platform is deployed in its present form without Claim: what they lead to"
-        " changes, and Kubernetes "
-        "never changes that of a volume or a claim. A later step creates them again, as the file "
-        "says."
+        "In this step dev-platform is deployed in its present form without Claim: their target changes, and"
+        " Kubernetes never changes the target of a volume or a claim. A later step creates them again, as the"
+        " file says."
     )
     assert [each.between for each in found.steps if each.between] == is_moved * [(says,)]
 
@@ -282,10 +281,9 @@ def test_a_group_goes_before_one_of_its_name_comes() -> None:
     first, last = found.steps
     (between,) = first.between
     assert between == (
-        "In this step dev-hyperpod is deployed in its present form without instance group gpu, of which"
-        " HyperPod cannot "
-        "change Subnets: its nodes go before a later step makes the new ones. Under another name the new group would "
-        "stand beside the old one until its jobs have moved."
+        "In this step dev-hyperpod is deployed in its present form without instance group gpu, of which HyperPod"
+        " cannot change Subnets: its nodes are terminated before a later step creates the new ones. Under another"
+        " name, the new group could run together with the old one until its jobs have moved."
     )
     assert first.needs_a_person
     assert any("gpu" in each for each in first.loses)
@@ -385,5 +383,5 @@ def test_what_is_deployed_in_between_is_uploaded_under_its_own_name(tmp_path: Pa
 
 
 def test_what_lies_in_no_folder_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(AssemblyError, match="lies in no folder"):
+    with pytest.raises(AssemblyError, match="is not in a folder"):
         write(_side("subnet-2"), betweens(_side("subnet-1"), _side("subnet-2")), tmp_path)

@@ -392,7 +392,7 @@ def test_karpenter_goes_after_its_pools(tmp_path: Path, monkeypatch: pytest.Monk
         ran, person = life.change(karpenter_off)
         assert ran == [("spot/foundation", "spot/platform", "--exclusively"), ("spot/*",)]
         why = person.shown[0].steps[0].why
-        assert any("whose nodes go only while spot-hyperpod has it running" in each for each in why)
+        assert any("which works only while spot-hyperpod runs Karpenter" in each for each in why)
         cluster = life.there.client("sagemaker").describe_cluster(ClusterName="spot")
         assert cluster.get("AutoScaling", {}).get("Mode") != "Enable"
 
@@ -584,13 +584,13 @@ def test_a_kubernetes_version_that_no_rollback_brings_back(tmp_path: Path, monke
         assert person.told == [
             f"small-foundation: {cluster} (AWS::EKS::Cluster) {failed}",
             (
-                f"  skipped, {cluster} remains as it is, different from the template: correct it before the next "
-                "deployment, which may fail otherwise."
+                f"  if skipped, {cluster} remains as it is and differs from the template: correct it before the next"
+                " deployment, which may otherwise fail."
             ),
             (
-                "  small-eks runs Kubernetes 1.34, and its template says 1.33: within 7 days of the upgrade, "
-                f"'{back}' takes it back. Do that before the next deployment, which may be refused otherwise, also "
-                "with 1.34 in the file."
+                "  small-eks runs Kubernetes 1.34, and its template says 1.33: within 7 days of the upgrade,"
+                f" '{back}' rolls it back. Do that before the next deployment, which may otherwise be refused, also"
+                " with 1.34 in the file."
             ),
             "small-foundation: UPDATE_ROLLBACK_COMPLETE",
         ]

@@ -64,7 +64,7 @@ def test_what_may_stay_is_what_a_plan_names() -> None:
     assert is_told(f"service f/C add-ons: .kube-proxy.addon{version}", said)
     assert not is_told(f"service f/C add-ons: .vpc-cni.addon{version}", said)
     role = 'service h/C described: .ClusterRole: "arn" in place of null'
-    assert is_told(role, ["h / C: ClusterRole arn: Perhaps, since it is not known: whether the cluster keeps it"])
+    assert is_told(role, ["h / C: ClusterRole arn: Perhaps, because it is unknown: whether the cluster keeps it"])
     assert not is_told(role, said)
     assert not is_told('service f/C add-ons: .kube-proxy.addon.status: "FAILED" in place of "ACTIVE"', said)
 

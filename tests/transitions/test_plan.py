@@ -41,8 +41,9 @@ def _nested(template: str) -> dict[str, Any]:
 
 WITH_NESTED = assembly(NETWORK, stack("results", resources=_nested("a")))
 CHANGES = (
-    "dev-results / Nested: TemplateURL https://s3.amazonaws.com/assets/a.json -> https://s3.amazonaws.com/assets/b.json:"
-    " Perhaps, since it is not known: What changes inside of a nested stack is not in this template."
+    "dev-results / Nested: TemplateURL https://s3.amazonaws.com/assets/a.json ->"
+    " https://s3.amazonaws.com/assets/b.json: Perhaps, because it is unknown: What changes inside of a nested"
+    " stack is not in this template."
 )
 GOES = "dev-results / Nested: It is deleted: with it goes what it holds, whatever its template makes."
 
@@ -149,7 +150,7 @@ def test_what_is_said_of_a_file_system_that_goes() -> None:
     )
     assert release.selected == ("dev/platform",)
     assert release.why == (
-        "dev-platform still uses scratch, which dev-storage is to drop; CloudFormation refuses the opposite order.",
+        ("dev-platform still uses scratch, which dev-storage will remove; CloudFormation refuses the opposite order."),
     )
     assert release.does == ("dev-platform: 2 deleted.",)
     (first,) = release.first
@@ -272,8 +273,8 @@ def test_a_network_that_changes_in_use_is_not_worth_two_deployments() -> None:
         return assembly(replace(exported, template=template), stack("platform", imports=["vpc"]))
 
     assert _refused(side("10.0.0.0/16"), side("10.1.0.0/16")).what_works == (
-        "Keep in the file what replaces Vpc as it is deployed. Or create a second environment, move the workloads to "
-        "it, and destroy this one."
+        "Keep the settings that replace Vpc in the file as they are deployed. Or create a second environment,"
+        " move the workloads to it, and destroy this one."
     )
 
 
@@ -283,7 +284,7 @@ def test_a_circle_is_refused() -> None:
     refusal = _refused(base, head)
     told = {
         "dev-platform needs new, which is new in dev-storage",
-        "dev-platform still uses old, which dev-storage is to drop",
+        "dev-platform still uses old, which dev-storage will remove",
     }
     assert set(refusal.why.removeprefix("No order of stacks works: ").removesuffix(".").split("; ")) == told
 
@@ -341,13 +342,14 @@ def test_kubernetes_goes_up_one_minor_at_a_time() -> None:
     assert _refused(side("1.32"), side("1.35")) == Refusal(
         why="dev-foundation / Eks: Version: EKS upgrades one minor version at a time.",
         what_works=(
-            'One minor version at a time: set eks.kubernetes_version: "1.33", deploy, then "1.34", deploy, then '
-            '"1.35", deploy; add-ons whose versions the file names need versions that fit each.'
+            'One minor version at a time: set eks.kubernetes_version: "1.33", deploy, then "1.34", deploy,'
+            ' then "1.35", deploy; add-ons with versions in the file need a version that fits each minor'
+            " version."
         ),
     )
     assert _refused(side("1.35"), side("1.33")).what_works == (
-        "Set eks.kubernetes_version: \"1.35\", as it is deployed. 'hyperpod-cdk upgrade dev --kubernetes 1.33' says "
-        "whether EKS still takes the control plane back, and how."
+        "Set eks.kubernetes_version: \"1.35\", as it is deployed. 'hyperpod-cdk upgrade dev --kubernetes 1.33'"
+        " says whether EKS can still roll back the control plane, and how."
     )
 
 
@@ -414,8 +416,8 @@ def test_add_ons_without_a_version_stay_behind_the_cluster() -> None:
     (step,) = planned(side("1.33", proxy={}, cni=pinned), side("1.34", proxy={}, cni=pinned, agent={})).steps
     (told,) = step.stays
     assert told == (
-        "dev-foundation / Eks: no other version comes with it for proxy: EKS updates no add-on with its cluster; "
-        "eks.addon_versions, with versions that fit 1.34, does."
+        "dev-foundation / Eks: proxy keep their versions: EKS does not update add-ons with their cluster. For"
+        " newer ones, write versions that fit 1.34 into eks.addon_versions."
     )
     (step,) = planned(side("1.33", cni=pinned), side("1.34", cni=pinned)).steps
     assert step.stays == ()
@@ -429,15 +431,15 @@ def test_what_the_service_refuses_is_refused() -> None:
     refusal = _refused(side("/a/"), side("/b/"))
     assert refusal.why.startswith("dev-platform / Role: RoleName:")
     assert refusal.what_works == (
-        "Leave it in the file as it is deployed, or give it another name, so that a new one is made; where it cannot "
-        "have another name, make a second environment."
+        "Keep it in the file as it is deployed, or give it another name, so that a new one is created. If it"
+        " cannot have another name, make a second environment."
     )
 
 
 def test_somebody_else_who_imports_is_named() -> None:
     refusal = _refused(ALL, assembly(stack("network"), stack("storage"), stack("platform")), importers={"vpc": ["x"]})
     assert refusal == Refusal(
-        why="dev-network would change or drop its export vpc, which x imports.",
+        why="dev-network would change or remove its export vpc, which x imports.",
         what_works="Remove the import from x, or keep in the file what the export refers to.",
     )
 
@@ -454,7 +456,7 @@ def test_whether_somebody_else_imports_is_a_note_where_nobody_was_asked() -> Non
 
 def test_an_import_from_elsewhere_is_a_note() -> None:
     found = planned(EMPTY, assembly(stack("one", imports=["theirs"])))
-    assert found.notes == ("dev-one imports theirs from outside of the app: whether it exists is not known.",)
+    assert found.notes == ("dev-one imports theirs from outside of the app: whether it exists is unknown.",)
 
 
 def test_an_import_of_what_is_gone_is_refused() -> None:
@@ -477,9 +479,9 @@ def test_a_file_of_another_region_is_a_new_environment_and_the_old_one_stays(els
     assert steps(found) == [("deploy", "dev-network", "dev-user")]
     assert not found.steps[0].needs_a_person
     assert found.notes[0] == (
-        f"dev-network in {ACCOUNT} {REGION} and dev-user in {ACCOUNT} {REGION} stay as they are: the name, the account "
-        "or the Region is another one, which makes this a new environment. 'hyperpod-cdk destroy' with the file of "
-        "before deletes the old one."
+        f"dev-network in {ACCOUNT} {REGION} and dev-user in {ACCOUNT} {REGION} stay as they are: the name, the account"
+        " or the Region has changed, so this is a new environment. 'hyperpod-cdk destroy' with the previous file"
+        " deletes the old one."
     )
 
 
@@ -496,7 +498,7 @@ def test_a_parameter_without_a_value_is_a_note() -> None:
     parameters = {"Chart": {"Type": "String", "Description": "Pull it."}, "Given": {"Type": "String", "Default": ""}}
     head = assembly(type(one)(**{**vars(one), "template": {**one.template, "Parameters": parameters}}))
     assert planned(EMPTY, head).notes == (
-        "dev-one has no value for its parameter Chart, and is not deployed without one: Pull it.",
+        "dev-one has no value for its parameter Chart, and cannot be deployed without one: Pull it.",
     )
 
 
@@ -555,7 +557,7 @@ def test_karpenters_pools_go_before_it_is_turned_off() -> None:
     found = planned(base, assembly(stack("hyperpod", resources=off), stack("platform", after=["hyperpod"])))
     assert steps(found) == [("deploy", "dev-platform", "exclusively"), ("deploy", "dev-hyperpod")]
     assert found.steps[0].why == (
-        "dev-platform drops the Karpenter pools gpu, whose nodes go only while dev-hyperpod has it running.",
+        "dev-platform deletes the Karpenter pools gpu, which works only while dev-hyperpod runs Karpenter.",
     )
     (first,) = found.steps[0].first
     assert first == (
@@ -587,7 +589,10 @@ def test_what_an_operator_leaves_behind_is_not_known(name: str, more: dict[str, 
         return [each for step in planned(base, head).steps for each in step.unknown if "operator" in each]
 
     stays = assembly(base.by_name["dev-foundation"], stack("platform", after=["foundation"]))
-    said = f"dev-platform / Operator: whether {has} go with the operator is not documented; end or save them before."
+    said = (
+        f"dev-platform / Operator: AWS does not document whether {has} are deleted with the operator; end or save them"
+        " before."
+    )
     assert unknown(stays) == ([said] if has else [])
     # with the control plane everything goes, which its own line says
     assert unknown(EMPTY) == []
@@ -599,7 +604,8 @@ def test_load_balancers_of_endpoints_go_before_their_operator(name: str) -> None
     base = assembly(stack("foundation"), stack("platform", resources=addon, after=["foundation"]))
     said = (
         "Delete the endpoints (InferenceEndpointConfig, JumpStartModel) with kubectl and wait until their load"
-        " balancers are gone: nobody deletes these afterwards, and while they stay EC2 does not delete their VPC."
+        " balancers are gone: nothing deletes these afterwards, and while they exist EC2 does not delete their"
+        " VPC."
     )
     wanted = [said] if "inference" in name else []
     for head in (EMPTY, assembly(base.by_name["dev-foundation"], stack("platform", after=["foundation"]))):
@@ -646,8 +652,9 @@ _FEWER = (
     "volumes is lost."
 )
 _NOT_KNOWN = (
-    "InstanceGroups[h100].ThreadsPerCore 1: Perhaps, since it is not known: An update that leaves it out resets it; "
-    "what that does to running nodes is not documented (that leaving it out resets it is an observation of others)."
+    "InstanceGroups[h100].ThreadsPerCore 1: Perhaps, because it is unknown: An update that leaves it out resets"
+    " it; what that does to running nodes is not documented (that leaving it out resets it is an observation of"
+    " others)."
 )
 _SOFTWARE = (
     "InstanceGroups[h100].ImageReleaseVersion 1.0.0 -> 1.1.0: Another release is installed with UpdateClusterSoftware: "
@@ -793,10 +800,10 @@ def test_a_name_that_only_the_deployment_tells_is_said() -> None:
     assert base.exports == {}
     exports, imports = planned(base, base).notes
     assert exports == (
-        "dev-network exports V by a name that is known only during the deployment: whether another stack imports it is "
-        "not known."
+        "dev-network exports V by a name that is known only during the deployment: whether another stack imports"
+        " it is unknown."
     )
     assert imports == (
-        "dev-platform imports by a name that is known only during the deployment: what it needs, and which exports it "
-        "uses, is not known."
+        "dev-platform imports by a name that is known only during the deployment: what it needs, and which"
+        " exports it uses, is unknown."
     )

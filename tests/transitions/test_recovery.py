@@ -212,7 +212,7 @@ class HalfApi(Api):
 )
 def test_half_an_answer_is_one_sentence(place: Place, operation: str, lost: str) -> None:
     stuck_rollback(place)
-    said = f"^what has happened cannot be read: the answer to CloudFormation cannot be read: '{lost}' is missing$"
+    said = f"^the state of the stacks cannot be read: the answer to CloudFormation cannot be read: '{lost}' is missing$"
     with pytest.raises(AssemblyError, match=said):
         read_recovery(HalfApi(place.cloud, operation=operation, lost=lost), place.head())
 
@@ -257,15 +257,16 @@ def test_an_import_that_failed_leaves_a_new_stack_empty(place: Place) -> None:
     assert _import(place, template(A=IMPORTED)) == "IMPORT_ROLLBACK_COMPLETE"
     (blocker,) = read_standing(Api(place.cloud), place.head().assembly).blockers
     assert (blocker.why, blocker.what_works) == (
-        "dev-one is IMPORT_ROLLBACK_COMPLETE and empty: an import has begun it and failed.",
+        "dev-one is IMPORT_ROLLBACK_COMPLETE and empty: an import created it and failed.",
         "'hyperpod-cdk recover dev' names the cause and deletes it; then plan again.",
     )
     assert recovery_text(place.read()) == (
-        "dev: 1 solution to apply.\n\n"
+        "dev: 1 solution to apply.\n"
+        "\n"
         "dev-one is IMPORT_ROLLBACK_COMPLETE\n"
         "  cause: A (AWS::SSM::Parameter) could not be imported: there is no a.\n"
-        "  does: Deletes the empty stack that an import has begun; 'import --takeover' or 'hyperpod-cdk deploy dev' "
-        "makes it.\n"
+        "  does: Deletes the empty stack that an import created; 'import --takeover' or 'hyperpod-cdk deploy dev'"
+        " creates it again.\n"
         "  $ aws cloudformation delete-stack --stack-name dev-one --region us-west-2\n"
     )
     done, person = place.recover("yes")
@@ -325,7 +326,9 @@ def test_a_stack_without_resources_is_ours_only_by_its_template(
     if is_in_file:
         place.templates["platform"] = body
     why = f"dev-platform is {status}, and its template has no resource in common with the stack of that name."
-    said = f"dev-platform is {status} and empty; nothing proves that it is of this environment. It is left alone."
+    said = (
+        f"dev-platform is {status} and empty; nothing proves that it belongs to this environment. It stays unchanged."
+    )
     refused = [why] if is_in_file and not is_ours else []
     api = Api(place.cloud)
     planned, ending = (read(api, place.head().assembly) for read in (read_standing, read_to_destroy))
@@ -344,7 +347,7 @@ def test_a_stack_of_which_there_is_only_the_name_stays(place: Place) -> None:
     place.templates["platform"] = template(B=parameter("b"))
     found = read_to_destroy(Api(place.cloud), place.head().assembly)
     assert (found.blockers, [each.name for each in found.base.stacks]) == ((), ["dev-one"])
-    assert "It is left alone." in found.notes[-1]
+    assert "It stays unchanged." in found.notes[-1]
     # and a deployment makes it
     assert read_standing(Api(place.cloud), place.head().assembly).blockers == ()
 
@@ -395,13 +398,13 @@ HOLDS = "  loses: dev-storage / A (parameter A-1): it holds a value that others 
         ),
         (
             "CREATE_FAILED",
-            "Rolls the creation back, as CloudFormation does by default: new resources are deleted, or retained.",
+            "Rolls back the creation, as CloudFormation does by default: new resources are deleted, or retained.",
             "rollback-stack",
             True,
         ),
         (
             "UPDATE_FAILED",
-            "Rolls the update back, as CloudFormation does by default: new resources are deleted, or retained.",
+            "Rolls back the update, as CloudFormation does by default: new resources are deleted, or retained.",
             "rollback-stack",
             False,
         ),
@@ -427,9 +430,8 @@ HOLDS = "  loses: dev-storage / A (parameter A-1): it holds a value that others 
         (
             "IMPORT_ROLLBACK_FAILED",
             (
-                "Nothing here: AWS documents no call that leads out of this state; ask AWS Support. Do not delete it: "
-                "of what it holds, no template that CloudFormation tells keeps A (parameter A-1) with DeletionPolicy: "
-                "Retain."
+                "Nothing here: AWS documents no call that ends this state; ask AWS Support. Do not delete"
+                " it: no template that CloudFormation shows keeps A (parameter A-1) with DeletionPolicy: Retain."
             ),
             "",
             False,
@@ -445,9 +447,7 @@ def test_what_is_said_of_each_status(place: Place, status: str, does: str, call:
 
 
 KEPT = parameter("a", DeletionPolicy="Retain")
-_GOES = (
-    "Do not delete it: of what it holds, no template that CloudFormation tells keeps {} with DeletionPolicy: Retain."
-)
+_GOES = "Do not delete it: no template that CloudFormation shows keeps {} with DeletionPolicy: Retain."
 
 
 @pytest.mark.parametrize(
@@ -457,9 +457,9 @@ _GOES = (
             {"A": KEPT, "B": KEPT},
             template(A=KEPT, B=KEPT),
             (
-                "Of all that CloudFormation lists in it, A (parameter A-1) and B (parameter B-1), its template says "
-                "DeletionPolicy: Retain, by which a deletion takes nothing; whether CloudFormation accepts one in this "
-                "state is not documented."
+                "Its template has DeletionPolicy: Retain for all that CloudFormation lists in it, A (parameter"
+                " A-1) and B (parameter B-1), so a deletion removes nothing; AWS does not document whether"
+                " CloudFormation accepts one in this state."
             ),
         ),
         # what was imported and could not be taken back need not be in the template that is told, if any is
@@ -475,13 +475,13 @@ def test_what_an_import_has_left_is_never_deleted(
     api, head = Api(place.cloud, template=told), place.head()
     assert recovery_text(read_recovery(api, head)).splitlines()[2:] == [
         "dev-one is IMPORT_ROLLBACK_FAILED",
-        f"  does: Nothing here: AWS documents no call that leads out of this state; ask AWS Support. {said}",
+        f"  does: Nothing here: AWS documents no call that ends this state; ask AWS Support. {said}",
     ]
     assert [each.why for each in read_to_destroy(api, head.assembly).blockers] == [
-        "dev-one is IMPORT_ROLLBACK_FAILED: whether CloudFormation deletes it, and what of it, is not known."
+        "dev-one is IMPORT_ROLLBACK_FAILED: it is unknown whether CloudFormation deletes it, and which resources."
     ]
     assert [each.why for each in read_standing(api, head.assembly).blockers] == [
-        "dev-one is IMPORT_ROLLBACK_FAILED: whether CloudFormation takes a deployment of it is not known."
+        "dev-one is IMPORT_ROLLBACK_FAILED: it is unknown whether CloudFormation accepts a deployment of it."
     ]
     done, _ = place.recover("yes", "dev")
     assert (done, place.statuses()) == (False, {"dev-one": "IMPORT_ROLLBACK_FAILED"})
@@ -522,8 +522,8 @@ def test_what_is_under_way_is_told_with_its_last_event_and_waited_for(place: Pla
     told = place.read()
     assert told.verdict == "1 stack to wait for."
     assert only(told).does == (
-        f"Waits: CloudFormation works on it since {at[0]}; last A (AWS::SSM::Parameter) UPDATE_IN_PROGRESS at {at[1]}. "
-        "'aws cloudformation cancel-update-stack --stack-name dev-storage' takes the update back."
+        f"Waits: CloudFormation works on it since {at[0]}; last A (AWS::SSM::Parameter) UPDATE_IN_PROGRESS at {at[1]}."
+        " 'aws cloudformation cancel-update-stack --stack-name dev-storage' rolls the update back."
     )
     waits: list[float] = []
 
@@ -557,8 +557,8 @@ def stuck_rollback(place: Place, times: int = 1) -> None:
 
 
 LEFT = (
-    "A (AWS::SSM::Parameter A-1) could not be deleted: this resource was told to fail. CloudFormation has given up and "
-    "left it behind; it belongs to no stack."
+    "A (AWS::SSM::Parameter A-1) could not be deleted: this resource was told to fail. CloudFormation gave up and"
+    " left it in the account; it belongs to no stack."
 )
 
 
@@ -616,8 +616,8 @@ def test_of_a_file_system_that_is_skipped_it_is_said_what_the_file_is_to_have(pl
     assert [line.replace("A-2", "A-1") for line in person.told if "FSx" in line] == [
         "dev-storage: A (AWS::FSx::FileSystem) could not be changed: this resource was told to fail.",
         (
-            "  A-1: if its capacity has grown, that stays, since FSx takes no smaller one. Leave in the file the "
-            "capacity that was deployed before, or write more than it has."
+            "  A-1: if its capacity has grown, it stays, because FSx accepts no smaller one. Keep the previously"
+            " deployed capacity in the file, or write more than it has."
         ),
     ]
 
@@ -666,9 +666,9 @@ def test_a_release_that_helm_was_ended_with_is_named_with_what_frees_it(
     said = f"Received response status [FAILED] from custom resource. Message returned: b'{pending}\\n' Logs: /x"
     found = only(read_recovery(HelmApi(place.cloud, template=chart, said=said), place.head()))
     assert found.in_the_way == (
-        "Helm takes the release for one that another operation works on, since Helm was ended in the midst of one: "
-        f"'helm history {of}' shows its revisions. Where one was deployed, 'helm rollback {of}' makes it so again; "
-        f"where none ever was, 'helm uninstall {of}' lets the next deployment install it anew."
+        "Helm was interrupted during an operation, so it takes the release for one with a running operation:"
+        f" 'helm history {of}' shows its revisions. If one was deployed, run 'helm rollback {of}'; if none was, run"
+        f" 'helm uninstall {of}', and the next deployment installs it again."
     )
     other = only(read_recovery(HelmApi(place.cloud, template=chart, said="Error: b'no such chart'"), place.head()))
     assert other.in_the_way is None
@@ -702,10 +702,11 @@ def test_only_what_fails_once_more_is_skipped_and_only_by_name(place: Place, ans
     assert (is_done, person.asked) == (done, ["Do this?", SKIP])
     failed = "dev-storage: A (AWS::SSM::Parameter) could not be changed: this resource was told to fail."
     stays = (
-        "  skipped, A remains as it is, different from the template: correct it before the next deployment, which may"
+        "  if skipped, A remains as it is and differs from the template: correct it before the next deployment,"
+        " which may"
     )
     last = "dev-storage: UPDATE_ROLLBACK_COMPLETE" if done else "No other stack was changed."
-    assert person.told == [failed, f"{stays} fail otherwise.", last]
+    assert person.told == [failed, f"{stays} otherwise fail.", last]
     assert place.statuses() == {"dev-storage": "UPDATE_ROLLBACK_COMPLETE" if done else "UPDATE_ROLLBACK_FAILED"}
 
 
@@ -795,7 +796,10 @@ def test_what_an_update_made_is_named_before_its_rollback_deletes_it(place: Plac
     done, person = place.recover(is_there=False)
     assert (done, only(person.shown[0]).loses) == (False, (loses,))
     assert person.told == [
-        "dev-storage: what is lost there needs a person; nothing was changed. Recover it from a terminal."
+        (
+            "dev-storage: something is lost there, so a person has to confirm; nothing was changed. Run recover from"
+            " a terminal."
+        )
     ]
     done, person = place.recover("yes", "no")
     assert (done, person.told) == (False, [f"  loses: {loses}", "No other stack was changed."])
@@ -876,7 +880,7 @@ def test_only_what_cannot_be_deleted_once_more_is_left_behind(place: Place, answ
     )
     assert person.told[1:] == [
         "dev-storage: A (AWS::SSM::Parameter) could not be deleted: this resource was told to fail.",
-        "  left behind, A remains in the account with its cost, and belongs to no stack.",
+        "  if left behind, A remains in the account with its cost, and belongs to no stack.",
         "dev-storage: deleted; A remains in the account" if done else "No other stack was changed.",
     ]
     assert place.statuses() == ({} if done else {"dev-storage": "DELETE_FAILED"})
@@ -906,7 +910,7 @@ def test_a_failed_creation_that_is_protected_or_left_the_file_is_deleted(place: 
     assert only(place.read()).way is Way.DEPLOY
     place.cloud.ask("UpdateTerminationProtection", StackName="dev-storage", EnableTerminationProtection=True)
     told = only(place.read())
-    assert (told.way, told.loses) == (Way.DELETE, ("dev-storage: its termination protection, which is lifted",))
+    assert (told.way, told.loses) == (Way.DELETE, ("dev-storage: its termination protection, which is disabled",))
     where = "--stack-name dev-storage --region us-west-2"
     assert told.commands == (
         f"aws cloudformation update-termination-protection --no-enable-termination-protection {where}",
@@ -959,7 +963,10 @@ def test_an_empty_stack_without_a_change_set_is_no_work(place: Place) -> None:
     told = place.read()
     assert told.stacks == ()
     assert [each for each in told.notes if "dev-platform" in each] == [
-        "dev-platform is REVIEW_IN_PROGRESS and empty; nothing proves that it is of this environment. It is left alone."
+        (
+            "dev-platform is REVIEW_IN_PROGRESS and empty; nothing proves that it belongs to this environment. It"
+            " stays unchanged."
+        )
     ]
 
 
@@ -993,7 +1000,7 @@ def test_a_stack_of_somebody_else_is_refused_whatever_its_state(place: Place) ->
     done, person = place.recover()
     assert (done, person.shown[0].stacks, person.shown[0].verdict) == (False, (), "Refused; nothing is changed.")
     assert (
-        "it is somebody else's, or of another app (SHA-256 of its template: f328fb0e3439)."
+        "it belongs to somebody else, or to another app (SHA-256 of its template: f328fb0e3439)."
         in person.shown[0].refusals[0].why
     )
 
@@ -1011,8 +1018,8 @@ def test_what_a_stack_left_is_named_where_it_is_in_the_way(place: Place, *, is_d
     status = place.deploy("storage", template(A=parameter("a"), B=kept))
     assert status == ("ROLLBACK_COMPLETE" if is_deleted else "UPDATE_ROLLBACK_COMPLETE")
     assert only(place.read()).in_the_way == (
-        "B-1 (parameter) exists from an earlier deployment of dev-storage: copy what it holds and delete it, or give "
-        "this one another name; or take it into the stack with 'cdk import'."
+        "B-1 (parameter) exists from an earlier deployment of dev-storage: copy its contents and delete it, or"
+        " give the new one another name; or bring it into the stack with 'cdk import'."
     )
 
 
@@ -1035,7 +1042,7 @@ def test_what_changed_after_it_was_shown_is_not_touched(place: Place) -> None:
     assert (done, person.told) == (
         False,
         [
-            "dev-storage changed since it was shown; nothing was done to it. Recover again to see it.",
+            "dev-storage changed since it was shown; nothing was done to it. Run recover again.",
             "No other stack was changed.",
         ],
     )

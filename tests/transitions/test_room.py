@@ -67,7 +67,7 @@ def test_the_quota_decides_which_comes_first(limit: float | None, stand: list[st
         assert steps(planned(middle, NEW, room=later)) == BOTH[1:]
 
 
-MOVE = "Move the jobs of instance group old to new, or end them: HyperPod drains none before it takes the nodes away."
+MOVE = "Move the jobs of instance group old to new, or end them: HyperPod drains none before it terminates the nodes."
 
 
 def test_jobs_move_between_the_steps() -> None:
@@ -76,12 +76,11 @@ def test_jobs_move_between_the_steps() -> None:
     assert last.first == (MOVE,)
     assert last.needs_a_person
     says = (
-        "In this step dev-hyperpod is deployed in its present form with instance group new beside old, so"
-        " that jobs can move "
-        "before a later step takes old away; there is room for both: the quota 'ml.p5.48xlarge for cluster usage' is "
-        "4, and both take 4 in this cluster; the quota 'Total number of instances allowed across SageMaker HyperPod "
-        "clusters' is 99, and both take 6 in this cluster; the quota 'Maximum number instances allowed per SageMaker "
-        "HyperPod cluster' is 99, and both take 6 in this cluster."
+        "In this step dev-hyperpod is deployed in its present form with instance group new and old, so that"
+        " jobs can move before a later step removes old; there is room for both: the quota 'ml.p5.48xlarge for"
+        " cluster usage' is 4, and both use 4 in this cluster; the quota 'Total number of instances allowed"
+        " across SageMaker HyperPod clusters' is 99, and both use 6 in this cluster; the quota 'Maximum number"
+        " instances allowed per SageMaker HyperPod cluster' is 99, and both use 6 in this cluster."
     )
     assert first.between == (says,)
 
@@ -89,10 +88,9 @@ def test_jobs_move_between_the_steps() -> None:
 def test_the_other_order_is_said() -> None:
     first, last = planned(OLD, NEW, room=known(3)).steps
     says = (
-        "In this step dev-hyperpod is deployed in its present form without instance group old, and new"
-        " comes in a later "
-        "step: there is no room for both, since the quota 'ml.p5.48xlarge for cluster usage' is 3, and both take 4 in "
-        "this cluster. Jobs cannot move from one to the other; they start again."
+        "In this step dev-hyperpod is deployed in its present form without instance group old, and a later step"
+        " adds new: there is no room for both, because the quota 'ml.p5.48xlarge for cluster usage' is 3, and"
+        " both use 4 in this cluster. Jobs cannot move from one to the other; they start again."
     )
     assert first.between == (says,)
     assert first.needs_a_person
@@ -142,14 +140,14 @@ def test_of_each_kind_of_group_it_is_said_what_becomes_of_it() -> None:
     first, last = planned(base, head, room=Room(limits=limits, available={PLAN: 0})).steps
     assert first.between == (
         (
-            "In this step dev-hyperpod is deployed in its present form without instance group old, and new comes in a "
-            "later step: there is no room for both, since training plan april has 0 free, and new takes 2. Jobs cannot "
-            "move from one to the other; they start again. In this step dev-hyperpod is deployed in its present form "
-            "with instance group sys2 beside system, so that jobs can move before a later step takes system away; "
-            "there is room for both: the quota 'ml.m5.2xlarge for cluster usage' is 9, and both take 4 in this "
-            "cluster; the quota 'Total number of instances allowed across SageMaker HyperPod clusters' is 9, and both "
-            "take 4 in this cluster; the quota 'Maximum number instances allowed per SageMaker HyperPod cluster' is 9, "
-            "and both take 4 in this cluster."
+            "In this step dev-hyperpod is deployed in its present form without instance group old, and a later"
+            " step adds new: there is no room for both, because training plan april has 0 left, and new takes 2."
+            " Jobs cannot move from one to the other; they start again. In this step dev-hyperpod is deployed in"
+            " its present form with instance group sys2 and system, so that jobs can move before a later step"
+            " removes system; there is room for both: the quota 'ml.m5.2xlarge for cluster usage' is 9, and"
+            " both use 4 in this cluster; the quota 'Total number of instances allowed across SageMaker HyperPod"
+            " clusters' is 9, and both use 4 in this cluster; the quota 'Maximum number instances allowed per"
+            " SageMaker HyperPod cluster' is 9, and both use 4 in this cluster."
         ),
     )
     assert [len(each.loses) for each in (first, last)] == [1, 1]
@@ -188,7 +186,7 @@ def test_teams_without_a_quota_for_the_new_type_wait(before: Stack, after: Stack
     base = assembly(*OLD.stacks, before)
     head = assembly(*cluster(SYSTEM, group("new", kind=P5EN)).stacks, after)
     (said,) = planned(base, head).steps[0].between
-    wait = f" Until that later step no team has a quota for {P5EN}: its jobs wait till then."
+    wait = f" Until that later step no team has a quota for {P5EN}: jobs for it wait."
     assert said.endswith(wait) is is_said
 
 
@@ -218,9 +216,9 @@ def test_what_is_not_known_is_said() -> None:
     (said,) = planned(OLD, NEW).steps[0].between
     defaults = (quotas.cluster_usage(P5).default, TOTAL.default, EACH.default)
     assert said.endswith(
-        "; whether there is room for both is not known: the quotas 'ml.p5.48xlarge for cluster usage', 'Total number "
+        "; it is unknown whether there is room for both: the quotas 'ml.p5.48xlarge for cluster usage', 'Total number "
         "of instances allowed across SageMaker HyperPod clusters' and 'Maximum number instances allowed per SageMaker "
-        "HyperPod cluster' are not known (AWS was not asked; AWS's defaults as of "
+        "HyperPod cluster' are unknown (AWS was not asked; AWS's defaults as of "
         "{}: {}, {} and {}). Without room HyperPod refuses this step or adds no node, and old stays as it is: in that "
         "case, remove it from the file first.".format(quotas.AS_OF, *defaults)
     )
@@ -238,21 +236,21 @@ UNREAD = Unread(kind="HyperPod cluster", name="far", reason="no permission")
     "room, has_room, says",
     [
         # the old two and the new two, beside two for the system
-        (known(4, total=6, each=6), True, "and both take 4 in this cluster"),
-        (known(3), False, "the quota 'ml.p5.48xlarge for cluster usage' is 3, and both take 4 in this cluster"),
-        (known(9, total=5), False, f"the quota '{TOTAL.name}' is 5, and both take 6 in this cluster"),
-        (known(9, each=5), False, f"the quota '{EACH.name}' is 5, and both take 6 in this cluster"),
+        (known(4, total=6, each=6), True, "and both use 4 in this cluster"),
+        (known(3), False, "the quota 'ml.p5.48xlarge for cluster usage' is 3, and both use 4 in this cluster"),
+        (known(9, total=5), False, f"the quota '{TOTAL.name}' is 5, and both use 6 in this cluster"),
+        (known(9, each=5), False, f"the quota '{EACH.name}' is 5, and both use 6 in this cluster"),
         # a quota is the account's: other clusters take of it, and not of what one cluster may have
-        (known(5, others=of_others(1), each=6), True, "both take 4 in this cluster, other clusters 1"),
-        (known(4, others=of_others(1)), False, "is 4, and both take 4 in this cluster, other clusters 1"),
+        (known(5, others=of_others(1), each=6), True, "both use 4 in this cluster, other clusters 1"),
+        (known(4, others=of_others(1)), False, "is 4, and both use 4 in this cluster, other clusters 1"),
         (
             known(9, others=of_others(0, UNREAD)),
             None,
-            "both take 4 in this cluster; what other clusters take is not known (no permission)",
+            "both use 4 in this cluster; the use of other clusters is unknown (no permission)",
         ),
         # what could be read is too much already
-        (known(4, others=of_others(1, UNREAD)), False, "is 4, and both take 4 in this cluster, other clusters 1"),
-        (Room(limits={TOTAL.key: 5}), False, f"the quota '{TOTAL.name}' is 5, and both take 6 in this cluster"),
+        (known(4, others=of_others(1, UNREAD)), False, "is 4, and both use 4 in this cluster, other clusters 1"),
+        (Room(limits={TOTAL.key: 5}), False, f"the quota '{TOTAL.name}' is 5, and both use 6 in this cluster"),
     ],
 )
 def test_every_quota_that_both_run_into(room: Room, says: str, *, has_room: bool | None) -> None:
@@ -276,7 +274,7 @@ def test_spot_has_quotas_of_its_own() -> None:
     told = verdict(Room(limits=limits), base, swaps(base, head)[0])
     assert (told.has_room, told.says) == (
         False,
-        "the quota 'ml.p5.48xlarge for cluster spot instance usage' is 2, and both take 3 in this cluster",
+        "the quota 'ml.p5.48xlarge for cluster spot instance usage' is 2, and both use 3 in this cluster",
     )
 
 
@@ -284,7 +282,7 @@ def test_groups_of_one_plan_share_what_is_free_in_it() -> None:
     head = cluster(SYSTEM, group("new", TrainingPlanArn=PLAN), group("more", TrainingPlanArn=PLAN))
     (swap,) = swaps(OLD, head)
     told = verdict(known(99, available={PLAN: 3}), OLD, swap)
-    assert (told.has_room, told.says) == (False, "training plan april has 3 free, and new and more take 4")
+    assert (told.has_room, told.says) == (False, "training plan april has 3 left, and new and more take 4")
     assert verdict(known(99, available={PLAN: 4}), OLD, swap).has_room is True
 
 
@@ -295,8 +293,8 @@ def test_a_count_that_is_not_known_is_not_zero() -> None:
     told = verdict(known(99), base, swap)
     assert told.has_room is None
     assert told.says.startswith(
-        "the quota 'ml.p5.48xlarge for cluster usage' is 99, and both take 2 in this cluster beside groups whose count "
-        "is known at deployment only"
+        "the quota 'ml.p5.48xlarge for cluster usage' is 99, and both use 2 in this cluster, without groups"
+        " whose count is known only at deployment"
     )
     assert verdict(known(1), base, swap).has_room is False
 
@@ -319,7 +317,7 @@ def test_a_cluster_without_a_name_in_the_template_may_be_counted_twice() -> None
     told = verdict(known(99), unnamed("old"), swap)
     assert swap.called == ""
     assert told.has_room is None
-    assert "(the name of this one is known at deployment only)" in told.says
+    assert "(the name of this one is known only at deployment)" in told.says
 
 
 @pytest.mark.parametrize(
@@ -331,7 +329,7 @@ def test_a_training_plan_has_room_for_what_is_free_in_it(free: int | None, stand
     room = known(99, available={} if free is None else {PLAN: free}, missing=missing)
     assert names(with_stacks(OLD, [each.stack for each in betweens(OLD, head, room)])) == stand
     told = verdict(room, OLD, swaps(OLD, head)[0])
-    assert told.says.startswith("whether training plan april has enough free is not known (no permission)") is (
+    assert told.says.startswith("it is unknown whether training plan april has enough left (no permission)") is (
         free is None
     )
 
@@ -374,7 +372,7 @@ def test_the_last_group_with_a_node_does_not_go_first() -> None:
     assert betweens(cluster(group("old")), cluster(group("new")), known(1)) == []
 
 
-ONE = "dev-hyperpod: Instance group old goes and new comes in one update, so that jobs cannot move: "
+ONE = "dev-hyperpod: One update removes instance group old and adds new, so that jobs cannot move: "
 
 
 @pytest.mark.parametrize(
@@ -385,16 +383,16 @@ ONE = "dev-hyperpod: Instance group old goes and new comes in one update, so tha
             cluster(group("new")),
             3,
             (
-                "there is no room for both, since the quota 'ml.p5.48xlarge for cluster usage' is 3, and both take 4 "
-                "in this cluster, and without old no other group with a node would be left. AWS does not document "
-                "whether the update waits for the old nodes to go; HyperPod may refuse it."
+                "there is no room for both, because the quota 'ml.p5.48xlarge for cluster usage' is 3, and both"
+                " use 4 in this cluster, and without old no other group with a node would be left. AWS does not"
+                " document whether the update waits for the termination of the old nodes; HyperPod may refuse it."
             ),
         ),
         (
             OLD,
             cluster(SYSTEM, group("new", OverrideVpcConfig={"Subnets": [{"Fn::ImportValue": "far"}]})),
             9,
-            "new needs what is not deployed yet.",
+            "new needs a resource that is not deployed yet.",
         ),
         (
             OLD,
@@ -517,8 +515,8 @@ def test_what_the_account_has_counts() -> None:
     }
     told = verdict(found, OLD, swaps(OLD, PLANNED)[0])
     assert told.has_room is True
-    assert told.says.startswith("training plan april has 3 free, and new takes 2; the quota '")
-    assert "is 8, and both take 4 in this cluster, other clusters 3" in told.says
+    assert told.says.startswith("training plan april has 3 left, and new takes 2; the quota '")
+    assert "is 8, and both use 4 in this cluster, other clusters 3" in told.says
 
 
 def test_nobody_is_asked_where_no_group_comes_in_the_place_of_another() -> None:
@@ -529,15 +527,15 @@ def test_nobody_is_asked_where_no_group_comes_in_the_place_of_another() -> None:
 
 ALL = ("get_service_quota", "list_service_quotas", "list_aws_default_service_quotas")
 NO_QUOTAS = (
-    f"the quotas '{QUOTA}', '{TOTAL.name}' and '{EACH.name}' are not known ({{}}; AWS's defaults as of "
-    f"{quotas.AS_OF}: 0, {TOTAL.default} and {EACH.default})"
+    f"the quotas '{QUOTA}', '{TOTAL.name}' and '{EACH.name}' are unknown ({{}}; AWS's defaults as of {quotas.AS_OF}: 0,"
+    f" {TOTAL.default} and {EACH.default})"
 )
 NO_PLAN = (
-    "whether training plan april has enough free is not known (no permission; allow sagemaker:DescribeTrainingPlan)"
+    "it is unknown whether training plan april has enough left (no permission; allow sagemaker:DescribeTrainingPlan)"
 )
 NO_CLUSTERS = (
-    f"the quota '{QUOTA}' is 8, and both take 4 in this cluster; what other clusters take is not known ({{0}}); the "
-    f"quota '{TOTAL.name}' is 90, and both take 6 in this cluster; what other clusters take is not known ({{0}})"
+    f"the quota '{QUOTA}' is 8, and both use 4 in this cluster; the use of other clusters is unknown ({{0}}); the"
+    f" quota '{TOTAL.name}' is 90, and both use 6 in this cluster; the use of other clusters is unknown ({{0}})"
 )
 
 
@@ -569,13 +567,16 @@ def test_what_could_not_be_read_is_not_known(said: dict[str, str], told: str) ->
 )
 def test_a_plan_that_gives_nothing_has_no_room(plan: dict[str, Any] | None, why: str) -> None:
     found = verdict(room_for(Api(plan=plan), OLD, PLANNED), OLD, swaps(OLD, PLANNED)[0])
-    assert (found.has_room, found.says) == (None, f"whether training plan april has enough free is not known ({why})")
+    assert (found.has_room, found.says) == (
+        None,
+        (f"it is unknown whether training plan april has enough left ({why})"),
+    )
 
 
 def test_a_quota_that_aws_does_not_list_is_not_known() -> None:
     found = verdict(room_for(Api(rows={QUOTA: 8, EACH.name: 20}), OLD, NEW), OLD, swaps(OLD, NEW)[0])
     assert found.has_room is None
     assert found.says == (
-        f"the quota '{TOTAL.name}' is not known (Service Quotas has no quota \"{TOTAL.name}\" of sagemaker; AWS's "
+        f"the quota '{TOTAL.name}' is unknown (Service Quotas has no quota \"{TOTAL.name}\" of sagemaker; AWS's "
         f"default as of {quotas.AS_OF}: {TOTAL.default})"
     )

@@ -260,8 +260,8 @@ def test_what_an_update_leaves_behind_stops_the_next_step(tmp_path: Path) -> Non
     assert cloud.ran == [("dev/platform", "exclusively")]
     assert person.told[-2:] == [
         (
-            "dev-platform: Claim (Custom::AWSCDK-EKS-KubernetesResource claim-1) could not be deleted: a pod mounts it."
-            " CloudFormation has given up and left it behind; it belongs to no stack."
+            "dev-platform: Claim (Custom::AWSCDK-EKS-KubernetesResource claim-1) could not be deleted: a pod"
+            " mounts it. CloudFormation gave up and left it in the account; it belongs to no stack."
         ),
         "Delete by hand what was left behind, then deploy again, which continues from here.",
     ]
@@ -277,8 +277,8 @@ def test_what_a_rollback_leaves_behind_is_said_where_a_step_fails(tmp_path: Path
     assert not deployment(cloud, RELEASED, person, tmp_path).run()
     assert person.told[-3:] == [
         (
-            "dev-platform: Claim (Custom::AWSCDK-EKS-KubernetesResource claim-1) could not be deleted: a pod mounts it."
-            " CloudFormation has given up and left it behind; it belongs to no stack."
+            "dev-platform: Claim (Custom::AWSCDK-EKS-KubernetesResource claim-1) could not be deleted: a pod"
+            " mounts it. CloudFormation gave up and left it in the account; it belongs to no stack."
         ),
         "Delete by hand what was left behind, then deploy again, which continues from here.",
         "Completed steps remain. Correct the cause and deploy again, which continues from the current state.",
@@ -295,14 +295,14 @@ def test_what_is_deleted_by_another_try_is_gone(tmp_path: Path) -> None:
     ("looks", "code", "why", "said"),
     [
         # a look before the step and one after it
-        ([True, False], "Throttling", "Rate exceeded", "is deleted will not be looked at: Rate exceeded"),
+        ([True, False], "Throttling", "Rate exceeded", "is deleted will not be checked: Rate exceeded"),
         ([False, True], "Throttling", "Rate exceeded", "was deleted cannot be read: Rate exceeded"),
         ([True, False], "ValidationError", "Stack [dev-platform] does not exist", None),
         (
             [True, False],
             "Weird",
             "The region does not exist",
-            "is deleted will not be looked at: The region does not exist",
+            "is deleted will not be checked: The region does not exist",
         ),
     ],
 )
@@ -396,8 +396,8 @@ def test_what_a_deployment_beside_this_one_works_on_is_said(tmp_path: Path) -> N
     assert person.told[-3:] == [
         "'cdk deploy' ended with exit code 1; the lines above and the events of the stack show the cause.",
         (
-            "CloudFormation works on dev-platform, for this deployment or for another one beside it; the next "
-            "deployment waits until that has ended."
+            "CloudFormation works on dev-platform, for this deployment or for another one at the same time; the"
+            " next deployment waits until that has ended."
         ),
         "Completed steps remain. Correct the cause and deploy again, which continues from the current state.",
     ]
@@ -486,8 +486,8 @@ def test_files_that_change_while_they_are_read_are_not_deployed(tmp_path: Path) 
     with pytest.raises(AssemblyError) as refused:
         found.run()
     assert str(refused.value) == (
-        "cdk.out: its files changed while they were read; nothing was changed. Run it again, and synthesize into a "
-        "folder that nobody else writes"
+        "cdk.out: its files changed while they were read; nothing was deployed. Run it again, and synthesize into"
+        " a folder that no other process writes"
     )
     assert (cloud.ran, person.shown) == ([], [])
 
@@ -571,7 +571,7 @@ def test_a_destroy_of_what_another_stack_uses_is_refused() -> None:
     assert not destruction(cloud, person).run()
     assert (cloud.ran, person.asked) == ([], [])
     (refusal,) = person.shown[0].refusals
-    assert refusal.why == "dev-network would change or drop its export vpc, which theirs imports."
+    assert refusal.why == "dev-network would change or remove its export vpc, which theirs imports."
 
 
 @dataclass
@@ -610,7 +610,7 @@ def _updated(cloud: Cloud) -> None:
         (_protects, "what is deployed changed since it was shown"),
         (
             _imports,
-            "since it was shown, dev-network would change or drop its export vpc, which theirs imports",
+            "since it was shown, dev-network would change or remove its export vpc, which theirs imports",
         ),
         (_updates, "since it was shown, dev-network is UPDATE_IN_PROGRESS: CloudFormation works on it"),
         (_updated, "what is deployed changed since it was shown"),
@@ -791,7 +791,7 @@ def test_a_deletion_that_cannot_be_followed(times: int, is_gone: bool) -> None: 
     made = (stack("storage"), stack("other"))
     found = Deleted(Silent(stacks={each.name: each for each in made}))
     assert found.run("dev-storage", "dev-other") is is_gone
-    unread = "dev-storage: how far its deletion is cannot be read: Throttling: Rate exceeded"
+    unread = "dev-storage: the progress of its deletion cannot be read: Throttling: Rate exceeded"
     assert found.told == ["dev-other: deleted", "dev-storage: deleted" if is_gone else unread]
 
 
@@ -859,4 +859,4 @@ def test_half_an_answer_in_the_middle_of_a_deletion_leaves_no_stack_unprotected(
     assert not destruction(cloud, person).run()
     assert all(each.termination_protection for each in cloud.stacks.values())
     unread = "the answer to cloudformation:DescribeStacks cannot be read"
-    assert person.told[0].startswith(f"dev-platform: how far its deletion is cannot be read: {unread}")
+    assert person.told[0].startswith(f"dev-platform: the progress of its deletion cannot be read: {unread}")

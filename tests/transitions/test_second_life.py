@@ -112,8 +112,8 @@ def test_whether_objects_were_left_may_not_be_readable() -> None:
     found = looked(Api(denied="describe_stack_events"), {"Type": OBJECTS})
     (unseen,) = found.unseen
     assert unseen == (
-        "Whether dev-one left Kubernetes objects behind that it makes again could not be looked at: no permission; "
-        "allow x:Y"
+        "Whether dev-one left Kubernetes objects behind that it creates again could not be checked: no"
+        " permission; allow x:Y"
     )
 
 
@@ -235,8 +235,8 @@ def test_without_a_new_block_nobody_is_asked() -> None:
 @pytest.mark.parametrize("denied", ["list_stack_resources", "describe_vpcs"])
 def test_blocks_that_could_not_be_looked_at_are_said(denied: str) -> None:
     said = (
-        "Whether an address block of the VPC is in the way of one that dev-one adds could not be looked at: no "
-        "permission; allow x:Y"
+        "Whether an address block of the VPC conflicts with one that dev-one adds could not be checked: no"
+        " permission; allow x:Y"
     )
     assert _added(Network({}, denied=denied)) == InTheWay(unseen=(said,))
 
@@ -322,7 +322,7 @@ def test_a_link_of_the_stack_one_that_goes_and_a_new_file_system_are_not_in_the_
 def test_what_could_not_be_looked_at_is_said(denied: str) -> None:
     found = looked(Api([KEPT], denied=denied))
     assert found == InTheWay(
-        unseen=("Whether what dev-one retained is in the way of It could not be looked at: no permission; allow x:Y",)
+        unseen=("Whether what dev-one retained conflicts with It could not be checked: no permission; allow x:Y",)
     )
 
 
@@ -370,12 +370,13 @@ def _grown(storage: Storage, wanted: int, *, base: int = 1200, kind: str = "LUST
 def test_a_file_system_that_has_grown_already(capacity: int, wanted: int, *, is_refused: bool) -> None:
     """By hand, or by an update whose rollback could not take it back and was told to skip it."""
     why = (
-        f"dev-storage / Near: fs-1 has {capacity} GiB already, of which CloudFormation does not know. FSx takes only a"
-        f" greater capacity, so that an update to {wanted} GiB fails."
+        f"dev-storage / Near: fs-1 already has {capacity} GiB, and CloudFormation does not know that. FSx accepts only"
+        " a"
+        f" greater capacity, so an update to {wanted} GiB fails."
     )
     works = (
-        f"Write the 1200 GiB that are deployed into the file: the file system keeps its {capacity} GiB, and nothing of"
-        f" it changes. Or write more than {capacity} GiB."
+        f"Write the deployed 1200 GiB into the file: the file system keeps its {capacity} GiB, and nothing of it"
+        f" changes. Or write more than {capacity} GiB."
     )
     found = _grown(Storage(capacity), wanted)
     assert [(each.why, each.what_works) for each in found.refusals] == is_refused * [(why, works)]
@@ -387,7 +388,7 @@ def test_whether_a_file_system_has_grown_may_not_be_readable(denied: str) -> Non
     found = _grown(Storage(2400, denied=denied), 2400)
     assert found.refusals == ()
     (said,) = found.unseen
-    assert said.startswith("Whether a file system of dev-storage has grown already could not be looked at: ")
+    assert said.startswith("Whether a file system of dev-storage has already grown could not be checked: ")
 
 
 def test_without_a_greater_capacity_no_file_system_is_asked_for() -> None:

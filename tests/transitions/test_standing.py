@@ -137,7 +137,7 @@ def test_alarms_that_roll_an_update_back_are_named(alarms: list[str], minutes: i
         ),
         (
             "IMPORT_ROLLBACK_FAILED",
-            "dev-storage is IMPORT_ROLLBACK_FAILED: whether CloudFormation takes a deployment of it is not known.",
+            ("dev-storage is IMPORT_ROLLBACK_FAILED: it is unknown whether CloudFormation accepts a deployment of it."),
             "'hyperpod-cdk recover dev' names what failed; bring it into a state with _COMPLETE.",
         ),
     ],
@@ -228,7 +228,7 @@ def test_what_is_left_of_a_creation_is_not_deleted_unnamed(head: Assembly, prote
 def test_what_is_protected_is_not_made_anew(status: str) -> None:
     # the CDK CLI deletes it first (2.1148.1, deployStack), which CloudFormation refuses for a protected one
     found = standing({"dev-foundation": "CREATE_COMPLETE", "dev-storage": status}, protected=["dev-storage"])
-    why = f"dev-storage is {status} and protected against deletion, which must come before it is created again."
+    why = f"dev-storage is {status} and protected against deletion; it must be deleted to be created again."
     what_works = "'hyperpod-cdk recover dev' names the cause and deletes the rest of it; then plan again."
     assert found.blockers == (Refusal(why=why, what_works=what_works),)
 
@@ -242,8 +242,8 @@ def test_a_stack_of_somebody_else_has_our_name() -> None:
     )
     (refusal,) = found.blockers
     assert refusal.why == (
-        "dev-storage is deployed and has no resource in common with the stack of that name: it is somebody else's, or "
-        "of another app (SHA-256 of its template: 566784a78ab2)."
+        "dev-storage is deployed and has no resource in common with the stack of that name: it belongs to somebody "
+        "else, or to another app (SHA-256 of its template: 566784a78ab2)."
     )
 
 
@@ -256,9 +256,12 @@ def test_a_stack_that_left_the_app_is_ours_where_it_is_joined_to_ours(imports: l
         head=assembly(FOUNDATION),
         deployed=deployed,
     )
-    why = "dev-platform is deployed and uses nothing of this environment's stacks, nor they of it: it is somebody"
+    why = (
+        "dev-platform is deployed and uses nothing of this environment's stacks, and they use nothing of it: it"
+        " belongs to somebody"
+    )
     assert [each.why for each in found.blockers] == [
-        f"{why} else's, or of another app (SHA-256 of its template: 37c04c06f00b)."
+        f"{why} else, or to another app (SHA-256 of its template: 37c04c06f00b)."
     ] * blocked
 
 
@@ -268,7 +271,7 @@ def test_who_else_imports_is_asked_of_what_goes() -> None:
     assert standing(statuses, head=head).importers == {}
     found = standing(statuses, head=head, imports={"Imports": ["dev-storage", "theirs"]})
     assert found.importers == {"vpc": ("theirs",)}
-    with pytest.raises(AssemblyError, match=r"^who imports what would change cannot be read: "):
+    with pytest.raises(AssemblyError, match=r"^which stacks import changed exports cannot be read: "):
         standing(statuses, head=head, imports=Fails("AccessDenied", "no"))
 
 

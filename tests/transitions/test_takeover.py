@@ -144,7 +144,7 @@ def test_a_takeover(builder: Builder, tmp_path: Path, monkeypatch: pytest.Monkey
 
     # the plan, a name that is not the cluster's, and nobody at the terminal change nothing
     code, text = run("--plan")
-    assert (code, "comes under it by IMPORT, as it is" in text) == (0, True)
+    assert (code, "is imported as it is (IMPORT)" in text) == (0, True)
     assert run(typed="ml-cluster")[0] == 1
     monkeypatch.setattr("hyperpod_cdk._cli.transitions.is_terminal", lambda: True)
     assert run(typed="ml-clusters")[0] == 1
@@ -174,7 +174,7 @@ def test_a_takeover(builder: Builder, tmp_path: Path, monkeypatch: pytest.Monkey
 
     # what is imported already is said to be
     code, text = run("--plan")
-    assert (code, text.count("is there already")) == (0, 2)
+    assert (code, text.count("is already imported")) == (0, 2)
     assert done(planned(reading(), head, "ml-cluster")) == (True, [])
 
     goes_on(builder, tmp_path, head, running)
@@ -583,8 +583,8 @@ def test_what_another_stack_owns(builder: Builder, tmp_path: Path) -> None:
     builder.until(lambda: stacks(builder).get("main") == "IMPORT_COMPLETE")
     assert planned(reading(), head, "ml-cluster").refusals == (
         (
-            "hyperpod-nodes belongs to the CloudFormation stack main already, which has to confirm first: give it"
-            " DeletionPolicy: Retain there, then take it out of that template"
+            "hyperpod-nodes already belongs to the CloudFormation stack main already, which has to confirm first:"
+            " give it DeletionPolicy: Retain there, then take it out of that template,"
         ),
     )
 
@@ -639,7 +639,7 @@ def other_role() -> dict[str, Any]:
 UNFIT: dict[str, tuple[dict[str, Any], str]] = {
     "on Slurm": (
         with_cluster(Orchestrator={"Slurm": {}}),
-        "ml-cluster is on Slurm; this library is for HyperPod on EKS",
+        "ml-cluster runs on Slurm; this library is for HyperPod on EKS",
     ),
     "not there": (
         {"sagemaker_DescribeCluster": Fails("ResourceNotFound", "not found")},
@@ -658,14 +658,14 @@ UNFIT: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "Karpenter": (
         with_cluster(AutoScaling={"Mode": "Enable", "Status": "InService"}, ClusterRole=scripted.ROLE_ARN),
-        "Karpenter scales it, and the file does not say so: write hyperpod.autoscaling: karpenter",
+        "Karpenter scales it, and the file does not say so: set hyperpod.autoscaling: karpenter",
     ),
     "two roles": (
         other_role(),
         (
-            "its groups run under 2 execution roles (arn:aws:iam::111122223333:role/other: system;"
-            " arn:aws:iam::111122223333:role/sagemaker-nodes: h100), and the file puts them under one. HyperPod never"
-            " changes the role of a group: write existing.execution_role_arn into the groups of all roles but one"
+            "its groups use 2 execution roles (arn:aws:iam::111122223333:role/other: system;"
+            " arn:aws:iam::111122223333:role/sagemaker-nodes: h100), and the file gives them one. HyperPod never"
+            " changes the role of a group: add existing.execution_role_arn to the groups of all roles except one"
         ),
     ),
     "another name": (
@@ -704,9 +704,9 @@ def test_one_role_for_nodes_and_karpenter() -> None:
     aws, _ = scripted.asked(**{**ANSWERS, **with_cluster(**SCALED, ClusterRole=scripted.ROLE_ARN)})
     assert planned(aws, head_with(AutoScaling={"Mode": "Enable"}), "ml-cluster").refusals == (
         (
-            f"{scripted.ROLE_ARN} is the role of Karpenter and of the nodes of h100, system, and the environment has"
-            " two, of which each trusts one service. HyperPod changes the role of Karpenter only while autoscaling is"
-            " off: disable it, give it another role, enable it, and import again"
+            f"{scripted.ROLE_ARN} is the role of Karpenter and of the nodes of h100, system. The environment has two"
+            " roles, and each trusts one service. HyperPod changes the role of Karpenter only while autoscaling is off:"
+            " disable it, set another role, enable it, and import again"
         ),
     )
 
@@ -716,8 +716,8 @@ def test_a_role_is_imported_or_kept() -> None:
     aws, _ = scripted.asked(**ANSWERS)
     assert planned(aws, head_with(InstanceGroups=groups), "ml-cluster").refusals == (
         (
-            f"{scripted.ROLE_ARN} comes under the environment, and the file says that system keeps it: remove"
-            " existing.execution_role_arn there, or write it into every group"
+            f"the environment takes over {scripted.ROLE_ARN}, and the file says that system keeps it: remove"
+            " existing.execution_role_arn there, or add it to every group"
         ),
     )
 
@@ -726,7 +726,7 @@ def test_karpenter_without_a_role_of_its_own() -> None:
     aws, _ = scripted.asked(**{**ANSWERS, **with_cluster(**SCALED)})
     assert planned(aws, head_with(AutoScaling={"Mode": "Enable"}), "ml-cluster").refusals == (
         (
-            "Karpenter scales it, and DescribeCluster tells no ClusterRole of it; deploy a second one: another"
+            "Karpenter scales it, and DescribeCluster shows no ClusterRole; deploy a second one: another"
             " hyperpod.cluster_name and EKS cluster, then move the work"
         ),
     )
@@ -738,9 +738,9 @@ def test_a_second_set_of_node_pools_is_refused() -> None:
     head = head_with(manifests=objects, AutoScaling={"Mode": "Enable"})
     assert planned(aws, head, "ml-cluster").refusals == (
         (
-            "Karpenter's node pools are in Kubernetes, and the file makes others for the same groups, or changes"
-            " them, for which Karpenter replaces their nodes: write hyperpod.existing_karpenter_pools: true, and remove"
-            " karpenter_pools"
+            "Karpenter's node pools are in Kubernetes, and the file creates others for the same groups, or"
+            " changes them, so Karpenter would replace their nodes: set hyperpod.existing_karpenter_pools: true,"
+            " and remove karpenter_pools"
         ),
     )
 
@@ -752,7 +752,7 @@ def test_counts_beside_karpenter_are_named() -> None:
     found = planned(aws, head, "ml-cluster")
     assert found.counted == ("system",)
     assert (
-        "Karpenter: system keep the count that the file says. If a HyperpodNodeClass names one of them, write count: 0"
+        "Karpenter: system keep the count of the file. If a HyperpodNodeClass names one of them, set count: 0"
         " before you deploy; its nodes stay."
     ) in list(lines(replace(found, refusals=())))
     aws, _ = scripted.asked(**ANSWERS)
@@ -999,30 +999,32 @@ def test_what_goes_between_two_calls_is_left_to_the_deployment(call: str) -> Non
 
 
 _ADD_ON_HERE = f"the add-on {OPERATOR} of {scripted.EKS}"
-_KEEP = "write it into eks.existing.installed_addons to use it as it is, or take that out of it first"
+_KEEP = "add it to eks.existing.installed_addons to use it as it is, or remove that from it first"
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a role of the add-on": (
         BESIDE,
         add_on(serviceAccountRoleArn="arn:aws:iam::111122223333:role/irsa"),
         (
             f"{_ADD_ON_HERE}: ServiceAccountRoleArn is arn:aws:iam::111122223333:role/irsa, and the environment's is"
-            f" none; what its pods make of another one is not known: {_KEEP}"
+            " none;"
+            f" it is unknown how its pods react to another one: {_KEEP}"
         ),
     ),
     "values of the add-on": (
         BESIDE,
         add_on(configurationValues='{"replicaCount": 2}'),
         (
-            f'{_ADD_ON_HERE}: ConfigurationValues is {{"replicaCount": "2"}}, and the environment\'s is none; what its'
-            f" pods make of another one is not known: {_KEEP}"
+            f'{_ADD_ON_HERE}: ConfigurationValues is {{"replicaCount": "2"}}, and the environment\'s is none; it is'
+            f" unknown how its pods react to another one: {_KEEP}"
         ),
     ),
     "associations of the add-on": (
         BESIDE,
         add_on(podIdentityAssociations=[POD_ARN]),
         (
-            f"{_ADD_ON_HERE}: PodIdentityAssociations are its own ({POD_ARN}), and an environment keeps them apart,"
-            f" where EKS takes each service account once: {_KEEP}"
+            f"{_ADD_ON_HERE}: it owns PodIdentityAssociations ({POD_ARN}). An environment has them as resources of"
+            " their own, and"
+            f" EKS accepts each service account once: {_KEEP}"
         ),
     ),
     "an add-on that does not work": (
@@ -1074,7 +1076,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         },
         (
             f"the pod identity association {POD_ARN} of aws-hyperpod/controller: it has TargetRoleArn, and the"
-            " environment's has none; what its pods make of another one is not known: write its add-on into"
+            " environment's has none; it is unknown how its pods react to that: add its add-on to"
             " eks.existing.installed_addons"
         ),
     ),
@@ -1086,24 +1088,24 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
             }
         },
         (
-            f"the pod identity association {POD_ARN} of aws-hyperpod/controller: OwnerArn is arn:aws:eks:a, and what an"
-            " add-on owns goes with it: write the add-on into eks.existing.installed_addons"
+            f"the pod identity association {POD_ARN} of aws-hyperpod/controller: OwnerArn is arn:aws:eks:a, and EKS"
+            " deletes it with that add-on: add the add-on to eks.existing.installed_addons"
         ),
     ),
     "another name of the policy": (
         BESIDE,
         {"sagemaker_ListClusterSchedulerConfigs": policy_row(Name="theirs")},
         (
-            f"the cluster policy {POLICY_ARN}: Name is theirs, and the file calls it policy, which SageMaker never"
-            " changes: set task_governance.policy_name to theirs"
+            f"the cluster policy {POLICY_ARN}: Name is theirs, and the file has policy. SageMaker never changes the"
+            " name: set task_governance.policy_name to theirs"
         ),
     ),
     "another name of a quota": (
         BESIDE,
         {"sagemaker_ListComputeQuotas": quota_row(Name="theirs")},
         (
-            f"the compute quota {QUOTA_ARN}: Name is theirs, and the file calls it research-quota, which SageMaker"
-            " never changes: set quota_name of the team in task_governance.teams to theirs"
+            f"the compute quota {QUOTA_ARN}: Name is theirs, and the file has research-quota. SageMaker never changes"
+            " the name: set quota_name of the team in task_governance.teams to theirs"
         ),
     ),
     "a quota that failed": (
@@ -1118,9 +1120,9 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {**BESIDE, "Policy": {**GOVERNED["Policy"], "Type": "Custom::ClusterSchedulerConfig"}},
         {},
         (
-            f"the cluster policy policy ({POLICY_ARN}): the environment makes it by Custom::ClusterSchedulerConfig,"
-            " which CloudFormation does not import, and a second one SageMaker refuses: remove task_governance, and it"
-            " stays as it is; in a region whose CloudFormation has the type, provider: native may do"
+            f"the cluster policy policy ({POLICY_ARN}): the environment creates it with Custom::ClusterSchedulerConfig,"
+            " which CloudFormation does not import, and SageMaker refuses a second one: remove task_governance,"
+            " and it stays as it is; in a Region whose CloudFormation has the type, provider: native may work"
         ),
     ),
 }
@@ -1134,8 +1136,8 @@ def test_what_a_deployment_would_do_without_knowing(name: str) -> None:
 
 
 _THEIRS = (
-    " belongs to the CloudFormation stack theirs already, which has to confirm first: give it DeletionPolicy: Retain"
-    " there, then take it out of that template"
+    " already belongs to the CloudFormation stack theirs, which has to release it first: set DeletionPolicy: Retain"
+    " there, then remove it from that template"
 )
 
 
@@ -1148,12 +1150,12 @@ def test_what_another_stack_owns_may_stay_there() -> None:
         f"{scripted.CLUSTER_ARN}{_THEIRS}",
         f"{POLICY_ARN}{_THEIRS}. To leave it there: remove task_governance from the file",
         f"{QUOTA_ARN}{_THEIRS}. To leave it there: remove task_governance from the file",
-        f"{scripted.EKS}|{OPERATOR}{_THEIRS}. To leave it there: write the add-on into eks.existing.installed_addons",
+        f"{scripted.EKS}|{OPERATOR}{_THEIRS}. To leave it there: add the add-on to eks.existing.installed_addons",
         (
             f"{scripted.ADMIN}|{scripted.EKS}{_THEIRS}. To leave it there: remove the role from eks.admin_role_arns or"
             " member_role_arns"
         ),
-        f"{POD_ARN}{_THEIRS}. To leave it there: write its add-on into eks.existing.installed_addons",
+        f"{POD_ARN}{_THEIRS}. To leave it there: add its add-on to eks.existing.installed_addons",
     ]
 
 
@@ -1196,7 +1198,7 @@ def test_a_takeover_begins_where_a_stack_takes_a_change_set(status: str) -> None
         delete = "'aws cloudformation delete-stack --stack-name lab-hyperpod'"
         assert said == [f"lab-hyperpod is ROLLBACK_COMPLETE, holds nothing and can only be deleted: {delete}"]
     else:
-        assert said == [f"lab-hyperpod is {status}, which takes no import: {RECOVER}"]
+        assert said == [f"lab-hyperpod is {status}, which allows no import: {RECOVER}"]
 
 
 @pytest.mark.parametrize("is_deployed", [True, False])
@@ -1242,8 +1244,8 @@ def test_a_stack_that_is_deployed_gives_nothing_on(is_deployed: bool) -> None:  
     with pytest.raises(NotAnswered) as refused:
         planned(aws, head, "ml-cluster")
     assert refused.value.sentence == (
-        f"the stack lab-hyperpod stands already, and without the outputs of {scripted.CLUSTER_ARN}: a takeover begins"
-        " before the first deployment of the environment"
+        f"the stack lab-hyperpod already exists without the outputs of {scripted.CLUSTER_ARN}: a takeover starts before"
+        " the first deployment of the environment"
     )
 
 
@@ -1276,8 +1278,8 @@ def test_a_type_that_cloudformation_does_not_import() -> None:
     assert told[5:] == [
         (
             "lab-hyperpod: AWS::SageMaker::ClusterSchedulerConfig and AWS::SageMaker::ComputeQuota are not in"
-            " CloudFormation's list of types that it imports, and nothing was changed. To go on without them: remove"
-            " task_governance from the file, and run the same command again"
+            " CloudFormation's list of types that it imports, and nothing was changed. To continue without them:"
+            " remove task_governance from the file, and run the same command again"
         )
     ]
 
@@ -1285,7 +1287,9 @@ def test_a_type_that_cloudformation_does_not_import() -> None:
 def test_a_plan_of_half_an_answer_is_none() -> None:
     role = {key: value for key, value in ROLE.items() if key != "Path"}
     aws, _ = scripted.asked(**{**ANSWERS, "iam_GetRole": {"Role": role}})
-    with pytest.raises(NotAnswered, match="the answer to what AWS has of ml-cluster cannot be read: 'Path' is missing"):
+    with pytest.raises(
+        NotAnswered, match=("the answer to the existing resources of ml-cluster cannot be read: 'Path' is missing")
+    ):
         planned(aws, HEAD, "ml-cluster")
 
 
@@ -1293,8 +1297,8 @@ def test_a_group_of_no_zone_is_named_with_the_way_out() -> None:
     aws, _ = scripted.asked(**{**ANSWERS, "sagemaker_DescribeCluster": scripted.cluster()})
     assert planned(aws, HEAD, "ml-cluster").refusals == (
         (
-            "system: no subnets of its own (OverrideVpcConfig), and the file puts every group into the subnet of its"
-            " zone, which HyperPod never changes: write existing: {cluster_network: true} into the group"
+            "system: no subnets of its own (OverrideVpcConfig). The file puts every group into the subnet of its"
+            " zone, and HyperPod never changes that: add existing: {cluster_network: true} to the group"
         ),
     )
 

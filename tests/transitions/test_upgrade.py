@@ -121,9 +121,9 @@ def test_two_minors_are_four_kinds_of_steps_one_after_another() -> None:
     ]
     assert first.commands == ("hyperpod-cdk plan dev", "hyperpod-cdk deploy dev")
     assert first.back == (
-        "within 7 days of the upgrade, not later nor after another one: nodes and add-ons first, then aws eks"
-        " update-cluster-version --name dev-eks --kubernetes-version 1.33; neither the older file nor a stack's "
-        "rollback does it"
+        "only within 7 days of the upgrade, and not after another one: nodes and add-ons first, then aws eks"
+        " update-cluster-version --name dev-eks --kubernetes-version 1.33; neither the older file nor a stack's"
+        " rollback does it"
     )
     update = "aws sagemaker update-cluster-software --region us-east-1 --cluster-name dev --instance-groups"
     assert system.commands == (f"{update} InstanceGroupName=system",)
@@ -180,9 +180,7 @@ def test_the_version_that_stands_needs_no_step() -> None:
 def test_what_the_file_says_already_is_deployed_first() -> None:
     ahead = TEXT.replace('"1.33"', '"1.34"').replace("v1.33.5", "v1.34.5")
     told, texts = run(text=ahead, kubernetes="1.34")
-    assert titles(told)[0] == (
-        "wait: Kubernetes 1.33 -> 1.34, with compatible add-ons: the file says it, it is not deployed"
-    )
+    assert titles(told)[0] == ("wait: Kubernetes 1.33 -> 1.34, with compatible add-ons: in the file and not deployed")
     assert texts == {}
 
 
@@ -250,13 +248,13 @@ def test_an_own_ami_is_a_persons_to_build() -> None:
             ages(),
             {"kubernetes": "1.32"},
             (
-                "dev-eks runs Kubernetes 1.33, and 1.32 is older: a file with an older version takes no"
-                " control plane back."
+                "dev-eks runs Kubernetes 1.33, and 1.32 is older: a file with an older version rolls no control"
+                " plane back."
             ),
             (
-                "Until 2026-11-27 09:00 UTC EKS takes it back by one minor: nodes and add-ons first, then aws eks"
-                " update-cluster-version --name dev-eks --kubernetes-version 1.32; neither the older file nor a stack's"
-                " rollback does it"
+                "Until 2026-11-27 09:00 UTC EKS can roll it back by one minor version: nodes and add-ons first,"
+                " then aws eks update-cluster-version --name dev-eks --kubernetes-version 1.32; neither the older"
+                " file nor a stack's rollback does it"
             ),
         ),
         (
@@ -264,13 +262,12 @@ def test_an_own_ami_is_a_persons_to_build() -> None:
             Ages(),
             {"kubernetes": "1.34"},
             (
-                "eks.addon_versions.kube-proxy is v1.34.1-eksbuild.3, and whether it fits Kubernetes"
-                " 1.34 is not known: AWS"
-                " was not asked, or did not answer."
+                "eks.addon_versions.kube-proxy is v1.34.1-eksbuild.3, and it is unknown whether it fits"
+                " Kubernetes 1.34: AWS was not asked, or did not answer."
             ),
             (
-                "Run it with credentials that may eks:DescribeAddonVersions; or see 'aws eks describe-addon-versions"
-                " --addon-name kube-proxy --kubernetes-version 1.34' and set it by hand."
+                "Run it with credentials that allow eks:DescribeAddonVersions; or run 'aws eks"
+                " describe-addon-versions --addon-name kube-proxy --kubernetes-version 1.34' and set it by hand."
             ),
         ),
         (
@@ -278,7 +275,7 @@ def test_an_own_ami_is_a_persons_to_build() -> None:
             ages(offers=offers(coredns={"1.33": offer("v1.12.4-eksbuild.1")})),
             {"kubernetes": "1.34"},
             "EKS has no version of the add-on coredns for Kubernetes 1.34 in us-east-1.",
-            "Stay on a version that has it, or do without what asks for it (eks.kubernetes_version).",
+            "Stay on a version that has it, or remove what needs it from the file (eks.kubernetes_version).",
         ),
     ],
 )
@@ -309,15 +306,17 @@ def test_without_aws_and_without_a_name_in_the_guide_it_is_refused() -> None:
     text = TEXT.replace("kube-proxy: v1.33.5-eksbuild.2", "vpc-cni: v1.20.0-eksbuild.1").replace("1.33", "1.34")
     told, texts = run(text=text, stands=Ages(), kubernetes="1.35")
     assert texts == {}
-    assert told.refusals[0].why.startswith("eks.addon_versions.vpc-cni is v1.20.0-eksbuild.1, and whether it fits")
+    assert told.refusals[0].why.startswith(
+        "eks.addon_versions.vpc-cni is v1.20.0-eksbuild.1, and it is unknown whether it fits"
+    )
 
 
 def test_a_look_without_aws_tells_of_a_version_that_the_guide_names() -> None:
     told, _ = run(stands=Ages())
-    line = "add-on kube-proxy: v1.33.5-eksbuild.2, not known whether outdated; fits Kubernetes 1.33 (EKS user guide); "
-    assert f"{line}whether others do is not known" in upgrade_text(told)
+    line = "add-on kube-proxy: v1.33.5-eksbuild.2, unknown whether outdated; fits Kubernetes 1.33 (EKS user guide); "
+    assert f"{line}it is unknown whether others do" in upgrade_text(told)
     assert "add-on coredns: " in upgrade_text(told)
-    assert "which versions fit Kubernetes 1.33 is not known" in upgrade_text(told)
+    assert "it is unknown which versions fit Kubernetes 1.33" in upgrade_text(told)
 
 
 def test_a_look_tells_what_is_old() -> None:
@@ -326,10 +325,11 @@ def test_a_look_tells_what_is_old() -> None:
     support = "AWS supports 1.x until January 2027, of others a major release for 12 months, a minor one for 6"
     assert upgrade_text(told).splitlines() == [
         "dev: 3 outdated, 1 unknown.",
-        ("  hyperpod-cdk: 1.2.3, not known whether outdated; the package index has the newest, and was not asked"),
+        ("  hyperpod-cdk: 1.2.3, unknown whether outdated; the package index, which has the newest, was not asked"),
         (
-            "  Kubernetes: 1.33, outdated, newest 1.35; in extended support, which is billed, since 2026-07-29 and "
-            "until 2027-07-29 (calendar of 2026-11-20); EKS takes it back one minor until 2026-11-27 09:00 UTC"
+            "  Kubernetes: 1.33, outdated, newest 1.35; in extended support, which is billed, since 2026-07-29"
+            " and until 2027-07-29 (calendar of 2026-11-20); EKS can roll it back by one minor version until"
+            " 2026-11-27 09:00 UTC"
         ),
         "  add-on vpc-cni: v1.20.4-eksbuild.1, up to date; fits Kubernetes 1.33 to 1.35",
         "  add-on kube-proxy: v1.33.5-eksbuild.2, up to date; fits Kubernetes 1.33",
@@ -428,10 +428,10 @@ def test_the_last_upgrade_that_stands_is_read(updates: list[tuple[str, str]], up
 
 _UNTIL = UPGRADED + timedelta(days=7)
 _BACK = (
-    "EKS takes it back by one minor: nodes and add-ons first, then aws eks update-cluster-version --name dev-eks "
-    "--kubernetes-version 1.33; neither the older file nor a stack's rollback does it"
+    "EKS can roll it back by one minor version: nodes and add-ons first, then aws eks update-cluster-version"
+    " --name dev-eks --kubernetes-version 1.33; neither the older file nor a stack's rollback does it"
 )
-_ELSEWHERE = "a second environment has 1.33, to which workloads move."
+_ELSEWHERE = "create a second environment with 1.33, and move the workloads to it."
 
 
 @pytest.mark.parametrize(
@@ -441,15 +441,15 @@ _ELSEWHERE = "a second environment has 1.33, to which workloads move."
         (
             ages("1.34"),
             _UNTIL + timedelta(seconds=1),
-            f"EKS took it back until 2026-11-27 09:00 UTC, 7 days after its upgrade, and does no more; {_ELSEWHERE}",
+            f"EKS could roll it back until 2026-11-27 09:00 UTC, 7 days after its upgrade; {_ELSEWHERE}",
         ),
         (
             ages("1.34", upgraded=None, are_updates_read=True),
             NOW,
-            f"EKS takes back only an upgrade, once, and 1.34 came by none; {_ELSEWHERE}",
+            f"EKS rolls back only an upgrade, once, and there was none to 1.34; {_ELSEWHERE}",
         ),
         (ages("1.34", upgraded=None), NOW, f"Within 7 days of its upgrade {_BACK}"),
-        (ages("1.35"), NOW, f"EKS takes a control plane back by one minor version and no further; {_ELSEWHERE}"),
+        (ages("1.35"), NOW, f"EKS rolls a control plane back by only one minor version; {_ELSEWHERE}"),
         (
             ages("1.34"),
             # the first day without support (EKS user guide, release calendar)
@@ -468,7 +468,7 @@ def test_what_leads_to_an_older_version(stands: Ages, now: datetime, works: str)
 @pytest.mark.parametrize(
     ("now", "says"),
     [
-        (_UNTIL, "; EKS takes it back one minor until 2026-11-27 09:00 UTC"),
+        (_UNTIL, "; EKS can roll it back by one minor version until 2026-11-27 09:00 UTC"),
         (_UNTIL + timedelta(seconds=1), ""),
     ],
 )
@@ -480,8 +480,8 @@ def test_a_look_promises_no_way_back_that_has_ended(now: datetime, says: str) ->
 
 _NEWER = "eks.kubernetes_version is 1.35, and dev-eks runs 1.34: the next deployment of the file upgrades it."
 _OLDER = (
-    'eks.kubernetes_version is 1.33, and dev-eks runs 1.34: set it to "1.34" before the next deployment, which takes '
-    "no control plane back."
+    'eks.kubernetes_version is 1.33, and dev-eks runs 1.34: set it to "1.34" before the next deployment, which'
+    " rolls no control plane back."
 )
 
 
@@ -520,7 +520,7 @@ def test_what_is_not_answered_is_skipped_and_what_is_not_there_is_not_deployed()
     assert (found.groups, found.offers, found.kubernetes) == (None, {}, "1.34")
     assert [each.partition(":")[0] for each in found.skipped] == [
         "the software of nodes",
-        "the versions of coredns that fit",
+        "the compatible versions of coredns",
     ]
     gone = Fails("ResourceNotFoundException", "No cluster found for name: dev-eks.", 404)
     found = read({**script(), "eks:DescribeCluster": gone})
@@ -541,14 +541,14 @@ def test_what_was_not_read_is_neither_deployed_nor_up_to_date() -> None:
     assert told.verdict == "0 outdated, 8 unknown; 2 things could not be read."
     cluster = next(each for each in told.things if each.what == "Kubernetes")
     assert (cluster.stands, cluster.is_old) == ("1.33", None)
-    assert cluster.says.startswith("by the file, since what is deployed was not read; ")
+    assert cluster.says.startswith("version of the file, because the deployed version was not read; ")
     assert {each.is_old for each in told.things if each.what.startswith(("add-on", "AMI"))} == {None}
     # no step follows from nothing that was read, which is no proof that nothing is left to do
     told, _ = run(stands=unread, addons=True)
     assert (told.steps, told.verdict) == ((), "No step is known; 2 things could not be read.")
     told, _ = run(stands=unread, kubernetes="1.34")
     assert told.verdict.endswith(", with compatible add-ons; 2 things could not be read.")
-    assert told.notes == ("Which version dev-eks has could not be read: the steps begin at that of the file.",)
+    assert told.notes == ("The version of dev-eks could not be read: the steps start at that of the file.",)
 
 
 def test_without_aws_the_file_is_taken_at_its_word() -> None:

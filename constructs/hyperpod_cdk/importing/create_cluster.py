@@ -19,7 +19,7 @@ _OF_ANSWERS = (
     *("ActiveOperations", "ActiveSoftwareUpdateConfig", "ImageVersionStatus", "CurrentImageId"),
     *("CurrentImageReleaseVersion", "CurrentLabels", "CurrentTaints", "CurrentPatchSchedule"),
 )
-"""What DescribeCluster tells of a moment, which is no part of a request."""
+"""Members of DescribeCluster that show a state and are not part of a request."""
 
 _BATCHES: Mapping[str, str] = {"INSTANCE_COUNT": "instances", "CAPACITY_PERCENTAGE": "percent"}
 
@@ -120,7 +120,7 @@ def _read_settings(node: Node, draft: Draft) -> None:
     if node.has("ClusterRole") and not draft.known.is_takeover:
         log.note(
             "changed",
-            f"{node.text('ClusterRole')} is not used: the environment makes a role for Karpenter",
+            f"{node.text('ClusterRole')} is not used: the environment creates a role for Karpenter",
             at=node.place("ClusterRole"),
         )
     shared = node.section("RestrictedInstanceGroupsConfig")
@@ -162,9 +162,9 @@ def read_group(
     script: str | None = None,
     is_restricted: bool = False,
 ) -> Group | None:
-    """Take an instance group; ``subnets`` and ``security_groups`` are the cluster's. None where it is refused.
+    """Read an instance group; ``subnets`` and ``security_groups`` are the cluster's. None if it is refused.
 
-    ``script`` is what a new node runs where the group itself does not say.
+    ``script`` is what a new node runs if the group names no script.
     """
     log = draft.log
     is_living = row.has("CurrentCount") or row.has("TargetCount")
@@ -218,7 +218,7 @@ def read_group(
         if check in checks:
             group.checks.append(checks[check])
         else:
-            log.note("lost", f"is no check that is known here: {check}", at=row.place("OnStartDeepHealthChecks", index))
+            log.note("lost", f"is an unknown check: {check}", at=row.place("OnStartDeepHealthChecks", index))
     row.text("ExecutionRole")
     row.rest()
     draft.groups.append(group)
@@ -249,7 +249,7 @@ def _read_placement(
 def _read_capacity(row: Node, group: Group) -> None:
     wanted = row.section("CapacityRequirements")
     if wanted is not None:
-        # each is an empty mapping: that it is there says it
+        # each is an empty mapping: its presence is the setting
         group.capacity = "spot" if "Spot" in wanted.value else "on_demand" if "OnDemand" in wanted.value else None
         wanted.asked.update(("Spot", "OnDemand"))
         wanted.rest()
@@ -269,7 +269,7 @@ def _read_volumes(row: Node, draft: Draft, group: Group) -> None:
                 if size is not None:
                     draft.log.note("lost", "HyperPod fixes the size of root volumes", at=volume.place("VolumeSizeInGB"))
             elif group.volume_gib is not None:
-                draft.log.note("lost", "a node has one volume beside its root volume here", at=volume.place())
+                draft.log.note("lost", "here a node has one volume in addition to its root volume", at=volume.place())
             else:
                 group.volume_gib = size
             volume.rest()
@@ -278,8 +278,8 @@ def _read_volumes(row: Node, draft: Draft, group: Group) -> None:
             if mount is not None:
                 draft.log.note(
                     "lost",
-                    f"HyperPod mounts {mount.text('DnsName')} on the nodes; here pods mount an existing file system of"
-                    " Lustre by a claim: storage.lustre",
+                    f"HyperPod mounts {mount.text('DnsName')} on the nodes; here pods mount an existing Lustre file"
+                    " system through a claim: storage.lustre",
                     at=config.place(key),
                     path="storage.lustre",
                 )
@@ -291,7 +291,7 @@ def _read_software(row: Node, draft: Draft, group: Group) -> None:
         ("ami_id", ("DesiredImageId", "ImageId")),
         ("release_version", ("DesiredImageReleaseVersion", "ImageReleaseVersion")),
     ):
-        # what an answer says is what the group got, not that somebody pinned it
+        # an answer shows the image of the group, not that a user pinned it
         found = [(name, row.text(name)) for name in names if row.has(name)]
         if found and found[0][0].startswith("Desired"):
             continue
@@ -364,8 +364,8 @@ def _read_environment(row: Node, draft: Draft, group: Group) -> None:
     environment.rest()
     draft.log.note(
         "lost",
-        "which buckets its jobs read and write stands in the policies of its execution role; name them as input_buckets"
-        " and output_buckets",
+        "the policies of its execution role say which buckets its jobs read and write; add them as input_buckets and"
+        " output_buckets",
         at=group.at,
     )
 
@@ -388,7 +388,7 @@ def _read_scripts(row: Node, draft: Draft, group: Group, script: str | None) -> 
         script = group.on_init_complete or group.on_create or DEFAULT_SCRIPT
         draft.log.note(
             "lost",
-            f"the scripts of {uri} are not taken over: nodes get those of lifecycle_scripts/, without that folder the"
+            f"the scripts of {uri} are not used: nodes get those of lifecycle_scripts/, or without that folder the"
             f" library's own {DEFAULT_SCRIPT}. To keep yours: aws s3 cp --recursive {shlex.quote(uri)}"
             f" lifecycle_scripts/, where {script} is the one that runs",
             at=config.place("SourceS3Uri"),
@@ -409,7 +409,7 @@ def _read_roles(draft: Draft, node: Node) -> None:
             continue
         draft.log.note(
             "changed",
-            f"{arn} is not used: the environment makes the execution role of its nodes; what else its policies allow"
-            " is lost",
+            f"{arn} is not used: the environment creates the execution role of its nodes; other permissions of its"
+            " policies are lost",
             at=at,
         )

@@ -1,4 +1,4 @@
-"""Reads a document of others, knowing the line of every value, what was read of it and what nobody asked for."""
+"""Reads a document and knows the line of every value, which values were read, and which were not."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ WORDING = Wording(
     noun="cluster",
     a_file="a file to import",
     example="ClusterName: ml-cluster",
-    when_empty="name the file that 'aws sagemaker create-cluster --cli-input-json' was given",
-    when_missing="name the file that 'aws sagemaker create-cluster --cli-input-json' was given",
+    when_empty="name the file that you passed to 'aws sagemaker create-cluster --cli-input-json'",
+    when_missing="name the file that you passed to 'aws sagemaker create-cluster --cli-input-json'",
 )
 _LIST_KEY = "[]"
-"""Under which key the items of a document stand that is a list."""
+"""The key for the items of a document that is a list."""
 
 Value = TypeVar("Value", str, int, bool)
 _NOUNS: Mapping[type, str] = {str: "text", int: "a whole number", bool: "true or false"}
@@ -32,7 +32,7 @@ _NOUNS: Mapping[type, str] = {str: "text", int: "a whole number", bool: "true or
 
 @dataclass
 class Log:
-    """What is said of a source: ``errors`` refuse it, ``notes`` go with the file that is written."""
+    """The messages about a source: ``errors`` refuse it, ``notes`` belong to the written file."""
 
     errors: list[Finding] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
@@ -51,15 +51,15 @@ class Log:
         )
 
     def note(self, weight: Weight, message: str, *, at: Place | None = None, path: str = "") -> None:
-        """Say what a reader of the file has to know; ``at`` is the place in the source, ``path`` that in the file."""
+        """Add a note for readers of the file; ``at`` is the place in the source, ``path`` that in the file."""
         note = Note(weight=weight, source=str(at or ""), path=path, message=documents.tidy(message))
-        # what twenty groups have in common is one thing to know of one place of the file
+        # what twenty groups have in common is one note
         told = ((each.weight, each.path, each.message, "" if path else each.source) for each in self.notes)
         if (note.weight, note.path, note.message, "" if path else note.source) not in told:
             self.notes.append(note)
 
     def drop(self, weight: Weight, path: str) -> None:
-        """Take back what was said of a part of the file that is left out after all."""
+        """Remove the notes on a part of the file that is left out after all."""
         self.notes = [each for each in self.notes if each.weight != weight or not each.path.startswith(path)]
 
     def raise_errors(self) -> None:
@@ -74,7 +74,7 @@ class Place:
 
     file: str
     line: int | None
-    """None in what AWS answered, which has no lines."""
+    """None for an answer of AWS, which has no lines."""
     path: str
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class Place:
 
 @dataclass
 class Node:
-    """A mapping of a source. What is asked of it is known; the rest is named by ``rest``."""
+    """A mapping of a source. It records which keys are read; ``rest`` names the others."""
 
     source: Source
     value: Mapping[str, object]
@@ -92,14 +92,14 @@ class Node:
     log: Log
     asked: set[str] = field(default_factory=set)
     label: str = ""
-    """What stands before its places: the name of the parameter that holds it as text."""
+    """The prefix of its places: the name of the parameter that has it as text."""
 
     def line(self, *steps: str | int) -> int:
-        """Give the line of a value; of a key that is left out, that of its mapping."""
+        """Give the line of a value; for a missing key, that of its mapping."""
         return self.source.line_of((*self.path, *steps))
 
     def place(self, *steps: str | int) -> Place:
-        """Give where a value stands; of a key that is left out, where its mapping does."""
+        """Give the place of a value; for a missing key, that of its mapping."""
         path = (*self.path, *steps)
         shown = render_path(tuple(step for step in path if step != _LIST_KEY))
         line = self.source.line_of(path) if self.source.lines else None
@@ -172,7 +172,7 @@ class Node:
         return rows
 
     def word(self, key: str, words: Mapping[str, str | None]) -> str | None:
-        """Give our word for one of AWS's: ``words`` is ours -> AWS's. None where there is none, or another, named."""
+        """Give our word for AWS's: ``words`` is ours -> AWS's. None without a value; an unknown one gets a note."""
         text = self.text(key)
         ours = next((ours for ours, aws in words.items() if aws == text), None)
         if text is not None and ours is None:
@@ -181,13 +181,13 @@ class Node:
         return ours
 
     def rest(self) -> None:
-        """Name what nobody asked for."""
+        """Note the keys that were not read."""
         for key in self.value:
             if key in self.asked or self.value[key] is None:
                 continue
             near = closest(key, sorted(self.asked))
             hint = f"; did you mean {near}?" if near else ""
-            self.log.note("lost", f"is not known here and was not taken over{hint}", at=self.place(key))
+            self.log.note("lost", f"is unknown here and was not imported{hint}", at=self.place(key))
 
     def _one(self, key: str, kind: type[Value]) -> Value | None:
         if not self.has(key):
@@ -203,7 +203,7 @@ class Node:
 def opened(text: str, file: str, log: Log) -> Node:
     """Read a text of JSON or YAML; a list stands under one key, whose items ``items`` gives.
 
-    Raises DocumentError where it is neither, or says something twice.
+    Raises DocumentError if it is neither, or has a key twice.
     """
     # JSON is YAML but for tabs between values: the reader of environment files knows the line of everything
     plain = text.replace("\t", " ")
@@ -217,11 +217,11 @@ def opened(text: str, file: str, log: Log) -> Node:
     except json.JSONDecodeError as error:
         _refuse(file, f"is not JSON: {error.msg[:1].lower()}{error.msg[1:]}", line=error.lineno)
     except UnicodeEncodeError:
-        _refuse(file, "is not JSON: it holds half of a character")
+        _refuse(file, "is not JSON: it has half of a surrogate pair")
     except (ValueError, RecursionError) as error:
         _refuse(file, f"is not JSON: {reason_of(error)}")
     source = read_source(wrapped, file, WORDING)
-    # JSON's own reader decides what a value is; of the other one come the lines and what is said twice
+    # the JSON reader decides the values; the YAML reader gives the lines and finds duplicate keys
     source.findings = [each for each in source.findings if each.rule in ("no_duplicate_keys", "nesting_depth")]
     source.data = data
     return _node(source, log)
@@ -250,4 +250,4 @@ def _refuse(file: str, message: str, *, line: int | None = None) -> NoReturn:
 
 
 def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")

@@ -1,4 +1,4 @@
-"""What a source says of an environment, whatever kind it is, and the environment file that is made of it."""
+"""What a source of any kind says of an environment, and the environment file that is made from it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _HOME = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:([a-z0-9-]*):([0-9]{12}):")
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What whoever imports says beside the source.
+    """What the user states in addition to the source.
 
-    ``subnet_zones``: the AZ ID of each subnet. ``zones``: AZ IDs of a network to make, beside those of the source.
-    ``is_takeover``: the file is to describe the cluster that stands, so that it can come under the file's stacks.
+    ``subnet_zones``: the AZ ID of each subnet. ``zones``: AZ IDs of a network to create, in addition to those of the
+    source. ``is_takeover``: the file describes the existing cluster, so that the file's stacks can take it over.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Known:
 
 @dataclass(kw_only=True)
 class Group:
-    """An instance group of a source, in our words; None where the source says nothing.
+    """An instance group of a source, in our words; None if the source says nothing.
 
     ``at`` is its place there. ``zone`` is known, or follows from one of ``subnets``.
     """
@@ -87,7 +87,7 @@ class Draft:
     groups: list[Group] = field(default_factory=list)
     subnets: list[tuple[str, Place]] = field(default_factory=list)
     addon_settings: dict[str, str] = field(default_factory=dict)
-    """What each add-on of a cluster that stands has of settings of its own, in words; empty where it has none."""
+    """The own settings of each add-on of an existing cluster, in words; empty if it has none."""
     _account: str | None = None
     _region: str | None = None
 
@@ -103,34 +103,34 @@ class Draft:
         self._settle("region", region, at)
 
     def no_recovery(self, at: Place) -> None:
-        """Leave failed nodes to people, as the source does."""
+        """Turn off automatic node recovery, as the source does."""
         self.hyperpod["node_recovery"] = "none"
-        said = "no node that fails is replaced by itself"
+        said = "failed nodes are not replaced automatically"
         self.log.note("unsafe", said, at=at, path="hyperpod.node_recovery")
 
     def all_or_nothing(self, at: Place) -> None:
-        """Make all nodes at once or none, which is what a source gets that does not say how."""
+        """Create all nodes at once or none, which is the default of a source."""
         self.hyperpod["provisioning"] = "all_or_nothing"
-        said = "NodeProvisioningMode is left out: one node that cannot be had rolls the whole cluster back"
+        said = "NodeProvisioningMode is left out: one node without capacity rolls the whole cluster back"
         said += "; for Continuous, remove provisioning"
         self.log.note("unsafe", said, at=at, path="hyperpod.provisioning")
 
     def _settle(self, key: str, got: str, at: Place) -> None:
         wanted = getattr(self.known, key) or getattr(self, f"_{key}")
         if wanted and got and got != wanted:
-            whose = f"--{key}" if getattr(self.known, key) else "what stands before it"
+            whose = f"--{key}" if getattr(self.known, key) else "an earlier value"
             self.log.refuse(at, f"is of {key} {got}, and {whose} says {wanted}; correct one of the two")
         elif got and not wanted:
             setattr(self, f"_{key}", got)
 
     @property
     def account(self) -> str | None:
-        """The account, None where nothing tells it."""
+        """The account, None if unknown."""
         return self.known.account or self._account
 
     @property
     def region(self) -> str | None:
-        """The region: as an option or an ARN names it, else that of the zones; None where nothing tells it."""
+        """The Region: of an option or an ARN, else that of the zones; None if unknown."""
         if stated := self.known.region or self._region:
             return stated
         zones = [*self.network.get("availability_zones", ()), *self.known.zones, *self.known.subnet_zones.values()]
@@ -138,7 +138,7 @@ class Draft:
         return found.pop() if len(found) == 1 else None
 
     def page(self) -> dict[str, Any]:
-        """Give the environment file as data, without what nobody knows, and note what is missing."""
+        """Give the environment file as data, without unknown values, and note what is missing."""
         hyperpod_section = self._hyperpod()
         for key in ("account", "region"):
             if getattr(self, key) is None:
@@ -211,7 +211,7 @@ class Draft:
         if len(zones) < FEWEST_ZONES:
             self.log.note(
                 "missing",
-                f"{FEWEST_ZONES} zones or more, since EKS takes no fewer, and the source names"
+                f"{FEWEST_ZONES} zones or more, because EKS needs them, and the source names"
                 f" {', '.join(zones) or 'none'}; give --zone AZ_ID, or write it into the file",
                 path="network.availability_zones",
             )
@@ -238,7 +238,7 @@ class Draft:
             name = existing.get("cluster_name", "NAME")
             self.log.note(
                 "missing",
-                "the security group that EKS made for the cluster, which the source does not state; give"
+                "the security group that EKS created for the cluster, which the source does not state; give"
                 f" --eks-security-group, or write it into the file ('aws eks describe-cluster --name {name}' shows it"
                 " as clusterSecurityGroupId)",
                 path="eks.existing.security_group_id",
@@ -246,7 +246,7 @@ class Draft:
         return {**section, "existing": existing}
 
     def security_groups(self, groups: Sequence[str], at: Place) -> None:
-        """Take the security groups of the nodes: the EKS cluster's is told apart where it is known."""
+        """Read the security groups of the nodes; the EKS cluster's is kept apart if it is known."""
         ours = self.known.eks_security_group_id
         own = [each for each in groups if each != ours] or list(groups)
         if len(own) == 1:
@@ -254,10 +254,10 @@ class Draft:
             return
         self.log.note(
             "missing" if len(own) > 1 else "changed",
-            f"which of {', '.join(own)} is the nodes' own and which the EKS cluster's, which the source does not state;"
-            " give --eks-security-group, or write the other one into the file"
+            f"which of {', '.join(own)} belongs to the nodes and which to the EKS cluster, which the source does not"
+            " state; give --eks-security-group, or write the other one into the file"
             if own
-            else "names none; one is made for the nodes",
+            else "names none; one is created for the nodes",
             at=at,
             path="network.existing.security_group_id",
         )
@@ -315,7 +315,7 @@ class Draft:
             where = f" ({', '.join(known)})" if known else ""
             why = (
                 f"HyperPod puts its nodes into any of {', '.join(group.subnets)}{where}, and the file puts a group into"
-                " one zone: choose it, for EFA traffic does not cross zones"
+                " one zone: choose it, because EFA traffic does not cross zones"
             )
         else:
             why = "the source names no subnet and no zone for it"
@@ -351,9 +351,9 @@ class Draft:
         return entry
 
     def _threads(self, group: Group, rows: Sequence[instance_types.InstanceType | None], path: str) -> int | None:
-        """Give the threads per core, None where the file's default is the same; left out in AWS's words means one."""
+        """Give the threads per core, None if the file's default is the same; a missing value means one."""
         threads = group.threads or 1
-        # the file's default of a type that only the file will know is not known here
+        # the file's default for a type that only the file will state is unknown here
         is_known = bool(rows) and None not in rows
         default = (2 if all(row and row.has_smt for row in rows) else 1) if is_known else None
         if threads == 1 and default == 2:
@@ -371,7 +371,7 @@ class Draft:
 
 
 def tags_of(pairs: Sequence[tuple[str, str, Place]], draft: Draft) -> None:
-    """Take tags; those that the library sets itself are left out, an empty value is named."""
+    """Read tags; those that the library sets itself are left out, and an empty value gets a note."""
     for key, value, at in pairs:
         if hyperpod.REQUIRED_TAGS.get(key) == value:
             continue
@@ -382,6 +382,6 @@ def tags_of(pairs: Sequence[tuple[str, str, Place]], draft: Draft) -> None:
 
 
 def name_in_file(told: str, *, otherwise: str, taken: Sequence[str]) -> str:
-    """Give a file system's name: what it is called elsewhere as far as that goes and is free, else its ID."""
+    """Give a file system's name: its name elsewhere if it is valid and not used yet, else its ID."""
     plain = re.sub(r"[^a-z0-9]+", "-", told.lower()).strip("-")[:_LONGEST_NAME].strip("-")
     return plain if plain and plain[0].isalpha() and plain not in taken else otherwise

@@ -1,4 +1,5 @@
-"""A HyperPod cluster that stands, by calls that only read: what AWS does not answer is skipped, never guessed."""
+"""Imports an existing HyperPod cluster with calls that only read: what AWS does not answer is skipped, never
+guessed."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ _OPERATORS: Final[Mapping[str, str]] = {
     addons.INFERENCE: "inference",
     addons.OBSERVABILITY: "observability",
 }
-"""The add-ons that a section of the file asks for, by its name below operators."""
+"""The add-ons that a section of the file needs, by its name below operators."""
 
 _PLANS_THAT_SERVE: Final = frozenset({"Active", "Scheduled"})
 _MOST_SCRIPTS: Final = 10
@@ -52,13 +53,13 @@ AnswerT = TypeVar("AnswerT")
 
 @dataclass(kw_only=True)
 class Asking:
-    """Asks AWS on behalf of one import; what it does not answer is noted and None."""
+    """Asks AWS for one import; what it does not answer is noted and None."""
 
     aws: Api
     log: Log
 
     def answer(self, what: str, ask: Callable[[], AnswerT], *, path: str = "") -> AnswerT | None:
-        """Give what ``ask`` gives, None where AWS says that there is none, or does not say: then ``what`` is noted."""
+        """Give the result of ``ask``, None if AWS has none or does not answer: then ``what`` is noted."""
         try:
             with _readable(what):
                 return _unless_gone(ask)
@@ -79,9 +80,9 @@ class Asking:
         path: str = "",
         gone: list[Any] | None = None,
     ) -> list[AnswerT]:
-        """Ask about each item side by side; give what was answered, and note each that was not.
+        """Ask about each item in parallel; give the answers, and note each item without one.
 
-        What has gone since it was listed is not there: it is added to ``gone``, and nothing else is said of it.
+        An item that was deleted after it was listed is added to ``gone``, without a note.
         """
         asked = list(items)
 
@@ -101,7 +102,7 @@ class Asking:
 
 
 def _unless_gone(ask: Callable[[], AnswerT]) -> AnswerT | None:
-    """Give what ``ask`` gives, None where AWS says that what it asks about is not there."""
+    """Give the result of ``ask``, None if AWS says that the thing does not exist."""
     try:
         return ask()
     except NotFound:
@@ -123,7 +124,7 @@ def _readable(what: str) -> Iterator[None]:
 def read_living_cluster(aws: Api, name: str, known: Known, log: Log) -> Draft:
     """Give a draft of the cluster ``name`` of the region that ``aws`` asks; ``known`` comes before what AWS says.
 
-    Raises DocumentError where there is no such cluster, it cannot be read, or it is none on EKS.
+    Raises DocumentError if there is no such cluster, it cannot be read, or it is not on EKS.
     """
     asking = Asking(aws=aws, log=log)
     label = f"cluster {name}"
@@ -134,7 +135,7 @@ def read_living_cluster(aws: Api, name: str, known: Known, log: Log) -> Draft:
         _refuse(label, _no_such_cluster(aws, name))
     except NotAnswered as missing:
         _refuse(label, f"cannot be read: {missing.sentence}")
-    # it was asked for by that name
+    # the user named it
     cluster.setdefault("ClusterName", name)
     arn = str(cluster.get("ClusterArn", ""))
 
@@ -152,18 +153,18 @@ def read_living_cluster(aws: Api, name: str, known: Known, log: Log) -> Draft:
     log.raise_errors()
     part = asking.answer
     part(
-        "the stack that made it",
+        "the stack that created it",
         lambda: _read_pins(asking, draft, cluster, tags.values()),
         path="hyperpod.instance_groups",
     )
-    part("where its nodes stand", lambda: _read_nodes(asking, draft, cluster), path="hyperpod.instance_groups")
+    part("the zones of its nodes", lambda: _read_nodes(asking, draft, cluster), path="hyperpod.instance_groups")
     part("its plans", lambda: _read_plans(asking, draft), path="hyperpod.instance_groups")
     part("its scripts", lambda: _read_scripts(asking, cluster), path="hyperpod.lifecycle")
     if draft.hyperpod.get("autoscaling") == "karpenter" and not known.is_takeover:
         log.note(
             "lost",
             "Karpenter's node pools are in Kubernetes, which was not read, and AWS does not show which groups they"
-            " choose among: a group above 0 keeps its count here, those of 0 are one pool",
+            " use: here a group above 0 keeps its count, and the groups of 0 are one pool",
             path="hyperpod.karpenter_pools",
         )
     if eks is not None:
@@ -180,7 +181,7 @@ def read_living_cluster(aws: Api, name: str, known: Known, log: Log) -> Draft:
 
 
 def _as_it_stands(draft: Draft, cluster: Mapping[str, Any], eks: EksClusterAnswer | None) -> None:
-    """Say of the cluster what HyperPod never lets change, and leave out what no stack can own."""
+    """Note what HyperPod never changes of the cluster, and leave out what no stack can own."""
     vpc = cluster.get("VpcConfig") or {}
     _say_networks(draft, cluster)
     _say_roles(draft, cluster)
@@ -196,7 +197,7 @@ def _as_it_stands(draft: Draft, cluster: Mapping[str, Any], eks: EksClusterAnswe
     draft.network["existing"]["cluster_subnet_ids"] = list(vpc.get("Subnets", ()))
     groups = list(vpc.get("SecurityGroupIds", ()))
     if eks is not None and len(groups) == 1 and groups[0] in eks.security_group_ids:
-        # nodes carry the one group that the control plane carries too, and not the one that EKS made
+        # nodes have the one group that the control plane has, too, and not the one that EKS created
         draft.eks["existing"]["security_group_id"] = groups[0]
         draft.known = replace(draft.known, eks_security_group_id=None)
     if draft.sections.pop("storage", None) is not None:
@@ -206,14 +207,14 @@ def _as_it_stands(draft: Draft, cluster: Mapping[str, Any], eks: EksClusterAnswe
     _take_add_ons(draft)
     draft.log.note(
         "unsafe",
-        f"{cluster.get('ClusterName')} exists already: do not deploy this file before the takeover, which the same"
-        " command does once the file is there",
+        f"{cluster.get('ClusterName')} already exists: do not deploy this file before the takeover, which the same"
+        " command does once the file exists",
         path="hyperpod.cluster_name",
     )
 
 
 def _take_add_ons(draft: Draft) -> None:
-    """Leave to the environment the add-ons that it would make as they stand; all others are used as they are."""
+    """Give the environment the add-ons that it would create with the same settings; others are used as they are."""
     existing, operators = draft.eks.get("existing", {}), draft.sections.get("operators", {})
     asked = {
         addons.TASK_GOVERNANCE: "task_governance" in draft.sections,
@@ -226,8 +227,8 @@ def _take_add_ons(draft: Draft) -> None:
     if comes:
         draft.log.note(
             "changed",
-            f"{', '.join(comes)} come under the environment as they are, and 'hyperpod-cdk destroy' then deletes them:"
-            " what shall stay yours, write into it",
+            f"the environment takes over {', '.join(comes)} unchanged, and 'hyperpod-cdk destroy' then deletes them:"
+            " add those that you want to keep to it",
             path="eks.existing.installed_addons",
         )
     for name in installed:
@@ -254,14 +255,14 @@ def _say_networks(draft: Draft, cluster: Mapping[str, Any]) -> None:
 
 
 def _say_roles(draft: Draft, cluster: Mapping[str, Any]) -> None:
-    """Leave the role of most groups to the environment, and name that of each other group."""
+    """Let the environment take over the role of most groups, and name that of each other group."""
     of_group = {str(row["InstanceGroupName"]): str(row["ExecutionRole"]) for row in cluster.get("InstanceGroups") or ()}
     count = Counter(of_group.values())
     for place, arn in enumerate(sorted(count, key=lambda arn: (-count[arn], arn))):
         names = [name for name, role in of_group.items() if role == arn]
         if place == 0:
-            said = f"{arn} comes under the environment: a deployment replaces its policies by those of its nodes"
-            draft.log.note("changed", f"{said}; what else they allow is lost", path="hyperpod.instance_groups")
+            said = f"the environment takes over {arn}: a deployment replaces its policies by those of its nodes"
+            draft.log.note("changed", f"{said}; other permissions are lost", path="hyperpod.instance_groups")
             continue
         for group in draft.groups:
             if group.name in names and not group.is_restricted:
@@ -336,7 +337,7 @@ def _subnets_of(asking: Asking, cluster: Mapping[str, Any]) -> list[SubnetAnswer
         return []
 
     def ask() -> list[SubnetAnswer]:
-        # a filter and not SubnetIds: one that is gone would hide the others
+        # a filter and not SubnetIds: a deleted one would hide the others
         filters = [{"Name": "subnet-id", "Values": ids}]
         rows = asking.aws.pages("ec2", "describe_subnets", "Subnets", Filters=filters)
         return [aws_shapes.subnet(row) for row in rows]
@@ -344,7 +345,7 @@ def _subnets_of(asking: Asking, cluster: Mapping[str, Any]) -> list[SubnetAnswer
     where = "network.existing.node_subnet_ids"
     found = asking.answer(f"the zones of {', '.join(ids)}", ask, path=where)
     if found is not None and (gone := sorted(set(ids) - {each.subnet_id for each in found})):
-        asking.log.note("unsafe", f"{', '.join(gone)}: EC2 has no such subnet any more", path=where)
+        asking.log.note("unsafe", f"{', '.join(gone)}: this subnet no longer exists in EC2", path=where)
     return found or []
 
 
@@ -378,7 +379,7 @@ def _read_eks(asking: Asking, draft: Draft, eks: EksClusterAnswer) -> None:
     versions = sorted(f"{each['addonName']} {each.get('addonVersion', '')}".strip() for each in described)
     draft.addon_settings = {str(each["addonName"]): _own_settings(each) for each in described}
     if versions:
-        log.note("lost", f"existing add-ons stay as they are, the file has no version of them: {', '.join(versions)}")
+        log.note("lost", f"existing add-ons stay as they are, without a version in the file: {', '.join(versions)}")
     operators = {
         section: {"enabled": True, **({"elastic": False} if section == "training" and _is_unsure(draft) else {})}
         for addon, section in _OPERATORS.items()
@@ -396,7 +397,7 @@ def _read_eks(asking: Asking, draft: Draft, eks: EksClusterAnswer) -> None:
 
 
 def _own_settings(addon: Mapping[str, Any]) -> str:
-    """Say what somebody gave to an add-on that the environment would take from it; empty where that is nothing."""
+    """Say which settings of an add-on the environment would remove; empty if none."""
     told = {
         "serviceAccountRoleArn": "a role of its own (serviceAccountRoleArn)",
         "configurationValues": "configuration values of its own",
@@ -406,7 +407,7 @@ def _own_settings(addon: Mapping[str, Any]) -> str:
 
 
 def _is_unsure(draft: Draft) -> bool:
-    """Say whether jobs cannot be elastic for certain: beside tiered checkpointing, and on Spot."""
+    """Say whether it is certain that jobs cannot be elastic: with tiered checkpointing, and on Spot."""
     tiered = (draft.hyperpod.get("tiered_checkpointing") or {"enabled": False}).get("enabled", True)
     return bool(tiered) or any(each.capacity == "spot" for each in draft.groups)
 
@@ -439,7 +440,7 @@ def _read_entries(asking: Asking, eks: EksClusterAnswer, *, is_takeover: bool) -
     )
     people = [str(name) for name in names or () if ":role/aws-service-role/" not in str(name)]
     if people:
-        # with an entry of the environment its role loses the way in where the environment goes
+        # a role with an entry of the environment loses its access if the environment is destroyed
         more = "; the takeover imports the entries of roles that you write here" if is_takeover else ""
         asking.log.note(
             "lost",
@@ -456,7 +457,7 @@ def _read_lustre(asking: Asking, draft: Draft, vpc_id: str, subnets: Sequence[Su
     found = asking.answer("the file systems of FSx for Lustre", ask, path="storage.lustre")
     for each in found or ():
         if not each.vpc_id:
-            missing = NotAnswered("FSx does not show the VPC in which it stands")
+            missing = NotAnswered("FSx does not show its VPC")
             asking.skip(f"whether {each.file_system_id} is the cluster's", missing, path="storage.lustre")
     ours = [each for each in found or () if each.vpc_id == vpc_id]
     zones = {each.subnet_id: each.availability_zone_id for each in subnets}
@@ -480,7 +481,7 @@ def _read_lustre(asking: Asking, draft: Draft, vpc_id: str, subnets: Sequence[Su
             where = zone or "a zone that was not read"
             asking.log.note(
                 "lost",
-                f"{each.file_system_id} stands in {where}, where the cluster has no subnet of nodes",
+                f"{each.file_system_id} is in {where}, where the cluster has no subnet for nodes",
                 path="storage.lustre",
             )
             continue
@@ -503,7 +504,7 @@ def _read_lustre(asking: Asking, draft: Draft, vpc_id: str, subnets: Sequence[Su
 
 
 def _read_pins(asking: Asking, draft: Draft, cluster: Mapping[str, Any], tags: Iterable[Mapping[str, Any]]) -> None:
-    """Name the zones that parameters of AWS's set-up stack asked for and its template did not give to the group."""
+    """Name the zones that parameters of AWS's set-up stack request and that its template did not use for the group."""
     free = free_groups(cluster)
     stack = next((str(each.get("Value")) for each in tags if each.get("Key") == "aws:cloudformation:stack-id"), None)
     if not free or stack is None:
@@ -515,13 +516,13 @@ def _read_pins(asking: Asking, draft: Draft, cluster: Mapping[str, Any], tags: I
         (main,) = asking.aws.call("cloudformation", "describe_stacks", StackName=root)["Stacks"]
         return dict(_pins(main.get("Parameters") or ()))
 
-    for name, zone in (asking.answer("the parameters of the stack that made it", ask) or {}).items():
+    for name, zone in (asking.answer("the parameters of the stack that created it", ask) or {}).items():
         index = next((at for at, group in enumerate(draft.groups) if group.name == name), None)
         if name in free and index is not None:
             asking.log.note(
                 "unsafe",
-                f"{name} was meant for {zone}, and that template dropped the pin without a word: its nodes may be in"
-                " any zone of the cluster's subnets",
+                f"{name} was meant for {zone}, and that template silently dropped the pin: its nodes can be in any zone"
+                " of the cluster's subnets",
                 at=draft.groups[index].at,
                 path=f"hyperpod.instance_groups[{index}].availability_zone_id",
             )
@@ -540,7 +541,7 @@ def _pins(parameters: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
         try:
             found = json.loads(each.get("ParameterValue") or "[]")
         except ValueError:
-            # that template drops such a group, and then the cluster has none of it
+            # that template drops such a group, and then the cluster does not have it
             continue
         for row in found if isinstance(found, list) else [found]:
             if isinstance(row, dict) and row.get("TargetAvailabilityZoneId"):
@@ -548,7 +549,7 @@ def _pins(parameters: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 
 
 def _read_nodes(asking: Asking, draft: Draft, found: Mapping[str, Any]) -> None:
-    """Give a group that may stand in several zones the one in which all of its nodes stand."""
+    """Give a group that can be in several zones the one zone of all its nodes."""
     cluster = str(found["ClusterName"])
     free = free_groups(found)
     wanted = [
@@ -565,19 +566,19 @@ def _read_nodes(asking: Asking, draft: Draft, found: Mapping[str, Any]) -> None:
             )
             return [str(row["InstanceId"]) for row in rows or () if row["InstanceGroupName"] == name]
 
-    # side by side: each page of a large group has to wait for the one before
+    # in parallel: each page of a large group has to wait for the one before
     answers = together(ask, [group.name for _, group in wanted])
     for (index, group), nodes in zip(wanted, answers, strict=True):
         path = f"hyperpod.{'restricted_' if group.is_restricted else ''}instance_groups[{index}].availability_zone_id"
         if isinstance(nodes, NotAnswered):
-            asking.skip(f"where the nodes of {group.name} stand", nodes, path=path)
+            asking.skip(f"the zones of the nodes of {group.name}", nodes, path=path)
             continue
         gone: list[str] = []
         zone_of = partial(_zone_of, asking, cluster)
         stand = Counter(asking.each("node", zone_of, nodes, path=path, gone=gone))
         if not stand or sum(stand.values()) + len(gone) < len(nodes):
             continue
-        # the zone of most, where the file pins nothing
+        # the zone of most nodes, if the file pins nothing
         (first, *others) = [zone for zone, _ in stand.most_common()]
         is_free = draft.known.is_takeover and group.name in free
         if is_free:
@@ -612,11 +613,11 @@ def _read_plans(asking: Asking, draft: Draft) -> None:
 
 
 def _plan_problem(aws: Api, arn: str) -> str:
-    """Say why a plan brings no nodes; empty where it does."""
+    """Say why a plan gives no nodes; empty if it does."""
     try:
         plan = aws_shapes.training_plan(aws.call("sagemaker", "describe_training_plan", TrainingPlanName=arn))
     except NotFound:
-        return f"SageMaker has no plan {arn} any more"
+        return f"the plan {arn} no longer exists"
     if plan.status in _PLANS_THAT_SERVE:
         return ""
     ended = f", it ended {plan.end:%Y-%m-%d %H:%M} UTC" if plan.end else ""
@@ -654,9 +655,8 @@ def _say_what_a_deployment_does(draft: Draft, cluster: Mapping[str, Any], eks: E
     orchestrator = eks.name if eks else (draft.eks.get("existing") or {}).get("cluster_name", "its EKS cluster")
     draft.log.note(
         "unsafe",
-        f"{name} exists already: a deployment of this file makes a second HyperPod cluster and does not take over the"
-        f" one that is there. It fails at the name {name}, which is taken, and {orchestrator} orchestrates one HyperPod"
-        " cluster at a time: for a second one write another cluster_name, and another EKS cluster or remove"
-        " eks.existing",
+        f"{name} already exists: a deployment of this file creates a second HyperPod cluster and does not take over the"
+        f" existing one. It fails because the name {name} is taken, and {orchestrator} orchestrates only one HyperPod"
+        " cluster: for a second one set another cluster_name, and another EKS cluster or remove eks.existing",
         path="hyperpod.cluster_name",
     )

@@ -1,4 +1,4 @@
-"""The cluster policy and the compute quotas of a cluster that stands, in the file's words."""
+"""The cluster policy and the compute quotas of an existing cluster, in the file's words."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _OF_ANSWERS: Final = (
     *("CreationTime", "CreatedBy", "LastModifiedTime", "LastModifiedBy", "ResponseMetadata", "Name"),
     *("ClusterSchedulerConfigArn", "ClusterSchedulerConfigId", "ClusterSchedulerConfigVersion", "StatusDetails"),
 )
-"""What an answer tells of itself, which is no part of a request."""
+"""Members of an answer that are not part of a request."""
 
 
 def read_teams(asking: Asking, draft: Draft, cluster_arn: str) -> None:
-    """Take policy and quotas, where the cluster has any, as task_governance."""
+    """Read policy and quotas, if the cluster has any, as task_governance."""
     aws, path = asking.aws, "task_governance"
 
     def listed(operation: str, key: str, member: str) -> list[str]:
@@ -64,7 +64,7 @@ def read_teams(asking: Asking, draft: Draft, cluster_arn: str) -> None:
     if draft.known.is_takeover:
         for team, answer in zip(found, teams, strict=True):
             if team is not None:
-                # no label that its namespace may not have: pods of its jobs would be refused
+                # no label that its namespace may be without: Kubernetes would refuse pods of its jobs
                 team |= {"quota_name": str(answer["Name"]), "pod_security": "privileged"}
     if found:
         section["teams"] = sorted((each for each in found if each), key=lambda team: str(team["name"]))
@@ -80,7 +80,7 @@ def read_teams(asking: Asking, draft: Draft, cluster_arn: str) -> None:
 
 
 def _take_over(draft: Draft, region: str, *, has_policy: bool, has_quotas: bool) -> None:
-    """Say what it takes to bring policy and quotas under the stacks, and leave them out where these have none such."""
+    """Note what a takeover of policy and quotas needs, and leave them out if the stacks cannot import them."""
     path = "task_governance"
     stand = {governance.SCHEDULER_CONFIG: has_policy, governance.COMPUTE_QUOTA: has_quotas}
     custom = [kind for kind, is_there in stand.items() if is_there and not governance.is_native(kind, region)]
@@ -88,8 +88,8 @@ def _take_over(draft: Draft, region: str, *, has_policy: bool, has_quotas: bool)
         del draft.sections[path]
         draft.log.note(
             "lost",
-            f"cluster policy and quotas stay as they are and belong to no stack: in {region} a custom resource takes"
-            f" the place of {joined(custom)}, and CloudFormation imports no custom resource",
+            f"cluster policy and quotas stay as they are and belong to no stack: in {region} a custom resource"
+            f" replaces {joined(custom)}, and CloudFormation imports no custom resource",
             path=path,
         )
         return
@@ -97,14 +97,14 @@ def _take_over(draft: Draft, region: str, *, has_policy: bool, has_quotas: bool)
         "unsafe",
         f"CloudFormation's guide does not list {governance.SCHEDULER_CONFIG} and {governance.COMPUTE_QUOTA} among the"
         " types that it imports, and their schemas have all handlers that an import needs (unsure): the takeover tries"
-        " it after the cluster. Where CloudFormation refuses, nothing of them has changed; remove this section then",
+        " it after the cluster. If CloudFormation refuses, they are unchanged; then remove this section",
         path=path,
     )
     if not has_policy:
         draft.log.note(
             "changed",
-            "the cluster has no policy: a deployment makes one, by which tasks are admitted as they come and idle"
-            " compute goes by fair-share weight",
+            "the cluster has no policy: a deployment creates one that admits tasks in their order and distributes"
+            " idle compute by fair-share weight",
             path=path,
         )
     if not has_quotas:
@@ -112,14 +112,14 @@ def _take_over(draft: Draft, region: str, *, has_policy: bool, has_quotas: bool)
     draft.log.note(
         "unsafe",
         "labels of the teams' namespaces are in Kubernetes, which was not read: pod_security: privileged limits no pod."
-        " Where a namespace enforces another level, write that one, for a deployment sets it",
+        " If a namespace enforces another level, write that one, because a deployment sets it",
         path=f"{path}.teams",
     )
     if draft.hyperpod.get("autoscaling") == "karpenter":
         draft.log.note(
             "changed",
-            "beside Karpenter a deployment gives each team's namespace a ResourceQuota with what the team owns and may"
-            " borrow: pods beyond it are refused. resource_quota sets other limits",
+            "with Karpenter, a deployment gives each team's namespace a ResourceQuota with what the team owns and can"
+            " borrow: Kubernetes refuses pods above it. resource_quota sets other limits",
             path=f"{path}.teams",
         )
 
@@ -145,7 +145,7 @@ def _policy(node: Node) -> dict[str, Any]:
             section["idle_resource_sharing"] = True
         config.rest()
     else:
-        node.log.note("skipped", "its answer does not show what it orders", at=node.place())
+        node.log.note("skipped", "its answer does not show its settings", at=node.place())
     node.rest()
     return section
 
@@ -154,7 +154,7 @@ def _team(node: Node) -> dict[str, Any] | None:
     target = node.section("ComputeQuotaTarget")
     config = node.section("ComputeQuotaConfig")
     if target is None or config is None or target.text("TeamName") is None:
-        node.log.note("skipped", "its answer tells neither team nor amounts", at=node.place())
+        node.log.note("skipped", "its answer shows neither team nor amounts", at=node.place())
         return None
     team: dict[str, Any] = {"name": target.text("TeamName"), "fair_share_weight": target.number("FairShareWeight")}
     if text := node.text("Description"):
@@ -184,12 +184,12 @@ def _team(node: Node) -> dict[str, Any] | None:
 
 
 def _amounts(row: Node) -> dict[str, Any]:
-    """Give a row of a quota; of vCPU and memory beside accelerators SageMaker itself fills in what was left out."""
+    """Give a row of a quota; SageMaker adds missing vCPU and memory to a quota of accelerators."""
     entry: dict[str, Any] = {"instance_type": row.text("InstanceType")}
     for theirs, ours in _AMOUNTS.items():
         amount = row.value.get(theirs)
         row.asked.add(theirs)
-        # a service gives floats for whole numbers, too
+        # a service also returns floats for whole numbers
         if isinstance(amount, int | float) and not isinstance(amount, bool) and amount:
             entry[ours] = int(amount) if ours in ("count", "accelerators") else float(amount)
     partition = row.section("AcceleratorPartition")

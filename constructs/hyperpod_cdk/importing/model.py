@@ -10,29 +10,29 @@ Kind = Literal["create-cluster", "describe-cluster", "living", "setup", "terrafo
 """What was read."""
 
 Family = Literal["create-cluster", "setup", "terraform"]
-"""What a source can be said to be; an answer of DescribeCluster is told from a request anyway."""
+"""The kinds of sources that a user can name; an answer of DescribeCluster is recognized in any case."""
 
 Weight = Literal["missing", "skipped", "refused", "unsafe", "changed", "lost"]
-"""How a note weighs; see ``WEIGHTS``."""
+"""The severity of a note; see ``WEIGHTS``."""
 
 WEIGHTS: Final[dict[Weight, str]] = {
-    "missing": "the file needs it and the source does not say it; nothing is in its place",
-    "skipped": "AWS did not answer, so that the file may lack something; nothing is in its place",
+    "missing": "the file needs it and the source does not state it; the file has no value for it",
+    "skipped": "AWS did not answer, so something may be missing in the file",
     "refused": "'validate' refuses the file for it",
-    "unsafe": "taken over as it is, and worth a change",
-    "changed": "the environment does it otherwise",
-    "lost": "the source says it and the file does not",
+    "unsafe": "imported as it is, and should be changed",
+    "changed": "the environment does it in another way",
+    "lost": "the source has it and the file does not",
 }
 
 
 class Note(Model):
-    """One thing that a reader has to know of the file that was written."""
+    """One thing that a reader has to know about the written file."""
 
     weight: Weight
     source: str
-    """Where it comes from: file, line and place; empty where the source says nothing of it."""
+    """Where it comes from: file, line and place; empty if the source has no place for it."""
     path: str
-    """The place in the environment file; empty where it has none there."""
+    """The place in the environment file; empty if it has none."""
     message: str
 
     def render(self) -> str:
@@ -42,7 +42,7 @@ class Note(Model):
 
 
 class Imported(Model):
-    """What became of a source."""
+    """The result of an import."""
 
     environment: str
     source: str
@@ -51,7 +51,7 @@ class Imported(Model):
     file: str
     """The environment file that was written."""
     passed: bool | None
-    """Whether 'validate' accepts the file as it was written; null where it does and AWS did not answer everything."""
+    """Whether 'validate' accepts the written file; null if it does and AWS did not answer everything."""
     instance_groups: int
     notes: tuple[Note, ...]
     next: tuple[str, ...]

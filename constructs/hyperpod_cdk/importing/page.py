@@ -1,4 +1,4 @@
-"""The environment file that an import writes, and what is said of it on a terminal."""
+"""The environment file that an import writes, and the report for a terminal."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hyperpod_cdk.review.pages.wording import visible
 _WIDTH: Final = 116
 _UNFOLDED: Final = 10_000
 _TITLES: Final[Mapping[Weight, str]] = {
-    "missing": "What is still missing, since the source does not state it:",
-    "skipped": "What AWS did not answer, so that the file may lack something:",
+    "missing": "What is still missing, because the source does not state it:",
+    "skipped": "What AWS did not answer, so something may be missing here:",
 }
-"""What stands above the file, by the weight of the notes."""
+"""The headings at the top of the file, by the severity of the notes."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -29,7 +29,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    # what begins with a letter is read as text by every YAML, but for a few words that the dumper itself quotes
+    # every YAML reader takes a value that begins with a letter as text, except a few words, which the dumper quotes
     style = None if value[:1].isalpha() else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
@@ -44,7 +44,7 @@ _Dumper.add_representer(list, _list)
 
 
 def file_text(data: Mapping[str, Any], *, source: str, kind: str, schema: str | None, notes: Sequence[Note]) -> str:
-    """Give the text of an environment file; what is missing stands above it as comments, and what was skipped.
+    """Give the text of an environment file, with comments at the top for what is missing and what was skipped.
 
     ``schema`` is the JSON Schema as seen from the file, None where it has none.
     """

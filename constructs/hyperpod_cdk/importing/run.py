@@ -1,4 +1,4 @@
-"""From a file of another kind, or a cluster that stands, to an environment file."""
+"""From a file of another kind, or an existing cluster, to an environment file."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from hyperpod_cdk.importing.page import file_text
 from hyperpod_cdk.review.deployed import Api
 
 _UNKNOWN = (
-    "is none of what can be imported: a request of CreateCluster (with InstanceGroups), an answer of DescribeCluster,"
+    "cannot be imported: it must be a request of CreateCluster (with InstanceGroups), an answer of DescribeCluster,"
     " parameters of AWS's set-up stack (with InstanceGroupSettings1), variables of AWS's Terraform module (with"
     " instance_groups) or its state; name the right file"
 )
 
 
 def detected(text: str, file: str, log: Log, *, said: Family | None = None) -> tuple[Kind, Node]:
-    """Tell by its content what a source is, unless it is ``said``. Raises DocumentError where it is nothing known."""
+    """Give the kind of a source by its content, unless it is ``said``. Raises DocumentError if it is unknown."""
     if tfvars.is_tfvars(text):
         source = tfvars.read_tfvars(text, file)
         node = Node(source, source.data if isinstance(source.data, dict) else {}, (), log)
@@ -57,7 +57,7 @@ _READERS: dict[Kind, Callable[[Node, Draft], None]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where an environment file goes: ``target``, in the project ``root``, whose lifecycle scripts it may name.
+    """Where an environment file is written: ``target``, in the project ``root``, whose lifecycle scripts it can name.
 
     ``schema`` is the JSON Schema as seen from the file, None where it has none.
     """
@@ -68,10 +68,10 @@ class Place:
 
 
 def imported(path: Path, known: Known, *, to: Place, kind: Family | None = None) -> tuple[Imported, str]:
-    """Give what becomes of a source, and the text of the environment file; nothing is written.
+    """Give the result of an import, and the text of the environment file; nothing is written.
 
-    ``kind`` is what the source is said to be. Default: what its content tells. Raises DocumentError with everything
-    for which the source is refused.
+    ``kind`` is the kind of the source. Default: by its content. Raises DocumentError with all reasons for which the
+    source is refused.
     """
     file, log = shown(path), Log()
     found, node = detected(document.read(path), file, log, said=kind)
@@ -81,9 +81,9 @@ def imported(path: Path, known: Known, *, to: Place, kind: Family | None = None)
 
 
 def imported_living(aws: Api, cluster: str, known: Known, *, to: Place) -> tuple[Imported, str]:
-    """Give what becomes of a cluster that stands, asked by name, as ``imported`` does; AWS is only read.
+    """Give the result of importing an existing cluster by its name, as ``imported`` does; AWS is only read.
 
-    Raises DocumentError where the cluster is not there, cannot be read, or is none on EKS.
+    Raises DocumentError if the cluster does not exist, cannot be read, or is not on EKS.
     """
     draft = read_living_cluster(aws, cluster, known, Log())
     return _written(draft, source=f"cluster {cluster}", kind="living", to=to)
@@ -96,8 +96,8 @@ def _written(draft: Draft, *, source: str, kind: Kind, to: Place) -> tuple[Impor
     if kind == "describe-cluster":
         log.note(
             "unsafe",
-            "the cluster exists already, and names are unique in an account: a deployment of this file does not take it"
-            " over, it fails at that name; write another one to have a second cluster made",
+            "the cluster already exists, and names are unique in an account: a deployment of this file does not take it"
+            " over, it fails because of the name; write another one to create a second cluster",
             path="hyperpod.cluster_name",
         )
     text = file_text(data, source=source, kind=kind, schema=to.schema, notes=log.notes)
@@ -118,7 +118,7 @@ def _written(draft: Draft, *, source: str, kind: Kind, to: Place) -> tuple[Impor
 
 
 def _refused(target: Path, text: str, root: Path, notes: Sequence[Note]) -> list[Note]:
-    """Give what 'validate' refuses of the file, but for what is known to be missing."""
+    """Give what 'validate' refuses in the file, except what is known to be missing."""
     missing = {each.path for each in notes if each.weight == "missing"}
     if "hyperpod.restricted_dependencies" in missing:
         missing.add("hyperpod.restricted_instance_groups")

@@ -1,7 +1,7 @@
 """Parameters of the main stack of AWS's set-up templates, aws/sagemaker-hyperpod-cluster-setup, for EKS.
 
-Read of commit b920fcf, eks/cloudformation/main-stack-eks-based-template.yaml, and of the function that makes the
-cluster of them, resources/hyperpod-cluster-creator.
+Read at commit b920fcf: eks/cloudformation/main-stack-eks-based-template.yaml, and the function that creates the
+cluster from them, resources/hyperpod-cluster-creator.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ _DEFAULTS: Final[Mapping[str, str]] = {
 _EXAMPLES: Final = frozenset(
     {"vpc-1234567890abcdef0", "subnet-1234567890abcdef0", "sg-1234567890abcdef0", "s3-bucket", "iam-role"}
 )
-"""What the template's defaults say where there is none."""
+"""The template's defaults that mean no value."""
 
 _OF_THE_TEMPLATE: Final = (
     *("Stage", "CustomBucketName", "ResourceNamePrefix", "CreateS3BucketStack", "CreateS3EndpointStack"),
     *("CreateLifeCycleScriptStack", "CreateHelmChartStack", "CreatePrivateSubnetStack"),
     *("NatGatewayIds", "PrivateRouteTableIds", "EksPrivateRouteTableIds"),
 )
-"""How that template makes what this library makes in its own way, or what an existing network has."""
+"""Parameters for what this library creates in its own way, or what an existing network has."""
 
 _OF_THE_CHART: Final = ("HelmRepoUrl", "HelmRepoPath", "HelmRelease", "Namespace", "HelmOperators")
 
 
 def parameters_of(node: Node, *, is_certain: bool = False) -> Node | None:
-    """Give the parameters of a document as one mapping; None where it holds none of the main stack's, unless certain.
+    """Give the parameters of a document as one mapping; None if it has none of the main stack's, unless certain.
 
     As 'create-stack --parameters' takes them, as 'describe-stacks' answers, in a mapping of their own, or alone.
     """
@@ -122,7 +122,7 @@ def read_parameters(node: Node, draft: Draft) -> None:
     """Fill a draft from the parameters of the main stack."""
     said, log = _Parameters(node), draft.log
     if not said.is_on("CreateHyperPodClusterStack"):
-        log.refuse(node.place("CreateHyperPodClusterStack"), "makes no HyperPod cluster, got false; nothing to import")
+        log.refuse(node.place("CreateHyperPodClusterStack"), "is false: there is no HyperPod cluster to import")
     if stack_id := node.text("StackId"):
         draft.home(stack_id, node.place("StackId"))
     zones = said.list("AvailabilityZoneIds")
@@ -147,7 +147,7 @@ def read_parameters(node: Node, draft: Draft) -> None:
         if said.stated(key):
             log.note(
                 "changed",
-                "is not taken over: the environment installs HyperPod's chart at the commit of charts/charts.lock.yaml",
+                "is not imported: the environment installs HyperPod's chart at the commit of charts/charts.lock.yaml",
                 at=node.place(key),
             )
     node.rest()
@@ -181,8 +181,7 @@ def _read_eks(said: _Parameters, draft: Draft) -> None:
         if said.stated("EKSClusterName"):
             draft.log.note(
                 "changed",
-                f"the EKS cluster {name} is not there by that name: the environment calls its own"
-                f" {draft.known.name}-eks",
+                f"the EKS cluster {name} gets another name: the environment's own is {draft.known.name}-eks",
                 at=node.place("EKSClusterName"),
             )
         return
@@ -200,7 +199,9 @@ def _read_groups(said: _Parameters, draft: Draft, zones: list[str]) -> None:
             for row in _rows(said, draft, key):
                 zone = row.text("TargetAvailabilityZoneId")
                 if row.text("InstanceGroupType") in ("Controller", "Login"):
-                    draft.log.refuse(row.place("InstanceGroupType"), "is of Slurm; this library is for HyperPod on EKS")
+                    draft.log.refuse(
+                        row.place("InstanceGroupType"), "is for Slurm; this library is for HyperPod on EKS"
+                    )
                 at = row.place("TargetAvailabilityZoneId")
                 group = read_group(
                     row, draft, subnets=() if is_made else subnets, script=script, is_restricted=is_restricted
@@ -211,9 +212,9 @@ def _read_groups(said: _Parameters, draft: Draft, zones: list[str]) -> None:
                 if zone and is_made and zones and zone not in zones:
                     draft.log.note(
                         "changed",
-                        f"that template makes no subnet in {zone}, and then drops the pin of group {group.name} without"
-                        " a word: its nodes may be anywhere. Here the network gets a subnet there, and the group stays"
-                        " in it",
+                        f"that template creates no subnet in {zone}, and then silently drops the pin of group"
+                        f" {group.name}: its nodes can be in any zone. Here the network gets a subnet in {zone}, and"
+                        " the group stays in it",
                         at=at,
                     )
 
@@ -245,16 +246,16 @@ def _read_scripts(said: _Parameters, draft: Draft) -> None:
     stated = "GithubRawUrl" if url else "S3BucketName"
     draft.log.note(
         "changed",
-        f"the script of {url or bucket or 'the template, which takes it from a branch on GitHub,'} is not taken over:"
-        " nodes get those of lifecycle_scripts/, without that folder the library's own",
+        f"the script of {url or bucket or 'the template, which takes it from a branch on GitHub,'} is not used:"
+        " nodes get those of lifecycle_scripts/, or without that folder the library's own",
         at=node.place(stated),
         path="hyperpod.lifecycle",
     )
     if role and not said.is_on("CreateSageMakerIAMRoleStack"):
         draft.log.note(
             "changed",
-            f"{role} is not used: the environment makes the execution role of its nodes; what else its policies allow"
-            " is lost",
+            f"{role} is not used: the environment creates the execution role of its nodes; other permissions of its"
+            " policies are lost",
             at=node.place("SageMakerIAMRoleName"),
         )
     if said.stated("RigS3BucketName"):

@@ -1,7 +1,7 @@
 """Variables of AWS's Terraform module hyperpod-eks-tf, in ``*.tfvars`` or ``*.tfvars.json``.
 
 Read of awslabs/awsome-distributed-ai (aws-samples/awsome-distributed-training), commit 7217859f,
-1.architectures/7.sagemaker-hyperpod-eks/terraform-modules/hyperpod-eks-tf; what older versions call by other names, of
+1.architectures/7.sagemaker-hyperpod-eks/terraform-modules/hyperpod-eks-tf; the other names of older versions from
 terraform.tfvars there at commit 0162aacd.
 """
 
@@ -37,7 +37,7 @@ _OF_THE_MODULE: Final = (
     *("eks_private_node_subnet_cidr", "existing_private_route_table_id", "create_s3_endpoint_module"),
     *("create_fsx_pvc_namespace", "create_fsx_module", "eks_endpoint_private_access"),
 )
-"""How that module makes what this library makes in its own way, or what an existing network has."""
+"""Variables for what this library creates in its own way, or what an existing network has."""
 
 _OF_THE_CHART: Final = (
     *(
@@ -84,7 +84,7 @@ def read_variables(node: Node, draft: Draft) -> None:
     """Fill a draft from the variables of the module."""
     log = draft.log
     if not _is_on(node, "create_hyperpod_module", default=True):
-        log.refuse(node.place("create_hyperpod_module"), "makes no HyperPod cluster, got false; nothing to import")
+        log.refuse(node.place("create_hyperpod_module"), "is false: there is no HyperPod cluster to import")
     region = node.text("aws_region")
     if region is not None or draft.known.region is None:
         draft.stated_region(region or _REGION, node.place("aws_region"))
@@ -110,16 +110,16 @@ def _read_rest(node: Node, draft: Draft) -> None:
     if not _is_on(node, "create_sagemaker_iam_role_module", default=True) and role:
         draft.log.note(
             "changed",
-            f"{role} is not used: the environment makes the execution role of its nodes; what else its policies allow"
-            " is lost",
+            f"{role} is not used: the environment creates the execution role of its nodes; other permissions of its"
+            " policies are lost",
             at=node.place("existing_sagemaker_iam_role_name"),
         )
     bucket = node.text("existing_s3_bucket_name")
     if not _is_on(node, "create_s3_bucket_module", default=True) and bucket:
         draft.log.note(
             "changed",
-            f"{bucket} is not used: the environment makes the bucket of its lifecycle scripts; one that stands is"
-            " hyperpod.lifecycle.existing_bucket",
+            f"{bucket} is not used: the environment creates the bucket of its lifecycle scripts; to use an existing"
+            " one, set hyperpod.lifecycle.existing_bucket",
             at=node.place("existing_s3_bucket_name"),
             path="hyperpod.lifecycle",
         )
@@ -128,7 +128,7 @@ def _read_rest(node: Node, draft: Draft) -> None:
         if node.has(key):
             draft.log.note(
                 "changed",
-                "is not taken over: the environment installs HyperPod's chart at the commit of charts/charts.lock.yaml",
+                "is not imported: the environment installs HyperPod's chart at the commit of charts/charts.lock.yaml",
                 at=node.place(key),
             )
     if node.has("gated_access"):
@@ -175,8 +175,8 @@ def _read_network(node: Node, draft: Draft) -> None:
     if has_subnets:
         draft.log.note(
             "missing",
-            "the node subnets: that module makes them in the existing VPC, and an environment makes none in a VPC of"
-            " somebody else's; name those that it made",
+            "the node subnets: that module creates them in the existing VPC, and an environment creates none in an"
+            " existing VPC; name those that the module created",
             at=node.place("create_private_subnet_module"),
             path="network.existing.node_subnet_ids",
         )
@@ -199,7 +199,7 @@ def _read_eks(node: Node, draft: Draft) -> None:
     if name:
         draft.log.note(
             "changed",
-            f"the EKS cluster {name} is not there by that name: the environment calls its own {draft.known.name}-eks",
+            f"the EKS cluster {name} gets another name: the environment's own is {draft.known.name}-eks",
             at=node.place("eks_cluster_name"),
         )
 
@@ -212,7 +212,7 @@ def _read_cluster(node: Node, draft: Draft, *, is_restricted: bool) -> None:
         section["node_recovery"] = "none"
         log.note(
             "unsafe",
-            "no node that fails is replaced by itself",
+            "failed nodes are not replaced automatically",
             at=node.place(recovery),
             path="hyperpod.node_recovery",
         )
@@ -222,7 +222,7 @@ def _read_cluster(node: Node, draft: Draft, *, is_restricted: bool) -> None:
         why = ", as that module does it with restricted groups" if is_restricted else ""
         log.note(
             "unsafe",
-            f"all or nothing{why}: one node that cannot be had rolls the whole cluster back; for continuous, remove"
+            f"all or nothing{why}: one node without capacity rolls the whole cluster back; for continuous, remove"
             " provisioning",
             at=node.place(mode),
             path="hyperpod.provisioning",
@@ -232,7 +232,7 @@ def _read_cluster(node: Node, draft: Draft, *, is_restricted: bool) -> None:
 
 
 def _either(node: Node, key: str, older: str, word: str) -> tuple[str, bool]:
-    """Give a switch of the module by its name, or by that of older versions, in which it is ``word`` where it is on."""
+    """Give a switch of the module by its name, or by that of older versions, in which ``word`` means on."""
     said = node.text(older)
     return (key, _is_on(node, key, default=True)) if said is None else (older, said == word)
 
@@ -295,7 +295,7 @@ def _read_group(row: Node, draft: Draft, *, zone: str | None, is_restricted: boo
     elif script:
         log.note(
             "changed",
-            f"{script} is that of lifecycle_scripts/, without that folder the library's own, not that of the module",
+            f"{script} is that of lifecycle_scripts/, or without that folder the library's own, not that of the module",
             at=row.place("lifecycle_script"),
             path="hyperpod.lifecycle",
         )
@@ -339,8 +339,8 @@ def _read_lustre(node: Node, draft: Draft) -> None:
     draft.sections["storage"] = {"lustre": [entry]}
     draft.log.note(
         "changed",
-        "there a claim of Kubernetes makes the file system; here a stack makes it, another one, and it stays when the"
-        " stack goes",
+        "there a Kubernetes claim creates the file system; here a stack creates another one, and it stays if the stack"
+        " is deleted",
         at=node.place("create_new_fsx_filesystem"),
         path="storage.lustre[0]",
     )
@@ -355,7 +355,7 @@ def _read_operators(node: Node, draft: Draft) -> None:
     ):
         if _is_on(node, key, default=False):
             operators[ours] = _observability(node, draft) if ours == "observability" else {"enabled": True}
-    # what the module does not make is told of nothing
+    # what the module does not create gets no note
     node.asked.update(_OF_OBSERVABILITY)
     if operators:
         draft.sections["operators"] = operators
@@ -366,19 +366,19 @@ def _read_operators(node: Node, draft: Draft) -> None:
 
 
 def _observability(node: Node, draft: Draft) -> dict[str, Any]:
-    """Read how the module sets up observability: with workspaces of its own for Prometheus and Grafana, unless told."""
+    """Read the module's observability settings: by default with its own workspaces for Prometheus and Grafana."""
     found: dict[str, Any] = {"enabled": True}
     for ours in ("prometheus", "grafana"):
         stands, path = f"existing_{ours}_workspace_id", f"operators.observability.{ours}_workspace"
         if _is_on(node, f"create_{ours}_workspace", default=True):
             if ours == "grafana":
-                # of Prometheus it is the default, here as there
+                # it is the default for Prometheus, both here and there
                 found["grafana_workspace"] = "create"
             if node.has(f"{ours}_workspace_name"):
-                message = "is not taken over: the environment names the workspaces that it makes"
+                message = "is not imported: the environment names the workspaces that it creates"
                 draft.log.note("changed", message, at=node.place(f"{ours}_workspace_name"))
         elif node.has(stands):
-            message = "is the ID of a workspace, and the file takes its ARN; write that into the file"
+            message = "is the ID of a workspace, and the file needs its ARN; write that into the file"
             draft.log.note("lost", message, at=node.place(stands), path=path)
     levels = {ours: node.word(f"{ours}_metric_level", words) for ours, words in _METRICS.items()}
     metrics = {ours: level for ours, level in levels.items() if level is not None}
@@ -393,7 +393,7 @@ def _drop_beside_restricted(node: Node, draft: Draft) -> None:
     if not all(each.is_restricted for each in draft.groups):
         draft.log.note(
             "changed",
-            "with restricted groups that module makes no other groups, without a word; here they are made",
+            "with restricted groups that module silently creates no other groups; here they are created",
             at=node.place("instance_groups"),
             path="hyperpod.instance_groups",
         )
@@ -401,7 +401,7 @@ def _drop_beside_restricted(node: Node, draft: Draft) -> None:
         if node.truth(key):
             draft.log.note(
                 "changed",
-                "with restricted groups that module leaves it out, without a word; so does the file",
+                "with restricted groups that module silently leaves it out; so does the file",
                 at=node.place(key),
             )
         draft.sections.pop(section, None)

@@ -1,6 +1,6 @@
-"""State of Terraform, ``terraform.tfstate``: the cluster of AWS's module, with the IDs of what stands around it.
+"""State of Terraform, ``terraform.tfstate``: the cluster of AWS's module, with the IDs of the resources around it.
 
-The format is Terraform's own and no public interface; that of version 4, from Terraform 0.12 on and of OpenTofu, has
+The format is internal to Terraform; that of version 4, from Terraform 0.12 on and of OpenTofu, has
 ``resources`` with ``module``, ``mode``, ``type``, ``name`` and ``instances``, each with the ``attributes`` of its
 provider. Types as in AWS's module hyperpod-eks-tf, awslabs/awsome-distributed-ai, commit 0edaf152.
 """
@@ -22,18 +22,18 @@ _CLUSTER: Final = "awscc_sagemaker_cluster"
 _READ_ONLY: Final = frozenset({"id", "cluster_arn", "cluster_status", "creation_time", "failure_message"})
 _READ_ONLY_OF_GROUPS: Final = frozenset({"current_count"})
 _VERBATIM: Final = frozenset({"labels"})
-"""Mappings of users, whose keys are theirs."""
+"""Mappings whose keys users choose."""
 
 _WORDS: Final = {
     "fsx_lustre_config": "FSxLustreConfig",
     "size_in_gi_b": "SizeInGiB",
     "volume_size_in_gb": "VolumeSizeInGB",
 }
-"""What does not follow from a name of the provider awscc, which has CloudFormation's names in lower case."""
+"""Names that do not follow from those of the provider awscc, which has CloudFormation's names in lower case."""
 
 
 def is_state(node: Node) -> bool:
-    """Say whether a document is a state of Terraform or OpenTofu, of whatever version, or an encrypted one."""
+    """Say whether a document is a state of Terraform or OpenTofu, of any version, or an encrypted one."""
     keys = set(node.value)
     return {"terraform_version", "lineage"} <= keys or "encrypted_data" in keys or {"lineage", "serial"} <= keys
 
@@ -52,9 +52,9 @@ def read_state(node: Node, draft: Draft) -> None:
     _read_lustre(node, draft)
     draft.log.note(
         "unsafe",
-        "Terraform keeps this cluster and what is around it: a deployment of this file takes nothing over, and"
-        " fails at the name of the cluster; write another one. What both describe, the next 'terraform apply' changes"
-        " back",
+        "Terraform manages this cluster and what is around it: a deployment of this file takes nothing over, and"
+        " fails because of the cluster's name; write another one. The next 'terraform apply' changes back what both"
+        " describe",
         path="hyperpod.cluster_name",
     )
 
@@ -80,7 +80,7 @@ def _cluster_of(node: Node) -> Node | None:
         node.place("resources"),
         f"must hold one HyperPod cluster ({_CLUSTER}), got {names}; import each with --cluster"
         if found
-        else f"must hold a HyperPod cluster ({_CLUSTER}), got none; name the state of AWS's module that made it",
+        else f"must hold a HyperPod cluster ({_CLUSTER}), got none; name the state of AWS's module that created it",
     )
     return None
 
@@ -91,7 +91,7 @@ def _attributes(node: Node, kind: str, *, modes: tuple[str, ...] = ("managed",))
         if row.value.get("type") != kind or row.value.get("mode") not in modes:
             continue
         for instance in row.rows("instances"):
-            # one that is to be destroyed stands beside its successor
+            # one that is to be destroyed is listed together with its successor
             if "deposed" in instance.value:
                 continue
             if (found := instance.section("attributes")) is not None:
@@ -99,7 +99,7 @@ def _attributes(node: Node, kind: str, *, modes: tuple[str, ...] = ("managed",))
 
 
 def _know(node: Node, draft: Draft) -> None:
-    """Take from the state what a request does not show; what whoever imports says comes first."""
+    """Read from the state what a request does not show; the user's options come first."""
     known, both = draft.known, ("managed", "data")
     zones: dict[str, str] = {}
     vpc_ids: list[str] = []
@@ -160,8 +160,8 @@ def _read_add_ons(node: Node, draft: Draft) -> None:
         draft.eks["existing"]["oidc_provider_arn"] = providers[0]
     draft.log.note(
         "lost",
-        "operators, quotas of teams and claims were made by scripts and by Helm, of which the state does not show"
-        " enough: write operators and task_governance into the file",
+        "scripts and Helm created operators, quotas of teams and claims, and the state does not show enough of them:"
+        " write operators and task_governance into the file",
         path="operators",
     )
 
@@ -178,7 +178,7 @@ def _read_lustre(node: Node, draft: Draft) -> None:
             "dns_name": each.text("dns_name"),
             "capacity_gib": each.number("storage_capacity"),
         }
-        # count and for_each make several of one name
+        # count and for_each create several with one name
         called = name_in_file(name, otherwise=str(existing["file_system_id"]), taken=[row["name"] for row in entries])
         entry: dict[str, Any] = {"name": called, "availability_zone_id": zone, "existing": existing}
         entries.append({key: value for key, value in entry.items() if value})

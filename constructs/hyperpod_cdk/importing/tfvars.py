@@ -32,7 +32,7 @@ def is_tfvars(text: str) -> bool:
 
 
 def read_tfvars(text: str, file: str) -> Source:
-    """Give the values with the line of each. Raises DocumentError for what is no literal, and what stands twice."""
+    """Give the values with the line of each. Raises DocumentError for values that are not literal, and duplicates."""
     return _Reader(text, file).read()
 
 
@@ -119,7 +119,7 @@ class _Reader:
 
         def plain(match: re.Match[str]) -> str:
             if match[2]:
-                self._refuse(f"has no such escape as {match[2]}", token)
+                self._refuse(f"has the unknown escape {match[2]}", token)
             code = match[1]
             return _PLAIN[code] if code in _PLAIN else chr(int(code[1:], 16))
 
@@ -127,7 +127,7 @@ class _Reader:
             found = _ESCAPE.sub(plain, body).replace("$${", "${").replace("%%{", "%{")
             found.encode("utf-8")
         except (ValueError, OverflowError):
-            self._refuse("has an escape that is no character", token)
+            self._refuse("has an escape that is not a character", token)
         return found
 
     def _number(self, token: _Token) -> object:

@@ -1,1 +1,1 @@
-"""From what is deployed to what a file says: which stacks are deployed in which order, and what stands in the way."""
+"""From the deployed stacks to those of a file: which stacks are deployed in which order, and what prevents it."""

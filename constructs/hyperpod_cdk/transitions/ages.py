@@ -1,4 +1,4 @@
-"""Reads the versions that stand in AWS: of the control plane, its add-ons and the software of nodes."""
+"""Reads the deployed versions: of the control plane, its add-ons and the software of nodes."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ class Offer:
 
 @dataclass(frozen=True, kw_only=True)
 class Software:
-    """The software of a group: its AMI's release, and when the node that is behind furthest got its own."""
+    """The software of a group: its AMI's release, and when the node with the oldest software got it."""
 
     release: str | None
     updated: datetime | None
-    """None where it has no nodes."""
+    """None if it has no nodes."""
 
 
 @dataclass(kw_only=True)
 class Ages:
-    """What stands; None, or not in a mapping, is what could not be read or does not exist.
+    """The deployed versions; what could not be read or does not exist is None, or missing in a mapping.
 
     ``skipped`` says what could not be read, and why.
     """
 
     is_asked: bool = True
-    """Whether AWS was asked; where nobody wanted that, the versions in the file are the deployed ones."""
+    """Whether AWS was asked; if not, the versions in the file are used as the deployed ones."""
     is_deployed: bool | None = None
     kubernetes: str | None = None
     upgraded: datetime | None = None
-    """When the last upgrade of the control plane began, None where there was none or EKS has taken it back since."""
+    """When the last upgrade of the control plane began, None if there was none or EKS has rolled it back since."""
     are_updates_read: bool = False
-    """Whether EKS has told of its updates, so that no upgrade means that there was none."""
+    """Whether EKS listed its updates, so that an empty list means that there was no upgrade."""
     addons: dict[str, str] = field(default_factory=dict)
     offers: dict[str, dict[str, Offer]] = field(default_factory=dict)
     """By add-on and Kubernetes version."""
@@ -60,7 +60,7 @@ class Ages:
 
 
 def read_ages(aws: Api, *, eks_cluster: str, cluster: str, addons: Sequence[str]) -> Ages:
-    """Ask AWS for the versions that stand, and for those of ``addons`` that fit; what is not answered is skipped."""
+    """Ask AWS for the deployed versions, and for compatible versions of ``addons``; what is not answered is skipped."""
     found = Ages()
     try:
         control_plane = _found(aws, "describe_cluster", name=eks_cluster)
@@ -81,7 +81,7 @@ def read_ages(aws: Api, *, eks_cluster: str, cluster: str, addons: Sequence[str]
                 found.addons[name] = answer
     for name, offers in zip(addons, together(lambda each: _offers(aws, each), addons), strict=True):
         if isinstance(offers, NotAnswered):
-            found.skipped.append(f"the versions of {name} that fit: {offers.sentence}")
+            found.skipped.append(f"the compatible versions of {name}: {offers.sentence}")
         else:
             found.offers[name] = offers
     return found
@@ -140,7 +140,7 @@ def _stands(aws: Api, eks_cluster: str, name: str) -> str | None:
 
 
 def _found(aws: Api, operation: str, **params: Any) -> Mapping[str, Any] | None:
-    """Make one call of EKS; None where it says that there is no such thing. Raises NotAnswered."""
+    """Make one call of EKS; None if it says that there is no such thing. Raises NotAnswered."""
     try:
         return aws.call("eks", operation, **params)
     except NotFound:

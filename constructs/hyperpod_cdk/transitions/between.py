@@ -1,7 +1,7 @@
-"""Makes states in between, where no order of stacks leads to the next template: deployed stacks without a part.
+"""Makes intermediate forms of stacks if no order leads to the next template: deployed stacks without a part.
 
-What is taken out comes back with the stack's own template, which is deployed afterwards. It is taken out of what is
-deployed, so that everything else of the stack stays as it is, and all that it imports is there.
+The stack's own template, which is deployed afterwards, creates that part again. It is removed from the deployed
+template, so that everything else of the stack stays as it is, and all that it imports exists.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ GROUPS: Final = ("InstanceGroups", "RestrictedInstanceGroups")
 _NAMES: Final = "InstanceGroupName"
 _QUOTAS: Final = (governance.COMPUTE_QUOTA, "Custom::ComputeQuota")
 _UPLOAD: Final = "Custom::CDKBucketDeployment"
-"""What uploads lifecycle scripts, each version of them to a folder of its own, and leaves the older ones."""
+"""The resource that uploads lifecycle scripts, each version to its own prefix, and keeps the older ones."""
 _HELD: Final = "what they use changes, and CloudFormation does not change an export that is in use"
-_MOVED: Final = "what they lead to changes, and Kubernetes never changes that of a volume or a claim"
+_MOVED: Final = "their target changes, and Kubernetes never changes the target of a volume or a claim"
 _MAY_CHANGE: Final[Mapping[str, frozenset[str]]] = {
     "PersistentVolume": frozenset(
         {"accessModes", "capacity", "mountOptions", "persistentVolumeReclaimPolicy", "volumeAttributesClassName"}
     ),
     CLAIM: frozenset({"resources", "volumeAttributesClassName"}),
 }
-"""What of a volume's or a claim's spec Kubernetes changes in place; all else is immutable after creation (API server,
-ValidatePersistentVolumeUpdate and ValidatePersistentVolumeClaimUpdate)."""
+"""Spec members of a volume or a claim that Kubernetes changes in place; all others are immutable after creation (API
+server, ValidatePersistentVolumeUpdate and ValidatePersistentVolumeClaimUpdate)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Between:
-    """A stack in a form that no app gives it; ``says`` is in which, and why, in a sentence or two.
+    """A stack in a form that the app does not have; ``says`` describes the form and its reason in a sentence or two.
 
-    ``first`` are the stacks that are deployed before it as the app has them, since they give what this form uses.
+    ``first`` are the stacks that are deployed before it as the app has them, because this form uses what they give.
     """
 
     stack: Stack
@@ -57,12 +57,12 @@ class Between:
 
 
 def without_views(base: Assembly, head: Assembly, going: Mapping[str, str], stacks: Collection[str]) -> list[Between]:
-    """Give stacks as they are deployed without the claims and alarms that cannot become what the head says.
+    """Give the deployed stacks without the claims and alarms that cannot be updated to the head.
 
-    Those of ``stacks`` use an export of ``going`` that goes or changes, with its stack; nothing is given where one of
-    these has something else that does. The others are claims that lead elsewhere under their name. Only what comes back
-    without a loss is taken out, of claims those whose volumes stay: the data is where it was, and pods mount it again
-    by what comes in their place.
+    Those of ``stacks`` use an export of ``going`` that is removed or changed, with its stack; nothing is given if such
+    a stack has other users of the export. The other ones are claims that get another target under their name. Only what
+    can be created again without a loss is removed, and only claims whose volumes stay: the data stays where it is, and
+    pods mount it again through the new claims.
     """
     held = {name: _using(base.by_name[name], going) for name in stacks}
     moved = _moved(base, head)
@@ -95,7 +95,7 @@ def _using(stack: Stack, going: Mapping[str, str]) -> set[str]:
 def _moved(base: Assembly, head: Assembly) -> dict[str, set[str]]:
     """Give the claims, by stack, that get another volume, or whose volume gets another source, under their names.
 
-    Also those whose names another resource takes over: it would be made before they go, and they take it along.
+    Also those whose names another resource gets: it would be created before they are deleted, and be deleted with them.
     """
     changed: list[Resource] = []
     for old in base.resources():
@@ -128,7 +128,7 @@ def _fixed(each: Mapping[str, Any]) -> dict[str, Any]:
 def without_groups(base: Assembly, head: Assembly, radius: BlastRadius) -> list[Between]:
     """Give deployed HyperPod clusters without the groups in which the head changes what the service refuses to change.
 
-    Nothing where a cluster would have no other group with a node, which add-ons need, or refuses more than that.
+    Nothing if a cluster would have no other group with a node, which add-ons need, or if it refuses other changes, too.
     """
     found: list[Between] = []
     for each in radius.resources:
@@ -149,8 +149,9 @@ def without_groups(base: Assembly, head: Assembly, radius: BlastRadius) -> list[
         says = (
             f"In this step {each.stack} is deployed in its present form without instance group {names}, of"
             " which HyperPod "
-            f"cannot change {what}: its nodes go before a later step makes the new ones. Under another name the new "
-            "group would stand beside the old one until its jobs have moved."
+            f"cannot change {what}: its nodes are terminated before a later step creates the new ones. Under another"
+            " name, "
+            "the new group could run together with the old one until its jobs have moved."
         )
         template = _with_groups(stack, each.logical_id, groups)
         found.append(Between(stack=_as_of(head.by_name[each.stack], stack, template), says=says))
@@ -158,10 +159,10 @@ def without_groups(base: Assembly, head: Assembly, radius: BlastRadius) -> list[
 
 
 def with_or_without_swapped(base: Assembly, head: Assembly, room: Room) -> list[Between]:
-    """Give deployed HyperPod clusters with the groups that come in the place of others beside these, so that jobs move.
+    """Give deployed HyperPod clusters with both the old groups and those that replace them, so that jobs can move.
 
-    Where quota or training plan are known not to take both, without the old ones instead, whose nodes go first; nothing
-    where no other group with a node would be left. Nothing either where what stands has not all that a new group uses.
+    If a quota or training plan is known to be too small for both, without the old ones, whose nodes are terminated
+    first; nothing if no other group with a node would be left, or if something that a new group uses is not deployed.
     """
     found: list[Between] = []
     for swap in swaps(base, head):
@@ -190,7 +191,7 @@ def with_or_without_swapped(base: Assembly, head: Assembly, room: Room) -> list[
 def _says_alone(swap: Swap, told: Verdict) -> str:
     return (
         f"In this step {swap.stack} is deployed in its present form without instance group {swap.old_names}, and "
-        f"{swap.new_names} comes in a later step: there is no room for both, since {told.says}. Jobs cannot move from "
+        f"a later step adds {swap.new_names}: there is no room for both, because {told.says}. Jobs cannot move from "
         "one to the other; they start again."
     )
 
@@ -200,19 +201,19 @@ def _says_beside(base: Assembly, swap: Swap, told: Verdict) -> str:
         f"there is room for both: {told.says}."
         if told.has_room
         else (
-            f"whether there is room for both is not known: {told.says}. Without room HyperPod refuses this step or "
+            f"it is unknown whether there is room for both: {told.says}. Without room HyperPod refuses this step or "
             f"adds no node, and {swap.old_names} stays as it is: in that case, remove it from the file first."
         )
     )
     return (
-        f"In this step {swap.stack} is deployed in its present form with instance group {swap.new_names} beside "
-        f"{swap.old_names}, so that jobs can move before a later step takes {swap.old_names} away; {doubt}"
+        f"In this step {swap.stack} is deployed in its present form with instance group {swap.new_names} and "
+        f"{swap.old_names}, so that jobs can move before a later step removes {swap.old_names}; {doubt}"
         + _without_a_quota(base, swap)
     )
 
 
 def _without_a_quota(base: Assembly, swap: Swap) -> str:
-    """Say of which new types no team has a quota yet: Kueue admits no job of a team to their nodes."""
+    """Say for which new types no team has a quota yet: Kueue admits no job of a team to their nodes."""
     quotas = [each for kind in _QUOTAS for each in base.of_type(kind)]
     rows = [row for each in quotas for row in _rows_of_quota(base, each)]
     if not quotas or any("InstanceType" not in row for row in rows):
@@ -221,9 +222,7 @@ def _without_a_quota(base: Assembly, swap: Swap) -> str:
     new = [each for group in swap.new for each in group.types if each not in have]
     if not new or not any(each in have for group in swap.old for each in group.types):
         return ""
-    return (
-        f" Until that later step no team has a quota for {joined(list(dict.fromkeys(new)))}: its jobs wait till then."
-    )
+    return f" Until that later step no team has a quota for {joined(list(dict.fromkeys(new)))}: jobs for it wait."
 
 
 def _rows_of_quota(base: Assembly, quota: Resource) -> list[Mapping[str, Any]]:
@@ -233,9 +232,9 @@ def _rows_of_quota(base: Assembly, quota: Resource) -> list[Mapping[str, Any]]:
 
 
 def _mixed(base: Assembly, head: Assembly, room: Room, swap: Swap) -> Between | None:
-    """Give a cluster with the groups that have room beside the old ones, and without the old ones of all others.
+    """Give a cluster with the new groups for which there is room, and without the old ones of all others.
 
-    None where that is all of them or none: groups with accelerators and those without have quotas of their own.
+    None if that is all of them or none: groups with accelerators and those without have separate quotas.
     """
     stack, stated = base.by_name[swap.stack], head.by_name[swap.stack]
     found = [(each, verdict(room, base, each)) for each in parts(swap)]
@@ -259,23 +258,22 @@ def _mixed(base: Assembly, head: Assembly, room: Room, swap: Swap) -> Between | 
 
 
 def exchanged(before: Assembly, after: Assembly, room: Room) -> Iterator[tuple[str, str]]:
-    """Give the stacks whose clusters exchange groups for others in one update, and why no step goes between."""
+    """Give the stacks whose clusters replace groups in one update, and why there is no intermediate step."""
     for swap in swaps(before, after):
         if swap.stack not in after.by_name:
             continue
         told = verdict(room, before, swap)
         if told.has_room is False:
             why = (
-                f"there is no room for both, since {told.says}, and without {swap.old_names} no other group with a "
-                "node would be left. AWS does not document whether the update waits for the old nodes to go; HyperPod "
-                "may refuse it"
+                f"there is no room for both, because {told.says}, and without {swap.old_names} no other group with a "
+                "node would be left. AWS does not document whether the update waits for the termination of the old"
+                " nodes; "
+                "HyperPod may refuse it"
             )
         else:
             beside = _beside(before, after, swap)
             why = beside if isinstance(beside, str) else told.says
-        what = (
-            f"Instance group {swap.old_names} goes and {swap.new_names} comes in one update, so that jobs cannot move"
-        )
+        what = f"One update removes instance group {swap.old_names} and adds {swap.new_names}, so that jobs cannot move"
         yield swap.stack, f"{what}: {why}."
 
 
@@ -288,9 +286,9 @@ def _alone(base: Assembly, stack: Stack, swap: Swap) -> dict[str, Any] | None:
 
 
 def _beside(base: Assembly, head: Assembly, swap: Swap) -> tuple[dict[str, Any], tuple[str, ...]] | str:
-    """Give a stack as it stands with new groups, and the stacks that come before it; why there is none else.
+    """Give a deployed stack with new groups, and the stacks that are deployed before it; or why there is none.
 
-    What other stacks give to the new groups is there once these are deployed, which they are before this one anyway.
+    What new groups use of other stacks exists once these are deployed, which happens before this one in any case.
     """
     stack, stated = base.by_name[swap.stack], head.by_name[swap.stack]
     names = {each.name for each in swap.new}
@@ -298,7 +296,7 @@ def _beside(base: Assembly, head: Assembly, swap: Swap) -> tuple[dict[str, Any],
     groups = body["Properties"].get(GROUPS[0])
     wanted = stated.resources[swap.cluster].properties.get(GROUPS[0])
     if not isinstance(groups, list) or not isinstance(wanted, list):
-        return "the templates tell the groups of the cluster at deployment only"
+        return "the groups of the cluster are known only at deployment"
     new = [each for each in wanted if _name(each) in names]
     scripts = [_scripts(each) for each in groups]
     known = {*stack.template["Resources"], *stack.template.get("Parameters", {})}
@@ -310,7 +308,7 @@ def _beside(base: Assembly, head: Assembly, swap: Swap) -> tuple[dict[str, Any],
     if uploads is None:
         return f"the lifecycle scripts of {swap.new_names} are not uploaded yet"
     if first is None:
-        return f"{swap.new_names} needs what is not deployed yet"
+        return f"{swap.new_names} needs a resource that is not deployed yet"
     if len(groups) + len(new) > most:
         return f"a cluster has at most {most} groups"
     body["Properties"] = {**body["Properties"], GROUPS[0]: [*groups, *new]}
@@ -319,14 +317,15 @@ def _beside(base: Assembly, head: Assembly, swap: Swap) -> tuple[dict[str, Any],
         middle = with_stacks(base, [_as_of(stated, stack, template), *(head.by_name[name] for name in first)])
         asked = needs(base, middle, compare(base, middle))
         if asked.held or asked.missing:
-            return f"{swap.new_names} needs what is deployed only once {swap.old_names} no more uses what goes with it"
+            return f"{swap.new_names} needs a resource that can be deployed only after {swap.old_names} is removed"
     return template, first
 
 
 def _first(
     base: Assembly, head: Assembly, stated: Stack, new: Sequence[Any], uploads: Collection[str]
 ) -> tuple[str, ...] | None:
-    """Give the stacks of ``head`` that give new groups what is not deployed, and ``uploads``; None where none does."""
+    """Give the stacks of ``head`` with what new groups need and is not deployed, and ``uploads``; None if none has
+    it."""
     found: dict[str, None] = {}
     open_ = [*imports(stated, new)]
 
@@ -348,7 +347,7 @@ def _first(
 
 
 def _uploads(head: Assembly, stated: Stack, groups: Sequence[Any]) -> set[str] | None:
-    """Give the stacks that upload the lifecycle scripts of groups, None where one of them is nobody's."""
+    """Give the stacks that upload the lifecycle scripts of groups, None if no stack uploads one of them."""
     found: set[str] = set()
     for each in groups:
         place = plain(resolve(head, stated.name, _scripts(each)))
@@ -366,7 +365,7 @@ def _uploads(head: Assembly, stated: Stack, groups: Sequence[Any]) -> set[str] |
 
 
 def _scripts(group: Any) -> Any:
-    """Give where a group reads its lifecycle scripts: a new place has none before they are uploaded."""
+    """Give the place of a group's lifecycle scripts: a new place is empty before they are uploaded."""
     found = group.get("LifeCycleConfig") if isinstance(group, dict) else None
     return found.get("SourceS3Uri") if isinstance(found, dict) else None
 
@@ -394,7 +393,7 @@ def _name(entry: Any) -> str:
 
 
 def _without(stack: Stack, gone: Collection[str]) -> dict[str, Any] | None:
-    """Give a stack's template without some resources, None where something refers to one of them."""
+    """Give a stack's template without some resources, None if something refers to one of them."""
     template = dict(stack.template)
     resources: dict[str, Any] = {}
     for key, body in template["Resources"].items():
@@ -413,7 +412,7 @@ def _without(stack: Stack, gone: Collection[str]) -> dict[str, Any] | None:
 
 
 def _as_of(stated: Stack, deployed: Stack, template: Mapping[str, Any]) -> Stack:
-    """Give what is deployed as the app would deploy it: by its name and in its place, with another template."""
+    """Give a deployed stack as the app would deploy it: with its name and place, and with another template."""
     return replace(stated, template=template, exported=deployed.exported, told=deployed.told)
 
 
@@ -424,7 +423,7 @@ def with_stacks(assembly: Assembly, stacks: Sequence[Stack]) -> Assembly:
 
 
 def moved(assembly: Assembly, folder: Path) -> Assembly:
-    """Give an assembly as it lies in another folder, with the same files."""
+    """Give an assembly as it is in another folder, with the same files."""
     if assembly.folder is None:
         return assembly
     top = resolved(assembly.folder)
@@ -436,24 +435,24 @@ def moved(assembly: Assembly, folder: Path) -> Assembly:
 
 
 def write(head: Assembly, between: Sequence[Between], folder: Path) -> Path:
-    """Write the head's assembly with stacks in between into a new folder, as the CDK CLI deploys it.
+    """Write the head's assembly with intermediate stacks into a new folder, as the CDK CLI deploys it.
 
-    Raises AssemblyError where the head lies in no folder.
+    Raises AssemblyError if the head is not in a folder.
     """
     if head.folder is None:
-        raise AssemblyError("what is to be deployed lies in no folder")
+        raise AssemblyError("the assembly to deploy is not in a folder")
     target = copied(head.folder, folder / "cdk.out")
     for each in between:
         if each.stack.file is None:
-            raise AssemblyError(f"{each.stack.name}: its template is in no file")
+            raise AssemblyError(f"{each.stack.name}: its template is not in a file")
         _put(target / resolved(each.stack.file).relative_to(resolved(head.folder)), each.stack)
     return target
 
 
 def _put(file: Path, stack: Stack) -> None:
-    """Put another template in place of one, under a name of its own in the bucket to which it is uploaded.
+    """Replace a template by another one, with its own name in the bucket to which it is uploaded.
 
-    The CDK CLI uploads nothing whose name is there already.
+    The CDK CLI does not upload a file whose name is already there.
     """
     manifests = list(file.parent.glob("*.assets.json"))
     old = {key for each in manifests for key in _uploaded(each, file.name)}

@@ -1,4 +1,4 @@
-"""The CDK CLI as steps use it: the words of a deployment, and a runner with the user's own credentials."""
+"""The CDK CLI as steps use it: the arguments of a deployment, and a runner with the user's own credentials."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hyperpod_cdk.packaged_node import cdk_command, node_variables
 from hyperpod_cdk.templates.assembly import Assembly
 
 CHANGE_SET: Final = "cdk-deploy-change-set"
-"""How the CDK CLI names the change sets that it deploys, and how the names that it is given here begin."""
+"""The CDK CLI's own name of change sets, and the prefix of the names that this library gives it."""
 
 
 class CdkFailedError(RuntimeError):
-    """The CDK CLI ended with an error; ``output`` is all that it printed, empty where the user has seen it."""
+    """The CDK CLI ended with an error; ``output`` is all that it printed, empty if the user has seen it."""
 
     def __init__(self, command: str, code: int, output: str) -> None:
         super().__init__(f"'cdk {command}' ended with exit code {code}")
@@ -35,7 +35,7 @@ class Cdk(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class OwnCdk:
-    """The CDK CLI of a project with the user's environment; what it says goes to the user's terminal."""
+    """The CDK CLI of a project with the user's environment variables; its output goes to the user's terminal."""
 
     project: Path
 
@@ -53,23 +53,23 @@ class OwnCdk:
 
 
 def selection(head: Assembly) -> str:
-    """Give what the CDK CLI is told to deploy all stacks of an assembly."""
+    """Give the CDK CLI's arguments that select all stacks of an assembly."""
     name = head.environment
     if not name or not all(each.shown.startswith(f"{name}/") for each in head.stacks):
         return "--all"
-    # the CLI's "*" ends at a slash, and so passes over a stack inside of a construct
+    # the CLI's "*" ends at a slash, so it does not match a stack inside of a construct
     return f"{name}/**" if any(each.shown.count("/") > 1 for each in head.stacks) else f"{name}/*"
 
 
 def deployment(assembly: Path, selected: Sequence[str], *, concurrency: int, is_exclusive: bool = False) -> list[str]:
     """Give the arguments with which the CDK CLI deploys stacks of an assembly unattended, with an event on each line.
 
-    Only an argument says how many stacks go side by side, the CLI reads it from no file. It asks nothing then, so that
-    it needs ``--require-approval never``, too.
+    The CLI reads the number of parallel stacks only from an argument, not from a file. With it the CLI asks nothing, so
+    it also needs ``--require-approval never``.
 
-    The CLI makes a change set and executes it later by its name, so that under the one name that it uses by default it
-    would execute what another deployment has put there meanwhile (2.1148.1, ``toExecuteChangeSetDeployment``). So each
-    has a name of its own.
+    The CLI creates a change set and executes it later by its name. With its default name it would execute the change
+    set that another deployment has created in the meantime (2.1148.1, ``toExecuteChangeSetDeployment``). So each
+    deployment has its own name.
     """
     only = ["--exclusively"] if is_exclusive else []
     arguments = ["deploy", "--app", str(assembly), *selected, *only, "--concurrency", str(concurrency)]
@@ -77,10 +77,10 @@ def deployment(assembly: Path, selected: Sequence[str], *, concurrency: int, is_
 
 
 def by_hand(arguments: Sequence[str], variables: Mapping[str, str]) -> list[str]:
-    """Give the arguments of a ``deploy`` that a person has written with change sets of its own name, too.
+    """Give the arguments of a user's ``deploy`` with an own name of change sets, too.
 
-    Whoever names them, deploys without one, or prepares one that somebody executes by its name keeps his words; the CLI
-    reads its options from variables as well (2.1148.1, ``determineDeploymentMethod``).
+    The arguments stay unchanged if they name a change set, deploy without one, or prepare one to be executed by its
+    name; the CLI also reads its options from environment variables (2.1148.1, ``determineDeploymentMethod``).
     """
     named = {each.partition("=")[0] for each in arguments}
     methods = {each.rpartition("=")[2].removeprefix("-m") for each in arguments}

@@ -1,7 +1,7 @@
-"""What stands already of what the stacks of an environment would make beside the cluster, in the stacks' own words.
+"""Existing resources that the stacks of an environment would create around the cluster, in the form of templates.
 
-Add-ons, access entries and pod identity associations of the EKS cluster, the cluster policy and the compute quotas: of
-each the service knows one by what the template says of it, and refuses a second one.
+Add-ons, access entries and pod identity associations of the EKS cluster, the cluster policy and the compute quotas:
+the service identifies each by properties that the template states, and refuses a second one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.values import resolve
 
 UNSURE: Final = frozenset({governance.SCHEDULER_CONFIG, governance.COMPUTE_QUOTA})
-"""Types that may not import: their schemas have all handlers that it needs, and CloudFormation's guide leaves them out.
+"""Types that CloudFormation may not import: their schemas have all needed handlers, and its guide does not list them.
 
 CloudFormation user guide, "Resource type support" (text of October 2026); registry schemas of cfn-lint 1.58.0.
 """
@@ -28,26 +28,26 @@ CloudFormation user guide, "Resource type support" (text of October 2026); regis
 _ADD_ON: Final = "AWS::EKS::Addon"
 _ASSOCIATION: Final = "AWS::EKS::PodIdentityAssociation"
 _WRITE_ONLY: Final = {_ADD_ON: ("ResolveConflicts", "PreserveOnDelete")}
-"""What says how the service is called, and is nothing that it has (CloudFormation schemas)."""
+"""Properties that control the call of the service, and are not stored there (CloudFormation schemas)."""
 
 _GONE: Final = "ResourceNotFoundException"
 _ACTIVE: Final = "ACTIVE"
 _FOR_PEOPLE: Final = "STANDARD"
-"""Type of an access entry where nobody says (EKS API reference, CreateAccessEntry); it never changes, and entries of
-other types are those of nodes, which take no access policy."""
+"""Default type of an access entry (EKS API reference, CreateAccessEntry); it never changes, and entries of other types
+are those of nodes, which take no access policy."""
 
 _BEYOND_ROLE: Final = ("TargetRoleArn", "DisableSessionTags", "Policy")
-"""What says, beside its role, as whom a service account of an association calls AWS (CloudFormation schema)."""
+"""Properties that say, in addition to the role, as whom a service account calls AWS (CloudFormation schema)."""
 
 _READY: Final = frozenset({"Created", "Updated"})
-_AS_IT_IS: Final = "write it into eks.existing.installed_addons to use it as it is, or take that out of it first"
+_AS_IT_IS: Final = "add it to eks.existing.installed_addons to use it as it is, or remove that from it first"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """One resource that stands: ``identifier`` is how CloudFormation finds it, ``properties`` what the template says.
+    """One existing resource: ``identifier`` is how CloudFormation finds it, ``properties`` what the template says.
 
-    ``refusals`` say why it cannot come under the stack.
+    ``refusals`` say why the stack cannot take it over.
     """
 
     resource: Resource
@@ -58,7 +58,7 @@ class Standing:
 
 
 def counterparts(aws: Api, head: Assembly, cluster_arn: str) -> Iterator[Standing]:
-    """Give what stands of the resources of ``head``, whose references to what stands are IDs. Raises NotAnswered."""
+    """Give the resources of ``head`` that exist; its references to existing resources are IDs. Raises NotAnswered."""
     for kind, find in _FINDERS.items():
         for resource in head.of_type(kind):
             properties = resolve(head, resource.stack, dict(resource.properties))
@@ -92,9 +92,9 @@ def _standing(look: Look, identifier: Mapping[str, str], problems: Problems = _n
 
 
 def _as_stated(look: Look, actual: Mapping[str, Any]) -> dict[str, Any]:
-    """Give of what AWS has the properties that the template states, and those that only a person makes.
+    """Give AWS's values of the properties that the template states, and of those that only a person sets.
 
-    What it leaves out else is AWS's own, and no later template takes it away.
+    All other properties are AWS's own, and no later template removes them.
     """
     kind, stated, told = look.resource.type, look.stated, aligned(look.stated, actual)
     compared = stated_of(look.deployed, look.resource, physical=look.id, ids={})
@@ -112,7 +112,7 @@ def _as_stated(look: Look, actual: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _matched(stated: Any, actual: Any) -> Any:
-    """Give what AWS has, without what it adds to say that something is not there, and with what ``stated`` says so."""
+    """Give what AWS has, without its values for something that is missing, and with those of ``stated``."""
     if canonical(stated) == canonical(actual):
         return stated
     if isinstance(actual, Mapping):
@@ -128,8 +128,8 @@ def _matched(stated: Any, actual: Any) -> Any:
 
 
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {}, 0, "Disabled")
-"""What says that nothing is there, or that a switch is off that is off by itself: IdleResourceSharing of a policy, and
-the accelerators that SageMaker adds to a quota of vCPU or memory."""
+"""Values that mean that nothing is there, or that a switch is off by default: IdleResourceSharing of a policy, and the
+accelerators that SageMaker adds to a quota of vCPU or memory."""
 
 
 def _add_on(aws: Api, head: Assembly, resource: Resource, properties: Mapping[str, Any]) -> Standing | None:
@@ -148,19 +148,20 @@ def _add_on(aws: Api, head: Assembly, resource: Resource, properties: Mapping[st
             if canonical(actual.get(key)) != canonical(wanted.get(key)):
                 yield (
                     f"the add-on {name} of {cluster}: {key} is {_short(actual.get(key))}, and the environment's is"
-                    f" {_short(wanted.get(key))}; what its pods make of another one is not known: {_AS_IT_IS}"
+                    f" {_short(wanted.get(key))}; it is unknown how its pods react to another one: {_AS_IT_IS}"
                 )
         if owned := found.get("podIdentityAssociations"):
             yield (
-                f"the add-on {name} of {cluster}: PodIdentityAssociations are its own ({', '.join(owned)}), and an"
-                f" environment keeps them apart, where EKS takes each service account once: {_AS_IT_IS}"
+                f"the add-on {name} of {cluster}: it owns PodIdentityAssociations ({', '.join(owned)}). An environment"
+                " has"
+                f" them as resources of their own, and EKS accepts each service account once: {_AS_IT_IS}"
             )
 
     return _standing(look, {"ClusterName": cluster, "AddonName": name}, problems)
 
 
 def _problems_of_add_on(found: Mapping[str, Any], called: str) -> Iterator[str]:
-    """Say why an add-on comes under no stack as it stands; its namespace is create-only (CloudFormation schema)."""
+    """Say why no stack can take over an add-on as it is; its namespace is create-only (CloudFormation schema)."""
     if (status := found["status"]) != _ACTIVE:
         issues = (found.get("health") or {}).get("issues") or ()
         told = "; ".join(f"{each.get('code')}: {each.get('message')}" for each in issues)
@@ -180,7 +181,7 @@ def _problems_of_add_on(found: Mapping[str, Any], called: str) -> Iterator[str]:
 def _entry(aws: Api, head: Assembly, resource: Resource, properties: Mapping[str, Any]) -> Standing | None:
     cluster, principal = properties.get("ClusterName"), properties.get("PrincipalArn")
     if not isinstance(cluster, str) or not isinstance(principal, str):
-        # a role that the stack has yet to make has no entry
+        # a role that the stack has not created yet has no entry
         return None
     look = _look(aws, head, resource, properties, f"{principal}|{cluster}")
 
@@ -217,13 +218,13 @@ def _association(aws: Api, head: Assembly, resource: Resource, properties: Mappi
                 if found.get(f"{key[0].lower()}{key[1:]}"):
                     yield (
                         f"the pod identity association {arn} of {asked['namespace']}/{account}: it has {key}, and the"
-                        " environment's has none; what its pods make of another one is not known: write its add-on into"
+                        " environment's has none; it is unknown how its pods react to that: add its add-on to"
                         " eks.existing.installed_addons"
                     )
         if owner:
             yield (
-                f"the pod identity association {arn} of {asked['namespace']}/{account}: OwnerArn is {owner}, and what"
-                " an add-on owns goes with it: write the add-on into eks.existing.installed_addons"
+                f"the pod identity association {arn} of {asked['namespace']}/{account}: OwnerArn is {owner}, and EKS"
+                " deletes it with that add-on: add the add-on to eks.existing.installed_addons"
             )
 
     return _standing(look, {"AssociationArn": arn}, problems)
@@ -238,7 +239,7 @@ _FINDERS: Final[Mapping[str, Callable[[Api, Assembly, Resource, Mapping[str, Any
 
 @dataclass(frozen=True, kw_only=True)
 class _Governed:
-    """How the policy or the quotas of a cluster are listed, and what tells which of them a template means."""
+    """How the policy or the quotas of a cluster are listed, and how the one of a template is found."""
 
     lists: str
     noun: str
@@ -284,23 +285,24 @@ def _governed(aws: Api, head: Assembly, cluster_arn: str) -> Iterator[Standing]:
 
 
 def _of_governance(look: Look, row: Mapping[str, Any], how: _Governed) -> Standing | None:
-    """Give what stands of a policy or quota that is listed; None where it has gone since."""
+    """Give a listed policy or quota; None if it was deleted since."""
     resource, properties, arn = look.resource, look.stated, look.id
     name, status = row["Name"], row["Status"]
     identifier = {f"{how.noun}Arn": arn}
     if resource.type not in _GOVERNED:
         refusal = (
-            f"{how.called} {name} ({arn}): the environment makes it by {resource.type}, which CloudFormation does not"
-            " import, and a second one SageMaker refuses: remove task_governance, and it stays as it is; in a region"
-            " whose CloudFormation has the type, provider: native may do"
+            f"{how.called} {name} ({arn}): the environment creates it with {resource.type}, which CloudFormation does"
+            " not import, and SageMaker refuses a second one: remove task_governance, and it stays as it is; in a"
+            " Region whose CloudFormation has the type, provider: native may work"
         )
         return Standing(resource=resource, id=arn, identifier=identifier, refusals=(refusal,))
 
     def problems(_: Mapping[str, Any]) -> Iterator[str]:
         if properties.get("Name") != name:
             yield (
-                f"{how.called} {arn}: Name is {name}, and the file calls it {properties.get('Name')}, which SageMaker"
-                f" never changes: set {how.field} to {name}"
+                f"{how.called} {arn}: Name is {name}, and the file has {properties.get('Name')}. SageMaker never"
+                " changes"
+                f" the name: set {how.field} to {name}"
             )
         if status not in _READY:
             yield f"{how.called} {name} ({arn}): Status is {status}: wait until it is Created or Updated, or repair it"

@@ -1,4 +1,4 @@
-"""What the events of a stack tell of a failure: which resource failed first, why, and what was undone or not."""
+"""Reads a failure from the events of a stack: which resource failed first, why, and what was rolled back or not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BEGINS: Final = {
     "DELETE": "DELETE_IN_PROGRESS",
     "IMPORT": "IMPORT_IN_PROGRESS",
 }
-"""With which status of the stack an operation begins, by the first word of the status in which it has ended."""
+"""The status of the stack with which an operation begins, by the first word of its final status."""
 
 _UNDOES: Final = {
     "ROLLBACK_FAILED": ("ROLLBACK_IN_PROGRESS", "DELETE_FAILED"),
@@ -35,12 +35,12 @@ _UNDOES: Final = {
     # UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS)
     "UPDATE_ROLLBACK_COMPLETE": ("UPDATE_ROLLBACK_IN_PROGRESS", "DELETE_FAILED"),
 }
-"""With which status what failed last began, and the status of the resources at which it failed, by the stack's."""
+"""The status with which the failed operation began, and the status of the failed resources, by the stack's status."""
 
 _STABLE: Final = frozenset(
     {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"}
 )
-"""Statuses to which RollbackStack goes back; without one it takes away all of a stack (API reference)."""
+"""Statuses to which RollbackStack returns; without one it deletes all of a stack's resources (API reference)."""
 
 _REQUEST: Final = re.compile(r" ?\((?:Service|RequestToken|RequestId): [^()]*\)")
 _ROLLED_BACK: Final = re.compile(r"\.? ?Rollback requested by user\.?$")
@@ -53,12 +53,12 @@ _FILE_SYSTEM: Final = "AWS::FSx::FileSystem"
 _INSIDE: Final = re.compile(
     r"Custom::AWSCDK-EKS-(HelmChart|KubernetesResource)|AWS::EKS::(AccessEntry|Addon|PodIdentityAssociation)"
 )
-"""What stands in an EKS cluster alone. EKS deletes it with the cluster (DeleteCluster), whatever a stack retained."""
+"""Types that exist only in an EKS cluster. EKS deletes them with the cluster (DeleteCluster), even if retained."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """One resource that failed, or the stack itself where CloudFormation names no resource: then without a type."""
+    """One resource that failed, or the stack itself, without a type, if CloudFormation names no resource."""
 
     logical_id: str
     type: str
@@ -67,7 +67,7 @@ class Failure:
     status: str = ""
     physical_id: str = ""
     nested: str = ""
-    """Name of the nested stack that it is in; empty where it is in the stack itself."""
+    """Name of the nested stack that it is in; empty if it is in the stack itself."""
 
     @property
     def place(self) -> str:
@@ -76,7 +76,7 @@ class Failure:
 
     @property
     def is_nested_stack(self) -> bool:
-        """Whether it is a nested stack, whose own events tell more."""
+        """Whether it is a nested stack, whose own events show more."""
         return self.type == _STACK
 
     @property
@@ -96,20 +96,20 @@ class Failure:
 
 
 def is_inside_a_cluster(resource_type: str) -> bool:
-    """Whether a type is of what goes with its EKS cluster, even where its stack could not delete it."""
+    """Whether EKS deletes a resource of a type with its cluster, even if its stack could not delete it."""
     return _INSIDE.fullmatch(resource_type) is not None
 
 
 def deletes_a_cluster(rows: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether events or summaries of a stack's resources tell that its EKS cluster is gone."""
+    """Whether events or summaries of a stack's resources show that its EKS cluster was deleted."""
     return any(each["ResourceType"] == _CLUSTER and each["ResourceStatus"] == "DELETE_COMPLETE" for each in rows)
 
 
 def first_failure(events: Sequence[Event], status: str) -> Failure | None:
-    """Give what failed first in the operation that brought a stack into ``status``; None where no event tells it.
+    """Give what failed first in the operation that brought a stack into ``status``; None if no event shows it.
 
-    ``events`` are all of the stack's, the newest first, as DescribeStackEvents gives them. Resources that were
-    cancelled because of another one are none.
+    ``events`` are all events of the stack, the newest first, as DescribeStackEvents returns them. Resources that were
+    cancelled because of another one do not count.
     """
     happened = _since(events, _BEGINS.get(status.partition("_")[0], ""))
     for each in happened:
@@ -124,7 +124,7 @@ def first_failure(events: Sequence[Event], status: str) -> Failure | None:
 
 
 LEAVES_BEHIND: Final = ("UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE")
-"""Statuses in which a stack can have left something in the account: CloudFormation ends well and gives up on it."""
+"""Successful statuses with which a stack can leave a resource in the account, because CloudFormation gave up on it."""
 
 
 def left_behind(failure: Failure) -> str:
@@ -132,7 +132,7 @@ def left_behind(failure: Failure) -> str:
     what = " ".join(each for each in (failure.type, failure.physical_id) if each)
     why = failure.reason or "CloudFormation gives no reason"
     return (
-        f"{failure.place} ({what}) could not be deleted: {why}. CloudFormation has given up and left it behind; it "
+        f"{failure.place} ({what}) could not be deleted: {why}. CloudFormation gave up and left it in the account; it "
         "belongs to no stack."
     )
 
@@ -142,7 +142,7 @@ EventsOf = Callable[[str], Sequence[Event]]
 
 
 def inside(failure: Failure, events_of: EventsOf) -> Failure:
-    """Give what failed first in a nested stack in place of the nested stack, as deep as events tell it."""
+    """Give what failed first inside a nested stack instead of the nested stack, as deep as events show it."""
     if not failure.is_nested_stack:
         return failure
     found = first_failure(_told(failure, events_of), failure.status)
@@ -152,7 +152,7 @@ def inside(failure: Failure, events_of: EventsOf) -> Failure:
 
 
 def all_inside(failures: Iterable[Failure], status: str, events_of: EventsOf) -> list[Failure]:
-    """Give what held a rollback or a deletion back, of nested stacks what is in them, as deep as events tell it."""
+    """Give what prevented a rollback or a deletion, for nested stacks the resources in them, as deep as events show."""
     found: list[Failure] = []
     for each in failures:
         inner = held_back(_told(each, events_of), status) if each.is_nested_stack else []
@@ -167,7 +167,7 @@ def _told(nested: Failure, events_of: EventsOf) -> Sequence[Event]:
     try:
         return events_of(nested.physical_id)
     except NotAnswered:
-        # what its parent says is told then
+        # then the event of its parent is used
         return ()
 
 
@@ -176,7 +176,7 @@ def _name(stack_id: str) -> str:
 
 
 def held_back(events: Sequence[Event], status: str) -> list[Failure]:
-    """Give what the last rollback or deletion failed at, or what an update or its rollback left behind.
+    """Give the resources at which the last rollback or deletion failed, or that an update or its rollback left behind.
 
     Nothing for other statuses.
 
@@ -194,9 +194,9 @@ def held_back(events: Sequence[Event], status: str) -> list[Failure]:
 
 
 def made_in_update(events: Sequence[Event]) -> dict[str, bool] | None:
-    """Give the logical ids of what the last update made, which its rollback deletes; True where in another's place.
+    """Give the logical IDs of what the last update created and its rollback deletes; True if it replaced another one.
 
-    None where the stack was never made to its end: then all of it goes.
+    None if the stack was never created completely: then all of it is deleted.
     """
     if not any(_is_of_stack(each) and each["ResourceStatus"] in _STABLE for each in events):
         return None
@@ -209,18 +209,18 @@ def made_in_update(events: Sequence[Event]) -> dict[str, bool] | None:
 
 
 def last_of_resource(events: Sequence[Event]) -> Event | None:
-    """Give the newest event of a resource, None where there is none."""
+    """Give the newest event of a resource, None if there is none."""
     return next((each for each in events if not _is_of_stack(each)), None)
 
 
 def began(events: Sequence[Event]) -> Event | None:
-    """Give the event with which what goes on with a stack began."""
+    """Give the event with which the current operation on a stack began."""
     mine = [each for each in events if _is_of_stack(each)]
     return next((each for each in mine if each["ResourceStatus"] in _BEGINS.values()), None)
 
 
 def plain_reason(reason: str) -> str:
-    """Give a reason without what says nothing to a reader: wrappers, request ids, line breaks."""
+    """Give a reason without what does not help a reader: wrappers, request ids, line breaks."""
     text = " ".join(reason.split())
     for wrapper in (HANDLER, CUSTOM):
         if found := wrapper.search(text) if wrapper is HANDLER else wrapper.fullmatch(text):

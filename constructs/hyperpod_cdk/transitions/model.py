@@ -14,55 +14,55 @@ Action = Literal["deploy", "delete"]
 
 
 class Step(Model):
-    """One step: stacks that one ``cdk deploy`` deploys, or stacks that are deleted because the app has them no more."""
+    """One step: stacks that one ``cdk deploy`` deploys, or stacks to delete because the app no longer has them."""
 
     action: Action
     stacks: tuple[str, ...]
     """Names of the stacks that change in it, in their order."""
     commands: tuple[str, ...]
-    """What does it by hand, from the project's folder."""
+    """The commands that do it by hand, from the project's folder."""
     selected: tuple[str, ...]
-    """What ``cdk deploy`` is told to deploy, by the names of the CDK CLI; empty where stacks are deleted."""
+    """The stacks for ``cdk deploy``, by the names of the CDK CLI; empty if stacks are deleted."""
     exclusively: bool
-    """Whether it deploys nothing but these, so also not what they depend on."""
+    """Whether it deploys only these, and not the stacks on which they depend."""
     between: tuple[str, ...] = ()
-    """In which form it deploys stacks that no app gives them, one sentence for each; empty where it deploys the app's.
-    Only ``hyperpod-cdk deploy`` does such a step: it writes that form from what stands."""
+    """The forms in which it deploys stacks if they differ from the app's, one sentence for each; else empty.
+    Only ``hyperpod-cdk deploy`` can do such a step: it derives that form from the deployed stacks."""
     why: tuple[str, ...]
-    """Why it is a step of its own before the next one; empty for the last step."""
+    """Why the next step must come after it; empty for the last step."""
     does: tuple[str, ...]
     """What it does to each stack, one sentence for a stack."""
     interrupts: tuple[str, ...]
-    """What is not there or not reachable for a time, or gone: every replacement, deletion and interruption."""
+    """What is unavailable for a time, or removed: every replacement, deletion and interruption."""
     stays: tuple[str, ...]
-    """What leaves its stack in it and stays in the account."""
+    """What it removes from its stack and keeps in the account."""
     unknown: tuple[str, ...]
-    """What of it is not known to be harmless."""
+    """Parts of it that are not known to be harmless."""
     first: tuple[str, ...]
-    """What a person has to do or to see to before it; nothing looks whether it is done."""
+    """What a person has to do before it; nothing checks whether it is done."""
     loses: tuple[str, ...]
-    """What holds data, nodes, an address or a key and is not kept in it: deleted, replaced, or not known to stay."""
+    """What has data, nodes, an address or a key and is not kept: deleted, replaced, or not known to stay."""
     back: str
     """How to go back after it."""
     lasts: Minutes
-    """By the durations of ``review``."""
+    """The duration, by the model of ``review``."""
 
     @property
     def needs_a_person(self) -> bool:
-        """Whether nobody but a person can decide that it is done."""
+        """Whether only a person can decide that it is done."""
         return bool(self.first or self.loses)
 
 
 class Refusal(Model):
-    """Why there is no way that ends well."""
+    """Why no order of steps works."""
 
     why: str
     what_works: str
-    """What would lead there all the same."""
+    """What works instead."""
 
 
 class Plan(Model):
-    """The steps from what is deployed to what is wanted; none where it is refused or nothing changes."""
+    """The steps from the deployed stacks to the wanted ones; none if it is refused or nothing changes."""
 
     environment: str
     base: Side
@@ -74,20 +74,20 @@ class Plan(Model):
     total: Minutes = Minutes(low=0, high=0)
     """All steps one after another, without what a person does between them."""
     takes: tuple[str, ...] = ()
-    """Nodes that it takes away and that no deployment made: of groups that were scaled, or made, beside the file."""
+    """Nodes that it removes and no deployment created: of groups that were scaled, or created, outside the file."""
     notes: tuple[str, ...] = Field(default=())
-    """What could not be told."""
+    """What is unknown."""
 
 
 class Way(StrEnum):
-    """What leads a stack out of the state in which it stands."""
+    """How a stack gets out of its state."""
 
     NONE_NEEDED = "none_needed"
     WAIT = "wait"
     DEPLOY = "deploy"
-    """``cdk deploy`` does it by itself."""
+    """``cdk deploy`` does it without further help."""
     DELETE_NEVER_MADE = "delete_never_made"
-    """Delete a change set that was never executed, and the stack that it has begun."""
+    """Delete a change set that was never executed, and the empty stack that it created."""
     ROLL_BACK = "roll_back"
     CONTINUE_ROLLBACK = "continue_rollback"
     DELETE = "delete"
@@ -95,29 +95,29 @@ class Way(StrEnum):
 
 
 class Stuck(Model):
-    """One stack that something has happened to, and what leads out of it."""
+    """One stack in a state of its own, and how it gets out of it."""
 
     stack: str
     status: str
     cause: str | None
-    """The first failure of what was done last, in one sentence; None where CloudFormation tells none."""
+    """The first failure of the last operation, in one sentence; None if CloudFormation shows none."""
     blame: Cause | None
-    """The line of the environment file that it is about, None where none is known to be."""
+    """The line of the environment file that it is about, None if unknown."""
     in_the_way: str | None
-    """What stays of an earlier life and takes the place of what was to be made, with what to do; None where nothing."""
+    """A resource of an earlier deployment that prevents a creation, with what to do; None if there is none."""
     held: tuple[str, ...]
-    """What could not be rolled back or deleted, and why; where the rollback is done, what it has left behind."""
+    """What could not be rolled back or deleted, and why; if the rollback is done, what it has left behind."""
     way: Way
     does: str
-    """What the way does, one sentence."""
+    """What the solution does, in one sentence."""
     commands: tuple[str, ...]
-    """What does it by hand; empty where there is nothing to do here."""
+    """The commands that do it by hand; empty if there is nothing to do."""
     loses: tuple[str, ...]
-    """What holds data, nodes, an address or a key and is deleted by it, and protection that it takes away."""
+    """What has data, nodes, an address or a key and is deleted by it, and protection that it removes."""
 
     @property
     def is_done_here(self) -> bool:
-        """Whether ``recover`` itself does the way."""
+        """Whether ``recover`` itself applies the solution."""
         return self.way in (Way.DELETE_NEVER_MADE, Way.ROLL_BACK, Way.CONTINUE_ROLLBACK, Way.DELETE)
 
 
@@ -128,7 +128,7 @@ class OpenChangeSet(Model):
     name: str
     status: str
     is_of_cdk: bool
-    """Whether the CDK CLI or ``import --takeover`` gave it its name: such ones are deleted, others are somebody's."""
+    """Whether the CDK CLI or ``import --takeover`` gave it its name: only such change sets are deleted."""
     command: str
 
 
@@ -142,30 +142,30 @@ class Kept(Model):
 
 
 class Recovery(Model):
-    """What of an environment stands in a state of its own, and the ways out."""
+    """The stacks of an environment that need a recovery, and the solutions."""
 
     environment: str
     verdict: str
-    """One sentence: how many ways there are to go, that nothing is in the way, or that it is refused."""
+    """One sentence: the number of solutions, that nothing is to be done, or that it is refused."""
     stacks: tuple[Stuck, ...] = ()
     change_sets: tuple[OpenChangeSet, ...] = ()
     kept: tuple[Kept, ...] = ()
-    """What was retained by stacks that are gone, of the last 90 days: CloudFormation tells no longer."""
+    """What stacks deleted in the last 90 days retained: CloudFormation does not show older ones."""
     refusals: tuple[Refusal, ...] = ()
     notes: tuple[str, ...] = Field(default=())
-    """What could not be told."""
+    """What is unknown."""
 
 
 class Aged(Model):
-    """One thing that grows old: what stands, what is known to be newer, and how long AWS supports it."""
+    """One thing with a version: the deployed version, a known newer one, and how long AWS supports it."""
 
     what: str
     stands: str | None
-    """What is deployed; where that was not read, what the file says, with ``is_old`` None; None where neither tells."""
+    """The deployed version; if it was not read, that of the file, with ``is_old`` None; None if both are unknown."""
     newest: str | None
-    """None where nothing here tells which is the newest."""
+    """None if the newest version is unknown."""
     is_old: bool | None
-    """None where it is not known."""
+    """None if unknown."""
     says: str
     """Until when it is supported, or why that is unknown."""
 
@@ -175,7 +175,7 @@ class Edit(Model):
 
     path: str
     line: int
-    """Line of the value, or of what it is put into, as the file was before this step."""
+    """Line of the value, or of its mapping, in the file before this step."""
     before: str | None
     after: str
 
@@ -185,7 +185,7 @@ class UpgradeKind(StrEnum):
 
     LIBRARY = "library"
     WAIT = "wait"
-    """Deploy what the file says already."""
+    """Deploy what the file already says."""
     KUBERNETES = "kubernetes"
     ADDONS = "addons"
     CHART = "chart"
@@ -198,9 +198,9 @@ class UpgradeStep(Model):
     kind: UpgradeKind
     title: str
     edits: tuple[Edit, ...] = ()
-    """What is written into the environment file; the chart's lock is written whole."""
+    """The values that are written into the environment file; the chart's lock is written whole."""
     first: tuple[str, ...] = ()
-    """What a person does before."""
+    """What a person does before it."""
     commands: tuple[str, ...]
     interrupts: str
     back: str
@@ -208,7 +208,7 @@ class UpgradeStep(Model):
 
 
 class Upgrade(Model):
-    """What of an environment is old, and the steps to what is asked for, one deployed after the other."""
+    """What is old in an environment, and the steps to the requested versions, one deployed after the other."""
 
     environment: str
     file: str
@@ -216,7 +216,7 @@ class Upgrade(Model):
     things: tuple[Aged, ...]
     steps: tuple[UpgradeStep, ...] = ()
     diff: str = ""
-    """What the first step writes, as a unified diff; empty where it writes nothing."""
+    """What the first step writes, as a unified diff; empty if it writes nothing."""
     written: tuple[str, ...] = ()
     """The files that were written: those of the first step, or none."""
     refusals: tuple[Refusal, ...] = ()

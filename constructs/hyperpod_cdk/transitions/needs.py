@@ -1,7 +1,7 @@
-"""What CloudFormation refuses unless one stack comes before another: found in templates, whatever they hold.
+"""Finds in templates which stack must come before another one, because CloudFormation refuses any other order.
 
-An export that another deployed stack imports can neither go nor change, a stack can import only what is exported, and
-a name is exported by one stack of a region only (CloudFormation user guide, "Outputs" and "Fn::ImportValue").
+An export that another deployed stack imports can be neither removed nor changed, a stack can import only what is
+exported, and only one stack of a Region exports a name (CloudFormation user guide, "Outputs" and "Fn::ImportValue").
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from hyperpod_cdk.transitions.model import Action
 from hyperpod_cdk.transitions.order import Order
 
 _DEPLOYED: Final = ("template", "termination_protection", "tags")
-"""What of a stack ``cdk deploy`` compares before it leaves a stack alone, beside the topics that are told (CDK CLI
-2.1148.1, ``canSkipDeploy``)."""
+"""Parts of a stack that ``cdk deploy`` compares before it skips the stack, in addition to its notification topics (CDK
+CLI 2.1148.1, ``canSkipDeploy``)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """Exports of one stack that change, and a stack that imports them before and afterwards: no order helps."""
+    """Exports of one stack that change, and a stack that imports them before and afterwards: no order works."""
 
     exporter: str
     importer: str
@@ -38,17 +38,17 @@ class Held:
 
 @dataclass(kw_only=True)
 class Needs:
-    """What is to be done with each stack that differs, and what of it comes first."""
+    """The operation for each stack that differs, and their order."""
 
     actions: dict[str, Action] = field(default_factory=dict)
     orders: list[Order] = field(default_factory=list)
     held: list[Held] = field(default_factory=list)
     missing: dict[str, list[str]] = field(default_factory=dict)
-    """Stacks of the head that import what the base exports and nobody exports any more, with what that is."""
+    """Stacks of the head that import what only the base exports, with these exports."""
     foreign: dict[str, list[str]] = field(default_factory=dict)
     """Stacks of the head that import what neither side exports, with the names of these exports."""
     going: dict[str, str] = field(default_factory=dict)
-    """The exports that go or change, with their stack: whoever else imports them holds them."""
+    """The exports that are removed or changed, with their stack: another stack that imports them prevents that."""
 
 
 def needs(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> Needs:
@@ -66,22 +66,22 @@ def needs(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> 
 
 
 def _tells(old: Stack, new: Stack) -> bool:
-    """Whether a stack is to tell other topics what happens to it.
+    """Whether a stack gets other notification topics.
 
-    An app that says nothing of topics changes none: 'cdk deploy' says nothing either, and CloudFormation keeps those
-    that a stack has (CreateChangeSet, NotificationARNs).
+    An app that names no topics changes none: 'cdk deploy' then sends none, and CloudFormation keeps those of the stack
+    (CreateChangeSet, NotificationARNs).
     """
     where = {"account": new.account, "region": new.region}
     return TOPICS in new.settings and topics(new.settings, **where) != topics(old.settings, **where)
 
 
 class _Exports:
-    """What each export asks of the order; ``fates`` are those of ``changed_exports``."""
+    """The order that each export requires; ``fates`` are those of ``changed_exports``."""
 
     def __init__(self, base: Assembly, head: Assembly, fates: Mapping[str, Fate], found: Needs) -> None:
         self.base, self.head, self.fates, self.found = base, head, fates, found
         self.before, self.after = _importers(base), _importers(head)
-        # what one stack uses of another, by both: the one that comes first stands first
+        # what one stack uses of another, by both; the one that comes first is the first of the pair
         self.held: dict[tuple[str, str], list[str]] = {}
         self.types: dict[str, set[str]] = {}
         self.released: dict[tuple[str, str, Fate], list[str]] = {}
@@ -121,12 +121,12 @@ class _Exports:
                 self.needed.setdefault((exporter, importer), []).append(given)
         if name in self.base.exports:
             old = self.base.exports[name][0].name
-            why = f"{old} still exports {name}, which {exporter} is to export"
+            why = f"{old} still exports {name}, which {exporter} will export"
             self.found.orders.append(Order(first=old, then=exporter, why=why))
 
     def _tell(self) -> None:
         for (importer, exporter, fate), gives in self.released.items():
-            verb = "is to change" if fate is Fate.CHANGES else "is to drop"
+            verb = "will change" if fate is Fate.CHANGES else "will remove"
             why = f"{importer} still uses {joined(dict.fromkeys(gives))}, which {exporter} {verb}"
             self.found.orders.append(Order(first=importer, then=exporter, why=why))
         for (exporter, importer), gives in self.needed.items():
@@ -147,7 +147,7 @@ def _importers(assembly: Assembly) -> dict[str, list[str]]:
 
 
 def _given(assembly: Assembly, stack: str, value: object) -> tuple[str, str]:
-    """Give what an export gives as a reader knows it, the construct behind it or else its value, and its type."""
+    """Give the name of an export's resource for a reader, the construct or else the value, and its type."""
     found = resolve(assembly, stack, value)
     resource = assembly.find(found.stack, found.logical_id) if isinstance(found, Reference) else None
     return (resource.name, resource.type) if resource is not None else (plain(found), "")

@@ -1,4 +1,4 @@
-"""Puts operations on stacks into as few steps as possible. Knows neither AWS nor templates: only what comes first."""
+"""Puts operations on stacks into as few steps as possible. Knows neither AWS nor templates, only the order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from hyperpod_cdk.transitions.model import Action
 class Order:
     """One stack's operation comes before another's, and why.
 
-    ``is_checked`` says whether CloudFormation refuses the other way round; a service does not, and does harm.
+    ``is_checked`` says whether CloudFormation refuses the opposite order; a service does not refuse it, and does
+    damage.
     """
 
     first: str
@@ -33,7 +34,7 @@ class Batch:
 
 
 class CircleError(Exception):
-    """No order keeps all of ``orders``, each of which leads to the next, and the last one to the first."""
+    """No order satisfies all of ``orders``: each leads to the next, and the last one to the first."""
 
     def __init__(self, orders: Sequence[Order]) -> None:
         super().__init__("; ".join(order.why for order in orders))
@@ -45,11 +46,11 @@ def batches(
     orders: Sequence[Order],
     dependencies: Mapping[str, Iterable[str]],
 ) -> list[Batch]:
-    """Give the fewest steps that keep all ``orders``.
+    """Give the fewest steps that satisfy all ``orders``.
 
-    ``actions`` are the operations by stack; ``dependencies`` are those of the app, along which ``cdk deploy`` orders
-    the stacks of one call. They are kept among stacks that are deployed too where no order is against it, and turned
-    round among those that are deleted. Stacks are deleted as late as that allows. Raises CircleError.
+    ``actions`` are the operations by stack; ``dependencies`` are those of the app, by which ``cdk deploy`` orders the
+    stacks of one call. Deployed stacks also follow them unless an order contradicts, and deleted stacks follow them in
+    reverse. Stacks are deleted as late as that allows. Raises CircleError.
     """
     known = [order for order in orders if order.first in actions and order.then in actions]
     then: dict[str, set[str]] = {name: set() for name in actions}
@@ -62,7 +63,7 @@ def batches(
     }
     for name, action in actions.items():
         for needed in sorted(of_app[name]):
-            # what others depend on is made before them, and goes after them
+            # what others depend on is created before them, and deleted after them
             first, last = (needed, name) if action == "deploy" else (name, needed)
             if not _leads(then, last, first):
                 then[first].add(last)
@@ -73,7 +74,7 @@ def _refuse_circles(then: Mapping[str, set[str]], orders: Sequence[Order]) -> No
     try:
         TopologicalSorter(then).prepare()
     except CycleError as error:
-        # each is said to come before the next by what was given, which is its followers
+        # each comes before the next by the given followers
         circle = list(reversed(error.args[1]))
         between = {(order.first, order.then): order for order in orders}
         raise CircleError([between[pair] for pair in pairwise(circle)]) from None
@@ -92,7 +93,7 @@ def _leads(then: Mapping[str, set[str]], first: str, last: str) -> bool:
 
 
 def _fewest(actions: Mapping[str, Action], then: Mapping[str, set[str]], of_app: Mapping[str, set[str]]) -> list[Batch]:
-    """Take whole steps off the end until nothing is left: as much as goes into one is never too much."""
+    """Remove whole steps from the end until nothing is left: the largest possible step is always right."""
     start = frozenset(actions)
     ways: dict[frozenset[str], list[Batch]] = {start: []}
     pending = deque([start])

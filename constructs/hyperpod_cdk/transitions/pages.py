@@ -1,4 +1,4 @@
-"""Plans as text, Markdown and JSON, recoveries and upgrades as text and JSON, and the JSON Schemas of the last."""
+"""Plans as text, Markdown and JSON, recoveries and upgrades as text and JSON, and their JSON Schemas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TAKES: Final = "removes nodes that no deployment created"
 
 
 def text(plan: Plan) -> str:
-    """Give the plan for a terminal: what is to be typed stands on lines of its own, so that it can be copied."""
+    """Give the plan for a terminal: commands are on lines of their own, so that they can be copied."""
     lines = [f"{plan.environment}: {plan.verdict}{f' {_lasting(plan)}' if plan.steps else ''}"]
     lines += [f"{_TAKES}: {each}" for each in plan.takes]
     lines.append(f"From {plan.base.label} to {plan.head.label}.")
@@ -49,12 +49,12 @@ def markdown(plan: Plan) -> str:
 
 def as_json(told: Plan | Recovery | Upgrade) -> str:
     """Give a plan, a recovery or an upgrade as JSON: keys in the model's order, a newline at its end."""
-    # a template may hold half of a surrogate pair, which no file can but as JSON's own escape
+    # a template can contain half of a surrogate pair, which a file can contain only as a JSON escape
     return told.model_dump_json(indent=2).encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
 
 
 def recovery_text(recovery: Recovery) -> str:
-    """Give a recovery for a terminal: what is to be typed stands on lines of its own, so that it can be copied."""
+    """Give a recovery for a terminal: commands are on lines of their own, so that they can be copied."""
     lines = [f"{recovery.environment}: {recovery.verdict}"]
     for refusal in recovery.refusals:
         lines += ["", f"refused: {refusal.why}", f"  do instead: {refusal.what_works}"]
@@ -74,12 +74,12 @@ def recovery_text(recovery: Recovery) -> str:
 
 
 def upgrade_text(upgrade: Upgrade) -> str:
-    """Give an upgrade for a terminal: what is to be typed stands on lines of its own, so that it can be copied."""
+    """Give an upgrade for a terminal: commands are on lines of their own, so that they can be copied."""
     lines = [f"{upgrade.environment}: {upgrade.verdict}"]
     for thing in upgrade.things:
-        state = {True: "outdated", False: "up to date", None: "not known whether outdated"}[thing.is_old]
+        state = {True: "outdated", False: "up to date", None: "unknown whether outdated"}[thing.is_old]
         newer = f", newest {thing.newest}" if thing.newest and thing.newest != thing.stands else ""
-        stands = f"{thing.stands}, {state}" if thing.stands else "version not known"
+        stands = f"{thing.stands}, {state}" if thing.stands else "version unknown"
         lines.append(f"  {thing.what}: {stands}{newer}; {thing.says}")
     for refusal in upgrade.refusals:
         lines += ["", f"refused: {refusal.why}", f"  do instead: {refusal.what_works}"]

@@ -1,4 +1,4 @@
-"""Makes the plan: the order of stacks, and of every step what it does, by the same rules and clock as a review."""
+"""Makes the plan: the order of stacks and the effects of every step, by the same rules and durations as a review."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ _CONTROL_PLANE: Final = "AWS::EKS::Cluster"
 _ADD_ON: Final = "AWS::EKS::Addon"
 _FILE_SYSTEM: Final = "AWS::FSx::FileSystem"
 _OTHER_BLOCK: Final = (
-    "A block that overlaps none of the old ones; or two deployments: first a file without what takes the old block (a "
-    "zone goes with its groups and its file systems), then this one."
+    "Use a block that overlaps none of the old ones. Or make two deployments: first a file without what uses the old "
+    "block (remove a zone with its groups and file systems), then this one."
 )
 _LEAVE_IT: Final = (
-    "Leave it in the file as it is deployed, or give it another name, so that a new one is made; where it cannot have "
+    "Keep it in the file as it is deployed, or give it another name, so that a new one is created. If it cannot have "
     "another name, make a second environment."
 )
 
@@ -92,10 +92,11 @@ def plan(
 ) -> Plan:
     """Give the fewest steps from ``base``, which is deployed, to ``head``.
 
-    ``importers`` are the stacks that AWS names for exports that go or change (``needs.going``), None where it was not
-    asked, ``blockers`` what else refuses it, ``takes`` the nodes that go and that no deployment made, ``room`` what is
-    known of quotas and training plans, None where AWS was not asked, ``left`` why Kubernetes objects that come again
-    could not be deleted, by stack and logical ID. Parameters have in both assemblies the values of the deployed stacks.
+    ``importers`` are the stacks that AWS names for exports that are removed or changed (``needs.going``), None if it
+    was not asked, ``blockers`` other reasons to refuse, ``takes`` the removed nodes that no deployment created,
+    ``room`` what is known of quotas and training plans, None if AWS was not asked, ``left`` why Kubernetes objects that
+    are created again could not be deleted, by stack and logical ID. Parameters have in both assemblies the values of
+    the deployed stacks.
     """
     base, elsewhere = _here(base, head)
     changes = compare(base, head)
@@ -156,18 +157,18 @@ def _staying(elsewhere: Sequence[str]) -> Iterator[str]:
     if elsewhere:
         yield (
             f"{joined(elsewhere)} {'stays as it is' if len(elsewhere) == 1 else 'stay as they are'}: the name, the "
-            "account or the Region is another one, which makes this a new environment. 'hyperpod-cdk destroy' with the "
-            "file of before deletes the old one."
+            "account or the Region has changed, so this is a new environment. 'hyperpod-cdk destroy' with the previous "
+            "file deletes the old one."
         )
 
 
 _FORMS: Final = 3
-"""Forms in which stacks are deployed one after the other: without claims, without groups, with groups beside others."""
+"""Intermediate forms of stacks, one after the other: without claims, without groups, with both old and new groups."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Leg:
-    """A part of the way, from one state of all stacks to another; ``between`` are the stacks that no app has so."""
+    """A part of the plan, from one state of all stacks to another; ``between`` are the intermediate stacks."""
 
     base: Assembly
     head: Assembly
@@ -183,7 +184,7 @@ def _needs(base: Assembly, head: Assembly, changes: Sequence[ResourceChange] | N
 
 
 def _leg(base: Assembly, head: Assembly, found: Needs, between: Sequence[Between] = ()) -> _Leg | CircleError:
-    """Give the way from one state to the other; the circle where no order leads there."""
+    """Give the steps from one state to the other; the circle if no order works."""
     dependencies = {stack.name: stack.dependencies for stack in (*base.stacks, *head.stacks)}
     try:
         ordered = batches(found.actions, found.orders, dependencies)
@@ -193,9 +194,9 @@ def _leg(base: Assembly, head: Assembly, found: Needs, between: Sequence[Between
 
 
 def _legs(base: Assembly, head: Assembly, found: Needs, room: Room, *, forms: int = _FORMS) -> list[_Leg] | CircleError:
-    """Give the parts of the way, more than one where stacks have to be deployed in another form first.
+    """Give the parts of the plan, more than one if stacks have to be deployed in an intermediate form first.
 
-    The circle, or what would be one, where not even that helps.
+    The circle, or what would be one, if that does not help either.
     """
     alone = _leg(base, head, found)
     between = _betweens(base, head, alone, found, room) if forms else []
@@ -203,7 +204,7 @@ def _legs(base: Assembly, head: Assembly, found: Needs, room: Room, *, forms: in
         before = [head.by_name[name] for each in between for name in each.first]
         middle = with_stacks(base, [*before, *(each.stack for each in between)])
         first = _leg(base, middle, _needs(base, middle), between)
-        # as the next deployment sees it, which looks from there: it may need another form
+        # as the next deployment sees it, which plans from there: it may need another form
         rest = _legs(middle, head, _needs(middle, head), room, forms=forms - 1)
         if isinstance(first, _Leg) and not first.found.held and isinstance(rest, list):
             return [first, *rest]
@@ -215,9 +216,9 @@ def _no_way(leg: _Leg | CircleError) -> CircleError:
 
 
 def betweens(base: Assembly, head: Assembly, room: Room | None = None) -> list[Between]:
-    """Give the stacks that have to be deployed in a form of their own before the head can be, as they would be then.
+    """Give the stacks that have to be deployed in an intermediate form before the head, in that form.
 
-    None where the order of stacks is enough, or where none helps either.
+    None if the order of stacks is enough, or if no form helps.
     """
     base, _ = _here(base, head)
     found = _needs(base, head)
@@ -235,7 +236,7 @@ def _betweens(base: Assembly, head: Assembly, leg: _Leg | CircleError, found: Ne
     users = [
         stack.name for stack in base.stacks if stack.name in importers and not going.keys().isdisjoint(imports(stack))
     ]
-    # of all that changes only clusters have groups
+    # only clusters have groups
     clusters = [change for change in compare(base, head) if change.resource.type == CLUSTER]
     groups = without_groups(base, head, blast_radius(base, head, clusters)) if clusters else []
     swapped = with_or_without_swapped(base, head, room) if clusters else []
@@ -311,7 +312,7 @@ def _steps(
 
 
 def _assembly(base: Assembly, head: Assembly, state: Mapping[str, Stack]) -> Assembly:
-    """Put what stands at one moment into the order of deployment."""
+    """Put the stacks of one moment into the order of deployment."""
     names = [
         *(each.name for each in base.stacks if each.name not in head.by_name),
         *(each.name for each in head.stacks),
@@ -321,7 +322,7 @@ def _assembly(base: Assembly, head: Assembly, state: Mapping[str, Stack]) -> Ass
 
 
 def _emptied(state: Mapping[str, Stack], batch: Batch, name: str) -> Stack:
-    """Give a stack that is deleted: without its resources, of which each then has its fate, after those that use it."""
+    """Give a deleted stack: without its resources, each of which then has its own fate, after those that use it."""
     users = tuple(each for each in batch.stacks if name in state[each].dependencies)
     template = {**state[name].template, "Resources": {}, "Outputs": {}}
     return replace(state[name], template=template, dependencies=users)
@@ -380,7 +381,7 @@ def _does(batch: Batch, radius: BlastRadius, before: Assembly) -> Iterator[str]:
         if batch.action == "delete":
             is_protected = before.by_name[name].termination_protection
             lifted = "disables its termination protection and deletes it" if is_protected else "deletes it"
-            yield f"{name}: {lifted}: {told or 'it holds nothing'}."
+            yield f"{name}: {lifted}: {told or 'it is empty'}."
         elif name in before.by_name:
             yield f"{name}: {told or 'changes outputs, tags, topics or protection only'}."
         else:
@@ -401,7 +402,7 @@ def _interrupts(radius: BlastRadius) -> Iterator[str]:
 
 
 def _exchanged(before: Assembly, after: Assembly, room: Room) -> Iterator[str]:
-    """Say which groups take the place of others without a step between, in which jobs could move, and why."""
+    """Say which groups replace others without an intermediate step in which jobs could move, and why."""
     for stack, why in exchanged(before, after, room) if any(after.of_type(CLUSTER)) else ():
         yield f"{stack}: {why}"
 
@@ -414,14 +415,12 @@ def _unknown(radius: BlastRadius) -> Iterator[str]:
 
 def _stays(radius: BlastRadius) -> Iterator[str]:
     for each in radius.left_behind:
-        costs = {True: " and costs money", False: "", None: "; it is not known whether it costs money"}[
-            each.costs_money
-        ]
+        costs = {True: " and costs money", False: "", None: "; it is unknown whether it costs money"}[each.costs_money]
         yield f"{each.stack} / {each.name} remains in the account{costs}."
 
 
 def _left_behind_the_cluster(before: Assembly, after: Assembly, radius: BlastRadius) -> Iterator[str]:
-    """Say which add-ons stay as old as they are: EKS updates none with its cluster (user guide, update a cluster)."""
+    """Say which add-ons keep their version: EKS updates none with the cluster (user guide, update a cluster)."""
     for each in radius.resources:
         version = next((change.after for change in each.properties if change.path == "Version"), None)
         if each.type != _CONTROL_PLANE or version is None:
@@ -433,13 +432,13 @@ def _left_behind_the_cluster(before: Assembly, after: Assembly, radius: BlastRad
         }
         if stay:
             yield (
-                f"{_named(each)}: no other version comes with it for {joined(list(stay))}: EKS updates no add-on with "
-                f"its cluster; eks.addon_versions, with versions that fit {version}, does."
+                f"{_named(each)}: {joined(list(stay))} keep their versions: EKS does not update add-ons with their "
+                f"cluster. For newer ones, write versions that fit {version} into eks.addon_versions."
             )
 
 
 def _loses(before: Assembly, radius: BlastRadius) -> Iterator[str]:
-    """Say what is not kept of what holds something: all of a resource, what goes inside of it, what nobody knows of."""
+    """Say what is not kept of what has data: whole resources, removed parts of them, and unknown effects."""
     kept = {(each.stack, each.logical_id) for each in radius.left_behind}
     for each in radius.resources:
         resource = before.find(each.stack, each.logical_id)
@@ -456,27 +455,27 @@ def _loses(before: Assembly, radius: BlastRadius) -> Iterator[str]:
 
 
 def _lost_inside(each: ResourceEffect) -> Iterator[str]:
-    """Say what a resource that stays loses: groups with their nodes, nodes of a group, and what is not known."""
+    """Say what a resource that stays loses: groups with their nodes, nodes of a group, and unknown effects."""
     ends_nodes = updates.kind_of(each.type) == "nodes" or each.type == _CONTROL_PLANE
     for change in each.properties:
         is_lost = change.effect in (Effect.REPLACED, Effect.DELETED)
-        # a file system or an address that is interrupted comes back as it was, a node without its volumes
+        # an interrupted file system or address is unchanged afterwards; a node loses its volumes
         is_lost |= change.effect is Effect.INTERRUPTED and ends_nodes
         is_unknown = change.effect is Effect.UNKNOWN
         if is_lost or is_unknown:
             sides = [side for side in (change.before, change.after) if side is not None]
             told = f" {' -> '.join(sides)}" if sides else ""
-            doubt = "Perhaps, since it is not known: " if is_unknown else ""
+            doubt = "Perhaps, because it is unknown: " if is_unknown else ""
             yield f"{_named(each)}: {change.path}{told}: {doubt}{change.reason}"
 
 
 def _first(before: Assembly, after: Assembly, radius: BlastRadius) -> Iterator[str]:
-    """Say what a person does before: move jobs, and end what Kubernetes' finalizers hold, which no stack knows."""
+    """Say what a person does before: move jobs, and end what Kubernetes' finalizers keep, which no stack shows."""
     if any(after.of_type(CLUSTER)):
         for group, others in moves(before, after):
             yield (
                 f"Move the jobs of instance group {group} to {joined(others)}, or end them: HyperPod drains none "
-                "before it takes the nodes away."
+                "before it terminates the nodes."
             )
     for each in radius.resources:
         resource = before.find(each.stack, each.logical_id)
@@ -491,7 +490,7 @@ def _first(before: Assembly, after: Assembly, radius: BlastRadius) -> Iterator[s
                     f"End the pods that mount the claim {where}: Kubernetes keeps a claim while a pod uses it, and the "
                     "deployment gives up after attempts of 15 minutes."
                 )
-            # a pool has its class beside it, and the nodes are the pool's
+            # a pool has a class of its own, and the nodes belong to the pool
             elif kind in POOLS and (kind == POOL or (POOL, namespace, name) not in objects):
                 yield (
                     f"End what runs on nodes of {kind} {where} and must not be disrupted: Karpenter drains them, and "
@@ -500,7 +499,7 @@ def _first(before: Assembly, after: Assembly, radius: BlastRadius) -> Iterator[s
 
 
 def _left_before(after: Assembly, radius: BlastRadius, left: Mapping[tuple[str, str], str]) -> Iterator[str]:
-    """Say which objects have to be gone before they come again: kubectl meets them, and some never change."""
+    """Say which objects have to be deleted before they are created again: kubectl finds them, and some never change."""
     for each in radius.resources:
         why = left.get((each.stack, each.logical_id))
         resource = after.find(each.stack, each.logical_id)
@@ -519,7 +518,7 @@ def _called_whole(each: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _back(batch: Batch, before: Assembly, after: Assembly, radius: BlastRadius, *, start: Assembly, room: Room) -> str:
-    """Say how one gets from the end of a step to what is deployed now, as a plan from there would."""
+    """Say how to get from the end of a step back to what is deployed now, as a plan from there would."""
     if batch.action == "delete":
         return f"Deploy {joined(batch.stacks)} again from the revision that has it; what it creates is new and empty."
     new = [name for name in batch.stacks if name not in before.by_name]
@@ -585,7 +584,7 @@ def _refused(each: ResourceEffect, word: str) -> Refusal | None:
 
 
 def _by_minors(each: ResourceEffect, refused: Sequence[PropertyEffect], word: str) -> str:
-    """Say how a cluster gets to a Kubernetes version that it does not take at once, nothing where that is not all."""
+    """Say how a cluster gets to a Kubernetes version that needs several updates, nothing if there are other reasons."""
     if each.type != _CONTROL_PLANE or [change.path for change in refused] != ["Version"]:
         return ""
     (version,) = refused
@@ -594,8 +593,8 @@ def _by_minors(each: ResourceEffect, refused: Sequence[PropertyEffect], word: st
     if kubernetes.is_newer(before, after):
         return (
             f'Set eks.kubernetes_version: "{before}", as it is deployed. '
-            f"'hyperpod-cdk upgrade {word} --kubernetes {after}' says whether EKS still takes the control plane back, "
-            "and how."
+            f"'hyperpod-cdk upgrade {word} --kubernetes {after}' says whether EKS can still roll back the control "
+            "plane, and how."
         )
     if not minors:
         return ""
@@ -603,14 +602,14 @@ def _by_minors(each: ResourceEffect, refused: Sequence[PropertyEffect], word: st
     told = ", then ".join(f'"{minor}", deploy' for minor in others)
     return (
         f'One minor version at a time: set eks.kubernetes_version: "{first}", deploy, then {told}; '
-        "add-ons whose versions the file names need versions that fit each."
+        "add-ons with versions in the file need a version that fits each minor version."
     )
 
 
 def _replacing(radius: BlastRadius) -> dict[tuple[str, str], str]:
-    """Give by which of its properties a resource is made anew, by its stack and name or logical ID.
+    """Give the properties because of which a resource is replaced, by its stack and name or logical ID.
 
-    What is deployed knows no constructs, so what it exports has logical IDs for names.
+    Deployed stacks have no constructs, so their exports have logical IDs as names.
     """
     return {
         (each.stack, name): joined(list(dict.fromkeys(paths)))
@@ -634,8 +633,8 @@ def _held_by(each: Held, causes: Mapping[tuple[str, str], str]) -> Refusal:
         )
     else:
         works = (
-            f"Keep in the file what replaces {given} as it is deployed. Or create a second environment, move the "
-            "workloads to it, and destroy this one."
+            f"Keep the settings that replace {given} in the file as they are deployed. Or create a second environment, "
+            "move the workloads to it, and destroy this one."
         )
     return Refusal(
         why=(
@@ -651,7 +650,7 @@ def _circle(circle: CircleError, word: str) -> Refusal:
     return Refusal(
         why=f"No order of stacks works: {'; '.join(order.why for order in circle.orders)}.",
         what_works=(
-            "Two deployments: first a file that has both the new and the old, or neither, then this file. "
+            "Two deployments: first a file that has both the new and the old resources, or neither, then this file. "
             f"'hyperpod-cdk plan {word}' shows for each file whether it works."
         ),
     )
@@ -669,7 +668,7 @@ def _outsiders(found: Needs, importers: Mapping[str, Sequence[str]]) -> Iterator
     for name, exporter in found.going.items():
         if names := importers.get(name):
             yield Refusal(
-                why=f"{exporter} would change or drop its export {name}, which {joined(names)} imports.",
+                why=f"{exporter} would change or remove its export {name}, which {joined(names)} imports.",
                 what_works=f"Remove the import from {joined(names)}, or keep in the file what the export refers to.",
             )
 
@@ -679,28 +678,28 @@ def _unstated(head: Assembly) -> Iterator[str]:
         for name, stated in stack.parameters.items():
             if isinstance(stated, dict) and "Default" not in stated and name not in stack.told:
                 said = f": {stated['Description']}" if isinstance(stated.get("Description"), str) else "."
-                yield f"{stack.name} has no value for its parameter {name}, and is not deployed without one{said}"
+                yield f"{stack.name} has no value for its parameter {name}, and cannot be deployed without one{said}"
 
 
 def _unnamed(base: Assembly, head: Assembly) -> Iterator[str]:
-    """Say which exports and imports have names that no template tells: no order, and no refusal, follows from them."""
+    """Say which exports and imports have names that no template shows: no order and no refusal follows from them."""
     for stack in (*base.stacks, *head.stacks):
         for output, name in stack.export_names.items():
             if name is None:
                 yield (
                     f"{stack.name} exports {output} by a name that is known only during the deployment: whether "
-                    "another stack imports it is not known."
+                    "another stack imports it is unknown."
                 )
         if imports_untold(stack):
             yield (
                 f"{stack.name} imports by a name that is known only during the deployment: what it needs, and which "
-                "exports it uses, is not known."
+                "exports it uses, is unknown."
             )
 
 
 def _doubts(found: Needs, importers: Mapping[str, Sequence[str]] | None) -> Iterator[str]:
     for importer, names in found.foreign.items():
-        yield f"{importer} imports {joined(names)} from outside of the app: whether it exists is not known."
+        yield f"{importer} imports {joined(names)} from outside of the app: whether it exists is unknown."
     if importers is None and found.going:
         yield (
             f"{count(len(found.going), 'export')} would be removed or changed: whether a stack outside of the app "

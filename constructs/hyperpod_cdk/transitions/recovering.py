@@ -1,4 +1,5 @@
-"""Does the ways out of a recovery, each after asking. It remembers nothing: what was shown is read once more before."""
+"""Applies the solutions of a recovery, each after a question. It stores nothing: before each, the state is read
+again."""
 
 from __future__ import annotations
 
@@ -32,14 +33,14 @@ from hyperpod_cdk.transitions.run import LOOKS, Person, lift, put_back
 from hyperpod_cdk.transitions.standing import POLL_SECONDS, settle, way_of
 
 _OLDER: Final = re.compile(r"version update from (?P<stands>\d+\.\d+) to (?P<before>\d+\.\d+)")
-"""EKS's words for a version that the rollback of a stack does not bring back (user guide, rollback-cluster)."""
+"""EKS's words for a version that a stack's rollback does not restore (user guide, rollback-cluster)."""
 
 _AGAIN: Final = "Completed actions remain. Run recover again, which continues from the current state."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recovering:
-    """One run: ``aws`` opens AWS anew, ``head`` says whose stacks they are, ``show`` shows what was read."""
+    """One run: ``aws`` opens a new session, ``head`` has the environment's stacks, ``show`` shows what was read."""
 
     aws: Callable[[], Api]
     head: Source
@@ -48,13 +49,13 @@ class Recovering:
     pause: Callable[[float], None] = time.sleep
 
     def read(self) -> Recovery:
-        """Tell what stands and the ways out; changes nothing. Raises AssemblyError where AWS does not answer."""
+        """Give the state and the solutions; changes nothing. Raises AssemblyError if AWS does not answer."""
         return read_recovery(self.aws(), self.head)
 
     def run(self) -> bool:
-        """Wait for what is under way, show, ask, and do the ways out; give whether every stack takes a deployment.
+        """Wait for running operations, show, ask, and apply the solutions; give whether every stack can be deployed.
 
-        Raises AssemblyError where AWS does not answer.
+        Raises AssemblyError if AWS does not answer.
         """
         environment = self.head.assembly.environment
         shown = self.read()
@@ -86,8 +87,9 @@ class Recovering:
         if not self.person.is_there:
             if by_hand:
                 self.person.say(
-                    f"{joined(by_hand)}: what is lost there needs a person; nothing was changed. Recover it from a "
-                    "terminal."
+                    f"{joined(by_hand)}: something is lost there, so a person has to confirm; nothing was changed. Run"
+                    " recover "
+                    "from a terminal."
                 )
             return not by_hand
         if self.person.agrees("Do this?"):
@@ -99,7 +101,7 @@ class Recovering:
         now = {each.stack: each for each in self.read().stacks}
         if now.get(shown.stack) == shown:
             return True
-        self.person.say(f"{shown.stack} changed since it was shown; nothing was done to it. Recover again to see it.")
+        self.person.say(f"{shown.stack} changed since it was shown; nothing was done to it. Run recover again.")
         return False
 
     def _is_let_go(self, stuck: Stuck) -> bool:
@@ -131,7 +133,7 @@ class Recovering:
         return is_done
 
     def _undo(self, name: str, stack_id: str, call: str) -> bool:
-        """Roll a stack back; skip of what fails once more only what a person says."""
+        """Roll a stack back; of what fails again, skip only what a person confirms."""
         skipped: list[str] = []
         while True:
             status, events = self._called(stack_id, call, **({"ResourcesToSkip": skipped} if skipped else {}))
@@ -150,16 +152,18 @@ class Recovering:
                 return False
             names = [each.place for each in failed]
             self.person.say(
-                f"  skipped, {joined(names)} remains as it is, different from the template: correct it before the next "
-                "deployment, which may fail otherwise."
+                f"  if skipped, {joined(names)} remains as it is and differs from the template: correct it before the"
+                " next "
+                "deployment, which may otherwise fail."
             )
             for each in failed:
                 if each.is_of_a_control_plane and (version := _OLDER.search(each.reason)):
                     self.person.say(_of_a_control_plane(each.physical_id, version["stands"], version["before"]))
                 if each.is_of_a_file_system:
                     self.person.say(
-                        f"  {each.physical_id}: if its capacity has grown, that stays, since FSx takes no smaller one. "
-                        "Leave in the file the capacity that was deployed before, or write more than it has."
+                        f"  {each.physical_id}: if its capacity has grown, it stays, because FSx accepts no smaller"
+                        " one. "
+                        "Keep the previously deployed capacity in the file, or write more than it has."
                     )
             if not self._types("Correct what the reasons say and recover again, or skip.", f"skip {joined(names)}"):
                 return False
@@ -170,7 +174,7 @@ class Recovering:
         return True
 
     def _delete(self, name: str, stack_id: str) -> bool:
-        """Delete a stack; leave of what fails once more only behind what a person says."""
+        """Delete a stack; of what fails again, leave behind only what a person confirms."""
         left: list[str] = []
         inside: set[str] = set()
         while True:
@@ -186,7 +190,7 @@ class Recovering:
             names = [*left, *(each.logical_id for each in failed if each.logical_id not in left)]
             inside |= {each.logical_id for each in failed if is_inside_a_cluster(each.type)}
             self.person.say(
-                f"  left behind, {joined(names)} remains in the account with its cost, and belongs to no stack."
+                f"  if left behind, {joined(names)} remains in the account with its cost, and belongs to no stack."
             )
             why = "Remove what prevents the deletion and run recover again, or leave it behind."
             if not self._types(why, f"leave {joined(names)} behind"):
@@ -194,7 +198,7 @@ class Recovering:
             left = names
 
     def _failed(self, name: str, status: str, events: Sequence[Event]) -> list[Failure]:
-        """Say what a call has failed at; what failed before it is no proof."""
+        """Say at which resources a call failed; earlier failures are no proof."""
         failed = held_back(events, status)
         for each in all_inside(failed, status, self._events):
             self.person.say(f"{name}: {each.place} ({each.type}) could not be {each.could_not}: {each.reason}.")
@@ -204,7 +208,7 @@ class Recovering:
         return failed
 
     def _called(self, stack_id: str, call: str, **more: Any) -> tuple[str, list[Event]]:
-        """Make a call and wait for what it begins; give the stack's status then, and the events since, newest first."""
+        """Make a call and wait for its operation; give the stack's final status, and the events since, newest first."""
         before = {str(each["EventId"]) for each in self._events(stack_id)}
         stood = self._status(stack_id)
         self.aws().send("cloudformation", call, StackName=stack_id, **more)
@@ -214,7 +218,7 @@ class Recovering:
             if way_of(status) is not Way.WAIT:
                 events = list(takewhile(lambda each: str(each["EventId"]) not in before, self._events(stack_id)))
                 looks += 1
-                # the first looks may still tell of before
+                # the first answers can still be those of before
                 if events or status != stood or looks == LOOKS:
                     return status, events
             self.pause(POLL_SECONDS)
@@ -229,7 +233,7 @@ class Recovering:
         try:
             stack = stack_of(self.aws(), stack_id)
         except NotAnswered as missing:
-            raise AssemblyError(f"how far it is cannot be read: {missing.sentence}") from None
+            raise AssemblyError(f"its progress cannot be read: {missing.sentence}") from None
         return str(stack["StackStatus"])
 
     def _delete_sets(self, sets: Sequence[OpenChangeSet]) -> bool:
@@ -244,12 +248,12 @@ class Recovering:
 
 
 def _of_a_control_plane(name: str, stands: str, before: str) -> str:
-    """Say how a control plane and its template meet again: EKS may refuse a version that already runs, too.
+    """Say how to make a control plane and its template equal again: EKS can also refuse a version that already runs.
 
-    aws/containers-roadmap issue 497 (a comment of December 2025 has it still); no page of AWS tells of it.
+    aws/containers-roadmap issue 497 (a comment of December 2025 still reports it); no page of AWS documents it.
     """
     return (
         f"  {name} runs Kubernetes {stands}, and its template says {before}: within {kubernetes.ROLLBACK_DAYS} days of "
-        f"the upgrade, 'aws eks update-cluster-version --name {shlex.quote(name)} --kubernetes-version {before}' takes "
-        f"it back. Do that before the next deployment, which may be refused otherwise, also with {stands} in the file."
+        f"the upgrade, 'aws eks update-cluster-version --name {shlex.quote(name)} --kubernetes-version {before}' rolls "
+        f"it back. Do that before the next deployment, which may otherwise be refused, also with {stands} in the file."
     )

@@ -1,4 +1,4 @@
-"""Reads what of an environment stands in a state of its own, why, and what leads out of it. Changes nothing."""
+"""Reads which stacks of an environment need a recovery, why, and the solutions. Changes nothing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from hyperpod_cdk.transitions.standing import (
 from hyperpod_cdk.transitions.takeover import CHANGE_SET
 
 _OURS: Final = re.compile(rf"cdk-(deploy|diff|bootstrap)-change-set(-[0-9a-f-]+)?|{re.escape(CHANGE_SET)}")
-"""How the CDK CLI 2.1148.1 names its change sets, and ``import --takeover`` its own."""
+"""The names of change sets of the CDK CLI 2.1148.1 and of ``import --takeover``."""
 
 _AT_REST: Final = ("CREATE_COMPLETE", "FAILED", "DELETE_FAILED")
 """Statuses of a change set on which CloudFormation does not work."""
@@ -63,7 +63,7 @@ _PENDING: Final = "another operation (install/upgrade/rollback) is in progress"
 """How Helm refuses a release that is pending-install, pending-upgrade or pending-rollback (helm issues 8987, 4558)."""
 
 _CANCELS: Final = "UPDATE_IN_PROGRESS"
-"""The one status in which CancelUpdateStack is taken (API reference)."""
+"""The only status in which CancelUpdateStack works (API reference)."""
 
 _CALLS: Final = {
     Way.ROLL_BACK: "rollback-stack",
@@ -86,27 +86,27 @@ _DONE: Final = {
         "Continues the rollback: changed resources get their previous properties, new resources are deleted. If that "
         "fails again, it asks whether to skip only the failed resources."
     ),
-    Way.ROLL_BACK: "Rolls the {what} back, as CloudFormation does by default: new resources are deleted, or retained.",
+    Way.ROLL_BACK: "Rolls back the {what}, as CloudFormation does by default: new resources are deleted, or retained.",
     Way.DELETE_NEVER_MADE: (
-        "Deletes the empty stack of a change set that nobody executed, together with the change set."
+        "Deletes the empty stack of a change set that was never executed, together with the change set."
     ),
     Way.DELETE: (
         "Finishes the deletion. If that fails again, it asks whether to leave only the failed resources behind. "
         "{deploy} creates the stack again."
     ),
-    Way.NONE_KNOWN: "Nothing here: AWS documents no call that leads out of this state; ask AWS Support. {holds}",
+    Way.NONE_KNOWN: "Nothing here: AWS documents no call that ends this state; ask AWS Support. {holds}",
 }
 _NEW: Final = "Nothing here: hyperpod-cdk does not know the state {status}; look it up in CloudFormation's user guide."
 
 
 def read_recovery(aws: Api, head: Source) -> Recovery:
-    """Read what stands under the names of the head's environment. Raises AssemblyError where AWS does not answer."""
+    """Read the stacks with names of the head's environment. Raises AssemblyError if AWS does not answer."""
     found = read_deployed(aws, head.assembly)
     try:
         with reading("CloudFormation"):
             return _Reading(aws=aws, head=head, found=found).recovery()
     except NotAnswered as missing:
-        raise AssemblyError(f"what has happened cannot be read: {missing.sentence}") from None
+        raise AssemblyError(f"the state of the stacks cannot be read: {missing.sentence}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,7 @@ class _Reading:
             kept = self._kept()
         except NotAnswered as missing:
             kept = []
-            notes.append(f"what deleted stacks have left could not be read: {missing.sentence}")
+            notes.append(f"what deleted stacks left behind could not be read: {missing.sentence}")
         stacks: list[Stuck] = []
         change_sets: list[OpenChangeSet] = []
         for described in () if refusals else self._described():
@@ -158,7 +158,7 @@ class _Reading:
         return [each for each in described if each["StackName"] in self.found.statuses]
 
     def _place(self, stuck: Stuck) -> tuple[bool, int]:
-        """Give a stack's place: what is deleted last, each stack before those that it depends on."""
+        """Give a stack's place in the order: each stack before those on which it depends, deleted ones last."""
         names = [each.name for each in (*self.found.base.stacks, *self.head.assembly.stacks)]
         place = names.index(stuck.stack) if stuck.stack in names else len(names)
         is_deletion = stuck.way in (Way.DELETE, Way.DELETE_NEVER_MADE)
@@ -167,7 +167,7 @@ class _Reading:
     def _stuck(
         self, described: Mapping[str, Any], sets: Sequence[OpenChangeSet], kept: Sequence[Kept]
     ) -> Stuck | Refusal | str | None:
-        """Give what has happened to a stack, or None; a refusal or a note where it is not proven to be ours."""
+        """Give what has happened to a stack, or None; a refusal or a note if it is not proven to be ours."""
         name, status = str(described["StackName"]), str(described["StackStatus"])
         is_in_file = name in self.head.assembly.by_name
         is_protected = bool(described.get("EnableTerminationProtection"))
@@ -176,7 +176,7 @@ class _Reading:
         if way is Way.NONE_NEEDED:
             return None
         if status == WITH_REMAINS or (status in MADE_ANEW and (is_protected or not is_in_file)):
-            # the CDK CLI would delete the first without naming it, cannot the second and knows nothing of the third
+            # the CDK CLI would delete the first without naming it, cannot delete the second and does not know the third
             way = Way.DELETE
         if way is Way.DELETE_NEVER_MADE and not sets and is_in_file and not is_empty:
             way = Way.DEPLOY
@@ -192,7 +192,7 @@ class _Reading:
         cause = inside(failure, self._events) if failure else None
         loses = list(self._loses(described, way, events))
         if way is Way.DELETE and is_protected:
-            loses.append(f"{name}: its termination protection, which is lifted")
+            loses.append(f"{name}: its termination protection, which is disabled")
         return Stuck(
             stack=name,
             status=status,
@@ -217,13 +217,13 @@ class _Reading:
         words = [shlex.quote(release) if isinstance(release, str) else "RELEASE", "--namespace"]
         of = " ".join([*words, shlex.quote(namespace) if isinstance(namespace, str) else "default"])
         return (
-            "Helm takes the release for one that another operation works on, since Helm was ended in the midst of one: "
-            f"'helm history {of}' shows its revisions. Where one was deployed, 'helm rollback {of}' makes it so again; "
-            f"where none ever was, 'helm uninstall {of}' lets the next deployment install it anew."
+            "Helm was interrupted during an operation, so it takes the release for one with a running operation: "
+            f"'helm history {of}' shows its revisions. If one was deployed, run 'helm rollback {of}'; "
+            f"if none was, run 'helm uninstall {of}', and the next deployment installs it again."
         )
 
     def _left_behind(self, described: Mapping[str, Any]) -> Iterator[str]:
-        """Say what the last update of a stack, which ended well, has left in the account."""
+        """Say what the last successful update of a stack has left in the account."""
         status = str(described["StackStatus"])
         if status in LEAVES_BEHIND:
             for each in held_back(self._events(str(described["StackId"])), status):
@@ -236,7 +236,7 @@ class _Reading:
         return found
 
     def _loses(self, described: Mapping[str, Any], way: Way, events: Sequence[Event]) -> Iterator[str]:
-        """Name what holds something and is deleted on the way; what is retained stays."""
+        """Name what has data or nodes and is deleted by the solution; what is retained stays."""
         name = str(described["StackName"])
         status = str(described["StackStatus"])
         if status in WITHOUT_RESOURCES or way not in (Way.ROLL_BACK, Way.CONTINUE_ROLLBACK, Way.DELETE):
@@ -247,9 +247,9 @@ class _Reading:
             if made is not None and logical_id not in made:
                 continue
             resource = self._resource(name, logical_id, kind)
-            # with a creation that is taken back goes what is retained only later
+            # the rollback of a creation also deletes what would be retained later
             is_kept = resource.deletion_policy == "Retain" if is_undone else resource.is_kept_on_delete
-            # what came in the place of another goes, whatever is said of the other
+            # a replacement is deleted, whatever the policy of the replaced resource is
             is_kept = is_kept and not (made or {}).get(logical_id)
             is_harmless = updates.is_made_anew_without_harm(kind) or is_view(self.found.base, resource)
             if is_kept or is_harmless or not is_stateful(resource):
@@ -257,7 +257,7 @@ class _Reading:
             yield f"{name} / {resource.name} ({noun(kind)} {physical}): {_holds(kind)}"
 
     def _resource(self, stack: str, logical_id: str, kind: str) -> Resource:
-        """Give a resource as it is deployed, else as the file has it; of neither nothing says that it is kept."""
+        """Give a resource as it is deployed, else as the file has it; without either nothing says that it is kept."""
         for side in (self.found.base, self.found.head):
             found = side.find(stack, logical_id)
             if found is not None and found.type == kind:
@@ -287,7 +287,7 @@ class _Reading:
         if way is Way.DEPLOY:
             return f"Nothing here: {_DEPLOYED.get(status, _MADE).format(deploy=deploy)}"
         if name in self.found.empty:
-            return f"Deletes the empty stack that an import has begun; 'import --takeover' or {deploy} makes it."
+            return f"Deletes the empty stack that an import created; 'import --takeover' or {deploy} creates it again."
         if way is Way.DELETE and status == WITH_REMAINS:
             return f"Deletes the rest of a failed creation; correct the cause, and {deploy} creates it again."
         if way is Way.DELETE and status in MADE_ANEW:
@@ -298,10 +298,10 @@ class _Reading:
         return does.format(deploy=deploy, status=status, what=what, holds=holds)
 
     def _what_it_holds(self, described: Mapping[str, Any]) -> str:
-        """Say what a deletion would do to a stack whose import could not be taken back.
+        """Say what a deletion would do to a stack whose import could not be rolled back.
 
         "Results will be available for the resources CloudFormation successfully imported" (user guide, "Stack status
-        codes"): what it lists is the user's, and only DeletionPolicy keeps it where the stack goes.
+        codes"): the listed resources are the user's, and only DeletionPolicy keeps them if the stack is deleted.
         """
         name = str(described["StackName"])
         template = self.found.base.by_name[name].resources if name in self.found.base.by_name else {}
@@ -313,18 +313,18 @@ class _Reading:
             (kept if is_kept else goes).append(f"{logical_id} ({noun(kind)} {physical})")
         if goes:
             return (
-                f"Do not delete it: of what it holds, no template that CloudFormation tells keeps {joined(goes)} with "
-                "DeletionPolicy: Retain."
+                f"Do not delete it: no template that CloudFormation shows keeps {joined(goes)} with DeletionPolicy: "
+                "Retain."
             )
         if not kept:
             return "CloudFormation lists nothing in it."
         return (
-            f"Of all that CloudFormation lists in it, {joined(kept)}, its template says DeletionPolicy: Retain, by "
-            "which a deletion takes nothing; whether CloudFormation accepts one in this state is not documented."
+            f"Its template has DeletionPolicy: Retain for all that CloudFormation lists in it, {joined(kept)}, so a "
+            "deletion removes nothing; AWS does not document whether CloudFormation accepts one in this state."
         )
 
     def _listed(self, described: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-        """Give what a stack holds: logical ID, type and physical ID."""
+        """Give the resources of a stack: logical ID, type and physical ID."""
         summaries = self.aws.pages(
             "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=described["StackId"]
         )
@@ -374,7 +374,7 @@ class _Reading:
             for stack in deleted
             if stack["StackName"] in names
         ]
-        # of several lives the last that ended with its cluster
+        # of several deployments the last one that ended with its cluster
         gone = max((_deleted(stack) for stack, rows in resources if deletes_a_cluster(rows)), default=_NEVER)
         return [
             Kept(
@@ -395,7 +395,7 @@ _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def _deleted(stack: Mapping[str, Any]) -> datetime:
-    """Give when a stack was deleted; one of which that is not told counts as deleted last."""
+    """Give when a stack was deleted; without a time it counts as deleted last."""
     found = stack.get("DeletionTime")
     return found if isinstance(found, datetime) else datetime.max.replace(tzinfo=UTC)
 
@@ -406,11 +406,11 @@ def _path_of(stated: Resource | None) -> str:
 
 def _holds(kind: str) -> str:
     found = updates.STATEFUL.get(kind)
-    return f"it holds {found.holds}" if found else "what it holds is not known"
+    return f"it holds {found.holds}" if found else "what it holds is unknown"
 
 
 def _let_go(stack: str, events: Sequence[Event]) -> Iterator[Kept]:
-    """Give what a stack has retained when it left the template, or a creation was taken back."""
+    """Give what a stack retained when it left the template, or when a creation was rolled back."""
     for each in events:
         if each["ResourceStatus"] == "DELETE_SKIPPED" and each.get("PhysicalResourceId"):
             yield Kept(
@@ -422,14 +422,15 @@ def _let_go(stack: str, events: Sequence[Event]) -> Iterator[Kept]:
 
 
 def _in_the_way(failure: Failure, kept: Sequence[Kept]) -> str | None:
-    """Name what a stack has retained where something of that name was to be made."""
+    """Name what a stack retained under a name that a new resource needs."""
     if not _EXISTS.search(failure.reason):
         return None
     for each in kept:
         if re.search(rf"(?<![\w.-]){re.escape(each.physical_id)}(?![\w-])", failure.reason):
             return (
-                f"{each.physical_id} ({noun(each.type)}) exists from an earlier deployment of {each.stack}: copy what "
-                "it holds and delete it, or give this one another name; or take it into the stack with 'cdk import'."
+                f"{each.physical_id} ({noun(each.type)}) exists from an earlier deployment of {each.stack}: copy its "
+                "contents and delete it, or give the new one another name; or bring it into the stack with 'cdk"
+                " import'."
             )
     return None
 
@@ -443,7 +444,7 @@ def _under_way(events: Sequence[Event], status: str, name: str) -> str:
         else ""
     )
     cancel = (
-        f" 'aws cloudformation cancel-update-stack --stack-name {shlex.quote(name)}' takes the update back."
+        f" 'aws cloudformation cancel-update-stack --stack-name {shlex.quote(name)}' rolls the update back."
         if status == _CANCELS
         else ""
     )

@@ -1,4 +1,4 @@
-"""Whether an instance group has room beside the one whose place it takes, by quotas and training plans."""
+"""Whether there is room for an instance group and the one that it replaces, by quotas and training plans."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True, kw_only=True)
 class Room:
-    """What AWS told: ``limits`` by the keys of quotas, ``available`` by the ARNs of training plans.
+    """AWS's answers: ``limits`` by the keys of quotas, ``available`` by the ARNs of training plans.
 
-    ``others`` is what other clusters than the swap's take, by the swap's cluster and what is counted. ``missing`` says
-    why a limit or a plan is not there, by the same keys, and ``why`` of all others.
+    ``others`` is the use of clusters other than the swap's, by the swap's cluster and what is counted. ``missing`` says
+    why a limit or a plan is unknown, by the same keys, and ``why`` for all others.
     """
 
     limits: Mapping[str, float] = field(default_factory=dict)
@@ -43,39 +43,39 @@ class Room:
 
 @dataclass(frozen=True, kw_only=True)
 class Swap:
-    """Groups of one cluster that go, and those that come in their place; both have nodes."""
+    """Groups of one cluster to remove, and those that replace them; both have nodes."""
 
     stack: str
     cluster: str
     called: str
-    """The name of the cluster as HyperPod knows it; empty where only the deployment shows it."""
+    """The name of the cluster in HyperPod; empty if it is known only at deployment."""
     old: tuple[InstanceGroup, ...]
     new: tuple[InstanceGroup, ...]
 
     @property
     def old_names(self) -> str:
-        """Names of the groups that go."""
+        """Names of the groups to remove."""
         return joined([each.name for each in self.old])
 
     @property
     def new_names(self) -> str:
-        """Names of the groups that come."""
+        """Names of the new groups."""
         return joined([each.name for each in self.new])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Whether both have room, None where that is not known, and the sentence that says why."""
+    """Whether there is room for both, None if unknown, and a sentence with the reason."""
 
     has_room: bool | None
     says: str
 
 
 def swaps(base: Assembly, head: Assembly, *, with_changed: bool = False) -> list[Swap]:
-    """Give the groups with nodes that leave clusters which stay, with those that come for the same kind of job.
+    """Give the removed groups with nodes of clusters that stay, with the new ones for the same kind of job.
 
-    Jobs for accelerators move to accelerators only. Restricted groups have no place beside them. ``with_changed``: also
-    with those that change, which come anew where HyperPod refuses the change and they are taken out first.
+    Jobs for accelerators move only to accelerators. Restricted groups cannot be added first. ``with_changed``: also
+    changed groups, which are created again if HyperPod refuses the change and they are removed first.
     """
     found: list[Swap] = []
     for cluster in dict.fromkeys((each.cluster.stack, each.cluster.logical_id) for each in instance_groups(base)):
@@ -94,7 +94,7 @@ def swaps(base: Assembly, head: Assembly, *, with_changed: bool = False) -> list
 
 
 def parts(swap: Swap) -> list[Swap]:
-    """Give a swap by what jobs can move to: groups without accelerators beside those with, each kind for itself."""
+    """Split a swap by where jobs can move: groups without accelerators, and groups with them."""
     found: list[tuple[list[InstanceGroup], list[InstanceGroup]]] = []
     for old in swap.old:
         new = [each for each in swap.new if _is_alike(old, each)]
@@ -107,7 +107,7 @@ def parts(swap: Swap) -> list[Swap]:
 
 
 def moves(before: Assembly, after: Assembly) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Give each group with nodes that goes, with those that stand before and after and take the same kind of job."""
+    """Give each removed group with nodes, with the groups before and after that run the same kind of job."""
     clusters = dict.fromkeys((each.cluster.stack, each.cluster.logical_id) for each in instance_groups(before))
     for cluster in clusters:
         old, new = _of(before, cluster), _of(after, cluster)
@@ -119,8 +119,8 @@ def moves(before: Assembly, after: Assembly) -> Iterator[tuple[str, tuple[str, .
 
 
 def room_for(aws: Api, base: Assembly, head: Assembly) -> Room:
-    """Read quotas, their use and training plans for groups that come in the place of others; else asks nothing."""
-    # asked once for the whole way: what comes anew in a later step is compared with the same answers
+    """Read quotas, their use and training plans for groups that replace others; without any it asks nothing."""
+    # asked once for the whole plan: groups of later steps are compared with the same answers
     found = swaps(base, head, with_changed=True)
     if not found:
         return Room()
@@ -175,10 +175,10 @@ class _Asked:
 
 
 def verdict(room: Room, base: Assembly, swap: Swap) -> Verdict:
-    """Say whether the new groups of a swap have room while the old ones stand."""
+    """Say whether there is room for the new groups of a swap while the old ones run."""
     told = [_by_plan(room, plan, swap) for plan in dict.fromkeys(each.plan for each in swap.new if each.plan)]
     if any(not each.types for each in swap.new):
-        told.append(Verdict(has_room=None, says="the instance type is known at deployment only"))
+        told.append(Verdict(has_room=None, says="the instance type is known only at deployment"))
     told += [_by_quota(room, base, swap, each) for each in _limits(swap) if each.quota.key in room.limits]
     told += _unknown_limits(room, [each.quota for each in _limits(swap) if each.quota.key not in room.limits])
     for wanted in (False, None):
@@ -192,19 +192,19 @@ def _by_plan(room: Room, plan: str, swap: Swap) -> Verdict:
     groups = [each for each in swap.new if each.plan == plan]
     free, counts = room.available.get(plan), [each.count for each in groups]
     if free is None or None in counts:
-        why = room.missing.get(plan, room.why) if free is None else "a count is known at deployment only"
-        return Verdict(has_room=None, says=f"whether {groups[0].capacity} has enough free is not known ({why})")
+        why = room.missing.get(plan, room.why) if free is None else "a count is known only at deployment"
+        return Verdict(has_room=None, says=f"it is unknown whether {groups[0].capacity} has enough left ({why})")
     needed = sum(each or 0 for each in counts)
     takes = "takes" if len(groups) == 1 else "take"
     return Verdict(
         has_room=needed <= free,
-        says=f"{groups[0].capacity} has {free} free, and {joined([each.name for each in groups])} {takes} {needed}",
+        says=f"{groups[0].capacity} has {free} left, and {joined([each.name for each in groups])} {takes} {needed}",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Limit:
-    """A quota that groups run into: ``kind`` is the instance type or empty for all, ``counted`` what others take of it.
+    """A quota that groups use: ``kind`` is the instance type or empty for all, ``counted`` the use of others.
 
     ``is_spot`` counts Spot instances only, None both.
     """
@@ -216,7 +216,7 @@ class _Limit:
 
 
 def _limits(swap: Swap) -> Iterator[_Limit]:
-    """Give the quotas that new groups run into. A flexible group takes the first of its types first."""
+    """Give the quotas that new groups use. A flexible group uses the first of its types first."""
     markets = dict.fromkeys(_market(each) for each in swap.new if each.types)
     for kind, on_spot in markets:
         prefix = _SPOT_TOTAL if on_spot else _TOTAL
@@ -240,7 +240,7 @@ def _unknown_limits(room: Room, rows: Sequence[quotas.Quota]) -> Iterator[Verdic
         yield Verdict(
             has_room=None,
             says=(
-                f"the quota{'' if one else 's'} {names} {'is' if one else 'are'} not known ({why}; AWS's "
+                f"the quota{'' if one else 's'} {names} {'is' if one else 'are'} unknown ({why}; AWS's "
                 f"default{'' if one else 's'} as of {quotas.AS_OF}: {defaults})"
             ),
         )
@@ -256,16 +256,16 @@ def _by_quota(room: Room, base: Assembly, swap: Swap, of: _Limit) -> Verdict:
     counts = [each.count for each in (*standing, *swap.new) if _is_of(each, of)]
     others = room.others.get((swap.cluster, of.counted), Usage()) if of.counted else Usage()
     needed = sum(each or 0 for each in counts)
-    both = f"the quota '{row.name}' is {limit:g}, and both take {needed} in this cluster"
+    both = f"the quota '{row.name}' is {limit:g}, and both use {needed} in this cluster"
     if others.at_least:
         both += f", other clusters {others.at_least:g}"
     if needed + others.at_least > limit:
         return Verdict(has_room=False, says=both)
     if None in counts:
-        return Verdict(has_room=None, says=f"{both} beside groups whose count is known at deployment only")
+        return Verdict(has_room=None, says=f"{both}, without groups whose count is known only at deployment")
     if of.counted and not (swap.called and others.is_whole):
-        why = others.unread[0].reason if others.unread else "the name of this one is known at deployment only"
-        return Verdict(has_room=None, says=f"{both}; what other clusters take is not known ({why})")
+        why = others.unread[0].reason if others.unread else "the name of this one is known only at deployment"
+        return Verdict(has_room=None, says=f"{both}; the use of other clusters is unknown ({why})")
     return Verdict(has_room=True, says=both)
 
 
@@ -280,7 +280,7 @@ def _of(assembly: Assembly, cluster: tuple[str, str]) -> dict[str, InstanceGroup
         for each in instance_groups(assembly)
         if (each.cluster.stack, each.cluster.logical_id) == cluster
         and not each.is_restricted
-        # how many are known at deployment only may be some; those of Karpenter come and go with the pods
+        # a count that is known only at deployment can be above 0; Karpenter adds and removes nodes with the pods
         and each.count != 0
         and not each.is_scaled
     }
@@ -301,9 +301,9 @@ def _is_alike(one: InstanceGroup, other: InstanceGroup) -> bool:
 
 
 def _kinds(types: Sequence[str]) -> Iterator[str]:
-    """Give whose accelerators groups of these types have; nothing of a type that the catalog does not know.
+    """Give the maker of the accelerators of these types; nothing for a type that the catalog does not know.
 
-    A job is made for those of one maker (``nvidia-h100``, ``aws-trainium2``), and moves from one chip to the next.
+    A job is built for the accelerators of one maker (``nvidia-h100``, ``aws-trainium2``), and can use newer ones of it.
     """
     for each in types:
         found = instance_types.get(each)

@@ -1,4 +1,4 @@
-"""Does the steps of a plan. It remembers nothing: before each step it reads what stands, and plans from there."""
+"""Does the steps of a plan. It stores nothing: before each step it reads the deployed stacks, and plans from there."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ _EVENTS: Final = "cloudformation:DescribeStackEvents"
 _GONE: Final = "DELETE_COMPLETE"
 _KEPT: Final = "DELETE_FAILED"
 _LISTS: Final = "The following resource(s) failed to delete"
-"""How the reason of a stack in that status begins where its events tell more."""
+"""The prefix of the reason of a stack in that status, if its events show more."""
 
 LOOKS: Final = 6
-"""How many looks that tell nothing new are an answer: CloudFormation is eventually consistent."""
+"""How many equal answers in a row are final: CloudFormation is eventually consistent."""
 
 
 class Person(Protocol):
-    """Whoever is asked and told; a pipeline is told only."""
+    """The user, who is asked and informed; a pipeline is only informed."""
 
     @property
     def is_there(self) -> bool:
-        """Whether anybody answers."""
+        """Whether a person can answer."""
         ...
 
     def show(self, plan: Plan) -> None:
@@ -66,16 +66,16 @@ class Person(Protocol):
         ...
 
     def types(self, question: str, word: str) -> bool:
-        """Ask for a word, which only somebody types who means it."""
+        """Ask the user to type a word as a confirmation."""
         ...
 
 
 @contextmanager
 def held(head: Source) -> Iterator[Source]:
-    """Give a head whose files nobody else writes, so that what was shown is what is deployed, whoever works beside it.
+    """Give a head whose files no other process writes, so that what was shown is what is deployed.
 
-    What lies in a folder of the user's is copied: ``cdk synth`` may write it anew, and the CDK CLI writes into what it
-    deploys. Raises AssemblyError where the copy is not what was read.
+    An assembly in a folder of the user is copied: ``cdk synth`` may write it again, and the CDK CLI writes into what it
+    deploys. Raises AssemblyError if the copy differs from what was read.
     """
     folder = head.assembly.folder
     if folder is None or head.side.assembly is None:
@@ -85,15 +85,15 @@ def held(head: Source) -> Iterator[Source]:
         target = copied(folder, scratch / "cdk.out")
         if digest_of(target) != head.side.assembly:
             raise AssemblyError(
-                f"{head.side.label}: its files changed while they were read; nothing was changed. Run it again, and "
-                "synthesize into a folder that nobody else writes"
+                f"{head.side.label}: its files changed while they were read; nothing was deployed. Run it again, and "
+                "synthesize into a folder that no other process writes"
             )
         yield replace(head, assembly=moved(head.assembly, target))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """One run: ``aws`` opens AWS anew, so that nothing is answered from memory; ``head`` has its assembly on disk."""
+    """One run: ``aws`` opens a new session, so that no answer is cached; ``head`` has its assembly on disk."""
 
     aws: Callable[[], Api]
     head: Source
@@ -103,12 +103,12 @@ class Deployment:
     pause: Callable[[float], None] = time.sleep
 
     def run(self) -> bool:
-        """Plan, ask, and do the steps; give whether what stands is then the head.
+        """Plan, ask, and do the steps; give whether the deployed stacks then match the head.
 
-        Raises AssemblyError where AWS does not answer.
+        Raises AssemblyError if AWS does not answer.
         """
         with held(self.head) as head:
-            return replace(self, head=head)._run()  # noqa: SLF001 - it is this one, with files of its own
+            return replace(self, head=head)._run()  # noqa: SLF001 - it is this one, with its own files
 
     def _run(self) -> bool:
         standing = self._settled()
@@ -136,7 +136,7 @@ class Deployment:
         return True
 
     def _is_reached(self) -> bool:
-        """Whether what stands now is the head."""
+        """Whether the deployed stacks match the head."""
         left = self._plan(self._settled())
         if left.steps or left.refusals:
             self.person.say(
@@ -162,7 +162,7 @@ class Deployment:
         )
 
     def _settled(self) -> Standing:
-        """Read what stands once CloudFormation works on none of it: a deployment that was interrupted goes on there."""
+        """Read the deployed stacks once CloudFormation works on none: an interrupted deployment continues there."""
         head = self.head.assembly
         settle(self.aws, head.environment, others=tuple(head.by_name), say=self.person.say, pause=self.pause)
         return read_standing(self.aws(), self.head.assembly)
@@ -185,7 +185,7 @@ class Deployment:
         return False
 
     def _is_ready(self, step: Step, environment: str) -> bool:
-        """Whether a person has done what comes before a step, and lets go of what is lost in it."""
+        """Whether a person has done what comes before a step, and confirms what is lost in it."""
         for each in step.first:
             self.person.say(f"  first: {each}")
         if step.first and not self.person.agrees("Is that done?"):
@@ -197,7 +197,7 @@ class Deployment:
         )
 
     def _differences(self, shown: Plan, number: int, before: Mapping[str, str], done: set[str]) -> str:
-        """Say what is another by now than what was shown, nothing where it stands as it was left."""
+        """Say what has changed since the plan was shown, nothing if all is as before."""
         standing = read_standing(self.aws(), self.head.assembly)
         now = {name: each for name, each in fingerprints(standing.base).items() if name not in done}
         old = {name: each for name, each in before.items() if name not in done}
@@ -227,10 +227,11 @@ class Deployment:
             self.person.say(f"{failed}; the lines above and the events of the stack show the cause.")
             if busy := self._busy(step):
                 self.person.say(
-                    f"CloudFormation works on {joined(busy)}, for this deployment or for another one beside it; the "
+                    f"CloudFormation works on {joined(busy)}, for this deployment or for another one at the same time;"
+                    " the "
                     "next deployment waits until that has ended."
                 )
-            # a rollback ends well, too, where CloudFormation gives up on what the update had made
+            # a rollback also succeeds if CloudFormation gives up on what the update created
             self._is_cleaned_up(before)
             self.person.say(
                 "Completed steps remain. Correct the cause and deploy again, which continues from the current state."
@@ -239,7 +240,7 @@ class Deployment:
         return self._is_cleaned_up(before)
 
     def _busy(self, step: Step) -> list[str]:
-        """Name the stacks of a step on which CloudFormation works; what does not answer names none."""
+        """Name the stacks of a step on which CloudFormation works; none if AWS does not answer."""
         found = []
         for name in step.stacks:
             with suppress(NotAnswered):
@@ -248,7 +249,7 @@ class Deployment:
         return found
 
     def _seen(self, step: Step) -> dict[str, set[str]]:
-        """Give the events that there are of the stacks that stand; one that is made can have left nothing behind."""
+        """Give the existing events of the deployed stacks; a new stack cannot have left anything behind."""
         found: dict[str, set[str]] = {}
         for name in step.stacks:
             try:
@@ -256,11 +257,11 @@ class Deployment:
                     found[name] = {str(each["EventId"]) for each in self._events(name)}
             except NotAnswered as missing:
                 if not (isinstance(missing, Refused) and missing.is_of_no_stack):
-                    self.person.say(f"{name}: whether everything is deleted will not be looked at: {missing.sentence}")
+                    self.person.say(f"{name}: whether everything is deleted will not be checked: {missing.sentence}")
         return found
 
     def _is_cleaned_up(self, before: Mapping[str, set[str]]) -> bool:
-        """Whether all is gone that was to go: an update ends well where CloudFormation gives up on a deletion."""
+        """Whether everything was deleted as planned: an update succeeds even if CloudFormation gave up on one."""
         left = 0
         for name, seen in before.items():
             try:
@@ -282,10 +283,10 @@ class Deployment:
 
     @contextmanager
     def _assembly(self, step: Step) -> Iterator[Path]:
-        """Give where the assembly of a step lies: the head's, or one that is written for it from what stands."""
+        """Give the folder of a step's assembly: the head's, or one that is written for it from the deployed stacks."""
         folder = self.head.assembly.folder
         if folder is None:
-            raise AssemblyError("what is to be deployed lies in no folder")
+            raise AssemblyError("the assembly to deploy is not in a folder")
         if not step.between:
             yield folder
             return
@@ -296,7 +297,7 @@ class Deployment:
 
 @dataclass(frozen=True, kw_only=True)
 class Destruction:
-    """The end of an environment: ``head`` says whose stacks they are and what depends on what."""
+    """The deletion of an environment: ``head`` has its stacks and their dependencies."""
 
     aws: Callable[[], Api]
     head: Source
@@ -304,13 +305,13 @@ class Destruction:
     pause: Callable[[float], None] = time.sleep
 
     def planned(self) -> Plan:
-        """Tell what goes and what stays; changes nothing. Raises AssemblyError where AWS does not answer."""
+        """Say what is deleted and what stays; changes nothing. Raises AssemblyError if AWS does not answer."""
         return self._planned(read_to_destroy(self.aws(), self.head.assembly))
 
     def run(self) -> bool:
-        """Show what goes, ask for the environment's name, and delete it; give whether nothing of it is left.
+        """Show what is deleted, ask for the environment's name, and delete it; give whether nothing of it is left.
 
-        Raises AssemblyError where AWS does not answer.
+        Raises AssemblyError if AWS does not answer.
         """
         name = self.head.assembly.environment
         others = tuple(self.head.assembly.by_name)
@@ -343,7 +344,7 @@ class Destruction:
         return True
 
     def _differences(self, before: Standing, shown: Plan) -> str:
-        """Say what is another by now than what was shown, nothing where it stands as it did."""
+        """Say what has changed since it was shown, nothing if all is as before."""
         standing = read_to_destroy(self.aws(), self.head.assembly)
         again = self._planned(standing)
         if again.refusals:
@@ -366,20 +367,20 @@ class Destruction:
 
 @dataclass(kw_only=True)
 class _Deletion:
-    """A deletion that was asked for; ``before`` is the status and reason of the stack right before that."""
+    """A requested deletion; ``before`` is the status and reason of the stack right before the request."""
 
     name: str
     stack_id: str
     before: tuple[str, str]
     is_lifted: bool = False
-    """Whether its protection against deletion was lifted for it."""
+    """Whether its termination protection was disabled for it."""
     has_begun: bool = False
     looks: int = 0
-    """How often in a row the stack looked as before, or could not be looked at."""
+    """How often in a row the stack was unchanged, or could not be read."""
 
 
 class _LeftAloneError(Exception):
-    """A stack is not what was shown any more, so that it is not deleted."""
+    """A stack has changed since it was shown, so it is not deleted."""
 
 
 def delete_stacks(
@@ -390,10 +391,11 @@ def delete_stacks(
     say: Callable[[str], None],
     pause: Callable[[float], None],
 ) -> bool:
-    """Delete stacks, the protection of each lifted first: each after those that depend on it, else side by side.
+    """Delete stacks, after disabling the protection of each: each after those that depend on it, else in parallel.
 
-    ``names`` are in an order that CloudFormation takes, ``deployed`` says what depends on what, and what was shown as
-    protected. Gives whether all are gone; where one is not, its protection is put back, and what runs is waited for.
+    ``names`` are in an order that CloudFormation accepts, ``deployed`` has the dependencies and what was shown as
+    protected. Gives whether all are deleted; if one is not, its protection is enabled again, and running deletions are
+    awaited.
     """
     users = {name: _users(name, deployed) & set(names[:place]) for place, name in enumerate(names)}
     left = list(names)
@@ -450,11 +452,11 @@ def _begin(aws: Api, name: str, *, say: Callable[[str], None], was_protected: bo
 
 
 def _look(aws: Api, deletion: _Deletion, say: Callable[[str], None]) -> bool | None:
-    """Look how far a deletion is: whether the stack is gone, None where that is not settled.
+    """Read the progress of a deletion: whether the stack is deleted, None if that is not decided yet.
 
-    CloudFormation takes the call and lets the stack be as it was where an export of it is in use, so that every status
-    in which nothing is under way is an end (botocore, waiter StackDeleteComplete; aws-cdk issue 604). It may still tell
-    of before at the first looks.
+    CloudFormation accepts the call and keeps the stack unchanged if an export of it is in use, so every status without
+    a running operation is final (botocore, waiter StackDeleteComplete; aws-cdk issue 604). The first answers can still
+    be those of before.
     """
     name = deletion.name
     try:
@@ -463,7 +465,7 @@ def _look(aws: Api, deletion: _Deletion, say: Callable[[str], None]) -> bool | N
         deletion.looks += 1
         if deletion.looks < LOOKS:
             return None
-        say(f"{name}: how far its deletion is cannot be read: {missing.sentence}")
+        say(f"{name}: the progress of its deletion cannot be read: {missing.sentence}")
         _put_back(aws, deletion, say)
         return False
     status, reason = str(stack["StackStatus"]), str(stack.get("StackStatusReason") or "")
@@ -488,14 +490,14 @@ def _look(aws: Api, deletion: _Deletion, say: Callable[[str], None]) -> bool | N
 
 
 def lift(aws: Api, stack_id: str) -> None:
-    """Lift the protection of a stack against deletion. Raises NotAnswered."""
+    """Disable the termination protection of a stack. Raises NotAnswered."""
     aws.send("cloudformation", "update_termination_protection", StackName=stack_id, EnableTerminationProtection=False)
 
 
 def put_back(aws: Api, name: str, stack_id: str, say: Callable[[str], None]) -> None:
-    """Protect a stack again that was not deleted, or say that it is not protected and what protects it.
+    """Protect a stack again that was not deleted, or say that it is not protected and which command protects it.
 
-    CloudFormation takes that in every status but those of a deletion that goes on or has ended (user guide, "Protect
+    CloudFormation accepts that in every status except those of a running or finished deletion (user guide, "Protect
     CloudFormation stacks from being deleted").
     """
     try:
@@ -521,16 +523,16 @@ def _put_back(aws: Api, deletion: _Deletion, say: Callable[[str], None]) -> None
 
 
 def _outline(step: Step) -> tuple[Any, ...]:
-    """Give what a person has agreed to of a step; durations and words may differ.
+    """Give the parts of a step that a person has confirmed; durations and words may differ.
 
-    The commands of a deletion say which protection is lifted.
+    The commands of a deletion say which protection is disabled.
     """
     lifted = step.commands if step.action == "delete" else ()
     return (step.action, step.stacks, step.selected, step.between, step.first, step.loses, lifted)
 
 
 def _reasons(aws: Api, stack_id: str, status: str, reason: str) -> list[str]:
-    """Give what the last deletion failed at and why, as CloudFormation says it, else why the stack is as it is."""
+    """Give where the last deletion failed and why, as CloudFormation says it, else the reason of the stack's status."""
     told: list[str] = []
     if status == _KEPT:
         try:

@@ -1,6 +1,6 @@
-"""What a stack retained when it left the template, and what stands in the way of the same resource's second life.
+"""What a stack retained when it left the template, and what prevents creating the same resource again.
 
-A name that has part of the stack's id, or that somebody has given, is the same the next time.
+A name that contains part of the stack's id, or that a user gave, is the same the next time.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ _FILE_SYSTEM: Final = "AWS::FSx::FileSystem"
 _BLOCK: Final = "AWS::EC2::VPCCidrBlock"
 _LINK: Final = "AWS::FSx::DataRepositoryAssociation"
 _ONCE: Final = (_BLOCK, _LINK)
-"""Types of which no two of the same block, or of the same folder, stand at once."""
+"""Types of which no two with the same block, or the same folder, can exist at once."""
 _NAMES: Final[Mapping[str, str]] = {"AWS::S3::Bucket": "BucketName", "AWS::Logs::LogGroup": "LogGroupName"}
-"""Types that are retained, whose name is taken as long as they stand, and the property that gives it."""
+"""Types that are retained, whose name is taken as long as they exist, and the property that gives it."""
 
 _ASK_WITHOUT: Final[Mapping[str, str]] = {
-    # of a versioned bucket 'aws s3 rb --force' leaves the versions, and S3 deletes none that holds some (CLI reference)
+    # 'aws s3 rb --force' keeps the versions of a versioned bucket, and S3 deletes no bucket with versions (CLI
+    # reference)
     "AWS::S3::Bucket": (
         "if none of that is needed, empty it with all versions of its objects ('Empty' in the S3 console) and "
         "delete it (aws s3api delete-bucket --bucket {name})"
@@ -40,10 +41,10 @@ _ASK_WITHOUT: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class InTheWay:
-    """What is in the way, as reasons not to begin; ``unseen`` is why that was not looked at.
+    """What prevents a deployment, as refusals; ``unseen`` is why something was not checked.
 
-    ``left`` says why an earlier deployment could not delete Kubernetes objects that are made again, by stack and
-    logical ID: whether they are still there CloudFormation does not know.
+    ``left`` says why an earlier deployment could not delete Kubernetes objects that are created again, by stack and
+    logical ID: CloudFormation does not know whether they still exist.
     """
 
     refusals: tuple[Refusal, ...] = ()
@@ -52,9 +53,9 @@ class InTheWay:
 
 
 def in_the_way(aws: Api, base: Assembly, head: Assembly) -> InTheWay:
-    """Look which names of what the head makes in stacks that stand are taken by what these have retained before.
+    """Check which names of new resources are taken by resources that the same deployed stacks have retained.
 
-    CloudFormation tells events of the last 90 days; what was retained before that is not known.
+    CloudFormation shows events of the last 90 days; what was retained before that is unknown.
     """
     refusals: list[Refusal] = []
     unseen: list[str] = []
@@ -68,14 +69,13 @@ def in_the_way(aws: Api, base: Assembly, head: Assembly) -> InTheWay:
                 refusals += look(aws, old, stack)
             except NotAnswered as missing:
                 unseen.append(
-                    f"Whether {what} is in the way of one that {stack.name} adds could not be looked at: "
-                    f"{missing.sentence}"
+                    f"Whether {what} conflicts with one that {stack.name} adds could not be checked: {missing.sentence}"
                 )
         try:
             refusals += _grown(aws, old, stack)
         except NotAnswered as missing:
             unseen.append(
-                f"Whether a file system of {stack.name} has grown already could not be looked at: {missing.sentence}"
+                f"Whether a file system of {stack.name} has already grown could not be checked: {missing.sentence}"
             )
         objects = [key for key, each in stack.resources.items() if key not in old.resources and each.type == _OBJECTS]
         try:
@@ -84,7 +84,7 @@ def in_the_way(aws: Api, base: Assembly, head: Assembly) -> InTheWay:
             }
         except NotAnswered as missing:
             unseen.append(
-                f"Whether {stack.name} left Kubernetes objects behind that it makes again could not be looked at: "
+                f"Whether {stack.name} left Kubernetes objects behind that it creates again could not be checked: "
                 f"{missing.sentence}"
             )
         made = _made_again(old, stack)
@@ -97,23 +97,23 @@ def in_the_way(aws: Api, base: Assembly, head: Assembly) -> InTheWay:
                     refusals.append(_refusal(made[logical_id], name))
         except NotAnswered as missing:
             unseen.append(
-                f"Whether what {stack.name} retained is in the way of {', '.join(each.name for each in made.values())} "
-                f"could not be looked at: {missing.sentence}"
+                f"Whether what {stack.name} retained conflicts with {', '.join(each.name for each in made.values())} "
+                f"could not be checked: {missing.sentence}"
             )
     return InTheWay(refusals=tuple(refusals), unseen=tuple(unseen), left=left)
 
 
 def _grown(aws: Api, old: Stack, new: Stack) -> Iterator[Refusal]:
-    """Refuse a capacity that a file system has already, or has passed: FSx takes only a greater one.
+    """Refuse a capacity that a file system already has or exceeds: FSx accepts only a greater one.
 
-    The stack does not know of it where somebody has let it grow by hand, and where a rollback could not take it back
-    and was told to skip it (FSx API reference, UpdateFileSystem, StorageCapacity).
+    The stack does not know the capacity if it was increased by hand, or if a rollback could not reduce it and skipped
+    it (FSx API reference, UpdateFileSystem, StorageCapacity).
     """
     changed = {
         key: (before, wanted)
         for key, each in new.resources.items()
         if each.type == _FILE_SYSTEM
-        # of ONTAP FSx takes a smaller one, too
+        # for ONTAP FSx also accepts a smaller one
         and each.properties.get("FileSystemType") == "LUSTRE"
         and (was := old.resources.get(key)) is not None
         and isinstance(before := was.properties.get("StorageCapacity"), int)
@@ -136,18 +136,18 @@ def _grown(aws: Api, old: Stack, new: Stack) -> Iterator[Refusal]:
 def _grown_refusal(which: str, before: int, capacity: int, wanted: int) -> Refusal:
     return Refusal(
         why=(
-            f"{which} has {capacity} GiB already, of which CloudFormation does not know. FSx takes only a greater"
-            f" capacity, so that an update to {wanted} GiB fails."
+            f"{which} already has {capacity} GiB, and CloudFormation does not know that. FSx accepts only a greater"
+            f" capacity, so an update to {wanted} GiB fails."
         ),
         what_works=(
-            f"Write the {before} GiB that are deployed into the file: the file system keeps its {capacity} GiB, and"
-            f" nothing of it changes. Or write more than {capacity} GiB."
+            f"Write the deployed {before} GiB into the file: the file system keeps its {capacity} GiB, and nothing"
+            f" of it changes. Or write more than {capacity} GiB."
         ),
     )
 
 
 def _left(aws: Api, stack: str, wanted: Collection[str]) -> dict[str, str]:
-    """Give why CloudFormation gave up on the deletion of resources, where that was the last that happened to them."""
+    """Give why CloudFormation gave up on the deletion of resources, if that was their last event."""
     events: list[Any] = aws.pages("cloudformation", "describe_stack_events", "StackEvents", StackName=stack)
     last: dict[str, Any] = {}
     for each in events:
@@ -162,15 +162,15 @@ def _left(aws: Api, stack: str, wanted: Collection[str]) -> dict[str, str]:
 
 
 def kept_in_the_way(old: Stack, new: Stack) -> list[Resource]:
-    """Give what a stack has let go and retains, and the same again under the name or with the block that it has had."""
+    """Give what a stack removed and retained, and the new resource with the same name or block."""
     again = {**_made_again(old, new), **{key: each for key, each in new.resources.items() if each.type in _ONCE}}
     return [each for key, each in again.items() if key not in old.resources and each.is_kept_on_delete]
 
 
 def _made_again(old: Stack, new: Stack) -> dict[str, Resource]:
-    """Give what is made in a stack that stands under a name that it may have had before.
+    """Give the new resources of a deployed stack with a name that an earlier one may have had.
 
-    A name with the id of something that is made with it, as a file system's group is, is another one each time.
+    A name that contains the ID of another new resource, as that of a file system's group does, is different each time.
     """
     found = {
         key: each
@@ -186,9 +186,9 @@ def _made_again(old: Stack, new: Stack) -> dict[str, Resource]:
 
 
 def _taken_blocks(aws: Api, old: Stack, new: Stack) -> list[Refusal]:
-    """Refuse address blocks that overlap one that the VPC has though no stack says so.
+    """Refuse address blocks that overlap one that the VPC has although no stack has it.
 
-    The block of a zone that was taken out stays with the file systems that stand in its subnet.
+    The block of a removed zone stays with the file systems in its subnet.
     """
     added = {
         each.name: (str(each.properties["VpcId"]["Ref"]), ip_network(each.properties["CidrBlock"]))
@@ -218,7 +218,7 @@ def _taken_blocks(aws: Api, old: Stack, new: Stack) -> list[Refusal]:
 
 
 def _ids(aws: Api, stack: str) -> dict[str, str]:
-    """Give the physical ids of what a stack has, by logical id."""
+    """Give the physical IDs of a stack's resources, by logical ID."""
     rows: list[Any] = aws.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack)
     return {str(each["LogicalResourceId"]): str(each.get("PhysicalResourceId") or "") for each in rows}
 
@@ -229,9 +229,9 @@ def _is_plain(block: Resource, old: Stack) -> bool:
 
 
 def _taken_folders(aws: Api, old: Stack, new: Stack) -> list[Refusal]:
-    """Refuse links of folders that overlap one which the file system has though no stack says so.
+    """Refuse links of folders that overlap one that the file system has although no stack has it.
 
-    A link that was taken out stays in force, and FSx links no folder twice, nor one inside of another.
+    A removed link stays in force, and FSx links no folder twice, and none inside of another.
     """
     added = {
         each.name: (str(each.properties["FileSystemId"]["Ref"]), str(each.properties["FileSystemPath"]))
@@ -301,13 +301,13 @@ def _block_refusal(stack: str, name: str, wanted: str, vpc: str, taken: str) -> 
 
 
 def _kept(aws: Api, stack: str, made: Mapping[str, Resource]) -> dict[str, str]:
-    """Give the names of what a stack has retained, by the logical id, where that was the last that happened to it."""
+    """Give the names of what a stack has retained, by logical ID, if that was its last event."""
     events: list[Any] = aws.pages("cloudformation", "describe_stack_events", "StackEvents", StackName=stack)
     last: dict[str, Any] = {}
     for each in events:
         key = str(each["LogicalResourceId"])
         if key in made and each.get("ResourceType") == made[key].type and each.get("PhysicalResourceId"):
-            # the newest comes first; a creation that failed says nothing of what was retained before
+            # the newest comes first; a failed creation says nothing about what was retained before
             status = str(each["ResourceStatus"])
             is_failure = status in ("CREATE_FAILED", "UPDATE_FAILED", "CREATE_IN_PROGRESS")
             if key not in last and not is_failure and status != "DELETE_COMPLETE":

@@ -1,4 +1,4 @@
-"""What AWS's services ask of the order of stacks beside CloudFormation, and what an update leaves on in silence."""
+"""Orders of stacks that AWS's services need in addition to CloudFormation's, and what an update silently leaves on."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hyperpod_cdk.transitions.order import Order
 
 POOL: Final = "NodePool"
 POOLS: Final = (POOL, "HyperpodNodeClass")
-"""Kubernetes objects by which Karpenter makes nodes."""
+"""Kubernetes objects with which Karpenter creates nodes."""
 
 CLAIM: Final = "PersistentVolumeClaim"
 WATCHERS: Final = frozenset({"AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard"})
-"""What shows others and holds nothing of its own: CloudWatch retains the history of an alarm that is deleted
-(CloudWatch API, DescribeAlarmHistory), and a dashboard is its body (PutDashboard)."""
+"""Types without data of their own: CloudWatch retains the history of a deleted alarm (CloudWatch API,
+DescribeAlarmHistory), and a dashboard is its body (PutDashboard)."""
 _VOLUME: Final = "PersistentVolume"
 _CLUSTER: Final = "AWS::SageMaker::Cluster"
 _ADD_ON: Final = "AWS::EKS::Addon"
@@ -27,25 +27,26 @@ _OBJECTS: Final = {
     addons.INFERENCE: "its endpoints (InferenceEndpointConfig, JumpStartModel), with their pods,",
     addons.SPACES: "its spaces, with their volumes and the files on these,",
 }
-"""Add-ons whose users make objects of the add-on's own kinds."""
+"""Add-ons whose users create objects of the add-on's own kinds."""
 _SWITCHES: Final = {
     "AutoScaling": "autoscaling: disabled",
     "TieredStorageConfig": "tiered_checkpointing: {enabled: false}",
 }
-"""Parts of a cluster that UpdateCluster leaves as they are where it is told nothing of them, and what turns each off in
-the file. AWS says of neither that leaving it out turns it off (SageMaker API, UpdateCluster)."""
+"""Settings of a cluster that UpdateCluster keeps if a request leaves them out, and what turns each off in the file. AWS
+documents for neither that leaving it out turns it off (SageMaker API, UpdateCluster)."""
 
 
 def kubernetes_objects(assembly: Assembly, resource: Resource) -> Iterator[dict[str, Any]]:
-    """Give the Kubernetes objects that a custom resource holds, references resolved as far as templates tell."""
+    """Give the Kubernetes objects of a custom resource, with references resolved as far as templates show them."""
     if resource.type.startswith("Custom::"):
         yield from objects(resolve(assembly, resource.stack, resource.properties))
 
 
 def orders(base: Assembly, head: Assembly) -> Iterator[Order]:
-    """Give what comes first though CloudFormation would take it the other way round.
+    """Give the orders that CloudFormation does not check.
 
-    HyperPod's Karpenter drains the nodes of a pool that goes only while it runs, so pools go before it is turned off.
+    HyperPod's Karpenter drains the nodes of a deleted pool only while it runs, so pools are deleted before it is
+    disabled.
     """
     going = _pools(base) - _pools(head)
     for cluster in base.of_type(_CLUSTER):
@@ -54,12 +55,12 @@ def orders(base: Assembly, head: Assembly) -> Iterator[Order]:
             continue
         for stack in sorted({stack for stack, _, _ in going} - {cluster.stack}):
             names = ", ".join(sorted({name for each, _, name in going if each == stack}))
-            why = f"{stack} drops the Karpenter pools {names}, whose nodes go only while {cluster.stack} has it running"
+            why = f"{stack} deletes the Karpenter pools {names}, which works only while {cluster.stack} runs Karpenter"
             yield Order(first=stack, then=cluster.stack, why=why, is_checked=False)
 
 
 def left_on(before: Assembly, after: Assembly) -> Iterator[str]:
-    """Say what is on, and leaves the template without being turned off."""
+    """Say what is on and leaves the template without being turned off."""
     for cluster in before.of_type(_CLUSTER):
         now = after.find(cluster.stack, cluster.logical_id)
         for name, written in _SWITCHES.items():
@@ -71,9 +72,9 @@ def left_on(before: Assembly, after: Assembly) -> Iterator[str]:
 
 
 def orphaned(before: Assembly, after: Assembly, *, is_cluster_kept: bool) -> Iterator[str]:
-    """Say which operators go in a step while their EKS cluster stays: of their objects nobody knows the fate.
+    """Say which operators a step deletes while their EKS cluster stays: what happens to their objects is unknown.
 
-    An add-on "is deleted from the cluster" (EKS API, DeleteAddon); of custom resource definitions no page tells.
+    An add-on "is deleted from the cluster" (EKS API, DeleteAddon); no page mentions custom resource definitions.
     """
     if not is_cluster_kept:
         return
@@ -82,20 +83,22 @@ def orphaned(before: Assembly, after: Assembly, *, is_cluster_kept: bool) -> Ite
         is_kept = addon.is_kept_on_delete or addon.properties.get("PreserveOnDelete") is True
         if has and not is_kept and after.find(addon.stack, addon.logical_id) is None:
             yield (
-                f"{addon.stack} / {addon.name}: whether {has} go with the operator is not documented; end or save them "
-                "before."
+                f"{addon.stack} / {addon.name}: AWS does not document whether {has} are deleted with the operator; end"
+                " or "
+                "save them before."
             )
 
 
 def balanced(resource: Resource) -> Iterator[str]:
-    """Say what a person deletes before an operator that made load balancers goes, with whoever would delete these.
+    """Say what a person deletes before an operator that created load balancers is deleted: nothing else deletes them.
 
-    Of a load balancer that stays, the interfaces keep a VPC from being deleted (EKS user guide, "Delete a cluster").
+    The network interfaces of a remaining load balancer prevent the deletion of a VPC (EKS user guide, "Delete a
+    cluster").
     """
     if resource.type == _ADD_ON and resource.properties.get("AddonName") == addons.INFERENCE:
         yield (
             "Delete the endpoints (InferenceEndpointConfig, JumpStartModel) with kubectl and wait until their load "
-            "balancers are gone: nobody deletes these afterwards, and while they stay EC2 does not delete their VPC."
+            "balancers are gone: nothing deletes these afterwards, and while they exist EC2 does not delete their VPC."
         )
 
 
@@ -114,7 +117,7 @@ def _pools(assembly: Assembly) -> set[tuple[str, str, str]]:
 
 
 def is_view(assembly: Assembly, resource: Resource) -> bool:
-    """Whether it is nothing but claims with volumes of their own that leave alone what they lead to.
+    """Whether it has only claims with volumes of their own that keep the data to which they lead.
 
     Source: kubernetes.io/docs/concepts/storage/persistent-volumes/#retain.
     """

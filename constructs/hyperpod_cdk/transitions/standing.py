@@ -1,4 +1,4 @@
-"""What only AWS tells of stacks that are deployed: their state, whose they are, and who else imports from them."""
+"""What only AWS shows of deployed stacks: their state, their owner, and other stacks that import from them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from hyperpod_cdk.transitions.room import Room, room_for
 from hyperpod_cdk.transitions.second_life import InTheWay, in_the_way
 
 POLL_SECONDS: Final = 10.0
-"""How long to wait before CloudFormation is asked again how far it is."""
+"""How long to wait before CloudFormation is asked again for the progress."""
 
-"""How CloudFormation answers ListImports where nobody imports an export."""
+"""CloudFormation's answer to ListImports if no stack imports an export."""
 
 WAYS: Final[Mapping[str, Way]] = {
     **dict.fromkeys(("CREATE_COMPLETE", "UPDATE_COMPLETE", "DELETE_COMPLETE"), Way.NONE_NEEDED),
@@ -46,26 +46,26 @@ WAYS: Final[Mapping[str, Way]] = {
     "DELETE_FAILED": Way.DELETE,
     "IMPORT_ROLLBACK_FAILED": Way.NONE_KNOWN,
 }
-"""What leads out of each status of a stack.
+"""How a stack gets out of each status.
 
 Sources: CloudFormation user guide, "Stack status codes", "Continue rolling back an update" and "Stack failure options";
-API reference, ContinueUpdateRollback, RollbackStack, DeleteStack; what the CDK CLI 2.1148.1 does by itself: its
+API reference, ContinueUpdateRollback, RollbackStack, DeleteStack; what the CDK CLI 2.1148.1 does automatically: its
 ``StackStatus`` (``isCreationFailure``, ``rollbackChoice``) and ``deployStack``.
 """
 
 MADE_ANEW: Final = frozenset({"ROLLBACK_COMPLETE", "ROLLBACK_FAILED"})
-"""A first deployment that failed: ``cdk deploy`` deletes what is left of it and makes it anew."""
+"""A failed first deployment: ``cdk deploy`` deletes what is left of it and creates it again."""
 
 _NEVER_MADE: Final = "REVIEW_IN_PROGRESS"
-"""A stack of which there are at most change sets."""
+"""A stack that has at most change sets."""
 
 WITH_REMAINS: Final = "ROLLBACK_FAILED"
-"""One of these that could not be taken back, so that something of it is left."""
+"""One of these that could not be rolled back, so that something of it is left."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """What is deployed, the head as it would be deployed there, and what ``plan.plan`` has to know of AWS beside it."""
+    """The deployed stacks, the head as it would be deployed there, and what else ``plan.plan`` needs to know of AWS."""
 
     base: Assembly
     head: Assembly
@@ -74,20 +74,20 @@ class Standing:
     takes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     statuses: Mapping[str, str] = field(default_factory=dict)
-    """Of all stacks that were found, by name."""
+    """The statuses of all stacks that were found, by name."""
     room: Room = field(default_factory=Room)
-    """What AWS tells of quotas and training plans, where groups come in the place of others."""
+    """AWS's answers about quotas and training plans, if groups replace others."""
     left: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """Why Kubernetes objects that are made again could not be deleted, by stack and logical ID."""
+    """Why Kubernetes objects that are created again could not be deleted, by stack and logical ID."""
 
 
 def way_of(status: str) -> Way:
-    """Give what leads out of a status of a stack; of one that is newer than ``WAYS`` nothing is known."""
+    """Give how a stack gets out of a status; unknown for a status that is newer than ``WAYS``."""
     return WAYS.get(status, Way.NONE_KNOWN)
 
 
 def recovers(word: str) -> str:
-    """Give the command that leads out of what takes no deployment."""
+    """Give the command for stacks that accept no deployment."""
     return f"hyperpod-cdk recover {word}"
 
 
@@ -99,10 +99,10 @@ def settle(
     say: Callable[[str], None],
     pause: Callable[[float], None],
 ) -> None:
-    """Wait until CloudFormation works on no stack of an environment: what was interrupted goes on there by itself.
+    """Wait until CloudFormation works on no stack of an environment: it continues interrupted deployments on its own.
 
-    ``opened`` opens AWS anew, ``others`` are the names of stacks that the app has beside the library's. Raises
-    AssemblyError where AWS does not answer.
+    ``opened`` opens a new session, ``others`` are the names of the app's stacks that are not the library's. Raises
+    AssemblyError if AWS does not answer.
     """
     names = {*others, *(f"{environment}-{stack}" for stack in STACKS)}
     told: list[str] = []
@@ -117,17 +117,17 @@ def _busy(aws: Api, names: Collection[str]) -> list[str]:
     try:
         described = aws.pages("cloudformation", "describe_stacks", "Stacks")
     except NotAnswered as missing:
-        raise AssemblyError(f"what is deployed cannot be read: {missing.sentence}") from None
+        raise AssemblyError(f"the deployed stacks cannot be read: {missing.sentence}") from None
     return sorted(
         str(each.get("StackName"))
         for each in described
-        # what is no whole row is told by whoever reads what is deployed
+        # the reader of the deployed stacks reports incomplete rows
         if each.get("StackName") in names and way_of(str(each.get("StackStatus"))) is Way.WAIT
     )
 
 
 def read_standing(aws: Api, head: Assembly) -> Standing:
-    """Read what is deployed of the head's environment. Raises AssemblyError where AWS does not answer."""
+    """Read the deployed stacks of the head's environment. Raises AssemblyError if AWS does not answer."""
     found = read_deployed(aws, head)
     base = replace(
         found.base, stacks=tuple(each for each in found.base.stacks if found.statuses[each.name] != WITH_REMAINS)
@@ -139,7 +139,7 @@ def read_standing(aws: Api, head: Assembly) -> Standing:
     try:
         importers = {name: _others(aws, name, ours) for name in going}
     except NotAnswered as missing:
-        raise AssemblyError(f"who imports what would change cannot be read: {missing.sentence}") from None
+        raise AssemblyError(f"which stacks import changed exports cannot be read: {missing.sentence}") from None
     beside = Taken() if blockers else taken(aws, base, found.head)
     before = InTheWay() if blockers else in_the_way(aws, base, found.head)
     return Standing(
@@ -161,10 +161,10 @@ def read_standing(aws: Api, head: Assembly) -> Standing:
 
 
 def read_to_destroy(aws: Api, head: Assembly) -> Standing:
-    """Read all that is deployed under the names of the head's environment, whatever state it is in.
+    """Read all deployed stacks with names of the head's environment, in any state.
 
-    The head of what it gives is an environment without a stack; what depends on what is the file's word and that of the
-    imports. Raises AssemblyError where AWS does not answer.
+    The head of the result is an environment without a stack; dependencies are those of the file and of the imports.
+    Raises AssemblyError if AWS does not answer.
     """
     found = read_deployed(aws, head)
     stacks = [_as_in_file(each, head.by_name.get(each.name)) for each in found.base.stacks]
@@ -192,7 +192,7 @@ def read_to_destroy(aws: Api, head: Assembly) -> Standing:
     try:
         importers = {} if blockers else {name: _others(aws, name, read) for name in whole.exports}
     except NotAnswered as missing:
-        raise AssemblyError(f"who imports what would go cannot be read: {missing.sentence}") from None
+        raise AssemblyError(f"which stacks import removed exports cannot be read: {missing.sentence}") from None
     return Standing(
         base=whole,
         head=replace(head, stacks=()),
@@ -204,7 +204,7 @@ def read_to_destroy(aws: Api, head: Assembly) -> Standing:
 
 
 def _as_in_file(deployed: Stack, stated: Stack | None) -> Stack:
-    """Give a stack with what only the file tells: what else it depends on, and the names of its constructs."""
+    """Give a stack with what only the file shows: its other dependencies, and the names of its constructs."""
     if stated is None:
         return deployed
     dependencies = tuple(dict.fromkeys([*deployed.dependencies, *stated.dependencies]))
@@ -216,7 +216,7 @@ def _others(aws: Api, export: str, ours: Collection[str]) -> tuple[str, ...]:
 
 
 def _made_again(why: str, word: str) -> Refusal:
-    """Refuse to update what is not there any more, and say what makes it again."""
+    """Refuse to update what no longer exists, and say how to create it again."""
     return Refusal(
         why=why,
         what_works=(
@@ -239,7 +239,7 @@ def _not_known(statuses: Mapping[str, str], head: Assembly) -> Iterator[Refusal]
     for name, status in statuses.items():
         if way_of(status) is Way.NONE_KNOWN:
             yield Refusal(
-                why=f"{name} is {status}: whether CloudFormation deletes it, and what of it, is not known.",
+                why=f"{name} is {status}: it is unknown whether CloudFormation deletes it, and which resources.",
                 what_works=(
                     f"'{recovers(head.word)}' names what failed and what it holds; bring it into a state with "
                     "_COMPLETE, then destroy it."
@@ -257,7 +257,7 @@ def _importers(aws: Api, export: str) -> list[str]:
 
 
 def _unsettled(found: Deployed, head: Assembly) -> Iterator[Refusal]:
-    """Say of each stack that takes no deployment what it waits for."""
+    """Say for each stack that accepts no deployment what it waits for."""
     yield from _under_way(found.statuses)
     recover = f"'{recovers(head.word)}' names the cause and"
     for name, status in found.statuses.items():
@@ -277,12 +277,12 @@ def _unsettled(found: Deployed, head: Assembly) -> Iterator[Refusal]:
             )
         elif name in found.empty:
             yield Refusal(
-                why=f"{name} is {status} and empty: an import has begun it and failed.",
+                why=f"{name} is {status} and empty: an import created it and failed.",
                 what_works=f"{recover} deletes it; then plan again.",
             )
         elif way is Way.NONE_KNOWN:
             yield Refusal(
-                why=f"{name} is {status}: whether CloudFormation takes a deployment of it is not known.",
+                why=f"{name} is {status}: it is unknown whether CloudFormation accepts a deployment of it.",
                 what_works=f"'{recovers(head.word)}' names what failed; bring it into a state with _COMPLETE.",
             )
         elif status == WITH_REMAINS:
@@ -295,13 +295,13 @@ def _unsettled(found: Deployed, head: Assembly) -> Iterator[Refusal]:
             )
         elif status in MADE_ANEW and name in found.protected and name in head.by_name:
             yield Refusal(
-                why=f"{name} is {status} and protected against deletion, which must come before it is created again.",
+                why=f"{name} is {status} and protected against deletion; it must be deleted to be created again.",
                 what_works=f"{recover} deletes the rest of it; then plan again.",
             )
 
 
 def _remains(base: Assembly, name: str) -> str:
-    """Name what can be left of a stack and holds something; which of it AWS has, ``recover`` reads."""
+    """Name what can be left of a stack and has data or nodes; ``recover`` reads which of it exists."""
     resources = base.by_name[name].resources.values() if name in base.by_name else ()
     held = [each.name for each in resources if is_stateful(each)]
     return f", which can be {joined(held)}," if held else ""
@@ -320,26 +320,26 @@ def of_others(base: Assembly, head: Assembly) -> Iterator[Refusal]:
             why=(
                 f"{stack.name} is deployed and "
                 + (
-                    "uses nothing of this environment's stacks, nor they of it"
+                    "uses nothing of this environment's stacks, and they use nothing of it"
                     if is_left
                     else "has no resource in common with the stack of that name"
                 )
-                + f": it is somebody else's, or of another app (SHA-256 of its template: {_digest(stack)})."
+                + f": it belongs to somebody else, or to another app (SHA-256 of its template: {_digest(stack)})."
             ),
             what_works="Give this environment another name, or delete that stack if it is yours.",
         )
 
 
 def _digest(stack: Stack) -> str:
-    """Give what tells a template from others: the beginning of the SHA-256 of its JSON, keys sorted."""
+    """Give a short identifier of a template: the beginning of the SHA-256 of its JSON, with sorted keys."""
     return hashlib.sha256(json.dumps(stack.template, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
 def is_ours(aws: Api, name: str, status: str, own: Stack | None, *, is_imported: bool = False) -> bool | None:
     """Say whether a stack without resources is proven to be of an environment, whose stack of that name is ``own``.
 
-    What proves it is the template that it had or, before anything was made, those of its change sets; None where it has
-    none. ``is_imported``: an import has begun it and could not fill it, which its events prove. Raises NotAnswered.
+    The proof is its last template or, before anything was created, those of its change sets; None if it has none.
+    ``is_imported``: an import created it and failed, which its events prove. Raises NotAnswered.
     """
     if is_imported:
         events = aws.pages("cloudformation", "describe_stack_events", "StackEvents", StackName=name)
@@ -358,7 +358,7 @@ def is_ours(aws: Api, name: str, status: str, own: Stack | None, *, is_imported:
 
 
 def is_of_others(name: str, status: str, *, is_imported: bool = False) -> Refusal:
-    """Refuse to do anything while a stack without resources has a name of the file and is somebody else's."""
+    """Refuse any action while a stack without resources has a name of the file and belongs to somebody else."""
     what = "what was to be imported" if is_imported else "its template"
     return Refusal(
         why=f"{name} is {status}, and {what} has no resource in common with the stack of that name.",
@@ -367,8 +367,8 @@ def is_of_others(name: str, status: str, *, is_imported: bool = False) -> Refusa
 
 
 def left_alone(name: str, status: str) -> str:
-    """Say that a stack without resources stays, since nothing tells whose it is."""
-    return f"{name} is {status} and empty; nothing proves that it is of this environment. It is left alone."
+    """Say that a stack without resources stays, because its owner is unknown."""
+    return f"{name} is {status} and empty; nothing proves that it belongs to this environment. It stays unchanged."
 
 
 def _proof(aws: Api, found: Deployed, head: Assembly, name: str) -> bool | None:
@@ -376,11 +376,11 @@ def _proof(aws: Api, found: Deployed, head: Assembly, name: str) -> bool | None:
     try:
         return is_ours(aws, name, found.statuses[name], head.by_name.get(name), is_imported=is_imported)
     except NotAnswered as missing:
-        raise AssemblyError(f"whose {name} is cannot be read: {missing.sentence}") from None
+        raise AssemblyError(f"the owner of {name} cannot be read: {missing.sentence}") from None
 
 
 def _left_alone(found: Deployed, head: Assembly, proofs: Mapping[str, bool | None]) -> Iterator[str]:
-    """Name what stays; of what has a name of the file and is somebody else's a refusal tells."""
+    """Name what stays; a refusal names stacks that have a name of the file and belong to somebody else."""
     for name, proof in proofs.items():
         if proof is None or (proof is False and name not in head.by_name):
             yield left_alone(name, found.statuses[name])
@@ -402,13 +402,13 @@ def _parsed(name: str, body: Any) -> Stack:
 
 
 def is_alike(one: Stack, other: Stack) -> bool:
-    """Whether two stacks have a resource in common: the same type by the same logical id."""
+    """Whether two stacks have a resource in common: the same type with the same logical ID."""
     resources = {name: each.type for name, each in other.resources.items()}
     return any(resources.get(name) == each.type for name, each in one.resources.items())
 
 
 def _is_joined(stack: Stack, base: Assembly, own: set[str]) -> bool:
-    """Whether it imports from stacks that are certainly of this environment, or they from it."""
+    """Whether it imports from stacks that certainly belong to this environment, or they from it."""
     of_own = {name for name, (exporter, _) in base.exports.items() if exporter.name in own}
     of_it = {name for name, (exporter, _) in base.exports.items() if exporter.name == stack.name}
     used = {name for each in base.stacks if each.name in own for name in imports(each)}

@@ -1,10 +1,10 @@
-"""Takes over a HyperPod cluster that stands: CloudFormation imports it and its roles as they are.
+"""Takes over an existing HyperPod cluster: CloudFormation imports it and its roles as they are.
 
-An IMPORT change set for each stack that is to hold something, with templates that say what AWS has. An import
-changes nothing of what it takes in; what the environment's own templates say otherwise the next deployment changes,
-and a takeover is refused where that would replace anything, lose a node, or is not known. CloudFormation user guide,
-"Import AWS resources into a CloudFormation stack manually". 'cdk import' is of no use here: it takes a stack of the app
-as it is, and those hold more than is imported.
+It makes an IMPORT change set for each stack, with templates that say what AWS has. An import changes nothing of the
+resources. The next deployment changes what the environment's own templates say otherwise, and a takeover is refused
+if that would replace anything, lose a node, or is unknown. CloudFormation user guide, "Import AWS resources into a
+CloudFormation stack manually". 'cdk import' does not work here: it imports whole stacks of the app, and those have
+more resources than are imported.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _CLUSTER: Final = "AWS::SageMaker::Cluster"
 _ROLE: Final = "AWS::IAM::Role"
 _GO_ON_WITHOUT: Final = (
     f"{joined(sorted(UNSURE))} are not in CloudFormation's list of types that it imports, and nothing was"
-    " changed. To go on without them: remove task_governance from the file, and run the same command again"
+    " changed. To continue without them: remove task_governance from the file, and run the same command again"
 )
 _OR_KEEP: Final = {
-    "AWS::EKS::Addon": ". To leave it there: write the add-on into eks.existing.installed_addons",
+    "AWS::EKS::Addon": ". To leave it there: add the add-on to eks.existing.installed_addons",
     "AWS::EKS::AccessEntry": ". To leave it there: remove the role from eks.admin_role_arns or member_role_arns",
-    "AWS::EKS::PodIdentityAssociation": ". To leave it there: write its add-on into eks.existing.installed_addons",
+    "AWS::EKS::PodIdentityAssociation": ". To leave it there: add its add-on to eks.existing.installed_addons",
     **dict.fromkeys(UNSURE, ". To leave it there: remove task_governance from the file"),
 }
 _HARMLESS: Final = frozenset({Effect.IN_PLACE, Effect.ADDED})
@@ -53,7 +53,7 @@ _POLLS: Final = 1800
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """One resource that comes under a stack: ``identifier`` is how CloudFormation finds it, ``body`` its template."""
+    """One resource that a stack takes over: ``identifier`` is how CloudFormation finds it, ``body`` its template."""
 
     stack: Stack
     logical_id: str
@@ -62,15 +62,15 @@ class Taken:
     identifier: Mapping[str, str]
     body: Mapping[str, Any]
     outputs: Mapping[str, Any]
-    """What its stack then gives to the other one, in a change set of its own: an import may add none."""
+    """Its stack's outputs for the other one, added in a separate change set: an import cannot add outputs."""
     is_there: bool = False
-    """Whether the stack has it already."""
+    """Whether the stack already has it."""
     is_given: bool = False
-    """Whether the stack has the outputs already."""
+    """Whether the stack already has the outputs."""
 
     @property
     def called(self) -> str:
-        """Its ID, with the name of a policy or quota, whose ID tells nobody which it is."""
+        """Its ID, with the name of a policy or quota, whose ID does not identify it for a reader."""
         return f"{self.id} ({self.body['Properties']['Name']})" if self.type in UNSURE else self.id
 
 
@@ -78,7 +78,7 @@ class Taken:
 class Takeover:
     """What a takeover does: ``taken`` in order.
 
-    ``refusals`` say why it must not be, ``later`` what the next deployment changes of it.
+    ``refusals`` say why it is refused, ``later`` what the next deployment changes of it.
     """
 
     cluster: str
@@ -86,7 +86,7 @@ class Takeover:
     refusals: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
     counted: tuple[str, ...] = ()
-    """Groups of a cluster with Karpenter to which the file gives a count."""
+    """Groups of a cluster with Karpenter for which the file has a count."""
 
     @property
     def open(self) -> tuple[Taken, ...]:
@@ -95,7 +95,7 @@ class Takeover:
 
     @property
     def steps(self) -> tuple[tuple[Taken, ...], ...]:
-        """What is imported at once: the cluster and each role alone, for what follows may refer to it."""
+        """What one import contains: the cluster and each role alone, because later ones can refer to it."""
 
         def together(each: Taken) -> tuple[str, bool, str]:
             alone = each.logical_id if each.type in (_CLUSTER, _ROLE) else ""
@@ -105,8 +105,8 @@ class Takeover:
 
 
 def planned(aws: Api, head: Assembly, cluster: str) -> Takeover:
-    """Give what it takes to bring a cluster and its role under the stacks of ``head``. Raises NotAnswered."""
-    with reading(f"what AWS has of {cluster}"):
+    """Give the plan to take over a cluster and its role into the stacks of ``head``. Raises NotAnswered."""
+    with reading(f"the existing resources of {cluster}"):
         return _planned(aws, head, cluster)
 
 
@@ -118,7 +118,7 @@ def _planned(aws: Api, head: Assembly, cluster: str) -> Takeover:
     refusals = list(_unfit(answer, head, cluster))
     resources = list(head.of_type(_CLUSTER))
     if refusals or len(resources) != 1:
-        return Takeover(cluster=cluster, refusals=tuple(refusals) or ("the stacks make no HyperPod cluster",))
+        return Takeover(cluster=cluster, refusals=tuple(refusals) or ("the stacks create no HyperPod cluster",))
     (resource,) = resources
     role, refusal = _role_to_take(answer, head, resource)
     refusals = [*refusal, *_of_no_zone(answer, resource), *_of_karpenter(answer, head, resource)]
@@ -139,8 +139,8 @@ def _planned(aws: Api, head: Assembly, cluster: str) -> Takeover:
     standing = tuple(_as_it_stands(aws, each, taken) for each in _worded(head, taken))
     refused, later = _judged(head, standing)
     owned = [
-        f"{each.id} belongs to the CloudFormation stack {owner} already, which has to confirm first: give it"
-        f" DeletionPolicy: Retain there, then take it out of that template{_OR_KEEP.get(each.type, '')}"
+        f"{each.id} already belongs to the CloudFormation stack {owner}, which has to release it first: set"
+        f" DeletionPolicy: Retain there, then remove it from that template{_OR_KEEP.get(each.type, '')}"
         for each in standing
         if not each.is_there and (owner := _owner(aws, each)) is not None
     ]
@@ -149,10 +149,10 @@ def _planned(aws: Api, head: Assembly, cluster: str) -> Takeover:
 
 
 def _unready(aws: Api, head: Assembly, taken: Sequence[Taken]) -> Iterator[str]:
-    """Say which stacks take no change set as they are. Raises NotAnswered.
+    """Say which stacks accept no change set as they are. Raises NotAnswered.
 
-    A stack that is not there, or that has only change sets, takes one, and one whose last operation has ended well or
-    was taken back (CloudFormation user guide, "Stack status codes").
+    A stack that does not exist, or that has only change sets, accepts one, and so does one whose last operation
+    succeeded or was rolled back (CloudFormation user guide, "Stack status codes").
     """
     for name in dict.fromkeys(each.stack.name for each in taken):
         try:
@@ -172,12 +172,12 @@ def _unready(aws: Api, head: Assembly, taken: Sequence[Taken]) -> Iterator[str]:
                 f" --stack-name {name}'"
             )
         else:
-            yield f"{name} is {status}, which takes no import: '{recovers(head.word)}' names the cause and what works"
+            yield f"{name} is {status}, which allows no import: '{recovers(head.word)}' names the cause and what works"
 
 
 def _unfit(answer: Mapping[str, Any], head: Assembly, cluster: str) -> Iterator[str]:
     if not is_on_eks(answer):
-        yield f"{cluster} is on Slurm; this library is for HyperPod on EKS"
+        yield f"{cluster} runs on Slurm; this library is for HyperPod on EKS"
         return
     if answer.get("ClusterStatus") != "InService":
         yield f"{cluster} is {answer.get('ClusterStatus')}, not InService: wait, or fix it first"
@@ -203,7 +203,7 @@ def _groups_of(cluster: Resource) -> list[Mapping[str, Any]]:
 def _role_to_take(
     answer: Mapping[str, Any], head: Assembly, cluster: Resource
 ) -> tuple[tuple[Resource, str] | None, list[str]]:
-    """Give the execution role of the stacks with that of the groups that they put under it, or why there is no one."""
+    """Give the execution role of the stacks with the one of the groups that get it, or why there is none."""
     made: Resource | None = None
     ours = set()
     for each in _groups_of(cluster):
@@ -216,56 +216,56 @@ def _role_to_take(
         if row[_NAME] in ours:
             by_role.setdefault(str(row["ExecutionRole"]), []).append(str(row[_NAME]))
     if made is None or not by_role:
-        # every group brings its own along, which stays whose it is
+        # every group has its own role, which keeps its owner
         return None, []
     if len(by_role) == 1:
         arn = next(iter(by_role))
         again = sorted(str(each.get(_NAME)) for each in _groups_of(cluster) if each.get("ExecutionRole") == arn)
         if again:
-            twice = f"{arn} comes under the environment, and the file says that {', '.join(again)} keeps it"
-            return None, [f"{twice}: remove existing.execution_role_arn there, or write it into every group"]
+            twice = f"the environment takes over {arn}, and the file says that {', '.join(again)} keeps it"
+            return None, [f"{twice}: remove existing.execution_role_arn there, or add it to every group"]
         return (made, arn), []
     told = "; ".join(f"{role}: {', '.join(sorted(by_role[role]))}" for role in sorted(by_role))
     refusal = (
-        f"its groups run under {len(by_role)} execution roles ({told}), and the file puts them under one. HyperPod"
-        " never changes the role of a group: write existing.execution_role_arn into the groups of all roles but one"
+        f"its groups use {len(by_role)} execution roles ({told}), and the file gives them one. HyperPod never"
+        " changes the role of a group: add existing.execution_role_arn to the groups of all roles except one"
     )
     return None, [refusal]
 
 
 def _of_no_zone(answer: Mapping[str, Any], cluster: Resource) -> Iterator[str]:
-    """Say which groups may stand anywhere and are pinned to a zone by the stacks."""
+    """Say which groups can have nodes in several zones and are pinned to one by the stacks."""
     pinned = {each.get(_NAME) for each in _groups_of(cluster) if each.get("OverrideVpcConfig")}
     if free := sorted(free_groups(answer) & pinned):
         yield (
-            f"{', '.join(free)}: no subnets of {'its' if len(free) == 1 else 'their'} own (OverrideVpcConfig), and the"
-            " file puts every group into the subnet of its zone, which HyperPod never changes: write existing:"
-            f" {{cluster_network: true}} into {'the group' if len(free) == 1 else 'each of them'}"
+            f"{', '.join(free)}: no subnets of {'its' if len(free) == 1 else 'their'} own (OverrideVpcConfig). The file"
+            " puts every group into the subnet of its zone, and HyperPod never changes that: add existing:"
+            f" {{cluster_network: true}} to {'the group' if len(free) == 1 else 'each of them'}"
         )
 
 
 def _of_karpenter(answer: Mapping[str, Any], head: Assembly, cluster: Resource) -> Iterator[str]:
-    """Say where the stacks would take Karpenter away, or write a second set of its objects."""
+    """Say where the stacks would disable Karpenter, or create a second set of its objects."""
     if not _is_scaled(answer):
         return
     if not _is_scaled(resolve(head, cluster.stack, dict(cluster.properties))):
-        yield "Karpenter scales it, and the file does not say so: write hyperpod.autoscaling: karpenter"
+        yield "Karpenter scales it, and the file does not say so: set hyperpod.autoscaling: karpenter"
         return
     if not answer.get("ClusterRole"):
-        yield f"Karpenter scales it, and DescribeCluster tells no ClusterRole of it; {_A_SECOND}"
+        yield f"Karpenter scales it, and DescribeCluster shows no ClusterRole; {_A_SECOND}"
     elif shared := sorted(
         str(row[_NAME]) for row in answer["InstanceGroups"] if row.get("ExecutionRole") == answer["ClusterRole"]
     ):
         yield (
-            f"{answer['ClusterRole']} is the role of Karpenter and of the nodes of {', '.join(shared)}, and the"
-            " environment has two, of which each trusts one service. HyperPod changes the role of Karpenter only while"
-            " autoscaling is off: disable it, give it another role, enable it, and import again"
+            f"{answer['ClusterRole']} is the role of Karpenter and of the nodes of {', '.join(shared)}. The environment"
+            " has two roles, and each trusts one service. HyperPod changes the role of Karpenter only while autoscaling"
+            " is off: disable it, set another role, enable it, and import again"
         )
     manifests = (json.dumps(dict(each.properties), default=str) for each in head.of_type(_MANIFEST))
     if any("HyperpodNodeClass" in each for each in manifests):
         yield (
-            "Karpenter's node pools are in Kubernetes, and the file makes others for the same groups, or changes"
-            " them, for which Karpenter replaces their nodes: write hyperpod.existing_karpenter_pools: true, and remove"
+            "Karpenter's node pools are in Kubernetes, and the file creates others for the same groups, or changes"
+            " them, so Karpenter would replace their nodes: set hyperpod.existing_karpenter_pools: true, and remove"
             " karpenter_pools"
         )
 
@@ -326,7 +326,7 @@ def _take_role(aws: Api, head: Assembly, resource: Resource, name: str) -> Taken
 
 
 _DEFAULT_SESSION_S: Final = 3600
-"""Seconds of a role's session where nobody says (IAM API reference, CreateRole)."""
+"""Default seconds of a role's session (IAM API reference, CreateRole)."""
 
 
 def _take_beside(head: Assembly, standing: Standing) -> Taken:
@@ -343,9 +343,9 @@ def _take_beside(head: Assembly, standing: Standing) -> Taken:
 
 
 def _in_order(head: Assembly, first: Sequence[Taken], beside: Sequence[Taken]) -> tuple[Taken, ...]:
-    """Give what is taken stack by stack, what may not import before what certainly does.
+    """Give the resources stack by stack, those that may not import after those that certainly do.
 
-    Policy and quotas name the cluster, which its stack gives to theirs.
+    Policy and quotas refer to the cluster, which is an output of its stack.
     """
     names = dict.fromkeys(each.stack.name for each in first)
     names |= dict.fromkeys(name for name in head.by_name if name not in names)
@@ -379,12 +379,12 @@ def _ids(taken: Sequence[Taken]) -> dict[tuple[str, str], str]:
 
 
 def _body(kind: str, properties: Mapping[str, Any]) -> dict[str, Any]:
-    # what is imported stays where its stack goes, until a deployment of the environment says otherwise
+    # imported resources stay if their stack is deleted, until a deployment of the environment says otherwise
     return {"Type": kind, "DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain", "Properties": dict(properties)}
 
 
 def _as_it_stands(aws: Api, each: Taken, taken: Sequence[Taken]) -> Taken:
-    """Say whether its stack has it; raises NotAnswered where the stack holds something that no takeover began with."""
+    """Say whether its stack has it; raises NotAnswered if the stack has resources that no takeover starts with."""
     rows = _rows(aws, each.stack.name)
     ours = {other.logical_id: other.id for other in taken if other.stack.name == each.stack.name}
     mine = [row for row in rows if row["LogicalResourceId"] == each.logical_id]
@@ -392,12 +392,12 @@ def _as_it_stands(aws: Api, each: Taken, taken: Sequence[Taken]) -> Taken:
         (stack,) = aws.send("cloudformation", "describe_stacks", StackName=each.stack.name)["Stacks"]
         given = {row["OutputKey"] for row in stack.get("Outputs", ())}
         each = replace(each, is_there=True, is_given=set(each.outputs) <= given)
-    # what else it holds the templates of an import would take out of it
+    # the templates of an import would remove all its other resources
     is_deployed = any(row.get("PhysicalResourceId") != ours.get(row["LogicalResourceId"]) for row in rows)
     if is_deployed and not (each.is_there and each.is_given):
         lacks = f"the outputs of {each.id}" if each.is_there else each.id
         raise NotAnswered(
-            f"the stack {each.stack.name} stands already, and without {lacks}: a takeover begins before the first"
+            f"the stack {each.stack.name} already exists without {lacks}: a takeover starts before the first"
             " deployment of the environment"
         )
     return each
@@ -414,7 +414,7 @@ def _rows(aws: Api, stack: str) -> Sequence[Mapping[str, Any]]:
 
 
 def _owner(aws: Api, each: Taken) -> str | None:
-    """Give the stack that owns a resource; None where none does."""
+    """Give the stack that owns a resource; None if none does."""
     try:
         rows = aws.call("cloudformation", "describe_stack_resources", PhysicalResourceId=each.id)["StackResources"]
     except Refused as refused:
@@ -425,9 +425,9 @@ def _owner(aws: Api, each: Taken) -> str | None:
 
 
 def _worded(head: Assembly, taken: Sequence[Taken]) -> Iterator[Taken]:
-    """Say what AWS has as ``head`` says it, where both are the same: else a later plan takes words for a change.
+    """Write what AWS has in the words of ``head`` if both mean the same: else a later plan would see a change.
 
-    Of what comes from another stack only that of the role is there by then.
+    Of other stacks' outputs only that of the role exists by then.
     """
     ids = _ids(taken)
     after = grounded(head, ids)
@@ -469,7 +469,7 @@ def _are_groups(value: Any) -> bool:
 
 
 def _judged(head: Assembly, taken: Sequence[Taken]) -> tuple[list[str], tuple[str, ...]]:
-    """Give why the next deployment must not follow, and what it changes of what was taken over."""
+    """Give why the next deployment is refused, and what it changes of the imported resources."""
     ids = _ids(taken)
     names = dict.fromkeys(each.stack.name for each in taken)
     base = Assembly(
@@ -498,7 +498,7 @@ def _judged(head: Assembly, taken: Sequence[Taken]) -> tuple[list[str], tuple[st
         for each in effects
     }
     refused = [told[each.stack, each.logical_id] for each in effects if each.effect not in _HARMLESS]
-    # that it goes with the environment from then on is said of all
+    # that 'destroy' deletes it from then on is said once for all
     policies = {"DeletionPolicy", "UpdateReplacePolicy"}
     changed = [each for each in effects if not {found.path for found in each.properties} <= policies]
     return refused, tuple(told[each.stack, each.logical_id] for each in changed)
@@ -506,24 +506,24 @@ def _judged(head: Assembly, taken: Sequence[Taken]) -> tuple[list[str], tuple[st
 
 @dataclass(frozen=True, kw_only=True)
 class Import:
-    """Does what was planned, one change set after another; what was imported stays imported where a later one fails."""
+    """Executes the plan, one change set after another; what was imported stays imported if a later one fails."""
 
     aws: Api
     say: Callable[[str], None]
     pause: Callable[[float], None]
 
     def run(self, takeover: Takeover) -> bool:
-        """Import what is still open; False where CloudFormation refuses or fails. Raises NotAnswered."""
+        """Import what is not imported yet; False if CloudFormation refuses or fails. Raises NotAnswered."""
         there = [each for each in takeover.taken if each.is_there]
         return all(self._step(step, there) for step in takeover.steps)
 
     def _step(self, step: Sequence[Taken], there: list[Taken]) -> bool:
-        """Import what comes under its stack at once, then give on what other stacks ask of it; ``there`` is in them."""
+        """Import one group of resources, then add the outputs that other stacks need; ``there`` is already imported."""
         name, new = step[0].stack.name, [each for each in step if not each.is_there]
         held = [each for each in there if each.stack.name == name]
         template = {
             "Resources": {each.logical_id: each.body for each in (*held, *new)},
-            # an import neither adds outputs nor takes any away
+            # an import neither adds nor removes outputs
             "Outputs": {key: output for each in held if each.is_given for key, output in each.outputs.items()},
         }
         if new:
@@ -543,7 +543,7 @@ class Import:
                     self.say(f"{name}: {_GO_ON_WITHOUT}")
                 return False
         if outputs := {key: output for each in step for key, output in each.outputs.items()}:
-            self.say(f"{name}: gives {', '.join(each.id for each in step)} to the other stack")
+            self.say(f"{name}: adds {', '.join(each.id for each in step)} to its outputs")
             both = {**template["Outputs"], **outputs}
             if not self._change(name, {**template, "Outputs": both}, "UPDATE_COMPLETE", ChangeSetType="UPDATE"):
                 return False
@@ -552,7 +552,7 @@ class Import:
         return True
 
     def _change(self, name: str, template: Mapping[str, Any], wanted: str, **more: Any) -> bool:
-        """Make a change set and execute it; False where CloudFormation refuses, or it does not end as wanted."""
+        """Create a change set and execute it; False if CloudFormation refuses it, or it does not succeed."""
         aws = self.aws
         self._drop_old(name)
         body = json.dumps(template, default=str)
@@ -569,7 +569,7 @@ class Import:
         except Refused as refused:
             self.say(f"{name}: {refused.sentence}")
             return False
-        # by that name another takeover may have put its own in the place of this one
+        # another takeover can have replaced this change set by its own of the same name
         named = {"StackName": name, "ChangeSetName": str(made["Id"])}
         found = self._until(
             lambda: aws.send("cloudformation", "describe_change_set", **named), "Status", "_IN_PROGRESS"
@@ -583,11 +583,11 @@ class Import:
         self.say(f"{name}: {status}")
         if status != wanted:
             reason = self._reason(str(stack["StackId"]), status)
-            self.say(f"{name}: {reason}; nothing was changed of what it was to hold")
+            self.say(f"{name}: {reason}; the resources to import were not changed")
         return status == wanted
 
     def _drop_old(self, stack: str) -> None:
-        """Take away the change set of an attempt that was interrupted; one that runs is waited for."""
+        """Delete the change set of an interrupted attempt; wait for one that runs."""
         try:
             self._until(lambda: self._stack(stack), "StackStatus", "_IN_PROGRESS")
             self.aws.send("cloudformation", "delete_change_set", StackName=stack, ChangeSetName=CHANGE_SET)
@@ -607,7 +607,7 @@ class Import:
             if not status.endswith(while_in) or status == "REVIEW_IN_PROGRESS":
                 return found
             self.pause(2)
-        raise NotAnswered("CloudFormation did not come to an end; the same command goes on from what it has")
+        raise NotAnswered("CloudFormation has not finished in time; run the same command again to continue")
 
     def _reason(self, stack_id: str, status: str) -> str:
         events = self.aws.pages("cloudformation", "describe_stack_events", "StackEvents", StackName=stack_id)
@@ -623,28 +623,28 @@ def lines(takeover: Takeover) -> Iterator[str]:
         yield from (f"  {each}" for each in takeover.refusals)
         return
     for each in takeover.taken:
-        state = "is there already" if each.is_there else "comes under it by IMPORT, as it is"
+        state = "is already imported" if each.is_there else "is imported as it is (IMPORT)"
         yield f"{each.stack.name}: {each.type} {each.called} {state}"
     if counted := takeover.counted:
         yield (
-            f"Karpenter: {', '.join(counted)} keep the count that the file says. If a HyperpodNodeClass names one of"
-            " them, write count: 0 before you deploy; its nodes stay."
+            f"Karpenter: {', '.join(counted)} keep the count of the file. If a HyperpodNodeClass names one of them, set"
+            " count: 0 before you deploy; its nodes stay."
         )
     yield (
-        "The VPC, its subnets, the EKS cluster, file systems, and what of add-ons and access entries is not named above"
+        "The VPC, its subnets, the EKS cluster, file systems, and add-ons and access entries that are not named above"
         " stay references: no stack owns them."
     )
     if any(each.type in UNSURE and not each.is_there for each in takeover.taken):
         yield (
-            "Policy and quotas: CloudFormation's list of types that it imports leaves them out (unsure). They are tried"
-            " after the cluster; where CloudFormation refuses, nothing of them has changed."
+            "Policy and quotas: they are not in CloudFormation's list of types that it imports (unsure). The takeover"
+            " tries them after the cluster; if CloudFormation refuses, they are unchanged."
         )
     if takeover.later:
-        yield "The next 'hyperpod-cdk deploy' then changes of them, in place:"
+        yield "The next 'hyperpod-cdk deploy' then changes these in place:"
         yield from (f"  {each}" for each in takeover.later)
         if any(each.type == _ROLE for each in takeover.taken):
-            yield "  Policies of a role that are not the environment's go with that, seconds before its own are there."
+            yield "  It also removes policies of a role that are not the environment's, seconds before it adds its own."
     stacks = dict.fromkeys(each.stack.name for each in reversed(takeover.taken))
-    yield "The way back, until that deployment: delete the stacks; DeletionPolicy: Retain keeps what they hold:"
+    yield "To go back before that deployment: delete the stacks; DeletionPolicy: Retain keeps their resources:"
     yield from (f"  aws cloudformation delete-stack --stack-name {each}" for each in stacks)
-    yield "After it the environment owns them: 'hyperpod-cdk destroy' then deletes all that is named above."
+    yield "After it the environment owns them: 'hyperpod-cdk destroy' then deletes everything named above."

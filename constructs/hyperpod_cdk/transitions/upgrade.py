@@ -1,4 +1,4 @@
-"""Finds what of an environment is old, and the steps to newer versions: one minor of Kubernetes after another."""
+"""Finds outdated versions of an environment, and the steps to newer ones: one Kubernetes minor version at a time."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _VERSION: Final[DataPath] = ("eks", "kubernetes_version")
 _PINS: Final[DataPath] = ("eks", "addon_versions")
 _PODS: Final = "pods of add-ons that change restart; nodes and jobs stay"
 _NODES: Final = (
-    "the nodes of the group go down, their root volumes are replaced, and HyperPod drains no jobs: everything on root"
+    "the nodes of the group stop, their root volumes are replaced, and HyperPod drains no jobs: everything on root"
     " volumes is lost"
 )
 _AGAIN: Final = "deploy the file as it was before"
-_OF_FILE: Final = "by the file, since what is deployed was not read"
+_OF_FILE: Final = "version of the file, because the deployed version was not read"
 _AMI_BACK: Final = (
-    "set the previous release in image.release_version and deploy, which interrupts the nodes once more; AWS takes"
+    "set the previous release in image.release_version and deploy, which interrupts the nodes again; AWS accepts"
     " releases that it still supports"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Locks:
-    """The chart's locks: that of the project, None where it has none of its own, and the library's; commit and text."""
+    """The chart's locks: that of the project, None if it has none, and that of the library; commit and text."""
 
     own: tuple[str, str] | None
     library: tuple[str, str]
@@ -45,7 +45,7 @@ class Locks:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What is to be upgraded; ``kubernetes`` is the version to arrive at."""
+    """What is to be upgraded; ``kubernetes`` is the target version."""
 
     kubernetes: str | None = None
     addons: bool = False
@@ -55,12 +55,12 @@ class Asked:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether only a look is asked for."""
+        """Whether only a report is wanted."""
         return self == Asked()
 
 
 class _StopError(Exception):
-    """No further step can be told; ``refusal`` says why."""
+    """No further step is known; ``refusal`` says why."""
 
     def __init__(self, why: str, what_works: str) -> None:
         super().__init__(why)
@@ -79,10 +79,10 @@ def upgrade(
     library: str,
     now: datetime,
 ) -> tuple[Upgrade, dict[str, str]]:
-    """Give what is old and the steps, and the texts of the files that the first step writes, by path.
+    """Give what is outdated and the steps, and the texts of the files that the first step writes, by path.
 
-    ``text`` is that of the environment file, ``file`` and ``argument`` how users name it, ``library`` the version that
-    is installed. Without AWS's answers the versions in the file are used as the deployed versions.
+    ``text`` is that of the environment file, ``file`` and ``argument`` how users name it, ``library`` the installed
+    version. Without AWS's answers the versions in the file are used as the deployed versions.
     """
     run = _Upgrade(environment, text, argument=argument, asked=asked, ages=ages, locks=locks, now=now)
     things = tuple(run.things(library))
@@ -140,13 +140,13 @@ class _Upgrade:
     # what is old
 
     def things(self, library: str) -> Iterator[Aged]:
-        """Give a row for everything that grows old, in the order in which it is upgraded."""
+        """Give a row for everything with a version, in the order in which it is upgraded."""
         yield Aged(
             what="hyperpod-cdk",
             stands=library,
             newest=None,
             is_old=None,
-            says="the package index has the newest, and was not asked",
+            says="the package index, which has the newest, was not asked",
         )
         yield self._kubernetes()
         for name in self._addons:
@@ -169,7 +169,7 @@ class _Upgrade:
         says = f"{state} (calendar of {kubernetes.AS_OF})" if state else f"not in the calendar of {kubernetes.AS_OF}"
         until = self._until()
         if until is not None and until >= self._now:
-            says = f"{says}; EKS takes it back one minor until {_minute(until)}"
+            says = f"{says}; EKS can roll it back by one minor version until {_minute(until)}"
         is_old: bool | None = kubernetes.is_newer(newest, self._stands)
         if self._ages.kubernetes is None and self._is_unread:
             says, is_old = f"{_OF_FILE}; {says}", None
@@ -182,13 +182,13 @@ class _Upgrade:
         default = offer.default if offer else None
         is_of_file = name not in self._ages.addons and self._is_unread
         if offer is None and stands is not None and stands == addon_rows.published(name, self._stands):
-            says, is_old = f"fits Kubernetes {self._stands} (EKS user guide); whether others do is not known", None
+            says, is_old = f"fits Kubernetes {self._stands} (EKS user guide); it is unknown whether others do", None
         elif offer is None:
-            says, is_old = f"which versions fit Kubernetes {self._stands} is not known", None
+            says, is_old = f"it is unknown which versions fit Kubernetes {self._stands}", None
         elif stands is None:
             says, is_old = "not installed yet", None
         elif stands not in offer.versions:
-            says, is_old = f"EKS has it no more for Kubernetes {self._stands}", True
+            says, is_old = f"EKS no longer has it for Kubernetes {self._stands}", True
         else:
             says = f"fits Kubernetes {_minors(self._fits(name, stands))}"
             is_old = _release(default) > _release(stands) if default else None
@@ -205,7 +205,7 @@ class _Upgrade:
     def _image(self, group: InstanceGroup) -> Aged:
         what = f"AMI of group {group.name}"
         if group.image.ami_id:
-            says = "your own, built on HyperPod's; no API shows whether it is of the cluster's Kubernetes version"
+            says = "your own, built on HyperPod's; no API shows whether it matches the cluster's Kubernetes version"
             return Aged(what=what, stands=group.image.ami_id, newest=None, is_old=None, says=says)
         software = (self._ages.groups or {}).get(group.name)
         stands = (software.release if software else None) or group.image.release_version
@@ -221,15 +221,16 @@ class _Upgrade:
 
     @property
     def _is_unread(self) -> bool:
-        """Whether AWS was asked for what is deployed and did not tell all of it."""
+        """Whether AWS was asked for the deployed versions and did not show all of them."""
         return self._ages.is_asked and self._ages.is_deployed is not False and bool(self._ages.skipped)
 
     def notes(self) -> Iterator[str]:
-        """Give what concerns all steps."""
+        """Give notes on all steps."""
         if self._is_unread and self._ages.kubernetes is None:
             yield (
-                f"Which version {self._environment.eks_cluster_name} has could not be read: the steps begin at that of "
-                "the file."
+                f"The version of {self._environment.eks_cluster_name} could not be read: the steps start at that of the"
+                " "
+                "file."
             )
         yield from self._apart()
         if self._ages.is_deployed is False:
@@ -239,26 +240,26 @@ class _Upgrade:
             )
         if self._environment.hyperpod.restricted_instance_groups and (self._asked.ami or self._asked.kubernetes):
             yield (
-                "Restricted groups are left out: whether UpdateClusterSoftware takes one of them by name AWS does not"
-                " say."
+                "Restricted groups are left out: AWS does not document whether UpdateClusterSoftware accepts their"
+                " names."
             )
 
     def _apart(self) -> Iterator[str]:
-        """Say what the next deployment does where the file has another version than what stands, and nobody asks."""
+        """Say what the next deployment does if the version of the file differs from the deployed one."""
         stands, asked = self._ages.kubernetes, self._asked.kubernetes
         if stands is None or stands == self._stated or self._environment.eks.existing is not None:
             return
         said = f"eks.kubernetes_version is {self._stated}, and {self._environment.eks_cluster_name} runs {stands}"
         if kubernetes.is_newer(stands, self._stated):
             if asked is None:
-                yield f'{said}: set it to "{stands}" before the next deployment, which takes no control plane back.'
+                yield f'{said}: set it to "{stands}" before the next deployment, which rolls no control plane back.'
         elif asked is None or kubernetes.is_newer(self._stated, asked):
             yield f"{said}: the next deployment of the file upgrades it."
 
     # the steps
 
     def steps(self) -> Iterator[tuple[UpgradeStep, dict[str, str]]]:
-        """Give each step with the files that it writes, the environment file's name empty; raises _StopError."""
+        """Give each step with the files that it writes; the environment file has an empty name. Raises _StopError."""
         if self._asked.library:
             yield self._library(), {}
         if self._asked.kubernetes is not None:
@@ -267,7 +268,7 @@ class _Upgrade:
             yield from self._in_file(UpgradeKind.ADDONS, "add-ons", self._pins(self._stands, newest=True))
         if self._asked.chart:
             yield from self._chart()
-        # each new minor version brings the AMI with it
+        # each new minor version includes a new AMI
         if self._asked.ami and self._asked.kubernetes in {None, self._stands}:
             behind = [] if self._asked.kubernetes else self._behind()
             yield from self._software(self._stands, behind, is_new_minor=True)
@@ -277,13 +278,13 @@ class _Upgrade:
     def _library(self) -> UpgradeStep:
         return UpgradeStep(
             kind=UpgradeKind.LIBRARY,
-            title="hyperpod-cdk: review the newest version before it is taken over",
+            title="hyperpod-cdk: review the newest version before you install it",
             commands=(
                 "python -m venv ../next",
                 "../next/bin/pip install 'hyperpod-cdk[node]'",
                 f"../next/bin/hyperpod-cdk review {self._argument} --base .venv --head ../next",
             ),
-            interrupts="nothing; the review says what the next deployment with it would",
+            interrupts="nothing; the review says what the next deployment with it would interrupt",
             back="the previous version in the project's lock file",
         )
 
@@ -291,13 +292,13 @@ class _Upgrade:
         groups = self._environment.hyperpod.instance_groups
         if self._environment.eks.existing is not None:
             raise _StopError(
-                f"{self._environment.eks_cluster_name} is an existing cluster: its version is its owner's to change.",
+                f"{self._environment.eks_cluster_name} is an existing cluster: only its owner changes its version.",
                 "Have its owner upgrade it one minor version, set eks.kubernetes_version to that, and deploy.",
             )
         if kubernetes.is_newer(self._stands, target):
             raise _StopError(
                 f"{self._environment.eks_cluster_name} runs Kubernetes {self._stands}, and {target} is older: a file"
-                " with an older version takes no control plane back.",
+                " with an older version rolls no control plane back.",
                 self._way_back(target),
             )
         if kubernetes.is_newer(self._stands, self._stated):
@@ -338,36 +339,36 @@ class _Upgrade:
         )
 
     def _until(self) -> datetime | None:
-        """Give until when EKS takes the control plane back: counted from the end of its upgrade, so at least till then.
+        """Give until when EKS can roll the control plane back, counted from the end of its upgrade: a lower bound.
 
-        None where it was not upgraded, or nobody knows.
+        None if it was not upgraded, or that is unknown.
         """
         upgraded = self._ages.upgraded
         return None if upgraded is None else upgraded + timedelta(days=kubernetes.ROLLBACK_DAYS)
 
     def _way_back(self, target: str) -> str:
-        """Say how a control plane gets to an older version, where EKS takes it back (user guide, rollback-cluster)."""
-        elsewhere = f"a second environment has {target}, to which workloads move"
+        """Say how a control plane gets to an older version, if EKS rolls it back (user guide, rollback-cluster)."""
+        elsewhere = f"create a second environment with {target}, and move the workloads to it"
         if len(kubernetes.minors_to(self._stands, target)) != 1:
-            return f"EKS takes a control plane back by one minor version and no further; {elsewhere}."
+            return f"EKS rolls a control plane back by only one minor version; {elsewhere}."
         if kubernetes.is_unsupported(target, on=self._now.date()):
             return f"Stay on {self._stands}: {kubernetes.support_state(target, on=self._now.date())}."
         until = self._until()
         if until is None and self._ages.are_updates_read:
-            return f"EKS takes back only an upgrade, once, and {self._stands} came by none; {elsewhere}."
+            return f"EKS rolls back only an upgrade, once, and there was none to {self._stands}; {elsewhere}."
         if until is not None and until < self._now:
             days = f"{kubernetes.ROLLBACK_DAYS} days after its upgrade"
-            return f"EKS took it back until {_minute(until)}, {days}, and does no more; {elsewhere}."
+            return f"EKS could roll it back until {_minute(until)}, {days}; {elsewhere}."
         when = f"Until {_minute(until)}" if until else f"Within {kubernetes.ROLLBACK_DAYS} days of its upgrade"
-        return f"{when} EKS takes it back by one minor: {self._rollback(target)}"
+        return f"{when} EKS can roll it back by one minor version: {self._rollback(target)}"
 
     def _pins(self, minor: str, *, newest: bool) -> dict[DataPath, str]:
-        """Give the versions of add-ons to write for a minor: of those that do not fit, or of all with newer ones."""
+        """Give the add-on versions to write for a minor version: for those that do not fit, or all with newer ones."""
         pins: dict[DataPath, str] = {}
         for name in self._addons:
             offers = self._ages.offers.get(name)
             pinned = self._pinned(name)
-            # a step before may have written it already
+            # an earlier step may already have written it
             current = pinned or self._ages.addons.get(name)
             if offers is None:
                 pins |= self._blind(name, pinned, minor)
@@ -376,7 +377,7 @@ class _Upgrade:
             if offer is None or offer.default is None:
                 raise _StopError(
                     f"EKS has no version of the add-on {name} for Kubernetes {minor} in {self._environment.region}.",
-                    "Stay on a version that has it, or do without what asks for it"
+                    "Stay on a version that has it, or remove what needs it from the file"
                     f" ({wanted_addons(self._environment)[name]}).",
                 )
             if current is None:
@@ -391,20 +392,20 @@ class _Upgrade:
         return found if isinstance(found, str) else None
 
     def _is_deployed(self) -> bool:
-        """Whether the add-ons stand in the versions that the file names."""
+        """Whether the add-ons are deployed in the versions of the file."""
         return all(self._pinned(name) in {None, stands} for name, stands in self._ages.addons.items())
 
     def _blind(self, name: str, pinned: str | None, minor: str) -> dict[DataPath, str]:
-        """Give the version to write where AWS does not show which fit: one that its user guide names, if not older."""
+        """Give the version to write if AWS does not show which fit: one of its user guide, if not older."""
         named = addon_rows.published(name, minor)
         if pinned is None or pinned == named:
             return {}
         if named is not None and _release(named) > _release(pinned):
             return {(*_PINS, name): named}
         raise _StopError(
-            f"eks.addon_versions.{name} is {pinned}, and whether it fits Kubernetes {minor} is not known: AWS was"
+            f"eks.addon_versions.{name} is {pinned}, and it is unknown whether it fits Kubernetes {minor}: AWS was"
             " not asked, or did not answer.",
-            f"Run it with credentials that may eks:DescribeAddonVersions; or see 'aws eks describe-addon-versions"
+            f"Run it with credentials that allow eks:DescribeAddonVersions; or run 'aws eks describe-addon-versions"
             f" --addon-name {name} --kubernetes-version {minor}' and set it by hand.",
         )
 
@@ -413,7 +414,7 @@ class _Upgrade:
         if problem is not None:
             raise _StopError(
                 f"eks.addon_versions.{name} {problem}.",
-                f"Set eks.addon_versions.{name} to a release in between, deploy, and upgrade then.",
+                f"Set eks.addon_versions.{name} to a release between them, deploy, and then upgrade.",
             )
 
     def _in_file(
@@ -425,11 +426,11 @@ class _Upgrade:
             return
         step = UpgradeStep(
             kind=kind if edits else UpgradeKind.WAIT,
-            title=title if edits else f"{title}: the file says it, it is not deployed",
+            title=title if edits else f"{title}: in the file and not deployed",
             edits=tuple(edits),
             commands=self._deploy,
             interrupts=_PODS if kind is UpgradeKind.ADDONS else f"the API server stays reachable; {_PODS}",
-            back=f"within {kubernetes.ROLLBACK_DAYS} days of the upgrade, not later nor after another one: {back}"
+            back=f"only within {kubernetes.ROLLBACK_DAYS} days of the upgrade, and not after another one: {back}"
             if back != _AGAIN
             else back,
         )
@@ -497,7 +498,7 @@ class _Upgrade:
             edits = self._write({path: newest})
         elif not is_new_minor and self._is_newest(software, pinned, newest):
             return None
-        # a release that a step before has written is deployed by then
+        # a release that an earlier step has written is deployed by then
         is_deployed = software is None or pinned in {None, software.release} or pinned != group.image.release_version
         title = f"AMI of group {group.name} for Kubernetes {minor}"
         commands = self._deploy if edits or not is_deployed else (self._command(group, pinned),)
@@ -533,7 +534,7 @@ class _Upgrade:
             ),
             commands=self._deploy,
             interrupts=_NODES,
-            back="set the previous AMI and deploy, which interrupts the nodes once more",
+            back="set the previous AMI and deploy, which interrupts the nodes again",
         )
 
     def _drain(self, group: InstanceGroup) -> str:
@@ -564,7 +565,7 @@ class _Upgrade:
         return found.pop() if len(found) == 1 else None
 
     def _is_behind(self, software: Software | None) -> bool:
-        """Whether a group's nodes have their software from before the control plane's upgrade."""
+        """Whether the software of a group's nodes is older than the control plane's upgrade."""
         upgraded = self._ages.upgraded
         return bool(software and software.updated and upgraded and software.updated < upgraded)
 
@@ -587,7 +588,7 @@ def _release(version: str | None) -> tuple[int, ...]:
 
 
 def _minors(versions: Sequence[str]) -> str:
-    """Give minor versions of Kubernetes in order, those that follow each other as from the first to the last."""
+    """Give Kubernetes minor versions in order, consecutive ones as a range."""
     numbers = [int(each.partition(".")[2]) for each in versions]
     if len(versions) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
         return f"{versions[0]} to {versions[-1]}"
@@ -617,7 +618,7 @@ def _verdict(
         end = f", {unknown} unknown" if unknown else ""
         return f"{len(old)} outdated{end}{unread}."
     if not steps and unread:
-        # what was not read is no proof that it is deployed
+        # a version that was not read is no proof of a deployment
         return f"No step is known{unread}."
     if not steps:
         return f"Nothing to do: the requested versions are {'deployed' if ages.is_asked else 'in the file'}."
