@@ -295,7 +295,7 @@ def test_status_of_one_that_cannot_be_asked(run: Run, fleet: Path) -> None:
     # what fails of the other is told all the same, and not having looked is worse
     assert done.exit_code == 2
     assert [row[-2:] for row in cells(done)[1:]] == [
-        ["not checked", "the credentials are of acc…"],
+        ["not checked", "the credentials are of accou…"],
         ["failed", "1 of 2 nodes run"],
     ]
     assert max(map(len, done.stdout.splitlines())) <= 80
