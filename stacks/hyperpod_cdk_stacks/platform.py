@@ -31,6 +31,8 @@ from hyperpod_cdk.catalog import addons, governance
 from hyperpod_cdk.common.selection import resources_of
 from hyperpod_cdk.config import Environment, Lustre, S3Volume
 from hyperpod_cdk.config.awaited_nodes import addon_groups, comes_soon
+from hyperpod_cdk.config.rules.operators import inference_has_an_oidc_provider
+from hyperpod_cdk.config.source import render_path
 from hyperpod_cdk.governance.teams import PriorityClass
 from hyperpod_cdk.storage.s3_claims import MountedBucket
 from hyperpod_cdk.storage.volume_claims import VolumeClaims
@@ -246,7 +248,8 @@ class PlatformStack(cdk.Stack):
         prerequisites[addons.S3_CSI_DRIVER] = self._s3_csi_driver
         provider = foundation.oidc_provider
         if provider is None:
-            raise ValueError("operators.inference needs an OIDC provider of the cluster; set eks.oidc_provider: true")
+            problems = inference_has_an_oidc_provider(self._environment)
+            raise ValueError("; ".join(f"{render_path(each.path)}: {each.message}" for each in problems))
         InferenceOperator(
             self,
             "InferenceOperator",

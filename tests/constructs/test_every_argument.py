@@ -25,7 +25,6 @@ NEGATIVE, HUGE = -1, 10**12
 _CUT = "a word within a name, which is cut and cleaned"
 _DEFAULT = "stands for the default"
 _ANY = "AWS states neither a length nor letters for it"
-_NO_MAXIMUM = "no source states a maximum"
 
 TAKEN: Mapping[tuple[str, str], tuple[str, Collection[object]]] = {
     ("ControlPlane", "addon_versions"): (
@@ -33,15 +32,13 @@ TAKEN: Mapping[tuple[str, str], tuple[str, Collection[object]]] = {
         [EMPTY, MARKS, LONG],
     ),
     ("EfaSecurityGroup", "description"): (_DEFAULT, [EMPTY]),
-    ("EncryptionKey", "description"): (_ANY, [EMPTY, MARKS]),
+    ("EncryptionKey", "description"): ("KMS takes an empty one, and states no letters", [EMPTY, MARKS]),
     ("InferenceOperator", "name"): (_CUT, [EMPTY, MARKS, LONG]),
     ("InterfaceEndpoints", "services"): (_ANY, [LONG]),
     ("LifecycleScripts", "name"): (_CUT, [EMPTY, MARKS, LONG]),
     ("LifecycleScripts", "prefix"): (_DEFAULT, [EMPTY]),
-    ("LifecycleScripts", "lustre_over_efa"): (_NO_MAXIMUM, [HUGE]),
-    ("LustreClaims", "capacity_gib"): (_NO_MAXIMUM, [HUGE]),
     ("NodeAddon", "addon_name"): (_ANY, [MARKS, LONG]),
-    ("Notifications", "monthly_budget_usd"): (_NO_MAXIMUM, [HUGE]),
+    ("Notifications", "monthly_budget_usd"): ("AWS Budgets states no maximum", [HUGE]),
     ("PodRole", "description"): ("IAM takes an empty one", [EMPTY]),
     ("PodRole", "reason"): ("a reviewer reads it, no service", [MARKS, LONG]),
     ("QuotaGate", "environment_name"): (_DEFAULT, [EMPTY]),

@@ -163,6 +163,11 @@ WRONG: list[tuple[Callable[..., object], dict[str, Any], str]] = [
         "lustre_over_efa['ml.p5.48xlarge']: must be at least 0, got -1; set 0 for none",
     ),
     (
+        hp.LifecycleScripts,
+        {"lustre_over_efa": {"ml.p5.48xlarge": 33}},
+        "lustre_over_efa['ml.p5.48xlarge']: must be at most 32, one for each network card, got 33; set 8",
+    ),
+    (
         hp.PodRole,
         {**POD_ROLE, "description": "a", "namespace": "Ours"},
         (

@@ -482,9 +482,9 @@ def test_an_administrator_is_no_member_too() -> None:
         template(teams=[team("a", member_role_arns=[BOB, ALICE])], admin_role_arns=[ALICE])
 
     assert str(error.value) == (
-        f"team a: member_role_arns: must not name a role that is an administrator of the EKS cluster too, got {ALICE},"
-        " and EKS allows one access entry per role; remove it here, because administrators can do what members can, or"
-        " from admin_role_arns"
+        f"team a: member_role_arns[1]: must not be an administrator of the cluster, got {ALICE} as in"
+        " admin_role_arns[0]: EKS allows one access entry per role; remove it here, because administrators can do what"
+        " members can"
     )
 
 

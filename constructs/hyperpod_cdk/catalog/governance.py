@@ -102,6 +102,16 @@ POLICY_PART = "policy"
 """The part after the prefix in the name of a cluster policy; the quota of a team of this name has that name too."""
 
 
+def member_problem(arn: str, administrators: Sequence[str], *, listed: str) -> str | None:
+    """Say that a team's member is one of the cluster's ``administrators``, whose list is ``listed``, or give None."""
+    if arn not in administrators:
+        return None
+    return (
+        f"must not be an administrator of the cluster, got {arn} as in {listed}[{administrators.index(arn)}]: EKS allows"
+        " one access entry per role; remove it here, because administrators can do what members can"
+    )
+
+
 def made_name(prefix: str, part: str) -> str:
     """Give the default name of a team's quota, or of the policy (``POLICY_PART``)."""
     return f"{prefix}-{part}"

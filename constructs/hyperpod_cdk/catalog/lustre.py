@@ -19,6 +19,9 @@ AS_OF: date = _data.as_of("lustre")
 SMALLEST_CAPACITY_GIB: int = _DATA["capacity_gib"]["smallest"]
 """Smallest SSD file system; after it come multiples of ``CAPACITY_STEP_GIB``."""
 
+LARGEST_CAPACITY_GIB = 2_147_483_647
+"""More is no number that FSx takes (FSx API reference, ``StorageCapacity``)."""
+
 CAPACITY_STEP_GIB: int = _DATA["capacity_gib"]["step"]
 
 EFA_CAPACITY_STEP_GIB: dict[int, int] = {int(k): v for k, v in _DATA["efa_capacity_step_gib"].items()}

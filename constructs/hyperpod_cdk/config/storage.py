@@ -197,7 +197,7 @@ class ExistingLustre(Section):
         ),
         examples=["fs-0a1b2c3d4e5f67890.fsx.us-east-1.amazonaws.com"],
     )
-    capacity_gib: Annotated[int, within(Bound(minimum=1))] = Field(
+    capacity_gib: Annotated[int, within(Bound(minimum=1, maximum=lustre.LARGEST_CAPACITY_GIB))] = Field(
         default=lustre.SMALLEST_CAPACITY_GIB,
         description="Size that the persistent volumes state, in GiB. Nothing depends on it.",
         examples=[4800],

@@ -142,7 +142,9 @@ class TaskGovernance(Construct):
         refuse_unlike(hyperpod.CLUSTER_ARN, cluster_arn=cluster_arn)
         region = cdk.Stack.of(self).region
         for team in teams:
-            check(_second_entry_problem(team, admin_role_arns), where=f"team {team.name}: member_role_arns")
+            for index, arn in enumerate(team.member_role_arns):
+                problem = governance.member_problem(arn, admin_role_arns, listed="admin_role_arns")
+                check(problem, where=f"team {team.name}: member_role_arns[{index}]")
             check(_kubectl_problem(team, cluster), where=f"team {team.name}")
             check(_queue_problem(team, addon_version), where=f"team {team.name}: default_queue")
             check(*_partition_problems(region, team), where=f"team {team.name}: member_role_arns")
@@ -345,16 +347,6 @@ class TaskGovernance(Construct):
             },
             {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [log_group_arn]},
         ]
-
-
-def _second_entry_problem(team: Team, admin_role_arns: Sequence[str]) -> str | None:
-    twice = next((arn for arn in team.member_role_arns if arn in admin_role_arns), None)
-    if twice is None:
-        return None
-    return (
-        f"must not name a role that is an administrator of the EKS cluster too, got {twice}, and EKS allows one access "
-        "entry per role; remove it here, because administrators can do what members can, or from admin_role_arns"
-    )
 
 
 def _kubectl_problem(team: Team, cluster: eks_v2.ICluster | None) -> str | None:

@@ -17,6 +17,7 @@ from aws_cdk import aws_s3_deployment as s3_deployment
 from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import hyperpod, instance_types, regions
+from hyperpod_cdk.catalog.lustre import efa_interfaces
 from hyperpod_cdk.common.acknowledgments import acknowledge_bucket_deployment, acknowledge_log_group, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
 from hyperpod_cdk.config.arguments import refuse, refuse_unlike
@@ -126,6 +127,12 @@ class LifecycleScripts(Construct):
         for each, number in lustre_over_efa.items():
             if number < 0:
                 raise ValueError(f"lustre_over_efa[{each!r}]: must be at least 0, got {number}; set 0 for none")
+            row = instance_types.get(each)
+            if row is not None and number > row.network_cards:
+                raise ValueError(
+                    f"lustre_over_efa[{each!r}]: must be at most {row.network_cards}, one for each network card, got"
+                    f" {number}; set {efa_interfaces(row)}"
+                )
         self.directory: Path = library_scripts() if directory is None else Path(directory)
         check_scripts(self.directory)
         check_steps(steps, self.directory)

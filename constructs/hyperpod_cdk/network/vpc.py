@@ -92,7 +92,6 @@ class Network(Construct):
         super().__init__(scope, construct_id)
         refuse(fields.Network, egress=egress, nat_gateways=nat_gateways)
         is_closed = egress == "closed"
-        _check_file_system_zones(availability_zones, file_system_zones)
         _check_egress(availability_zones, nat_gateways, endpoint_zones, is_closed=is_closed)
         gateway_count = 1 if nat_gateways is None else nat_gateways
         _check(
@@ -102,6 +101,7 @@ class Network(Construct):
             nat_gateways=gateway_count,
             control_plane_zones=control_plane_zones,
         )
+        _check_file_system_zones(availability_zones, file_system_zones)
         zones = list(availability_zones)
         served = [zone for zone in zones if is_closed and (endpoint_zones is None or zone in endpoint_zones)]
         used = max([control_plane_zones, *(zones.index(zone) + 1 for zone in served)])

@@ -397,7 +397,12 @@ def _performance(settings: rules.Settings) -> dict[str, Any]:
 
 
 def _check_settings(settings: rules.Settings) -> None:
-    refuse(fields.Lustre, deployment_type=settings.deployment_type, storage_type=settings.storage_type)
+    refuse(
+        fields.Lustre,
+        deployment_type=settings.deployment_type,
+        storage_type=settings.storage_type,
+        efa=settings.efa,
+    )
     if not is_token(settings.backup_days) and settings.backup_days is not None:
         problem = rules.BACKUP_RETENTION_DAYS.problem(settings.backup_days, key="backup_retention_days")
         if problem:

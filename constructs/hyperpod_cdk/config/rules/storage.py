@@ -293,11 +293,13 @@ def claims_are_unique(environment: Environment) -> Iterator[Problem]:
             first = seen.setdefault(key, path)
             if first is path and index == claim.namespaces.index(namespace):
                 continue
-            where = "again" if first is path else f"as in {first[-2]}[{first[-1]}]"
+            where = f"as in {first[-2]}[{first[-1]}]"
             yield Problem(
                 (*path, "claim", "namespaces", index),
-                f'must hold the claim "{key[1]}" once, got {namespace} {where}; remove one of the two, or'
-                f" set another claim.name",
+                again_problem(namespace, claim.namespaces.index(namespace))
+                if first is path
+                else f'must hold the claim "{name}" once, got {namespace} {where}; remove one of the two, or set'
+                " another claim.name",
             )
 
 

@@ -136,11 +136,6 @@ def member_roles_are_distinct_and_near(environment: Environment, path: DataPath,
 def members_are_no_administrators(environment: Environment, path: DataPath, team: Team) -> Iterator[Problem]:
     """Refuse a role that is also an administrator of the cluster: EKS allows one access entry per role."""
     for index, arn in enumerate(team.member_role_arns):
-        if arn in environment.eks.admin_role_arns:
-            first = environment.eks.admin_role_arns.index(arn)
-            yield Problem(
-                (*path, "member_role_arns", index),
-                f"must not be an administrator of the cluster, got {arn} as in eks.admin_role_arns[{first}]: EKS"
-                " allows one"
-                " access entry per role; remove it here, because administrators can do what members can",
-            )
+        problem = governance.member_problem(arn, environment.eks.admin_role_arns, listed="eks.admin_role_arns")
+        if problem:
+            yield Problem((*path, "member_role_arns", index), problem)
