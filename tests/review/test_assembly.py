@@ -472,7 +472,7 @@ def test_what_is_printed_of_a_stack_holds_no_value_of_a_parameter() -> None:
         Stack(
             name="prod-lab",
             template={"Resources": {"Secret": {"Type": "AWS::SSM::Parameter"}}},
-            settings={"Password": "hunter2"},
+            settings={"Password": ("hunter2",)},
             paths={"Secret": "prod/lab/Secret"},
             exported={"Out": "prod-lab-out"},
         )
