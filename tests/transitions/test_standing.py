@@ -233,11 +233,15 @@ def test_what_is_protected_is_not_made_anew(status: str) -> None:
     assert found.blockers == (Refusal(why=why, what_works=what_works),)
 
 
-def test_a_stack_of_somebody_else_has_our_name() -> None:
+@pytest.mark.parametrize(
+    "status", ["CREATE_COMPLETE", "CREATE_FAILED", "DELETE_FAILED", "UPDATE_ROLLBACK_FAILED", "IMPORT_ROLLBACK_FAILED"]
+)
+def test_a_stack_of_somebody_else_has_our_name(status: str) -> None:
+    """Also one that takes no deployment: 'recover' refuses it, and is not offered."""
     theirs = stack("storage")
     theirs = type(theirs)(**{**vars(theirs), "template": {"Resources": {"Site": {"Type": "AWS::S3::Bucket"}}}})
     found = standing(
-        {"dev-foundation": "CREATE_COMPLETE", "dev-storage": "CREATE_COMPLETE"},
+        {"dev-foundation": "CREATE_COMPLETE", "dev-storage": status},
         deployed=assembly(FOUNDATION, theirs),
     )
     (refusal,) = found.blockers

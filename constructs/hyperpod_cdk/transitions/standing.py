@@ -132,7 +132,11 @@ def read_standing(aws: Api, head: Assembly) -> Standing:
     base = replace(
         found.base, stacks=tuple(each for each in found.base.stacks if found.statuses[each.name] != WITH_REMAINS)
     )
-    blockers = [*_unsettled(found, head), *of_others(base, found.head), *_empty_of_others(aws, found, head)]
+    blockers = [
+        *_unsettled(found, head, strangers={stack.name for stack in _strangers(base, found.head)}),
+        *of_others(base, found.head),
+        *_empty_of_others(aws, found, head),
+    ]
     ours = {stack.name for stack in base.stacks}
     wanted = Needs() if blockers else needs(base, found.head, compare(base, found.head))
     going = wanted.going
@@ -256,11 +260,13 @@ def _importers(aws: Api, export: str) -> list[str]:
         raise
 
 
-def _unsettled(found: Deployed, head: Assembly) -> Iterator[Refusal]:
-    """Say for each stack that accepts no deployment what it waits for."""
+def _unsettled(found: Deployed, head: Assembly, *, strangers: Collection[str]) -> Iterator[Refusal]:
+    """Say for each stack that accepts no deployment what it waits for; 'recover' refuses each of ``strangers``."""
     yield from _under_way(found.statuses)
     recover = f"'{recovers(head.word)}' names the cause and"
     for name, status in found.statuses.items():
+        if name in strangers:
+            continue
         way = way_of(status)
         if way in (Way.ROLL_BACK, Way.CONTINUE_ROLLBACK):
             yield Refusal(
@@ -309,13 +315,8 @@ def _remains(base: Assembly, name: str) -> str:
 
 def of_others(base: Assembly, head: Assembly) -> Iterator[Refusal]:
     """Name the stacks that have a name of this environment and nothing in common with it."""
-    own = {stack.name for stack in base.stacks if (new := head.by_name.get(stack.name)) and is_alike(stack, new)}
-    for stack in base.stacks:
-        if stack.name in own:
-            continue
+    for stack in _strangers(base, head):
         is_left = stack.name not in head.by_name
-        if is_left and _is_joined(stack, base, own):
-            continue
         yield Refusal(
             why=(
                 f"{stack.name} is deployed and "
@@ -328,6 +329,14 @@ def of_others(base: Assembly, head: Assembly) -> Iterator[Refusal]:
             ),
             what_works="Give this environment another name, or delete that stack if it is yours.",
         )
+
+
+def _strangers(base: Assembly, head: Assembly) -> Iterator[Stack]:
+    own = {stack.name for stack in base.stacks if (new := head.by_name.get(stack.name)) and is_alike(stack, new)}
+    for stack in base.stacks:
+        if stack.name in own or (stack.name not in head.by_name and _is_joined(stack, base, own)):
+            continue
+        yield stack
 
 
 def _digest(stack: Stack) -> str:
