@@ -80,8 +80,8 @@ def test_text_changes_in_every_part() -> None:
 
 def test_only_examples_become_those_of_the_file() -> None:
     said = Sentence("x of x, such as ", Example("x"), "; ", Setting("x", "x"), ", or ", Correction("x", "x"))
-    assert said.with_examples(str.upper) == "x of x, such as X; set x: x, or correct x, which has to look like X"
-    option = "x of x, such as x; give --n x, or correct --n, which has to look like x"
+    assert said.with_examples(str.upper) == "x of x, such as X; set x: x, or correct x, which must look like X"
+    option = "x of x, such as x; give --n x, or correct --n, which must look like x"
     assert in_words_of(said, by_option("--n")) == option
 
 

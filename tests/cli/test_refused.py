@@ -93,8 +93,8 @@ def test_stacks_of_other_code(verb: str, head: Path) -> None:
         digest = hashlib.sha256(json.dumps(THEIRS, sort_keys=True).encode()).hexdigest()
         (line,) = [each for each in done.output.splitlines() if each.startswith("refused: ")]
         assert line == (
-            "refused: dev-storage is deployed and has no resource in common with the stack of that name: it is "
-            f"somebody else's, or of another app (SHA-256 of its template: {digest[:12]})."
+            "refused: dev-storage is deployed and has no resource in common with the stack of that name: it "
+            f"belongs to somebody else, or to another app (SHA-256 of its template: {digest[:12]})."
         )
 
 

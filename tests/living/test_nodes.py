@@ -468,7 +468,7 @@ def test_events_of_a_node_behind_a_page_without_any(run: Runs) -> None:
 def test_events_of_a_node_that_go_in_circles_are_skipped(run: Runs) -> None:
     again = {"Events": [], "NextToken": "again"}
     done = run("describe", RUNNING, "--strict", aws=script(sagemaker_ListClusterEvents=again))
-    said = "the answer to sagemaker:ListClusterEvents goes in circles: the same page comes again"
+    said = "sagemaker:ListClusterEvents returned the same page again"
     assert (done.exit_code, done.stdout.endswith(f"skipped events of {RUNNING}: {said}\n")) == (1, True)
 
 
@@ -563,7 +563,7 @@ class TestLogs:
         answers: dict[str, Any] = {f"logs_{log['call']}": {}}
         done = run("logs", FAILED, "--of", log["of"], aws=script(**answers))
         skipped = f"skipped log {log['of']}: the answer to logs:{log['call']} cannot be read: 'events' is missing\n"
-        assert (done.exit_code, done.stdout) == (1, f"dev: The log could not be looked at.\n{skipped}")
+        assert (done.exit_code, done.stdout) == (1, f"dev: The log could not be read.\n{skipped}")
 
     def test_what_is_denied_ends_with_1(self, run: Runs) -> None:
         done = run("logs", FAILED, aws=script(logs_GetLogEvents=DENIED))

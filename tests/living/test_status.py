@@ -669,7 +669,7 @@ def test_events_that_go_in_circles_are_told_once() -> None:
     found = look(script)
     assert [each.text for each in found.events] == ["Instance creation failed"]
     assert [(each.what, each.reason) for each in found.skipped] == [
-        ("older events", "the answer to sagemaker:ListClusterEvents goes in circles: the same page comes again")
+        ("older events", "sagemaker:ListClusterEvents returned the same page again")
     ]
 
 
@@ -1038,7 +1038,7 @@ def test_what_the_file_names_and_others_own_is_looked_at(tmp_path: Path) -> None
         ("notify.sns_topic_arn", True),
     ]
     assert found.named[2].message == (
-        "needs a topic that exists, got arn:aws:sns:us-east-1:111122223333:ml-on-call; make it, or correct the ARN"
+        "needs a topic that exists, got arn:aws:sns:us-east-1:111122223333:ml-on-call; create it, or correct the ARN"
     )
     assert (found.passed, "what notify.sns_topic_arn names cannot be used" in found.verdict) == (False, True)
     (bucket,) = [each for each in found.skipped if each.what == "storage.s3[0].bucket"]

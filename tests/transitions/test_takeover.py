@@ -1357,7 +1357,7 @@ def test_the_reason_of_an_import_that_fails_is_its_first_failure_on_whatever_pag
     found = replace(planned_beside({}), refusals=())
     aws, _ = scripted.asked(**{**ANSWERS, "cloudformation_CreateChangeSet": {"Id": "a"}, **answers})
     assert not Import(aws=aws, say=told.append, pause=nothing_goes_on).run(found)
-    assert told[-1] == "lab-hyperpod: the role has another path; nothing was changed of what it was to hold"
+    assert told[-1] == "lab-hyperpod: the role has another path; the resources to import were not changed"
 
 
 @pytest.mark.parametrize(

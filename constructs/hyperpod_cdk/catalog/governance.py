@@ -107,8 +107,8 @@ def member_problem(arn: str, administrators: Sequence[str], *, listed: str) -> s
     if arn not in administrators:
         return None
     return (
-        f"must not be an administrator of the cluster, got {arn} as in {listed}[{administrators.index(arn)}]: EKS allows"
-        " one access entry per role; remove it here, because administrators can do what members can"
+        f"must not be an administrator of the cluster, got {arn} as in {listed}[{administrators.index(arn)}]: EKS"
+        " allows one access entry per role; remove it here, because administrators can do what members can"
     )
 
 
