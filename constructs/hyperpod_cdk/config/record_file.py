@@ -29,7 +29,7 @@ class RecordError(Exception):
     """
 
     def __init__(self, problem: Finding, *, fix: str = "", is_newer: bool = False) -> None:
-        self.finding = replace(problem, message=f"{problem.message}; {fix}") if fix else problem
+        self.finding: Finding = replace(problem, message=f"{problem.message}; {fix}") if fix else problem
         super().__init__(self.finding.render())
         self.problem = problem
         """The finding without ``fix``, for a command that is just doing that."""

@@ -82,7 +82,7 @@ class Sides:
         self.head = head
         self.entries = entries
         self.excerpts = excerpts
-        self.order = {stack.name: place for place, stack in enumerate(head.stacks)}
+        self.order: dict[str, int] = {stack.name: place for place, stack in enumerate(head.stacks)}
 
 
 def is_stateful(resource: Resource) -> bool:

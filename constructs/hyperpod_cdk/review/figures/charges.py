@@ -97,7 +97,9 @@ class Charged:
     def __init__(self, assembly: Assembly, prices: Prices) -> None:
         self.assembly = assembly
         self.prices = prices
-        self.groups = [group for group in instance_groups(assembly) if self._condition(group.cluster) is not False]
+        self.groups: list[InstanceGroup] = [
+            group for group in instance_groups(assembly) if self._condition(group.cluster) is not False
+        ]
         self.versions: list[Supported] = []
 
     def items(self) -> Iterator[Charge]:

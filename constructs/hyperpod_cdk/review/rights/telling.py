@@ -37,8 +37,8 @@ class Names:
     def __init__(self, before: View, after: View) -> None:
         self.before = before
         self.after = after
-        self.old = {before.token(each) for each in before.resources}
-        self.new = {after.token(each) for each in after.resources}
+        self.old: set[str] = {before.token(each) for each in before.resources}
+        self.new: set[str] = {after.token(each) for each in after.resources}
 
     def is_on_both(self, token: str) -> bool:
         """Whether something stands on both sides, or in no template."""
