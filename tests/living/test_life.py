@@ -227,8 +227,8 @@ def test_lifecycle_scripts_that_somebody_changed_are_found(tmp_path: Path, monke
 
         names = [each.removeprefix(f"{folder}/") for each in (first, second, third)]
         expected = {
-            f"Objects[{names[0]}]": ("another content than was uploaded", "nothing"),
-            f"Objects[{names[1]}]": ("another content than was uploaded", "nothing"),
+            f"Objects[{names[0]}]": ("content that differs from what was uploaded", "nothing"),
+            f"Objects[{names[1]}]": ("content that differs from what was uploaded", "nothing"),
             f"Objects[{names[2]}]": ("gone", "nothing"),
             "Objects[extra.sh]": ("put there by hand", "nothing"),
         }

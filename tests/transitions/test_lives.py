@@ -401,8 +401,8 @@ def test_karpenter_goes_after_its_pools(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("zone", "works"),
     [
-        ("use1-az5", "what replaces Cluster as it is deployed"),
-        ("use1-az4", "Leave it in the file as it is deployed"),
+        ("use1-az5", "Keep the settings that replace Cluster in the file as they are deployed"),
+        ("use1-az4", "Keep it in the file as it is deployed"),
     ],
 )
 def test_one_of_the_first_two_zones_never_goes(tmp_path: Path, zone: str, works: str) -> None:

@@ -583,8 +583,8 @@ def test_what_another_stack_owns(builder: Builder, tmp_path: Path) -> None:
     builder.until(lambda: stacks(builder).get("main") == "IMPORT_COMPLETE")
     assert planned(reading(), head, "ml-cluster").refusals == (
         (
-            "hyperpod-nodes already belongs to the CloudFormation stack main already, which has to confirm first:"
-            " give it DeletionPolicy: Retain there, then take it out of that template,"
+            "hyperpod-nodes already belongs to the CloudFormation stack main, which has to release it first:"
+            " set DeletionPolicy: Retain there, then remove it from that template"
         ),
     )
 

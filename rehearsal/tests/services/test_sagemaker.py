@@ -511,3 +511,59 @@ def test_a_flexible_group_takes_its_first_type(world: Any, types: list[str]) -> 
     assert {node["InstanceType"] for node in nodes(world)} == {types[0]}
     shown = describe(world)["InstanceGroups"][0]["InstanceRequirements"]
     assert shown == {"CurrentInstanceTypes": types, "DesiredInstanceTypes": types}
+
+
+class TestOperations:
+    def summaries(self, world: Any, **filters: Any) -> list[tuple[str, str]]:
+        found = world.client("sagemaker").list_cluster_operations(ClusterName="prod", **filters)
+        return [(each["Type"], each["Status"]) for each in found["ClusterOperationSummaries"]]
+
+    def test_each_request_that_scales_or_checks_is_one(self, world: Any) -> None:
+        sagemaker = world.client("sagemaker")
+        world.make_hyperpod(world.group("h100", "ml.p5.48xlarge", 1), world.group())
+        assert self.summaries(world) == []
+        sagemaker.batch_add_cluster_nodes(
+            ClusterName="prod", NodesToAdd=[{"InstanceGroupName": "system", "IncrementTargetCountBy": 2}]
+        )
+        assert self.summaries(world) == [("Scaling", "InProgress")]
+        world.settle()
+        assert self.summaries(world) == [("Scaling", "Done")]
+        groups = [world.group("h100", "ml.p5.48xlarge", 1), world.group(count=2)]
+        # the second request scales nothing
+        for _ in range(2):
+            sagemaker.update_cluster(ClusterName="prod", InstanceGroups=groups)
+            world.settle()
+        assert self.summaries(world) == [("Scaling", "Done"), ("Scaling", "Superseded")]
+        assert self.summaries(world, SortOrder="Ascending") == [("Scaling", "Superseded"), ("Scaling", "Done")]
+        assert self.summaries(world, Status="Superseded") == [("Scaling", "Superseded")]
+        assert self.summaries(world, MaxResults=1) == [("Scaling", "Done")]
+        check = {"InstanceGroupName": "h100", "DeepHealthChecks": ["InstanceStress"]}
+        sagemaker.start_cluster_health_check(ClusterName="prod", DeepHealthCheckConfigurations=[check])
+        assert self.summaries(world, Type="DeepHealthCheck") == [("DeepHealthCheck", "InProgress")]
+        world.clock.sleep(node_times.HEALTH_CHECK_SECONDS)
+        assert self.summaries(world, Type="DeepHealthCheck") == [("DeepHealthCheck", "Done")]
+        assert len(self.summaries(world, Type="Scaling")) == 2
+
+    def test_it_shows_what_the_request_changed(self, world: Any, refusal: Any) -> None:
+        sagemaker = world.client("sagemaker")
+        world.make_hyperpod(world.group("workers", count=1), world.group())
+        worker = nodes(world)[-1]["InstanceId"]
+        sagemaker.batch_delete_cluster_nodes(ClusterName="prod", NodeIds=[worker])
+        (summary,) = sagemaker.list_cluster_operations(ClusterName="prod")["ClusterOperationSummaries"]
+        ask = {"ClusterName": "prod", "OperationId": summary["OperationId"]}
+        found = sagemaker.describe_cluster_operation(**ask)
+        assert found.pop("ScalingDetails") == [
+            {
+                "InstanceGroupName": "workers",
+                "Status": "Done",
+                "Original": {"CurrentCount": 1, "TargetCount": 1},
+                "Desired": {"TargetCount": 0},
+            }
+        ]
+        assert found == summary
+        world.clock.sleep(14 * 24 * 60 * 60)
+        assert self.summaries(world) == []
+        assert refusal(sagemaker.describe_cluster_operation, **ask) == (
+            "ResourceNotFound",
+            f"Operation {summary['OperationId']} not found in cluster prod.",
+        )

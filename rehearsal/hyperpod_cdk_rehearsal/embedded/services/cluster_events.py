@@ -1,24 +1,27 @@
-"""What HyperPod says happened to a cluster: events of the cluster, its groups and its instances, listed and described.
+"""What HyperPod says happened to a cluster: its events and its operations, listed and described.
 
-The descriptions are those of the developer guide's cluster events reference.
+The descriptions of events are those of the developer guide's cluster events reference. An operation is the record of
+one request that scales the cluster or checks its health, kept for 14 days (developer guide, "Tracking requests with
+SageMaker HyperPod cluster operations").
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError
-from hyperpod_cdk_rehearsal.embedded.services.stores import HyperPodCluster, Node
+from hyperpod_cdk_rehearsal.embedded.services.stores import ClusterOperation, HyperPodCluster, InstanceGroup, Node
 
 Level = Literal["Info", "Warn", "Error"]
 Subject = Literal["Cluster", "InstanceGroup", "Instance"]
 
 _FILTERS = {"InstanceGroupName": "InstanceGroupName", "NodeId": "InstanceId", "ResourceType": "ResourceType"}
 _METADATA = "metadata"
+_KEPT = timedelta(days=14)
 
 
 def record(
@@ -80,6 +83,114 @@ def describe_event(context: Context, cluster: HyperPodCluster, event_id: str) ->
                 details["EventDetails"] = {"EventMetadata": {event["ResourceType"]: event[_METADATA]}}
             return {"EventDetails": details}
     raise ServiceError("ResourceNotFound", f"Event {event_id} not found in cluster {cluster.name}.")
+
+
+def counts_of(cluster: HyperPodCluster, now: datetime) -> dict[str, dict[str, int]]:
+    """Return the current, target and minimum count of each instance group."""
+    return {
+        name: {
+            "CurrentCount": _running(group, now),
+            "TargetCount": int(group.spec["InstanceCount"]),
+            **({"MinCount": int(group.spec["MinInstanceCount"])} if group.spec.get("MinInstanceCount") else {}),
+        }
+        for name, group in cluster.groups.items()
+    }
+
+
+def record_scaling(context: Context, cluster: HyperPodCluster, before: Mapping[str, Mapping[str, int]]) -> None:
+    """Note an operation if a target or minimum count differs from ``before``, which `counts_of` gave."""
+    now = context.clock.now()
+    after = counts_of(cluster, now)
+    none = {"CurrentCount": 0, "TargetCount": 0}
+    pairs = {name: (before.get(name, none), after.get(name, none)) for name in sorted({*before, *after})}
+    asked = ("TargetCount", "MinCount")
+    scaling = {
+        name: (old, {member: new[member] for member in asked if member in new})
+        for name, (old, new) in pairs.items()
+        if any(old.get(member) != new.get(member) for member in asked)
+    }
+    if scaling:
+        cluster.operations.append(ClusterOperation(_operation_id(cluster), now, scaling=scaling))
+
+
+def record_health_check(
+    context: Context, cluster: HyperPodCluster, checks: Sequence[Mapping[str, Any]], nodes: Sequence[Node]
+) -> None:
+    """Note an operation for deep health checks that were requested on ``nodes``."""
+    now = context.clock.now()
+    cluster.operations.append(ClusterOperation(_operation_id(cluster), now, checks=tuple(checks), checked=tuple(nodes)))
+
+
+def list_operations(context: Context, cluster: HyperPodCluster, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer ListClusterOperations: newest first unless asked otherwise, those of the last 14 days."""
+    now = context.clock.now()
+    begins, ends = request.get("CreationTimeAfter"), request.get("CreationTimeBefore")
+    found = [_operation_summary(cluster, each, now) for each in cluster.operations if each.created > now - _KEPT]
+    shown = [
+        each
+        for each in found
+        if all(request.get(member) in {None, each[member]} for member in ("Status", "Type"))
+        and (begins is None or each["CreationTime"] > begins)
+        and (ends is None or each["CreationTime"] < ends)
+    ]
+    if request.get("SortOrder") != "Ascending":
+        shown.reverse()
+    return {"ClusterOperationSummaries": shown}
+
+
+def describe_operation(context: Context, cluster: HyperPodCluster, operation_id: str) -> dict[str, Any]:
+    """Answer DescribeClusterOperation. Raises ServiceError for an operation that does not exist."""
+    now = context.clock.now()
+    for each in cluster.operations:
+        if each.operation_id == operation_id and each.created > now - _KEPT:
+            details = [
+                {
+                    "InstanceGroupName": name,
+                    "Status": _group_status(cluster, each, name, now),
+                    "Original": before,
+                    "Desired": after,
+                }
+                for name, (before, after) in each.scaling.items()
+            ]
+            return {
+                **_operation_summary(cluster, each, now),
+                **({"ScalingDetails": details} if details else {}),
+                **({"DeepHealthCheckDetails": list(each.checks)} if each.checks else {}),
+            }
+    raise ServiceError("ResourceNotFound", f"Operation {operation_id} not found in cluster {cluster.name}.")
+
+
+def _operation_id(cluster: HyperPodCluster) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{cluster.arn}/operation/{len(cluster.operations)}"))
+
+
+def _operation_summary(cluster: HyperPodCluster, operation: ClusterOperation, now: datetime) -> dict[str, Any]:
+    if operation.checks:
+        checking = any(node.timeline.at(now) == "DeepHealthCheckInProgress" for node in operation.checked)
+        states = {"InProgress" if checking else "Done"}
+    else:
+        states = {_group_status(cluster, operation, name, now) for name in operation.scaling}
+    return {
+        "OperationId": operation.operation_id,
+        "ClusterArn": cluster.arn,
+        "Type": "DeepHealthCheck" if operation.checks else "Scaling",
+        "Status": next(each for each in ("InProgress", "Superseded", "Done") if each in states),
+        "CreationTime": operation.created,
+    }
+
+
+def _group_status(cluster: HyperPodCluster, operation: ClusterOperation, name: str, now: datetime) -> str:
+    """Return the state of one group. That a later request for it supersedes this one is assumed from the word."""
+    later = cluster.operations[cluster.operations.index(operation) + 1 :]
+    if any(name in each.scaling for each in later):
+        return "Superseded"
+    group = cluster.groups.get(name)
+    # what a minimum that was not met has given up is no longer worked on
+    return "Done" if group is None or _running(group, now) >= int(group.spec["InstanceCount"]) else "InProgress"
+
+
+def _running(group: InstanceGroup, now: datetime) -> int:
+    return len([node for node in group.nodes if node.timeline.at(now) not in {"Pending", "Failure"}])
 
 
 def _of(cluster: HyperPodCluster) -> list[dict[str, Any]]:

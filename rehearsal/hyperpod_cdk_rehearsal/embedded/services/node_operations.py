@@ -15,7 +15,7 @@ from typing import Any
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
 from hyperpod_cdk_rehearsal.embedded.services import rules
-from hyperpod_cdk_rehearsal.embedded.services.cluster_events import record
+from hyperpod_cdk_rehearsal.embedded.services.cluster_events import record, record_health_check
 from hyperpod_cdk_rehearsal.embedded.services.nodes import HEALTH_CHECK_SECONDS, NODE_SECONDS
 from hyperpod_cdk_rehearsal.embedded.services.sagemaker import find_cluster
 from hyperpod_cdk_rehearsal.embedded.services.stores import HyperPodCluster, Node
@@ -80,6 +80,7 @@ def start_cluster_health_check(context: Context, request: dict[str, Any]) -> dic
                 node.timeline = Timeline.begin(
                     context.clock, "DeepHealthCheckInProgress", (HEALTH_CHECK_SECONDS, "Running")
                 )
+        record_health_check(context, cluster, request["DeepHealthCheckConfigurations"], todo)
     return {"ClusterArn": cluster.arn}
 
 

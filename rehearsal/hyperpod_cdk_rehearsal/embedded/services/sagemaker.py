@@ -1,4 +1,4 @@
-"""SageMaker HyperPod clusters: instance groups, nodes, events, software updates, tags.
+"""SageMaker HyperPod clusters: instance groups, nodes, events, operations, software updates, tags.
 
 A cluster that provisions all or nothing and whose instances cannot be launched ends `Failed` with the reason, and an
 update rolls back with it. A Continuous cluster is `InService` without its nodes (`nodes.py`): why they do not come
@@ -17,7 +17,16 @@ from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import PassToMoto, ServiceError, operation
 from hyperpod_cdk_rehearsal.embedded.published import node_images
 from hyperpod_cdk_rehearsal.embedded.services import rules
-from hyperpod_cdk_rehearsal.embedded.services.cluster_events import Level, describe_event, list_events, record
+from hyperpod_cdk_rehearsal.embedded.services.cluster_events import (
+    Level,
+    counts_of,
+    describe_event,
+    describe_operation,
+    list_events,
+    list_operations,
+    record,
+    record_scaling,
+)
 from hyperpod_cdk_rehearsal.embedded.services.network import Network
 from hyperpod_cdk_rehearsal.embedded.services.nodes import (
     IMAGE_RELEASE_VERSION,
@@ -187,10 +196,12 @@ def update_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
             )
             _tell_failure(context, cluster, "update", problem)
         else:
+            counts = counts_of(cluster, context.clock.now())
             cluster.request.update(updates)
             if "RestrictedInstanceGroupsConfig" not in wanted:
                 cluster.request.pop("RestrictedInstanceGroupsConfig", None)
             _apply(context, cluster, after, plan.nodes)
+            record_scaling(context, cluster, counts)
     return {"ClusterArn": cluster.arn}
 
 
@@ -253,6 +264,18 @@ def describe_cluster_event(context: Context, request: dict[str, Any]) -> dict[st
     return describe_event(context, find_cluster(context, request["ClusterName"]), request["EventId"])
 
 
+@operation("sagemaker", "ListClusterOperations")
+def list_cluster_operations(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """The requests that scaled the cluster or checked its health, newest first."""
+    return list_operations(context, find_cluster(context, request["ClusterName"]), request)
+
+
+@operation("sagemaker", "DescribeClusterOperation")
+def describe_cluster_operation(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """One such request with what it changed of each group."""
+    return describe_operation(context, find_cluster(context, request["ClusterName"]), request["OperationId"])
+
+
 @operation("sagemaker", "UpdateClusterSoftware")
 def update_cluster_software(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Bring the nodes of all groups, or of those named, to an image release."""
@@ -306,9 +329,11 @@ def batch_add_cluster_nodes(context: Context, request: dict[str, Any]) -> dict[s
         if name not in cluster.groups
     ]
     with context.state.lock:
+        counts = counts_of(cluster, context.clock.now())
         for spec in growing:
             cluster.groups[str(spec["InstanceGroupName"])].spec["InstanceCount"] = spec["InstanceCount"]
         settle_nodes(context, cluster, plan.nodes)
+        record_scaling(context, cluster, counts)
     added = [
         {"NodeLogicalId": node.logical_id, "InstanceGroupName": node.group, "Status": "Pending"}
         for nodes in plan.nodes.values()
@@ -324,11 +349,13 @@ def batch_delete_cluster_nodes(context: Context, request: dict[str, Any]) -> dic
     known = {node.instance_id: node for node in _living_nodes(context, cluster)}
     wanted: list[str] = request.get("NodeIds") or []
     with context.state.lock:
+        counts = counts_of(cluster, context.clock.now())
         for instance_id in wanted:
             if instance_id in known:
                 group = cluster.groups[known[instance_id].group]
                 group.nodes.remove(known[instance_id])
                 group.spec["InstanceCount"] = max(int(group.spec["InstanceCount"]) - 1, 0)
+        record_scaling(context, cluster, counts)
     failed = [
         {"Code": "NodeIdNotFound", "Message": f"Node {name} not found in cluster {cluster.name}.", "NodeId": name}
         for name in wanted

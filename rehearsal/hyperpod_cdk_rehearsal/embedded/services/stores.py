@@ -153,6 +153,21 @@ class InstanceGroup:
         return str(self.spec["InstanceGroupName"])
 
 
+@dataclass(frozen=True)
+class ClusterOperation:
+    """One request that scaled a HyperPod cluster or checked its health, as DescribeClusterOperation shows it.
+
+    ``scaling`` maps each instance group to its counts before and after; ``checks`` are the requested deep health
+    checks, and ``checked`` the nodes that run them.
+    """
+
+    operation_id: str
+    created: datetime
+    scaling: Mapping[str, tuple[Mapping[str, int], Mapping[str, int]]] = field(default_factory=dict)
+    checks: tuple[Mapping[str, Any], ...] = ()
+    checked: tuple[Node, ...] = ()
+
+
 @dataclass
 class HyperPodCluster:
     """A HyperPod cluster; `request` holds the cluster-level members it was created or last updated with."""
@@ -167,6 +182,7 @@ class HyperPodCluster:
     groups: dict[str, InstanceGroup] = field(default_factory=Table)
     failure_message: str | None = None
     events: list[dict[str, Any]] = field(default_factory=list)
+    operations: list[ClusterOperation] = field(default_factory=list)
 
     @property
     def eks_cluster_arn(self) -> str | None:
