@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -220,14 +220,15 @@ def _least(shape: Shape) -> Any:
     return True if shape.type_name == "boolean" else 1 if shape.type_name in numbers else "a" * 20
 
 
-READ_TO_THE_END = sorted(
-    {(service, each.operation) for each in _named() if each.by in TO_THE_END for service in each.services}
-)
+def _read_to_the_end() -> Sequence[tuple[str, str]]:
+    return sorted(
+        {(service, each.operation) for each in _named() if each.by in TO_THE_END for service in each.services}
+    )
 
 
 def test_of_each_list_all_pages_are_read() -> None:
-    assert len(READ_TO_THE_END) > 40
-    for service, operation in READ_TO_THE_END:
+    assert len(_read_to_the_end()) > 40
+    for service, operation in _read_to_the_end():
         pages = _paginator(service, _operations(service)[operation])
         key = pages["result_key"]
 
@@ -243,7 +244,7 @@ def test_of_each_list_all_pages_are_read() -> None:
 
 
 def test_of_no_list_an_answer_without_it_is_an_empty_one() -> None:
-    for service, operation in READ_TO_THE_END:
+    for service, operation in _read_to_the_end():
         model = _operations(service)[operation]
         found = _asked(service, operation, lambda _: {})
         key = _paginator(service, model)["result_key"]

@@ -15,19 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 import yaml
 
-from hyperpod_cdk.cli import app
 from hyperpod_cdk.transitions.cdk import CHANGE_SET
 from hyperpod_cdk_rehearsal.driver import SIDE_BY_SIDE
+from tests.support.command_lines import GROUP
 from tests.support.fake_forge import Repository, Run, api
 
 PROJECT = Path(__file__).parents[2]
 WORKFLOWS = sorted((PROJECT / ".github" / "workflows").glob("*.yaml"))
 GITLAB = PROJECT / ".gitlab-ci.yml"
 PINNED = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
-COMMANDS = typer.main.get_command(app)
 
 
 def test_every_action_is_pinned_by_commit_with_its_version_beside_it() -> None:
@@ -59,7 +57,7 @@ def test_synthesis_names_the_stacks_whose_errors_fail_it(file: Path) -> None:
 def test_every_call_of_the_command_is_one_it_understands(file: Path) -> None:
     calls = list(_calls(yaml.safe_load(file.read_text(encoding="utf-8"))))
     for arguments in calls:
-        command: Any = COMMANDS
+        command: Any = GROUP
         words = iter(arguments)
         while getattr(command, "commands", None):
             verb = next(words)

@@ -13,18 +13,16 @@ import tomllib
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer.main
 import yaml
 
 from hyperpod_cdk._cli.scaffold import write_all
 from hyperpod_cdk.catalog import regions
-from hyperpod_cdk.cli import app
 from hyperpod_cdk.config import environment_schema, load_environment
 from hyperpod_cdk.review.review_file import ReviewRules
 from tests.support.answers import answered
+from tests.support.command_lines import GROUP
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 ALWAYS = {
@@ -59,7 +57,6 @@ JUDGES = {
         ("check-jsonschema", "--builtin-schema", "vendor.gitlab-ci", "--data-transform", "gitlab-ci", ".gitlab-ci.yml"),
     ),
 }
-COMMANDS: Any = typer.main.get_command(app)
 
 
 def files(folder: Path) -> set[str]:
@@ -269,7 +266,7 @@ def test_the_pipelines_call_what_a_project_has(run: Run, workspace: Path, forge:
         assert ours not in text
     assert "python3 -m venv .venv && .venv/bin/pip install" in text
     for call in re.findall(r"\.venv/bin/hyperpod-cdk (\S+)", text):
-        assert call in COMMANDS.commands
+        assert call in GROUP.commands
     called = set(re.findall(r"(?<![\w/])(?:\./)?(\.(?:ci|github)/[\w./-]*\.\w+)", text))
     assert called >= {".ci/post_review.py", ".ci/deployed_tool.py"}
     assert [name for name in sorted(called) if not (demo / name).is_file()] == []

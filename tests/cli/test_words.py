@@ -16,21 +16,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 
 from hyperpod_cdk import cli
 from hyperpod_cdk._cli import words
 from hyperpod_cdk.checks.model import REGISTER
-from hyperpod_cdk.cli import app
 from hyperpod_cdk.transitions.cdk import by_hand
-from tests.support.command_lines import PROJECT, problems
+from tests.support.command_lines import GROUP, PROJECT, problems
 from tests.support.tables import row_by_row
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-COMMANDS: Any = typer.main.get_command(app)
 
 
-def verbs(command: Any = COMMANDS, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+def verbs(command: Any = GROUP, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     for name, each in command.commands.items():
         if hasattr(each, "commands"):
             yield from verbs(each, (*path, name))
@@ -70,7 +67,7 @@ def test_commands_of_the_cdk_cli_are_pointed_to(run: Run) -> None:
 def test_verbs_stand_in_the_order_of_work(run: Run) -> None:
     listed = re.findall(r"^  ([a-z-]+)  ", run("--help").stdout.partition("Commands:")[2], re.MULTILINE)
     assert listed == list(words.ORDER)
-    assert set(words.ORDER) == set(COMMANDS.commands)
+    assert set(words.ORDER) == set(GROUP.commands)
 
 
 def test_every_verb_has_two_examples() -> None:
@@ -317,7 +314,7 @@ def _told() -> Iterator[tuple[str, str, bool]]:
         for found in re.finditer(r"([\w ]*)(['`])hyperpod-cdk ([^'`]+)\2", said):
             does = re.search(r"\b(run|use|with|type|give) $", found[1])
             yield file, found[3].replace("{environment}", "VALUE"), not does and found[3] in {*VERBS, *GROUPS}
-        if said.startswith("hyperpod-cdk ") and said.split()[1] in COMMANDS.commands:
+        if said.startswith("hyperpod-cdk ") and said.split()[1] in GROUP.commands:
             yield file, said.removeprefix("hyperpod-cdk "), said.removeprefix("hyperpod-cdk ") in GROUPS
 
 
