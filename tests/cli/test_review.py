@@ -52,7 +52,7 @@ def test_two_assemblies(called: Run, folder: Path) -> None:
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
     assert lines[:2] == [
-        "Needs nobody's approval, because nothing that is deployed changes.",
+        "Needs no approval, because no deployed resource changes.",
         "Review of two-teams",
     ]
     assert "Nothing that is deployed changes." in lines
@@ -64,8 +64,7 @@ def test_every_kind_of_report(called: Run, folder: Path, tmp_path: Path) -> None
     done = called("review", "two-teams", "--base", folder, "--head", folder, *options)
     assert done.exit_code == 0, done.output
     assert done.stdout == (
-        "two-teams: Needs nobody's approval, because nothing that is deployed changes.\n"
-        "Nothing that is deployed changes.\n"
+        "two-teams: Needs no approval, because no deployed resource changes.\nNothing that is deployed changes.\n"
     )
     assert done.stderr.splitlines() == [f"wrote {file}" for file in files]
     markdown, html, data = (file.read_text(encoding="utf-8") for file in files)
@@ -284,7 +283,7 @@ def test_pictures_of_a_review(called: Run, folder: Path, tmp_path: Path) -> None
     drawn = called("diagram", "two-teams", "--head", folder, "--base", folder).stdout
     shown = svg.read_text(encoding="utf-8")
     # a review says in its picture who must approve and what it costs; a diagram alone judges nothing
-    assert "Needs nobody" in shown
+    assert "Needs no approval" in shown
     assert "A month" in shown
     assert "Needs nobody" not in drawn
     assert set(re.findall(r"<title>[^<]*", shown)) == set(re.findall(r"<title>[^<]*", drawn))

@@ -214,7 +214,7 @@ def quiet_report() -> Report:
         head=Side(label="main"),
         verdict=Verdict(
             level=Level.NONE,
-            approval="Needs nobody's approval, because nothing that is deployed changes.",
+            approval="Needs no approval, because no deployed resource changes.",
             sentence="Nothing changes.",
         ),
         blast_radius=BlastRadius(),

@@ -93,9 +93,9 @@ def test_what_a_person_must_approve(row: dict[str, Any]) -> None:
     if not row["reasons"]:
         assert found.needs_approval == ()
     failed, _, asked = found.approval.rpartition("Needs ")
-    assert asked.startswith("approval by") if found.needs_approval else failed or asked.startswith("nobody's approval")
-    assert failed.startswith("Fails, and nobody can approve that: ") or not failed
-    assert not (asked.startswith("nobody's") and found.is_wrong)
+    assert asked.startswith("approval by") if found.needs_approval else failed or asked.startswith("no approval")
+    assert failed.startswith("Fails, and no approval can change that: ") or not failed
+    assert not (asked.startswith("no approval") and found.is_wrong)
 
 
 @row_by_row("row", ON_OTHERS, ids=lambda row: row["change"])
@@ -356,7 +356,7 @@ def test_exceptions(given_: dict[str, Any], on: date | None, answers: bool) -> N
         (
             {"property": "Policies"},
             DAY,
-            "the reason is about no property, the exception about Policies; remove its property, if that is meant.",
+            "the reason is about no property, the exception about Policies; remove its property, if that is intended.",
         ),
         ({}, DAY, None),
         ({}, None, None),
@@ -368,7 +368,7 @@ def test_exceptions(given_: dict[str, Any], on: date | None, answers: bool) -> N
 def test_an_exception_that_does_not_answer_says_why(given_: dict[str, Any], on: date | None, says: str | None) -> None:
     rules = ReviewRules(exceptions=(exception(**given_),))
     asked = judged(access=Access(grants=(ADMIN,)), rules=rules, on=on).needs_approval
-    called = "review.yaml: the exception of security for prod / role a (access) answers nothing: "
+    called = "review.yaml: the exception of security for prod / role a (access) does not apply: "
     assert list(not_answering(asked, rules, on)) == ([f"{called}{says}"] if says else [])
 
 
@@ -378,7 +378,9 @@ def test_an_exception_without_the_property_of_the_reason_says_which_it_is() -> N
     assert reason.property == "Name"
     stated = exception(kind=reason.kind.value, resource=reason.resource, sentence=reason.sentence)
     (said,) = not_answering([reason], ReviewRules(exceptions=(stated,)), DAY)
-    assert said.endswith("the reason is about Name, the exception about none; write property: Name, if that is meant.")
+    assert said.endswith(
+        "the reason is about Name, the exception about none; write property: Name, if that is intended."
+    )
 
 
 def test_an_exception_for_some_of_many_answers_none() -> None:
@@ -391,7 +393,7 @@ def test_an_exception_for_some_of_many_answers_none() -> None:
         )
         for index in range(5)
     ]
-    said = "5 IAM roles, which hold neither data nor nodes: the blast radius lists them."
+    said = "5 IAM roles, which contain neither data nor nodes: the blast radius lists them."
     some = {"kind": "replacement", "sentence": said}
     for pattern, asked in (("dev-x / It0*", 1), ("dev-x / *", 0)):
         rules = ReviewRules(exceptions=(exception(**some, resource=pattern),))
@@ -409,11 +411,11 @@ def test_the_first_line_says_who_has_to_look_at_what() -> None:
         "Needs approval by platform: 1 replacement; by security: 2 gains of access; by finance and platform: 1 cost."
     )
     assert judged(resource(Effect.REPLACED)).approval == "Needs approval by a person: 1 replacement."
-    assert judged().approval == "Needs nobody's approval, because nothing that is deployed changes."
+    assert judged().approval == "Needs no approval, because no deployed resource changes."
     assert judged(resource(Effect.IN_PLACE)).approval == (
-        "Needs nobody's approval, because nothing is replaced, deleted or interrupted, nothing is unknown about what "
-        "holds data, nodes or an address, no grave access is gained, no protection is lifted, no proof is lost, and it "
-        "costs less than $1,000 more a month."
+        "Needs no approval, because nothing is replaced, deleted or interrupted, nothing is unknown about "
+        "resources that contain data, nodes or an address, no high-risk access is granted, no protection is removed, "
+        "no proof is lost, and it costs less than $1,000 more a month."
     )
 
 
@@ -429,14 +431,14 @@ def test_the_first_line_does_not_claim_what_an_exception_answers(effect: Effect,
     rules = ReviewRules(exceptions=(exception(kind=kind, resource="dev-x / It", sentence="It happens."),))
     found = judged(resource(effect), rules=rules, on=DAY)
     assert found.needs_approval == ()
-    assert found.approval.startswith(f"Needs nobody's approval, because {claims}")
+    assert found.approval.startswith(f"Needs no approval, because {claims}")
 
 
 def test_the_first_line_lets_no_exception_hide_that_the_service_refuses() -> None:
     rules = ReviewRules(exceptions=(exception(kind="refusal", resource="dev-x / It", sentence="It happens."),))
     found = judged(resource(Effect.REFUSED), rules=rules, on=DAY)
     assert (len(found.needs_approval), len(found.excepted), found.is_wrong) == (0, 1, True)
-    assert found.approval == ("Fails, and nobody can approve that: The service refuses what is asked of 1 IAM role.")
+    assert found.approval == "Fails, and no approval can change that: The service refuses what is asked of 1 IAM role."
     assert judged(resource(Effect.REFUSED)).approval == "Needs approval by a person: 1 refusal by the service."
 
 
@@ -444,7 +446,7 @@ def test_the_first_line_claims_no_lost_access_or_known_cost() -> None:
     rules = ReviewRules(exceptions=(exception(),))
     cost = Cost(region="us-east-1", prices_as_of="2026-01-01", is_lower_bound=True)
     found = judged(resource(Effect.IN_PLACE), access=Access(grants=(ADMIN,)), cost=cost, rules=rules, on=DAY)
-    assert "no grave access" not in found.approval
+    assert "no high-risk access" not in found.approval
     assert "and it costs less than $1,000 more a month, as far as prices are known. 1 reason is" in found.approval
 
 
@@ -477,13 +479,13 @@ def test_what_a_macro_writes_is_unknown_wherever_it_stands(body: dict[str, Any])
 @pytest.mark.parametrize(
     ("policy", "before", "after", "says"),
     [
-        ({"Fn::If": ["Keeps", "Retain", "Delete"]}, "x", "y", ["The bucket is deleted with what it holds once it"]),
+        ({"Fn::If": ["Keeps", "Retain", "Delete"]}, "x", "y", ["The bucket is deleted with its content once it"]),
         ({"Fn::If": ["Keeps", "Delete", "Retain"]}, "x", "y", []),
         (
             {"Fn::FindInMap": ["Kept", {"Ref": "Stage"}, "policy"]},
             "x",
             "y",
-            ["The bucket is deleted with what it holds"],
+            ["The bucket is deleted with its content"],
         ),
         ({"Fn::If": ["Keeps", "Retain", "Delete"]}, "x", "x", []),
     ],

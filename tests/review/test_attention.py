@@ -108,7 +108,13 @@ INDIRECT: dict[str, Any] = {"is_indirect": True}
         # which other resource it is that another property refers to is in the blast radius
         (
             [changed(path, Effect.REPLACED, reason=f"It refers to {path}.", **INDIRECT) for path in "AABCD"],
-            [("replaced", "A", "It refers to A. So does A. Besides, B, C and D refer to what is replaced.")],
+            [
+                (
+                    "replaced",
+                    "A",
+                    "It refers to A. So does A. In addition, B, C and D refer to resources that are replaced.",
+                )
+            ],
         ),
         # each effect has its line
         (
@@ -124,7 +130,7 @@ INDIRECT: dict[str, Any] = {"is_indirect": True}
         (
             [changed("V", Effect.REPLACED, **INDIRECT), *(changed(path, Effect.REPLACED) for path in "AB")],
             [
-                ("replaced", "A", "Nodes go. Besides, V refers to what is replaced."),
+                ("replaced", "A", "Nodes go. In addition, V refers to resources that are replaced."),
                 ("replaced", "B", "Nodes go."),
             ],
         ),
@@ -219,7 +225,7 @@ def test_more_that_merely_follow_are_one_line() -> None:
             "change",
             "deleted",
             "dev-x / It0 and 3 more",
-            "2 IAM roles and 2 EKS add-ons, which hold neither data nor nodes: the blast radius lists them.",
+            "2 IAM roles and 2 EKS add-ons, which contain neither data nor nodes: the blast radius lists them.",
         )
     ]
     assert found.attention[0].causes == (CAUSE, other)
@@ -402,10 +408,10 @@ def plan(used: float | None, seats: int | None, problem: str | None = None) -> P
     ("seats", "expected"),
     [
         (plan(8, 8), []),
-        (plan(9, 8), ["The groups take 9 of 8 ml.p5.48xlarge: 1 more than the plan has."]),
+        (plan(9, 8), ["The groups use 9 of 8 ml.p5.48xlarge: 1 more than the plan has."]),
         (
             plan(9, None),
-            [f"The groups take 9 ml.p5.48xlarge of the plan, before 4: {UNRECORDED}"],
+            [f"The groups use 9 ml.p5.48xlarge of the plan, before 4: {UNRECORDED}"],
         ),
         (plan(4, None), []),
         (plan(None, 8), []),
@@ -467,7 +473,7 @@ def test_access(given: Grant, is_told: bool) -> None:  # noqa: FBT001 - a table
 @pytest.mark.parametrize("is_relied_on", [False, True])
 def test_a_right_that_is_lost_is_told_and_asked_where_something_runs_by_it(given: Grant, *, is_relied_on: bool) -> None:
     found = judged(access=Access(grants=(given.model_copy(update={"is_relied_on": is_relied_on}),)))
-    assert seen(found) == [("access", None, "dev-x / A", "A can do B: what relies on it is refused.")]
+    assert seen(found) == [("access", None, "dev-x / A", "A can do B: requests that rely on it are refused.")]
     assert [each.kind.value for each in found.needs_approval] == ["interruption"] * is_relied_on
 
 
@@ -636,23 +642,23 @@ ON, OFF = ({"Properties": {"DeletionProtection": each}} for each in (True, False
             assembly({}),
             [
                 (
-                    "The file system is deleted with what it holds once it leaves the stack or is replaced; until now"
-                    " it was kept."
+                    "The file system is deleted with its content once it is removed from its stack or is replaced; "
+                    "until now it was kept."
                 )
             ],
         ),
         (
             assembly(KEPT),
             assembly({"DeletionPolicy": "Retain"}),
-            ["The file system is deleted with what it holds once it is replaced; until now it was kept."],
+            ["The file system is deleted with its content once it is replaced; until now it was kept."],
         ),
         (
             assembly({"DeletionPolicy": "Snapshot"}),
             assembly({"DeletionPolicy": "Delete"}),
             [
                 (
-                    "The file system is deleted with what it holds once it leaves the stack; until now a snapshot of it"
-                    " was kept."
+                    "The file system is deleted with its content once it is removed from its stack; until now a "
+                    "snapshot of it was kept."
                 )
             ],
         ),
@@ -662,8 +668,8 @@ ON, OFF = ({"Properties": {"DeletionProtection": each}} for each in (True, False
             assembly({"DeletionPolicy": "Snapshot"}),
             [
                 (
-                    "The file system is deleted with what it holds once it leaves the stack, and a snapshot of it is "
-                    "kept; until now it was kept."
+                    "The file system is deleted with its content once it is removed from its stack, and a snapshot "
+                    "of it is kept; until now it was kept."
                 )
             ],
         ),
@@ -673,17 +679,12 @@ ON, OFF = ({"Properties": {"DeletionProtection": each}} for each in (True, False
         (
             assembly({}, is_protected=True),
             assembly({}),
-            ["The stack dev-x loses its termination protection: any later delete-stack goes through."],
+            ["The stack dev-x loses its termination protection: any later delete-stack succeeds."],
         ),
         (
             assembly({}, is_protected=True, stacks=("dev-x", "dev-y", "dev-z")),
             assembly({}, stacks=("dev-x", "dev-y", "dev-z")),
-            [
-                (
-                    "The stacks dev-x, dev-y and dev-z lose their termination protection: any later delete-stack goes"
-                    " through."
-                )
-            ],
+            [("The stacks dev-x, dev-y and dev-z lose their termination protection: any later delete-stack succeeds.")],
         ),
         (assembly({}), assembly({}, is_protected=True), []),
     ],
@@ -739,10 +740,13 @@ def test_three_that_hold_nothing_are_told_singly() -> None:
     assert [(each.resource, each.message) for each in lifted_protection(base, head, compare(base, head))] == [
         (
             "dev-x / Held",
-            "The file system is deleted with what it holds once it leaves the stack; until now it was kept.",
+            "The file system is deleted with its content once it is removed from its stack; until now it was kept.",
         ),
         *(
-            (f"dev-x / Role{index}", "The IAM role is deleted once it leaves the stack; until now it was kept.")
+            (
+                f"dev-x / Role{index}",
+                "The IAM role is deleted once it is removed from its stack; until now it was kept.",
+            )
             for index in range(3)
         ),
     ]
@@ -756,7 +760,7 @@ def test_more_that_hold_nothing_are_one_line() -> None:
         effect=None,
         about="protection",
         resource="dev-x / Role0 and 3 more",
-        message="4 IAM roles, which hold neither data nor nodes, lose their protection against deletion.",
+        message="4 IAM roles, which contain neither data nor nodes, lose their protection against deletion.",
         causes=(CAUSE,),
     )
 
@@ -775,10 +779,10 @@ def test_a_new_environment_brings_its_usual_access_in_one_line() -> None:
     assert [(each.resource, each.message) for each in first] == [
         ("dev-x / role admin", "Role admin may do it."),
         (
-            "what a new environment adds",
+            "additions of a new environment",
             (
-                "3 statements with a wildcard or another trust, and 1 way to or from any address: "
-                "the part about access lists them."
+                "3 statements with a wildcard or another trust, and 1 way to or from any address: the section about "
+                "access lists them."
             ),
         ),
     ]

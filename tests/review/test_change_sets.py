@@ -139,20 +139,20 @@ def test_the_answers_hold_to_aws() -> None:
             side(days=60),
             change(replacement="Conditional"),
             Effect.UNKNOWN,
-            "CloudFormation may replace it, which shows during the deployment only.",
+            "CloudFormation may replace it; only the deployment shows that.",
         ),
         (side(), change("Remove"), Effect.DELETED, "CloudFormation deletes it; the templates did not show it."),
         (
             side(),
             change("Remove", PolicyAction="Retain"),
             Effect.LEFT_BEHIND,
-            "CloudFormation takes it out of its stack; the templates did not show it.",
+            "CloudFormation removes it from its stack; the templates did not show it.",
         ),
         (
             side(),
             change("Dynamic"),
             Effect.UNKNOWN,
-            "CloudFormation cannot tell before the deployment what it does to it.",
+            "CloudFormation cannot determine before the deployment what it does to it.",
         ),
         (
             side(),
@@ -184,9 +184,9 @@ def test_what_cloudformation_calls_graver_counts(
         (
             side(name="two"),
             [change(replacement="False")],
-            "dev-x / Logs: the templates say replaced; CloudFormation says in place.",
+            "dev-x / Logs: the templates show replaced; CloudFormation reports in place.",
         ),
-        (side(name="two"), [], "dev-x / Logs: the templates say replaced; CloudFormation changes nothing."),
+        (side(name="two"), [], "dev-x / Logs: the templates show replaced; CloudFormation changes nothing."),
         # both agree, or CloudFormation cannot know
         (side(name="two"), [change(replacement="True")], ""),
         (side(name="two"), [change(replacement="Conditional")], ""),
@@ -207,10 +207,10 @@ def test_what_cloudformation_calls_less_grave_is_said(head: Assembly, changes: l
 def test_a_change_set_that_is_refused_asks_a_person() -> None:
     why = "No export named dev-subnet found"
     report = reviewed(side(), side(days=60), missing=why, is_refused=True)
-    assert report.notes[0] == f"dev-x: CloudFormation made no change set: {why}."
+    assert report.notes[0] == f"dev-x: CloudFormation created no change set: {why}."
     (reason,) = report.verdict.needs_approval
     assert (reason.kind, reason.resource, reason.sentence) == (
-        *("unknown", "dev-x", f"CloudFormation refuses to make a change set: {why}."),
+        *("unknown", "dev-x", f"CloudFormation refuses to create a change set: {why}."),
     )
 
 
@@ -309,7 +309,7 @@ def test_what_cannot_be_deleted_is_named() -> None:
     (name,) = aws.kept
     assert str(caught.value) == (
         f"--change-set: the change set {name} of dev-x could not be deleted: no permission; allow "
-        f"cloudformation:DeleteChangeSet; delete it by 'aws cloudformation delete-change-set --stack-name dev-x "
+        "cloudformation:DeleteChangeSet; delete it with 'aws cloudformation delete-change-set --stack-name dev-x "
         f"--change-set-name {name}'"
     )
 
@@ -325,5 +325,5 @@ def test_a_template_that_the_call_does_not_take_is_said(more: int, *, is_asked: 
     aws = CloudFormation([made()])
     (found,) = witness(aws, head=head(room + more))
     assert bool(aws.made) is is_asked
-    said = "its template has 51,201 bytes; without S3 CloudFormation takes 51,200, and a review uploads nothing"
+    said = "its template has 51,201 bytes; without S3 CloudFormation accepts 51,200, and a review uploads nothing"
     assert found.missing == ("" if is_asked else f"skipped: {said}")

@@ -277,7 +277,7 @@ def test_other_content_under_one_name_needs_approval(
             (folder / "asset.x" / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / "asset.x" / path).write_text(content, encoding="utf-8")
         sides.append(read_assembly(folder))
-    said = f"The asset s3://{BUCKET}/Topic has another content under the name that it had. No template says so."
+    said = f"The asset s3://{BUCKET}/Topic has other content under the same name. No template shows this."
     found = changed_settings(*sides)
     assert [(each.kind, each.item.message) for each in found] == ([(ReasonKind.ACCESS, said)] if is_other else [])
 

@@ -42,7 +42,7 @@ def test_nothing_changes(two_teams: Assembly) -> None:
     assert (report.environment, report.base.label, report.head.label) == ("two-teams", "main", "working tree")
     assert report.verdict.model_dump() == {
         "level": Level.NONE,
-        "approval": "Needs nobody's approval, because nothing that is deployed changes.",
+        "approval": "Needs no approval, because no deployed resource changes.",
         "sentence": "Nothing that is deployed changes.",
         "needs_approval": (),
         "excepted": (),

@@ -142,7 +142,7 @@ def test_somebody_elses_code_asks_whatever_it_is_told(type_: str) -> None:
         side(Resources={**one("AWS::SNS::Topic"), "Other": {"Type": type_, "Properties": {"A": each}}})
         for each in ("a", "b")
     )
-    said = "Foreign code creates it: no template shows what it does in the account."
+    said = "Code of another provider creates it: no template shows what it does in the account."
     assert asked(reviewed(none, new)) == [("prod / Other", None, said)]
     assert [each[:2] for each in asked(reviewed(old, new))] == [("prod / Other", "A")]
     assert [each[0] for each in asked(reviewed(old, none), ReasonKind.DELETION)] == ["prod / Other"]
@@ -283,19 +283,29 @@ def exporting(conditions: Body, **output: Any) -> Assembly:
     [
         (exporting({}), exporting(ON_BY_CONSTANT, Condition="On"), None, ""),
         (exporting(BY_DEPLOYMENT, Condition="On"), exporting(BY_DEPLOYMENT, Condition="On"), None, ""),
-        (exporting({}), exporting(OFF_BY_CONSTANT, Condition="On"), ReasonKind.REFUSAL, "The export goes while to"),
+        (
+            exporting({}),
+            exporting(OFF_BY_CONSTANT, Condition="On"),
+            ReasonKind.REFUSAL,
+            "The export is removed while to",
+        ),
         (
             exporting(ON_BY_CONSTANT, Condition="On"),
             exporting(OFF_BY_CONSTANT, Condition="On"),
             ReasonKind.REFUSAL,
-            "The export goes while to",
+            "The export is removed while to",
         ),
-        (exporting({}), exporting(BY_DEPLOYMENT, Condition="On"), ReasonKind.UNKNOWN, "The export may go while to"),
+        (
+            exporting({}),
+            exporting(BY_DEPLOYMENT, Condition="On"),
+            ReasonKind.UNKNOWN,
+            "The export may be removed while to",
+        ),
         (
             exporting(ON_BY_CONSTANT, Condition="On"),
             exporting(BY_DEPLOYMENT, Condition="On"),
             ReasonKind.UNKNOWN,
-            "The export may go while to",
+            "The export may be removed while to",
         ),
     ],
 )

@@ -45,7 +45,7 @@ CHANGES = (
     " https://s3.amazonaws.com/assets/b.json: Perhaps, because it is unknown: What changes inside of a nested"
     " stack is not in this template."
 )
-GOES = "dev-results / Nested: It is deleted: with it goes what it holds, whatever its template makes."
+GOES = "dev-results / Nested: It is deleted: its content is lost: whatever its template makes."
 
 
 @pytest.mark.parametrize(
@@ -187,9 +187,9 @@ def test_what_is_said_of_an_environment_that_goes() -> None:
     # nobody imports what is exported, functions keep the layer that they have, and the chart goes with its cluster
     assert step.does == ("dev-foundation: deletes it: 5 deleted, 1 left in the account.",)
     assert step.loses == (
-        "dev-foundation / Always: It is deleted: with it goes what it holds, messages.",
+        "dev-foundation / Always: It is deleted: its content is lost: messages.",
         "dev-foundation / Cluster: It is deleted: all Kubernetes objects are lost.",
-        "dev-foundation / Chart: It goes with Cluster.",
+        "dev-foundation / Chart: It is deleted with Cluster.",
     )
     assert set(step.interrupts) == set(step.loses)
     assert step.stays == ("dev-foundation / Logs remains in the account and costs money.",)

@@ -1,4 +1,4 @@
-"""Who must approve a change, and why: the reasons that no exception answers, and the report's first line."""
+"""Who must approve a change, and why: the reasons that no exception covers, and the first line of the report."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ _DONE: Final = {
     ReasonKind.INTERRUPTION: "interrupted",
 }
 _NONE: Final = {
-    ReasonKind.UNKNOWN: "nothing is unknown about what holds data, nodes or an address",
-    ReasonKind.ACCESS: "no grave access is gained",
-    ReasonKind.PROTECTION: "no protection is lifted",
+    ReasonKind.UNKNOWN: "nothing is unknown about resources that contain data, nodes or an address",
+    ReasonKind.ACCESS: "no high-risk access is granted",
+    ReasonKind.PROTECTION: "no protection is removed",
     ReasonKind.PROOF: "no proof is lost",
 }
-"""What the first line says where nothing of a kind was found, excepted or not."""
+"""Texts of the first line for kinds of which nothing was found, excepted or not."""
 
 
 def judged(
     found: Iterable[Found], more: Sequence[Reason], rules: ReviewRules, on: date | None
 ) -> tuple[tuple[Reason, ...], tuple[Excepted, ...]]:
-    """Give the reasons for which a person must approve, and those that an exception answers.
+    """Return the reasons for which a person must approve, and those that an exception covers.
 
-    ``more`` are reasons beside what is found, which no exception answers. An exception counts until the end of its last
-    day (UTC) and answers a line that stands for many only where it answers every one of them.
+    ``more`` are reasons in addition to ``found``, which no exception covers. An exception is valid until the end of its
+    last day (UTC). It covers a line about several resources only if it covers each of them.
     """
     asked: list[Reason] = []
     excepted: list[Excepted] = []
@@ -75,19 +75,20 @@ def judged(
 
 
 def not_answering(asked: Iterable[Reason], rules: ReviewRules, on: date | None) -> Iterator[str]:
-    """Say which exceptions are about what must be approved and do not answer it: ended, or of another property."""
+    """Describe exceptions that concern a change that needs approval but do not cover it: expired, or of another
+    property."""
     for each in rules.exceptions:
         properties = [reason.property for reason in asked if each.is_about(reason, reason.resource)]
         if on is None or not properties:
             continue
-        called = f"review.yaml: the exception of {each.owner} for {each.resource} ({each.kind}) answers nothing"
+        called = f"review.yaml: the exception of {each.owner} for {each.resource} ({each.kind}) does not apply"
         if each.last_day < on:
             yield f"{called}: {each.expires} was its last day."
         elif each.property not in properties:
             found, stated = properties[0], each.property or "none"
             fix = f"write property: {found}" if found else "remove its property"
             differ = f"the reason is about {found or 'no property'}, the exception about {stated}"
-            yield f"{called}: {differ}; {fix}, if that is meant."
+            yield f"{called}: {differ}; {fix}, if that is intended."
 
 
 def _exception(
@@ -110,12 +111,12 @@ def first_line(
     rules: ReviewRules,
     costs_are_known: bool = True,
 ) -> str:
-    """Say who has to look at what, or why nobody has to: of each kind only what was found not to be.
+    """Return the line that states who must approve what, or why no approval is needed.
 
-    ``wrong`` is what nobody's approval helps against. ``costs_are_known`` says whether everything that costs money has
-    a known price.
+    If none is needed, the line names only kinds of which nothing was found. ``wrong`` are failures that no approval can
+    change. ``costs_are_known`` is whether everything that costs money has a known price.
     """
-    failed = f"Fails, and nobody can approve that: {' '.join(wrong)}" if wrong else ""
+    failed = f"Fails, and no approval can change that: {' '.join(wrong)}" if wrong else ""
     if asked:
         by_approvers: dict[tuple[str, ...], list[Reason]] = {}
         for each in asked:
@@ -125,7 +126,7 @@ def first_line(
     if failed:
         return failed
     if not changes and not excepted:
-        return "Needs nobody's approval, because nothing that is deployed changes."
+        return "Needs no approval, because no deployed resource changes."
     threshold = rules.thresholds.monthly_increase_usd
     less = f"less than {dollars(threshold, cents_from=float('inf'))} more" if threshold else "no more"
     answered = ""
@@ -141,7 +142,7 @@ def first_line(
     if ReasonKind.COST not in left:
         priced = "" if costs_are_known else ", as far as prices are known"
         parts.append(f"it costs {less} a month{priced}")
-    return f"Needs nobody's approval, because {', '.join(parts[:-1])}, and {parts[-1]}.{answered}"
+    return f"Needs no approval, because {', '.join(parts[:-1])}, and {parts[-1]}.{answered}"
 
 
 def _counted(reasons: Iterable[Reason]) -> str:

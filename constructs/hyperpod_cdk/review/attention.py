@@ -1,4 +1,4 @@
-"""What a reviewer must look at: few lines, the gravest first, each with what it is about and what caused it."""
+"""What a reviewer must look at: few lines, the most serious first, each with its resource and its cause."""
 
 from __future__ import annotations
 
@@ -44,10 +44,11 @@ from hyperpod_cdk.templates.values import plain
 
 JUMP_SHARE: Final = 0.1
 JUMP_DOLLARS: Final = 100.0
-"""A higher cost is worth a look from a tenth more on, and from so many US dollars per month on."""
+"""A cost increase is listed from this share of the cost on, and from this number of US dollars per month on."""
 
 MONTHLY_INCREASE_USD: Final = 1000.0
-"""So many US dollars per month more need approval, where ``review.yaml`` sets no other threshold."""
+"""A cost increase of this number of US dollars per month needs approval, unless ``review.yaml`` sets another
+threshold."""
 
 _ASKS: Final = {
     Effect.REPLACED: ReasonKind.REPLACEMENT,
@@ -56,10 +57,10 @@ _ASKS: Final = {
     Effect.INTERRUPTED: ReasonKind.INTERRUPTION,
 }
 _GOES_ON: Final = (Effect.INTERRUPTED, Effect.UNKNOWN, Effect.IN_PLACE, Effect.ADDED)
-"""Effects on a resource besides which another of its properties changes in place, or acts on what stands."""
+"""Effects on a resource that do not exclude that another property changes in place, or affects existing resources."""
 
 _OPAQUE: Final = ("AWS::CloudFormation::Stack", "AWS::CloudFormation::StackSet", "AWS::CloudFormation::Macro")
-"""Types of which the template that changes is another file: whatever the schema says of the property, unknown."""
+"""Types whose template is in another file: what a change of a property does is unknown, whatever the schema states."""
 
 _GRAVE: Final = (Effect.REPLACED, Effect.DELETED, Effect.REFUSED, Effect.INTERRUPTED, Effect.UNKNOWN)
 _WEIGHS_LIKE: Final = {
@@ -72,23 +73,24 @@ _WEIGHS_LIKE: Final = {
     "access": Effect.UNKNOWN,
     "cost": Effect.IN_PLACE,
 }
-"""Where among the effects on resources other things to look at are listed."""
+"""The position of other entries among the effects on resources."""
 
 _FEW: Final = 3
-"""So many alike are listed one by one, more of them in one line."""
+"""Up to this number of similar entries are listed one by one; more are combined in one line."""
 
 _PERMITS: Final = re.compile(
     r"Polic|Principal|Permission|Trust|Access|Public|Cidr|Role|SecurityGroup|UserGroup|GroupSet|GroupName|GroupId|User"
     r"|\bGroups\b|KubernetesGroups|Manifest|Values|Ingress|Egress|Routes?\b|Image|Owner|Endpoint|Peer|Account|Kubernetes|Origins|Website|Replication|AuthType|Grant|Share|Subject|Url|ClientId"
     r"|Code|Content|Layers|SourceObjectKeys|SourceS3Uri|DestinationBucketKeyPrefix|UserData"
 )
-"""Properties, of whatever type, by which somebody, some address or other code is let in, where nobody says which."""
+"""Properties of any type that can grant access to a principal, an address range or other code, if no rule covers the
+type."""
 
 _COSTS: Final = re.compile(
     r"(?:Count|Counts|Types?|Capacity\w*|Requirements|Size\w*|Iops\w*|IOPS\w*|Throughput\w*|Storage\w*|Plan\w*|Support\w*"
     r"|Tiers?|Number\w*|Nodes?|Shards?\w*|Units?|Mode|Class|AZ|Retention\w*|Concurrency\w*|Executions|Desired\w*|Max\w*|\])$"
 )
-"""The ends of properties that decide how much of something is paid for, and a whole item of a list, likewise."""
+"""The ends of properties that decide how much of something is paid for; also a whole item of a list."""
 
 _ITEM: Final = re.compile(r"\[[^\]]*\]")
 
@@ -99,16 +101,16 @@ _UNPROTECTED_BY: Final = (
     "EnableTerminationProtection",
 )
 _INSTEAD: Final = {"SqsManagedSseEnabled": "KmsMasterKeyId"}
-"""Switches that go off where another property protects better (SQS API, SetQueueAttributes: only one per queue)."""
+"""Switches that another property turns off because it protects better (SQS API, SetQueueAttributes: one per queue)."""
 _KEPT: Final = ("Retain", "RetainExceptOnCreate", "Snapshot")
-_ONCE: Final = {"DeletionPolicy": "leaves the stack", "UpdateReplacePolicy": "is replaced"}
+_ONCE: Final = {"DeletionPolicy": "is removed from its stack", "UpdateReplacePolicy": "is replaced"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """One thing to look at. ``kind`` is why a person must approve it, None where a look is enough.
+    """One entry to look at. ``kind`` is why a person must approve it, or None if it is only listed.
 
-    ``resources`` are all that a line stands for which tells of many together.
+    ``resources`` are all resources that a combined line is about.
     """
 
     item: Attention
@@ -129,11 +131,12 @@ def findings(
     settings: Sequence[Found] = (),
     monthly_increase_usd: float = MONTHLY_INCREASE_USD,
 ) -> tuple[Found, ...]:
-    """List what to look at, gravest first, and say of each whether a person must approve it.
+    """Return what to look at, the most serious first, and for each entry whether a person must approve it.
 
-    What merely follows from another change, and holds neither data nor nodes, is one line for all together.
-    ``word`` is what a command that a message tells takes for the environment. ``settings`` are those of the deployment
-    itself (``review.delivery``). ``monthly_increase_usd`` is how many US dollars a month more need approval.
+    Resources that change only because of another change, and contain neither data nor nodes, are combined in one line.
+    ``word`` is the environment's argument in commands that a message names. ``settings`` are the entries about the
+    deployment itself (``review.delivery``). ``monthly_increase_usd`` is the increase in US dollars per month from which
+    approval is needed.
     """
     is_first = _is_first(radius)
     found = [
@@ -154,9 +157,9 @@ _GOES: Final = frozenset({Effect.REPLACED, Effect.DELETED, Effect.LEFT_BEHIND, E
 
 
 class _Causes:
-    """The lines that caused what a resource's change permits or costs: of its properties those that are about it.
+    """The lines that caused a resource's change of access or cost: only those of properties that concern it.
 
-    Where only other properties have a line, there is none: a wrong cause misleads, a missing one costs a search.
+    If only other properties have a line, no cause is given: a wrong cause misleads, a missing one only costs a search.
     """
 
     def __init__(self, radius: BlastRadius) -> None:
@@ -166,7 +169,7 @@ class _Causes:
         return self._some(given, _PERMITS)
 
     def stays(self, given: Grant) -> bool:
-        """Whether the resource that gives or gave something stays, so that no deletion tells of it."""
+        """Whether the resource that grants or granted access remains, so that no deletion is reported for it."""
         effect = self._of.get((given.stack, given.logical_id))
         return effect is None or effect.effect not in _GOES
 
@@ -187,7 +190,7 @@ class _Causes:
             and (
                 any(_is_by(each, name) for name in about.properties)
                 if about.properties
-                # the name of an item is anybody's choice
+                # the name of an item is chosen freely
                 else else_.search(_ITEM.sub("[]", each.path))
             )
         ]
@@ -195,18 +198,18 @@ class _Causes:
 
 
 def _is_by(change: PropertyEffect, name: str) -> bool:
-    """Whether a property's change is one of the property so called, as ``Grant.properties`` says."""
+    """Whether a property's change is one of the property with that name, as in ``Grant.properties``."""
     above, _, last = name.rpartition(".")
     steps = _ITEM.sub("", change.path).split(".")
     if above and above not in steps:
         return False
-    # what comes or goes as a whole, a group or a part of it, has the property within
+    # an item that is added or removed as a whole, or a part of it, contains the property
     is_item = change.path.endswith("]") and len(steps) == 1 and steps != ["Tags"]
     return last in steps or is_item or any(last in (value or "") for value in (change.before, change.after))
 
 
 def lines_of(resource: ResourceEffect) -> tuple[Cause, ...]:
-    """Give the lines that caused what becomes of a resource: those of the properties that have its effect."""
+    """Return the lines that caused the effect on a resource: those of the properties that have this effect."""
     if not resource.properties:
         return resource.causes
     lines = [line for each in resource.properties if each.effect is resource.effect for line in each.causes]
@@ -218,14 +221,15 @@ def _is_first(radius: BlastRadius) -> bool:
 
 
 def counted_as(each: ResourceEffect) -> Effect:
-    """Give the effect by which a resource counts: one that is made anew without harm counts as changed in place."""
+    """Return the effect that a resource counts as: one that is created again without harm counts as changed in
+    place."""
     if each.effect in (Effect.REPLACED, Effect.DELETED) and updates.is_made_anew_without_harm(each.type):
         return Effect.IN_PLACE
     return each.effect
 
 
 def policy_errors(policy: Policy) -> list[PolicyFinding]:
-    """Give the policy's errors that are not known to have stood before, and that nobody has given a reason for."""
+    """Return the policy's errors that are new as far as is known, and that no acknowledgment covers."""
     return [
         each
         for each in policy.findings
@@ -236,7 +240,7 @@ def policy_errors(policy: Policy) -> list[PolicyFinding]:
 def lifted_protection(
     base: Assembly, head: Assembly, changes: Iterable[ResourceChange], resources: Sequence[ResourceEffect] = ()
 ) -> list[Attention]:
-    """Find what keeps something from being deleted and does so no more; ``resources`` are asked for the causes."""
+    """Find protection against deletion that is removed; the causes are those of ``resources``."""
     found = [*_open_stacks(base, head), *_shown_values(base, head)]
     causes = {(each.stack, each.logical_id): each for each in resources}
     others: list[tuple[Resource, list[Attention]]] = []
@@ -258,14 +262,14 @@ def lifted_protection(
         effect=None,
         about="protection",
         resource=_and_more(f"{others[0][0].stack} / {others[0][0].name}", len(others)),
-        message=f"{kinds}, which hold neither data nor nodes, lose their protection against deletion.",
+        message=f"{kinds}, which contain neither data nor nodes, lose their protection against deletion.",
         causes=tuple(dict.fromkeys(cause for _, lines in others for line in lines for cause in line.causes)),
     )
     return [*found, together]
 
 
 def _of_properties(effect: ResourceEffect | None, paths: Collection[str]) -> tuple[Cause, ...]:
-    """Give the lines that caused the changes of these properties of a resource, which are named by their paths."""
+    """Return the lines that caused the changes of these properties of a resource, which are named by their paths."""
     if effect is None or not effect.properties:
         return effect.causes if effect else ()
     return tuple(dict.fromkeys(line for each in effect.properties if each.path in paths for line in each.causes))
@@ -288,12 +292,12 @@ def _open_stacks(base: Assembly, head: Assembly) -> Iterator[Attention]:
             property="TerminationProtection",
             before="true",
             after="false",
-            message=f"{who} termination protection: any later delete-stack goes through.",
+            message=f"{who} termination protection: any later delete-stack succeeds.",
         )
 
 
 def _shown_values(base: Assembly, head: Assembly) -> Iterator[Attention]:
-    """Tell of parameters whose values CloudFormation showed to nobody, and shows from now on."""
+    """Find parameters whose values CloudFormation has hidden and no longer hides."""
     for stack in head.stacks:
         old = base.by_name.get(stack.name)
         for name, each in stack.parameters.items() if old is not None else ():
@@ -306,7 +310,10 @@ def _shown_values(base: Assembly, head: Assembly) -> Iterator[Attention]:
                     property=f"Parameters.{name}.NoEcho",
                     before="true",
                     after="false",
-                    message=f"The value of parameter {name} is no longer hidden: who may look at the stack reads it.",
+                    message=(
+                        f"The value of parameter {name} is no longer hidden: everyone who can describe the stack "
+                        "can read it."
+                    ),
                 )
 
 
@@ -315,7 +322,7 @@ def _is_hidden(parameter: dict[str, Any]) -> bool:
 
 
 _Lifted = tuple[Attention, Collection[str]]
-"""What to look at, and the paths of the properties that it is about."""
+"""The entry, and the paths of the properties that it is about."""
 
 
 def _open_policies(change: ResourceChange, before: Resource, after: Resource) -> Iterator[_Lifted]:
@@ -336,7 +343,7 @@ def _open_policies(change: ResourceChange, before: Resource, after: Resource) ->
     ]
     if not lifted:
         return
-    with_it = " with what it holds" if after.type in updates.STATEFUL else ""
+    with_it = " with its content" if after.type in updates.STATEFUL else ""
     once = joined((_ONCE[each.path] for each in lifted), last="or")
     kept = "a snapshot of it" if all(each.before == "Snapshot" for each in lifted) else "it"
     is_kept = [_is_snapshot(each.after, after, each.path) for each in lifted]
@@ -355,7 +362,7 @@ def _open_policies(change: ResourceChange, before: Resource, after: Resource) ->
 
 
 def _is_snapshot(policy: Any, after: Resource, name: str) -> bool:
-    """Whether a policy keeps only a snapshot, by what it says or, where it is gone, by the type's default."""
+    """Whether a policy keeps only a snapshot: by its value or, if it was removed, by the type's default."""
     return policy == "Snapshot" or (
         policy is MISSING and name == "DeletionPolicy" and after.deletion_policy == "Snapshot"
     )
@@ -382,7 +389,7 @@ def _switched_off(change: ResourceChange, after: Resource) -> Iterator[_Lifted]:
 
 
 def _weight(found: Found) -> float:
-    """Order by what it does: what is lost, who gets in, what is interrupted, what it costs, and what nobody knows."""
+    """Order entries by what they do: loss, access, interruption, cost, then unknown effects."""
     if found.kind in (ReasonKind.ACCESS, ReasonKind.PROTECTION):
         return rank(Effect.INTERRUPTED) - 0.5
     if found.kind is ReasonKind.COST:
@@ -391,7 +398,8 @@ def _weight(found: Found) -> float:
 
 
 def _place(each: ResourceEffect) -> tuple[int, bool, bool]:
-    """Order what is equally grave: what everything stands on, what the change itself asks for, what holds data."""
+    """Order equally serious entries: foundations of other resources first, then direct changes, then resources with
+    data."""
     told = [change for change in each.properties if change.effect in _GRAVE]
     return place(each.type), bool(told) and all(change.is_indirect for change in told), not each.stateful
 
@@ -416,9 +424,9 @@ def _of_resources(resources: Sequence[ResourceEffect]) -> Iterator[Found]:
 
 
 def _interrupted_in_place(each: ResourceEffect) -> Iterator[Found]:
-    """Tell of what stays what it is, and is not reachable or slower for hours while it changes."""
+    """Find resources that remain but are not reachable, or are slower for hours, while they change."""
     for change in each.properties:
-        # settings that follow what is made anew act on that, and what they acted on is gone
+        # settings that follow a resource that is created again apply to that one; the earlier one no longer exists
         follows = change.is_indirect and not each.stateful
         if change.interrupts and change.effect is Effect.IN_PLACE and each.effect in _GOES_ON and not follows:
             item = Attention(
@@ -441,14 +449,14 @@ def _kind(each: ResourceEffect, effect: Effect, of: Part = "property") -> Reason
 
 
 def _merely_follows(each: ResourceEffect) -> bool:
-    """Whether all that happens to it follows from other resources, or from its leaving the template."""
+    """Whether all effects on it follow from other resources, or from its removal from the template."""
     told = _told(each)
     is_gone = not told and each.effect is Effect.DELETED
     return not each.stateful and (is_gone or (bool(told) and all(change.is_indirect for change in told)))
 
 
 def _told(each: ResourceEffect) -> list[PropertyEffect]:
-    # what counts as no more than a change in place can still be refused, by those who import its exports
+    # a resource that counts as a change in place can still be refused, if a stack imports its exports
     grave = _GRAVE if counted_as(each) in _GRAVE else (Effect.REFUSED,)
     return [change for change in each.properties if change.effect in grave]
 
@@ -456,12 +464,12 @@ def _told(each: ResourceEffect) -> list[PropertyEffect]:
 def _of_resource(each: ResourceEffect) -> Iterator[Found]:
     told = _told(each)
     if each.type in _OPAQUE and each.effect in (Effect.IN_PLACE, Effect.ADDED):
-        yield _unknown(each, "What it deploys is in another template, which was not read.")
+        yield _unknown(each, "It deploys another template, which was not read.")
     if updates.is_foreign(each.type) and each.effect in (Effect.ADDED, Effect.IN_PLACE):
-        yield _unknown(each, "Foreign code creates it: no template shows what it does in the account.")
+        yield _unknown(each, "Code of another provider creates it: no template shows what it does in the account.")
     elif each.effect is Effect.ADDED and each.type.startswith("AWS::") and create_only.update_rule(each.type) is None:
         schemas = f"No schema of {create_only.SCHEMAS_AS_OF.isoformat()}"
-        yield _unknown(each, f"{schemas} has such a type: what it makes is not known.")
+        yield _unknown(each, f"{schemas} has such a type: it is unknown what it creates.")
     if counted_as(each) in _GRAVE and all(rank(change.effect) > rank(each.effect) for change in told):
         yield Found(
             item=Attention(effect=each.effect, resource=_label(each), message=each.summary, causes=lines_of(each)),
@@ -494,16 +502,16 @@ def _label(each: ResourceEffect) -> str:
 
 
 def _lines(changes: Sequence[PropertyEffect]) -> Iterator[tuple[PropertyEffect, str]]:
-    """Give the changes that have a line each, and what is said of others beside them.
+    """Return the changes that have a line each, and the text about the others.
 
-    What the change itself says is told singly; what follows from other resources is one thing, and so are exports.
+    Direct changes have a line each; those that follow from other resources are combined, and exports are, too.
     """
     exports = [change for change in changes if change.of == "export"]
     properties = [change for change in changes if change.of != "export"]
     indirect = [change for change in properties if change.is_indirect]
     direct = [change for change in properties if not change.is_indirect]
     if direct and direct[0].effect is Effect.REPLACED:
-        # once it is replaced it matters no more why else it would be
+        # other reasons for a replacement do not matter any more
         yield direct[0], _besides(indirect)
         direct, indirect = direct[1:], []
     yield from ((change, "") for change in direct)
@@ -523,7 +531,7 @@ def _besides(changes: Sequence[PropertyEffect]) -> str:
     if not changes:
         return ""
     verb = "refers" if len(changes) == 1 else "refer"
-    return f" Besides, {_some([change.path for change in changes])} {verb} to what is replaced."
+    return f" In addition, {_some([change.path for change in changes])} {verb} to resources that are replaced."
 
 
 def _some(names: Sequence[str]) -> str:
@@ -534,8 +542,10 @@ def _of_many(effect: Effect | None, together: Sequence[ResourceEffect]) -> Atten
     return Attention(
         effect=effect,
         resource=_and_more(f"{together[0].stack} / {together[0].name}", len(together)),
-        message=f"{_kinds(each.type for each in together)}, which hold neither data nor nodes: "
-        "the blast radius lists them.",
+        message=(
+            f"{_kinds(each.type for each in together)}, which contain neither data nor nodes: the blast radius "
+            "lists them."
+        ),
         causes=tuple(dict.fromkeys(cause for each in together for cause in lines_of(each))),
     )
 
@@ -553,9 +563,9 @@ def _left_behind(radius: BlastRadius) -> Iterator[Found]:
     alike: dict[tuple[str, str, bool | None, bool], list[LeftBehind]] = {}
     for each in radius.left_behind:
         effect = of.get((each.stack, each.logical_id))
-        # what is replaced has its own line, which asks
+        # a resource that is replaced has its own line, which needs approval
         is_lost = effect is not None and effect.stateful and effect.effect is Effect.LEFT_BEHIND
-        # what costs nothing and holds nothing is in the blast radius, for those who clean up
+        # what costs nothing and contains nothing is listed in the blast radius only
         if is_lost or each.costs_money is not False:
             alike.setdefault((each.stack, each.why, each.costs_money, is_lost), []).append(each)
     for (stack, why, costs_money, is_lost), together in alike.items():
@@ -640,25 +650,25 @@ def _of_capacity(capacity: Capacity, word: str) -> Iterator[Found]:
 
 
 def _of_plan(plan: PlanSeats, word: str) -> str | None:
-    """Say what is wrong with a plan's seats, None where nothing is known to be."""
+    """Return what is wrong with a plan's seats, None if nothing is known to be wrong."""
     used, seats = plan.used.after, plan.seats
     if seats is not None and used is not None and used > seats:
         return (
-            f"The groups take {_number(used)} of {seats} {plan.instance_type}: "
-            f"{_number(used - seats)} more than the plan has."
+            f"The groups use {_number(used)} of {seats} {plan.instance_type}: {_number(used - seats)} more than the "
+            "plan has."
         )
     if plan.problem:
         return _ended(plan.problem)
     if seats is None and grows(plan.used):
         return (
-            f"The groups take {_number(used)} {plan.instance_type} of the plan, before {_number(plan.used.before)}: "
+            f"The groups use {_number(used)} {plan.instance_type} of the plan, before {_number(plan.used.before)}: "
             f"how many it has is not recorded; run 'hyperpod-cdk plans record {word}'."
         )
     return None
 
 
 def grows(change: Change) -> bool:
-    """Whether a number grows, or is not known to stay."""
+    """Whether a number grows, or may grow."""
     if change.after is None or change.before is None:
         return change.before != change.after
     return change.after > change.before
@@ -669,7 +679,7 @@ def _of_access(access: Access, causes: _Causes, *, is_first: bool) -> Iterator[F
     grants = [each for each in access.grants if _is_worth_a_look(each) and each not in lost]
     ways = [each for each in access.reach if each.is_grave or (each.change == "added" and each.is_world)]
     if is_first:
-        # nothing of it gains anything over what was there; the report's own part lists it
+        # nothing in it has more access than before; the report's own part lists it
         usual = [each for each in grants if not each.is_grave]
         grants = [each for each in grants if each.is_grave]
         open_ways = [each for each in ways if not each.is_grave]
@@ -677,9 +687,11 @@ def _of_access(access: Access, causes: _Causes, *, is_first: bool) -> Iterator[F
             item = Attention(
                 effect=None,
                 about="access",
-                resource="what a new environment adds",
-                message=f"{count(len(usual), 'statement')} with a wildcard or another trust, and "
-                f"{count(len(open_ways), 'way')} to or from any address: the part about access lists them.",
+                resource="additions of a new environment",
+                message=(
+                    f"{count(len(usual), 'statement')} with a wildcard or another trust, and "
+                    f"{count(len(open_ways), 'way')} to or from any address: the section about access lists them."
+                ),
             )
             yield Found(item=item)
             ways = [each for each in ways if each.is_grave]
@@ -703,7 +715,7 @@ def _of_access(access: Access, causes: _Causes, *, is_first: bool) -> Iterator[F
 
 
 def _is_loss(grant: Grant) -> bool:
-    """Whether somebody may do less, and what runs as that one is perhaps refused."""
+    """Whether a principal may do less, so that requests of its workloads may be refused."""
     if grant.is_grave or grant.is_covered:
         return False
     return (grant.change == "removed") is (grant.effect == "Allow")
@@ -716,7 +728,7 @@ def _of_loss(grant: Grant, causes: _Causes) -> Found:
         resource=f"{grant.stack} / {grant.who}",
         before=grant.effect if grant.change == "removed" else None,
         after=None if grant.change == "removed" else grant.effect,
-        message=_begun(f"{grant.sentence}: what relies on it is refused"),
+        message=_begun(f"{grant.sentence}: requests that rely on it are refused"),
         causes=causes.of_access(grant),
     )
     return Found(item=item, kind=ReasonKind.INTERRUPTION if grant.is_relied_on else None)
@@ -724,7 +736,7 @@ def _of_loss(grant: Grant, causes: _Causes) -> Found:
 
 def _is_worth_a_look(grant: Grant) -> bool:
     is_new_wildcard = grant.change == "added" and grant.is_wildcard and grant.effect == "Allow"
-    # a role that a service of AWS takes on gives nobody else access
+    # a role that an AWS service assumes gives access to no one else
     is_trust = grant.kind == "trust" and not grant.is_of_service
     is_entry = grant.change == "added" and any(each.startswith("AmazonEKS") for each in grant.what)
     return (
@@ -786,7 +798,7 @@ def _of_cost(cost: Cost, causes: _Causes, threshold: float) -> Iterator[Found]:
 
 def _of_fee(plan: PlanFee, threshold: float) -> Found | None:
     before, after = plan.fee.before, plan.fee.after
-    # one that is not known is among what has no price
+    # an unknown one is among those without a price
     if before is None or after is None or not 0 < after - before >= threshold:
         return None
     item = Attention(
@@ -837,6 +849,6 @@ def _number(value: float | None) -> str:
 
 
 def dollars(value: float, *, cents_from: float = 100) -> str:
-    """Give ``$1,234``; an amount below ``cents_from`` with its cents where it has some."""
+    """Return ``$1,234``; an amount below ``cents_from`` with its cents if it has any."""
     has_cents = abs(value) < cents_from and round(value, 2) != round(value)
     return f"${value:,.2f}" if has_cents else f"${round(value):,}"

@@ -1,8 +1,8 @@
-"""The second witness: what CloudFormation itself says that it would change, by a change set for each deployed stack.
+"""The second source: what CloudFormation itself would change, from a change set for each deployed stack.
 
-A change set is made, read and deleted, also where this fails or is interrupted, and never executed. It tells whether
-CloudFormation updates or replaces a resource, and nothing of what the service does then; so it can only make a review
-graver. Only stacks that are there are asked for: a change set of a new stack would leave the stack behind.
+A change set is created, read and deleted, also after a failure or an interruption, and never executed. It shows whether
+CloudFormation updates or replaces a resource, but not what the service then does; so it can only make a review more
+serious. Only existing stacks get a change set: that of a new stack would leave the stack behind.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hyperpod_cdk.review.deployed import Api
 
 MOST_BODY_BYTES: Final = 51_200
-"""A template that is given with the call may be no larger; larger ones are read from S3 (CloudFormation quotas)."""
+"""The largest template that a call may contain; larger ones are read from S3 (CloudFormation quotas)."""
 
 SOURCE: Final = "CloudFormation change set"
 
@@ -36,14 +36,14 @@ _CAPABILITIES: Final = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AU
 _WAIT_SECONDS: Final = 300
 _POLL_SECONDS: Final = 1.0
 _NOTHING: Final = ("didn't contain changes", "No updates are to be performed")
-"""How CloudFormation says that a change set holds no change: it then counts as failed."""
+"""CloudFormation's reasons for a change set without changes, whose status is FAILED."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Witness:
-    """What CloudFormation says of one stack: its ``ResourceChange`` by logical id, or why there is no answer.
+    """What CloudFormation reports for one stack: its ``ResourceChange`` by logical ID, or why there is no answer.
 
-    ``is_refused`` where CloudFormation refused to make the change set; else ``missing`` says why it was not asked.
+    ``is_refused`` if CloudFormation refused to create the change set; otherwise ``missing`` is why it was not asked.
     """
 
     stack: str
@@ -53,9 +53,9 @@ class Witness:
 
 
 def ask(aws: Api, base: Assembly, head: Assembly, *, pause: Callable[[float], None] = time.sleep) -> list[Witness]:
-    """Let CloudFormation make a change set for each stack of the head that is deployed; none of them stays.
+    """Let CloudFormation create a change set for each stack of the head that is deployed; all of them are deleted.
 
-    Raises AssemblyError where the credentials do not allow it.
+    Raises AssemblyError if the credentials do not allow it.
     """
     return [
         _witness(aws, stack, base.by_name[stack.name], pause) for stack in head.stacks if stack.name in base.by_name
@@ -66,8 +66,8 @@ def _witness(aws: Api, stack: Stack, deployed: Stack, pause: Callable[[float], N
     body = _body(stack)
     if len(body) > MOST_BODY_BYTES:
         missing = (
-            f"skipped: its template has {len(body):,} bytes; without S3 CloudFormation takes {MOST_BODY_BYTES:,}, and "
-            "a review uploads nothing"
+            f"skipped: its template has {len(body):,} bytes; without S3 CloudFormation accepts {MOST_BODY_BYTES:,}, "
+            "and a review uploads nothing"
         )
         return Witness(stack=stack.name, changes={}, missing=missing)
     name = f"hyperpod-cdk-review-{uuid.uuid4().hex}"
@@ -75,7 +75,7 @@ def _witness(aws: Api, stack: Stack, deployed: Stack, pause: Callable[[float], N
         "StackName": stack.name,
         "ChangeSetName": name,
         "ChangeSetType": "UPDATE",
-        "Description": "made by 'hyperpod-cdk review --change-set' to be read and deleted; never executed",
+        "Description": "created by 'hyperpod-cdk review --change-set' to be read and deleted; never executed",
         "TemplateBody": body,
         "Capabilities": _CAPABILITIES,
         "Parameters": [
@@ -97,7 +97,7 @@ def _witness(aws: Api, stack: Stack, deployed: Stack, pause: Callable[[float], N
 
 
 def _body(stack: Stack) -> str:
-    """Give the template as short as it goes; what construct and rule wrote beside a resource is no part of it."""
+    """Return the template in its shortest form, without the metadata that constructs and rules add to resources."""
     resources = {
         key: {name: value for name, value in body.items() if name != "Metadata"} if isinstance(body, dict) else body
         for key, body in stack.template.get("Resources", {}).items()
@@ -127,14 +127,14 @@ def _read(aws: Api, stack: str, name: str, pause: Callable[[float], None]) -> Wi
 
 
 def _delete(aws: Api, stack: str, name: str, pause: Callable[[float], None]) -> None:
-    """Delete the change set, whatever became of it: one that is still being made cannot be deleted yet."""
+    """Delete the change set in any state: one that is still being created cannot be deleted yet."""
     said = ""
     for _ in range(60):
         try:
             aws.send("cloudformation", "delete_change_set", StackName=stack, ChangeSetName=name)
         except NotAnswered as missing:
             said = missing.sentence
-            # the stack itself may be gone, or may never have been there
+            # the stack itself may be deleted, or may never have existed
             if isinstance(missing, Refused) and (missing.code == "ChangeSetNotFound" or missing.is_of_no_stack):
                 return
             if missing.action:
@@ -143,14 +143,14 @@ def _delete(aws: Api, stack: str, name: str, pause: Callable[[float], None]) -> 
         else:
             return
     raise AssemblyError(
-        f"--change-set: the change set {name} of {stack} could not be deleted: {said}; delete it by 'aws "
+        f"--change-set: the change set {name} of {stack} could not be deleted: {said}; delete it with 'aws "
         f"cloudformation delete-change-set --stack-name {stack} --change-set-name {name}'"
     )
 
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end this as Ctrl-C does, so that what follows is still cleaned up."""
+    """Let SIGTERM end this as Ctrl-C does, so that the change set is still deleted."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -168,19 +168,19 @@ def _ended_by_sigterm() -> Iterator[None]:
 def heard(
     radius: BlastRadius, witnesses: Sequence[Witness], base: Assembly, head: Assembly
 ) -> tuple[BlastRadius, list[Reason], list[str]]:
-    """Give the blast radius with what CloudFormation contradicts, reasons to ask a person, and notes.
+    """Return the blast radius with CloudFormation's corrections, reasons for an approval, and notes.
 
-    What CloudFormation calls graver counts as it says; what it calls less grave is said and counts as before.
+    If CloudFormation reports a more serious effect, that one counts; a less serious one is noted, and ours counts.
     """
     effects = {(each.stack, each.logical_id): each for each in radius.resources}
     notes: list[str] = []
     reasons: list[Reason] = []
     for witness in witnesses:
         if witness.missing:
-            said = "made no change set" if witness.is_refused else "was not asked"
+            said = "created no change set" if witness.is_refused else "was not asked"
             notes.append(f"{witness.stack}: CloudFormation {said}: {witness.missing}.")
             if witness.is_refused:
-                unheard = f"CloudFormation refuses to make a change set: {witness.missing}."
+                unheard = f"CloudFormation refuses to create a change set: {witness.missing}."
                 reasons.append(Reason(kind=ReasonKind.UNKNOWN, resource=witness.stack, sentence=unheard))
             continue
         for logical_id, change in witness.changes.items():
@@ -193,7 +193,7 @@ def heard(
         for (stack, logical_id), effect in effects.items():
             if stack == witness.stack and logical_id not in witness.changes and effect.effect is not Effect.ADDED:
                 notes.append(
-                    f"{stack} / {effect.name}: the templates say {effect.effect}; CloudFormation changes nothing."
+                    f"{stack} / {effect.name}: the templates show {effect.effect}; CloudFormation changes nothing."
                 )
     resources = sorted(effects.values(), key=lambda each: (rank(each.effect), not each.stateful))
     counts = Counter(each.effect for each in resources)
@@ -209,18 +209,18 @@ def heard(
 def _contradicted(
     ours: ResourceEffect | None, stack: str, change: Mapping[str, Any], base: Assembly, head: Assembly
 ) -> ResourceEffect | str | None:
-    """Give the resource as CloudFormation has it where that is graver, else a note where both do not agree."""
+    """Return the resource with CloudFormation's effect if that is more serious, else a note if both differ."""
     theirs, sentence = _theirs(change)
     if theirs is None:
         return None
     told = tuple(_properties(change, theirs, sentence))
     if ours is None:
         if theirs is Effect.IN_PLACE and not _is_certain(change):
-            # what only follows from another change may come to nothing
+            # a change that only follows from another one may turn out to be none
             return None
         logical_id = str(change["LogicalResourceId"])
         resource = head.find(stack, logical_id) or base.find(stack, logical_id)
-        # what a macro makes stands in neither template
+        # a resource of a macro is in neither template
         resource = resource or Resource(stack=stack, logical_id=logical_id, type=str(change["ResourceType"]), body={})
         return effect_on(resource, theirs, sentence, told)
     if rank(ours.effect) <= rank(theirs):
@@ -232,33 +232,33 @@ def _contradicted(
 def _less_grave(ours: ResourceEffect, theirs: Effect) -> str | None:
     name = f"{ours.stack} / {ours.name}"
     if ours.effect is Effect.UNKNOWN and theirs is Effect.IN_PLACE:
-        return f"{name}: CloudFormation does not replace it; what its service does stays unknown."
-    # refused and interrupted are no words of CloudFormation's
+        return f"{name}: CloudFormation does not replace it; what its service does is unknown."
+    # CloudFormation does not know the effects refused and interrupted
     is_contradicted = ours.effect in (Effect.REPLACED, Effect.DELETED) and theirs not in (ours.effect, Effect.UNKNOWN)
-    return f"{name}: the templates say {ours.effect}; CloudFormation says {theirs}." if is_contradicted else None
+    return f"{name}: the templates show {ours.effect}; CloudFormation reports {theirs}." if is_contradicted else None
 
 
 _ACTIONS: Final = {
-    "Add": (Effect.ADDED, "CloudFormation makes it; the templates did not show it."),
-    "Import": (Effect.ADDED, "CloudFormation takes it into the stack; the templates did not show it."),
-    "Dynamic": (Effect.UNKNOWN, "CloudFormation cannot tell before the deployment what it does to it."),
+    "Add": (Effect.ADDED, "CloudFormation creates it; the templates did not show it."),
+    "Import": (Effect.ADDED, "CloudFormation imports it into the stack; the templates did not show it."),
+    "Dynamic": (Effect.UNKNOWN, "CloudFormation cannot determine before the deployment what it does to it."),
     "Remove": (Effect.DELETED, "CloudFormation deletes it; the templates did not show it."),
 }
 _REPLACEMENTS: Final = {
     "True": (Effect.REPLACED, "CloudFormation replaces it; the templates did not show it."),
-    "Conditional": (Effect.UNKNOWN, "CloudFormation may replace it, which shows during the deployment only."),
+    "Conditional": (Effect.UNKNOWN, "CloudFormation may replace it; only the deployment shows that."),
     "False": (Effect.IN_PLACE, "CloudFormation changes it; the templates did not show it."),
 }
 
 
 def _theirs(change: Mapping[str, Any]) -> tuple[Effect | None, str]:
-    """Give what a change comes to (ResourceChange in CloudFormation's API), None for what wakes nobody."""
+    """Return the effect of a change (ResourceChange in CloudFormation's API), None if it concerns no one."""
     action = change["Action"]
     if action == "Remove" and change.get("PolicyAction") == "Retain":
-        return Effect.LEFT_BEHIND, "CloudFormation takes it out of its stack; the templates did not show it."
+        return Effect.LEFT_BEHIND, "CloudFormation removes it from its stack; the templates did not show it."
     if action != "Modify":
-        return _ACTIONS.get(action, (Effect.UNKNOWN, f"CloudFormation says {action}, which is not known here."))
-    # the metadata was left out of what was asked
+        return _ACTIONS.get(action, (Effect.UNKNOWN, f"CloudFormation reports {action}, which is unknown here."))
+    # the metadata was omitted from the request
     if set(change.get("Scope", ())) == {"Metadata"}:
         return None, ""
     return _REPLACEMENTS.get(str(change.get("Replacement")), _REPLACEMENTS["Conditional"])

@@ -1,4 +1,4 @@
-"""What changes in how stacks are deployed, beside what their templates say: as whom, from where, and who is told."""
+"""Changes of how stacks are deployed, in addition to their templates: roles, sources and notifications."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from hyperpod_cdk.templates.deployment import comparable, is_usual, shown
 
 _LONGEST_DOCKERFILE: Final = 2**20
 _WHAT: Final = {
-    "assumeRoleArn": "the role as which it is deployed",
-    "cloudFormationExecutionRoleArn": "the role as which CloudFormation makes every change",
-    "notificationArns": "the topics that are told of everything that happens to the stack",
-    "lookupRole.arn": "the role as which what it needs is looked up",
-    "assets": "where its code and template are put, and as whom",
-    "unusedAssets": "what is uploaded although no resource uses it, under names that a later change may use",
-    "parameters": "values that stand for the template's defaults",
-    "dockerImages": "what its images are built with beside their folder",
+    "assumeRoleArn": "the role with which it is deployed",
+    "cloudFormationExecutionRoleArn": "the role with which CloudFormation makes every change",
+    "notificationArns": "the topics that receive all events of the stack",
+    "lookupRole.arn": "the role with which values are looked up",
+    "assets": "the destination of its code and template, and the role of the upload",
+    "unusedAssets": "the uploads that no resource uses, under names that a later change may use",
+    "parameters": "the values that replace the template's defaults",
+    "dockerImages": "the build inputs of its images in addition to their folder",
 }
 
 
 def changed_settings(base: Assembly, head: Assembly) -> list[Found]:
-    """Find what 'cdk deploy' takes of the head's assembly that the base's has not, each as a gain of access.
+    """Find settings of the head's assembly that 'cdk deploy' uses and the base does not have, each as a grant of
+    access.
 
-    Where the base does not show (a stack that is new, or deployed: CloudFormation knows of two of them), what 'cdk
-    bootstrap' makes in the stack's own account is as it should be, and anything else needs approval.
+    If the base does not show them (a new stack, or a deployed one: CloudFormation knows two of them), the resources of
+    'cdk bootstrap' in the stack's own account are expected, and anything else needs approval.
     """
     found = [each for stack in head.stacks for each in _of_stack(base.by_name.get(stack.name), stack)]
     if base.folder is not None and head.folder is not None and base.stacks and head.stacks:
@@ -47,15 +48,15 @@ def _under_one_name(head: Assembly, name: str) -> Found:
         about="access",
         resource=head.environment or head.stacks[0].name,
         property="assets",
-        message=f"The asset {name} has another content under the name that it had. No template says so.",
+        message=f"The asset {name} has other content under the same name. No template shows this.",
     )
     return Found(item=item, kind=ReasonKind.ACCESS)
 
 
 def _by_other_commands(base: Assembly, head: Assembly, top: Path) -> Iterator[Found]:
-    """Tell of images that 'cdk deploy' builds where it runs, by commands that nobody has read yet.
+    """Find images that 'cdk deploy' builds where it runs, with commands that were not reviewed yet.
 
-    A tag that the base's templates name is in the repository, and is not built again.
+    An image whose tag is in the base's templates is in the repository, and is not built again.
     """
     known = json.dumps([stack.template for stack in base.stacks], default=str)
     before = [] if base.folder is None else list(uploads(base.folder).values())
@@ -64,17 +65,23 @@ def _by_other_commands(base: Assembly, head: Assembly, top: Path) -> Iterator[Fo
     for each in uploads(top).values():
         if each.dockerfile is None or each.place in places or each.name in known:
             continue
-        by = "a Dockerfile that is compared with nothing"
+        by = "a Dockerfile that was compared with nothing"
         if base.folder is not None:
-            # a command that stays may run a script of the folder that does not
-            by = "files that the base has not" if _text_of(each) in read else "a Dockerfile that the base has not"
+            # an unchanged command may run a script of the folder that has changed
+            by = (
+                "files that the base does not have"
+                if _text_of(each) in read
+                else "a Dockerfile that the base does not have"
+            )
         item = Attention(
             effect=None,
             about="access",
             resource=head.environment or head.stacks[0].name,
             property="dockerImages",
-            message=f"Docker builds the image {each.place} where 'cdk deploy' runs, by {by}: its commands run "
-            "there, with that machine's network. No template says so.",
+            message=(
+                f"Docker builds the image {each.place} where 'cdk deploy' runs, by {by}: its commands run there, "
+                "with that machine's network. No template shows this."
+            ),
         )
         yield Found(item=item, kind=ReasonKind.ACCESS)
 
@@ -84,7 +91,7 @@ def _text_of(image: Upload) -> bytes:
     try:
         return read_bytes(file, most=_LONGEST_DOCKERFILE) if file.is_file() else b""
     except (OSError, TooLargeError):
-        # what cannot be read is like no other
+        # a file that cannot be read equals no other one
         return image.name.encode()
 
 
@@ -98,13 +105,13 @@ def _of_stack(old: Stack | None, new: Stack) -> Iterator[Found]:
         before = told.get(name, ())
         if is_told and comparable(before, **where) == comparable(after, **where):
             continue
-        # a stack that gets its first image has another bucket or repository of the same bootstrap
+        # a stack that gets its first image uses another bucket or repository of the same bootstrap
         if (name == "assets" or not (is_told and before)) and is_usual(name, after, **where):
             continue
         if old is not None and not old.settings_are_whole and not after and not is_told:
             continue
         what = _WHAT.get(name, "a setting by which it is deployed")
-        until = f"until now {shown(before) or 'none'}" if is_told else "which is not what 'cdk bootstrap' makes"
+        until = f"until now {shown(before) or 'none'}" if is_told else "which is not what 'cdk bootstrap' creates"
         item = Attention(
             effect=None,
             about="access",
@@ -112,6 +119,6 @@ def _of_stack(old: Stack | None, new: Stack) -> Iterator[Found]:
             property=name,
             before=shown(before) or None,
             after=shown(after) or None,
-            message=f"The cloud assembly sets {what}: {shown(after) or 'none'}, {until}. No template says so.",
+            message=f"The cloud assembly sets {what}: {shown(after) or 'none'}, {until}. No template shows this.",
         )
         yield Found(item=item, kind=ReasonKind.ACCESS)

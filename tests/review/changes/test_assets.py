@@ -313,8 +313,8 @@ DOCKERFILE = {"Dockerfile": "FROM scratch\n", "app.py": "a"}
     [
         (DOCKERFILE, []),
         # commands that were there before may run what is new
-        ({**DOCKERFILE, "app.py": "b"}, ["files that the base has not"]),
-        ({**DOCKERFILE, "Dockerfile": "FROM scratch\nRUN id\n"}, ["a Dockerfile that the base has not"]),
+        ({**DOCKERFILE, "app.py": "b"}, ["files that the base does not have"]),
+        ({**DOCKERFILE, "Dockerfile": "FROM scratch\nRUN id\n"}, ["a Dockerfile that the base does not have"]),
     ],
 )
 def test_other_commands_that_build_an_image_need_approval(
@@ -322,7 +322,7 @@ def test_other_commands_that_build_an_image_need_approval(
 ) -> None:
     base, head = side(tmp_path / "a", image=DOCKERFILE), side(tmp_path / "b", image=files)
     place = f"{REPOSITORY}:{key_of(files)}"
-    end = "its commands run there, with that machine's network. No template says so."
+    end = "its commands run there, with that machine's network. No template shows this."
     lines = [f"Docker builds the image {place} where 'cdk deploy' runs, by {each}: {end}" for each in said]
     assert [each.item.message for each in changed_settings(base, head)] == lines
     assert [each[3] for each in told(base, head)] == (
@@ -333,6 +333,6 @@ def test_other_commands_that_build_an_image_need_approval(
 def test_an_image_is_compared_with_nothing_where_the_base_is_deployed(tmp_path: Path) -> None:
     base, head = side(tmp_path / "a", image=DOCKERFILE), side(tmp_path / "b", image={**DOCKERFILE, "app.py": "b"})
     (found,) = changed_settings(deployed(base), head)
-    assert "by a Dockerfile that is compared with nothing: its" in found.item.message
+    assert "by a Dockerfile that was compared with nothing: its" in found.item.message
     # the tag that is deployed is in the repository
     assert changed_settings(deployed(base), base) == []

@@ -815,7 +815,7 @@ def test_a_replaced_vpc_takes_everything_with_it() -> None:
     assert subnet.summary == (
         "VpcId replaces it: it refers to Vpc, which is replaced: CloudFormation cannot change it in place; Export "
         "net:Subnet is refused: the export changes while pod imports it; CloudFormation neither changes nor removes an "
-        "export that another stack imports; the old one is deleted: with it goes what it holds, addresses and the "
+        "export that another stack imports; the old one is deleted: its content is lost: addresses and the "
         "resources that use them."
     )
     assert [(each.path, each.before, each.after, each.effect) for each in cluster.properties] == [
@@ -1057,7 +1057,7 @@ def test_names_that_resources_take_from_one_another(
 def test_a_taken_name_is_told_in_words() -> None:
     changed = found(one({"Old": bucket("b")}), one({"A": bucket("b")}))
     assert changed.summary == (
-        "It is made; BucketName b is refused: Old of s is still there when this one is made, and has the same "
+        "It is created; BucketName b is refused: Old of s is still there when this one is made, and has the same "
         "BucketName."
     )
 
@@ -1111,9 +1111,13 @@ def exporting(value: Any, *users: str, exports: bool = True, order: tuple[str, .
     ("base", "head", "refused"),
     [
         (exporting({"Ref": "A"}, "pod"), exporting({"Ref": "B"}, "pod"), "changes while pod imports it"),
-        (exporting({"Ref": "A"}, "pod"), exporting({"Ref": "A"}, exports=False), "goes while pod imports it"),
+        (exporting({"Ref": "A"}, "pod"), exporting({"Ref": "A"}, exports=False), "is removed while pod imports it"),
         # who else imports it is in none of these templates
-        (exporting({"Ref": "A"}), exporting({"Ref": "A"}, exports=False), "goes, and no template here imports it"),
+        (
+            exporting({"Ref": "A"}),
+            exporting({"Ref": "A"}, exports=False),
+            "is removed, and no template here imports it",
+        ),
         (exporting({"Ref": "A"}, "pod"), exporting({"Ref": "A"}, "pod"), None),
         # who lets go of it first does not hold it any more
         (
@@ -1125,7 +1129,7 @@ def exporting(value: Any, *users: str, exports: bool = True, order: tuple[str, .
         (
             exporting({"Ref": "A"}, "pod"),
             exporting({"Ref": "A"}, exports=False, order=("net",)),
-            "goes while pod imports it",
+            "is removed while pod imports it",
         ),
         (exporting("text", "pod"), exporting("other", "pod"), "changes while pod imports it"),
     ],
@@ -1208,12 +1212,12 @@ def test_deletion_protection(value: Any, head: Resources, effect: Effect, *, is_
         (
             {"DeletionPolicy": "Retain"},
             Effect.LEFT_BEHIND,
-            "It leaves its stack and stays in the account: its DeletionPolicy is Retain.",
+            "It is removed from its stack and stays in the account: its DeletionPolicy is Retain.",
         ),
         (
             {"DeletionPolicy": "RetainExceptOnCreate"},
             Effect.LEFT_BEHIND,
-            "It leaves its stack and stays in the account: its DeletionPolicy is RetainExceptOnCreate.",
+            "It is removed from its stack and stays in the account: its DeletionPolicy is RetainExceptOnCreate.",
         ),
         (
             {"DeletionPolicy": "Snapshot"},
@@ -1237,7 +1241,7 @@ def test_a_stack_that_goes_stays_in_the_account() -> None:
     assert [(each.effect, each.summary) for each in report.resources] == [
         (
             Effect.LEFT_BEHIND,
-            "The stack two is in the app no more, and cdk deploy does not delete a stack that the app no longer has.",
+            "The stack two is no longer in the app, and cdk deploy does not delete a stack that the app no longer has.",
         )
     ]
     assert [each.costs_money for each in report.left_behind] == [True]
@@ -1256,7 +1260,7 @@ def test_everything_is_added_to_an_empty_account() -> None:
     [
         ("Snapshot", "a snapshot of the old one is kept: its UpdateReplacePolicy is Snapshot."),
         ("Retain", "the old one stays in the account: its UpdateReplacePolicy is Retain."),
-        ("Delete", "the old one is deleted: with it goes what it holds, a database."),
+        ("Delete", "the old one is deleted: its content is lost: a database."),
     ],
 )
 def test_the_old_one_of_what_is_replaced(policy: str, told: str) -> None:
@@ -1274,7 +1278,7 @@ def test_a_policy_that_is_loosened_is_shown() -> None:
     changed = found(one({"A": before}), one({"A": after}))
     assert changed.effect is Effect.IN_PLACE
     assert [(each.path, each.before, each.after, each.reason) for each in changed.properties] == [
-        ("DeletionPolicy", "Retain", None, "From now on it is not kept when it leaves its stack.")
+        ("DeletionPolicy", "Retain", None, "From now on it is not kept when it is removed from its stack.")
     ]
 
 

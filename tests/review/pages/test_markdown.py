@@ -90,7 +90,7 @@ def test_nothing_changes() -> None:
     assert markdown(quiet_report()) == (
         "<!-- hyperpod-cdk review: prod -->\n"
         "\n"
-        "**Needs nobody's approval, because nothing that is deployed changes.**\n"
+        "**Needs no approval, because no deployed resource changes.**\n"
         "\n"
         "## \U0001f7e2 no change: review of prod\n"
         "\n"

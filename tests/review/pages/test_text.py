@@ -24,7 +24,7 @@ def printed(report: Report, *, width: int = 140, colour: bool = False) -> str:
 
 def test_nothing_changes() -> None:
     assert printed(quiet_report()) == (
-        "Needs nobody's approval, because nothing that is deployed changes.\n"
+        "Needs no approval, because no deployed resource changes.\n"
         "Review of prod\n"
         "NO CHANGE\n"
         "Nothing changes.\n"

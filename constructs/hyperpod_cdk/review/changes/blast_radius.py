@@ -1,4 +1,4 @@
-"""What a change does to every resource: replaced, deleted, refused, nodes interrupted, in place - or not known."""
+"""What a change does to every resource: replaced, deleted, refused, nodes interrupted, in place, or unknown."""
 
 from __future__ import annotations
 
@@ -49,23 +49,23 @@ _VALUE: Final = ("Value",)
 _DYNAMIC: Final = re.compile(
     r"\{\{resolve:(?:ssm|ssm-secure):([^:}]+)\}\}|\{\{resolve:secretsmanager:([^}]+)\}\}|^(?:resolve:ssm:)([^:{}]+)$"
 )
-"""A dynamic reference to what has versions, of which it names none where it is one of Parameter Store.
+"""A dynamic reference to a versioned value without a version, if it is one of Parameter Store.
 
-The last form is one that EC2 reads whenever it starts an instance (EC2 Auto Scaling user guide, "Use AWS Systems
-Manager parameters instead of AMI IDs in launch templates").
+EC2 reads the last form whenever it starts an instance (EC2 Auto Scaling user guide, "Use AWS Systems Manager parameters
+instead of AMI IDs in launch templates").
 """
 _IMAGE: Final = ("ImageId",)
 _AT_START: Final = "resolve:ssm:"
 _AT_START_SOURCE: Final = "https://docs.aws.amazon.com/autoscaling/ec2/userguide/using-systems-manager-parameters.html"
 _VERSION: Final = re.compile(r":SecretString:[^:]*:[^:]*:[^:]+$")
-"""How a dynamic reference to a secret ends that names a version by its ID."""
+"""The end of a dynamic reference to a secret that names a version by its ID."""
 _ON_A_CLUSTER: Final = "Custom::AWSCDK-EKS-"
-"""How CDK's types begin of what its kubectl function does on an EKS cluster: manifests, patches and Helm charts."""
+"""The start of CDK's types for its kubectl function on an EKS cluster: manifests, patches and Helm charts."""
 _NESTED: Final = "AWS::CloudFormation::Stack"
 _TYPE: Final = re.compile(r"Custom::[\w@-]{1,60}|\w{2,64}::\w{2,64}::\w{2,64}(?:::MODULE)?|" + re.escape(UNTOLD))
-"""What a type is called (CloudFormation API reference, RegisterType, TypeName; AWS::CloudFormation::CustomResource).
+"""The format of type names (CloudFormation API reference, RegisterType, TypeName; AWS::CloudFormation::CustomResource).
 
-The last one stands for the resources of a loop that only the deployment writes out.
+The last one represents the resources of a loop that only the deployment expands.
 """
 _EGRESS: Final = "AWS::EC2::SecurityGroupEgress"
 _SCALED: Final = "AWS::AutoScaling::AutoScalingGroup"
@@ -73,26 +73,27 @@ _SCHEDULE: Final = "AWS::AutoScaling::ScheduledAction"
 _SIZES: Final = ("DesiredCapacity", "MinSize", "MaxSize")
 _IGNORES: Final = "IgnoreUnmodifiedGroupSizeProperties"
 _ATTRIBUTES: Final = ("DeletionPolicy", "UpdateReplacePolicy", METADATA)
-"""What of a resource changes without its service being asked for an update."""
+"""Parts of a resource that change without an update by its service."""
 Giving = Literal["all", "perhaps", "updated"]
-"""Which of the values that a resource gives to others are new ones."""
+"""Which of the values that a resource gives to others are new."""
 _GIVES: Final[dict[Giving, str]] = {
     "all": "is replaced",
     "perhaps": "may give another value",
     "updated": "gives another value",
 }
 _GIVEN: Final[dict[Giving, str]] = {"all": "replaced", "perhaps": "perhaps another one", "updated": "another value"}
-_WITH_THE_NEW_ONE: Final = "nothing is updated: the new one is made with it"
+_WITH_THE_NEW_ONE: Final = "nothing is updated: the new one is created with it"
 
 
 def blast_radius(
     base: Assembly, head: Assembly, changes: Sequence[ResourceChange], *, with_exports: bool = True
 ) -> BlastRadius:
-    """Tell what deploying ``head`` over ``base`` does to each resource, gravest first.
+    """Return what deploying ``head`` over ``base`` does to each resource, the most serious first.
 
-    ``changes`` are ``difference.compare``'s. Resources that do not differ are in it too where they refer to one that is
-    replaced. Nothing is ever called safe: what neither the CloudFormation schemas nor the catalog's table tell is
-    ``unknown``. ``with_exports`` is False for a step of a plan, which has asked who imports what goes, and says so.
+    ``changes`` are ``difference.compare``'s. Resources that do not differ are included if they refer to one that is
+    replaced. No change is ever called safe: an effect that neither the CloudFormation schemas nor the catalog's table
+    state is ``unknown``. ``with_exports`` is False for a step of a plan, which checks the imports of removed exports
+    itself.
     """
     known: _Known | None = head.read.get(_Known) if with_exports else None
     if known and known.is_of(base, changes):
@@ -101,13 +102,14 @@ def blast_radius(
 
 
 def changed_exports(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> dict[str, Fate]:
-    """Give what becomes of the base's exports, by name, without those that stay; what may go counts as going.
+    """Return what happens to the base's exports, by name, without those that stay; one that may be removed counts as
+    removed.
 
-    Of a stack that is not in the head no export changes: ``cdk deploy`` leaves it as it is. ``changes`` are as in
+    Exports of a stack that is not in the head do not change: ``cdk deploy`` leaves it as it is. ``changes`` are as in
     ``blast_radius``.
     """
     review = _Review(base, head)
-    # whoever plans the way from one to the other asks for this, too
+    # a plan from the base to the head needs this, too
     head.read[_Known] = _Known(base=base, changes=tuple(changes), radius=review.of(changes))
     found = {
         name: review.exports.fate_of(name, stack.name, value)
@@ -119,7 +121,7 @@ def changed_exports(base: Assembly, head: Assembly, changes: Sequence[ResourceCh
 
 @dataclass(frozen=True, kw_only=True)
 class _Known:
-    """What was found out of a head before, and from where."""
+    """The result for a head, and the base and changes that it belongs to."""
 
     base: Assembly
     changes: tuple[ResourceChange, ...]
@@ -141,7 +143,7 @@ _ACTING: Final[Mapping[str, tuple[tuple[str, ...], updates.Note]]] = {
     "AWS::CloudWatch::CompositeAlarm": (("AlarmActions", "InsufficientDataActions", "OKActions"), updates.ALARM_ACTS),
     "AWS::Events::Rule": (("Targets",), updates.RULE_ACTS),
 }
-"""What tells somebody, as a rule, and acts on something else by what some of its properties say."""
+"""Types that usually notify, and with some values of their properties act on other resources."""
 
 
 class _Review:
@@ -193,7 +195,7 @@ class _Review:
             self._changed(entry, change)
 
     def _switched(self, changes: Iterable[ResourceChange]) -> Iterator[ResourceChange]:
-        """Resources that are written as before, but whose condition has turned."""
+        """Return resources that are written as before, but whose condition now has another value."""
         known = {(change.resource.stack, change.resource.logical_id) for change in changes}
         for after in self.head.resources():
             if "Condition" not in after.body or (after.stack, after.logical_id) in known:
@@ -210,17 +212,19 @@ class _Review:
             judged = Judged(Effect.REFUSED, shape.sentence, shape.source)
             entry.findings.append(Found(("Type",), None, entry.resource.type, judged))
             entry.fate = None
-        entry.why = "it is made" if there else "it is made if its condition holds, which the template does not show"
+        entry.why = (
+            "it is created" if there else "it is created if its condition is true, which the template does not show"
+        )
         entry.findings += self._acts(entry.resource)
 
     def _acts(self, resource: Resource) -> Iterator[Found]:
-        """Judge what a new resource does to what stood before it; what comes along with it is not harmed."""
+        """Judge what a new resource does to existing resources; resources that are added with it are not affected."""
         names, note = updates.ACTS_ON.get(resource.type, ((), None))
         names = tuple(name for name in names if name in resource.properties)
         if note is None and resource.type in _ACTING:
             on, note = _ACTING[resource.type]
             names = tuple(name for name in on if self._is_told_to_act(resource, name))
-            # whatever it watches, it acts on what the action names
+            # in addition to what it watches, it acts on the resources that the action names
             is_on_others = bool(names)
         else:
             is_on_others = any(self._stands(resource.stack, resource.properties[name]) for name in names)
@@ -234,7 +238,7 @@ class _Review:
         yield Found(change.steps, *self.excerpts.of(change), judged)
 
     def _is_first_egress(self, resource: Resource) -> bool:
-        """Whether a rule for what goes out is among the first of a group that stated none, and so let out all."""
+        """Whether an egress rule is among the first of a group without any, which so far allowed all egress."""
         for key in self.uses.referred(resource.stack, resource.properties.get("GroupId")):
             group = self.base.find(*key)
             if group is None or group.properties.get("SecurityGroupEgress"):
@@ -244,12 +248,12 @@ class _Review:
         return False
 
     def _stands(self, stack: str, value: Any) -> bool:
-        """Whether a value names something that is there before the deployment, as far as the templates tell."""
+        """Whether a value names something that exists before the deployment, as far as the templates show."""
         named = self.uses.referred(stack, value)
         return not named or any(self.base.find(*each) is not None for each in named)
 
     def _is_told_to_act(self, resource: Resource, name: str) -> bool:
-        """Whether an alarm or a rule does more than to tell somebody."""
+        """Whether an alarm or a rule does more than notify."""
         stated = resolve(self.head, resource.stack, resource.properties.get(name))
         actions = [each.get("Arn") if isinstance(each, dict) else each for each in (stated or [])]
         return any(isinstance(each, str) and _DOES.search(each) for each in actions)
@@ -259,10 +263,12 @@ class _Review:
         assert resource is not None  # noqa: S101 - what leaves was there
         if resource.stack not in self.head.by_name:
             entry.fate = Effect.LEFT_BEHIND
-            entry.why = f"the stack {resource.stack} is in the app no more, and {updates.SHAPES['stack'].sentence}"
+            entry.why = f"the stack {resource.stack} is no longer in the app, and {updates.SHAPES['stack'].sentence}"
         elif resource.is_kept_on_delete:
             entry.fate = Effect.LEFT_BEHIND
-            entry.why = f"it leaves its stack and stays in the account: its DeletionPolicy is {_policy(resource)}"
+            entry.why = (
+                f"it is removed from its stack and stays in the account: its DeletionPolicy is {_policy(resource)}"
+            )
         else:
             entry.fate = Effect.DELETED
             entry.why = next(iter(lost(resource.type, "it is deleted")), "it is deleted")
@@ -286,7 +292,7 @@ class _Review:
             entry.findings.append(Found(("Type",), before.type, after.type, judged))
             return
         if _is_there(self.base, before) is not _is_there(self.head, after):
-            reason = "whether it is there depends on a condition that the template does not show"
+            reason = "whether it exists depends on a condition that the template does not show"
             entry.findings.append(Found(("Condition",), None, None, Judged(Effect.UNKNOWN, reason, None)))
         circumstances = circumstances_of(before, self.head, after)
         for each in change.properties:
@@ -296,7 +302,7 @@ class _Review:
                 entry.findings.append(Found(steps, "0", "0", judged, f"instance group {steps[1].strip('[]')}"))
         entry.findings += [self._attribute(each, after) for each in change.attributes if each.steps != ("Condition",)]
         if not entry.findings:
-            # another condition, which holds as the one before did
+            # another condition with the same value as the earlier one
             del self.entries[entry.key]
 
     def _judge(self, entry: Entry, change: PropertyChange, circumstances: frozenset[str]) -> None:
@@ -318,7 +324,7 @@ class _Review:
             shape = updates.SHAPES["init"]
             judged = Judged(Effect.UNKNOWN, shape.sentence, shape.source)
             return Found(change.steps, *self.excerpts.of(change), judged, of="metadata")
-        when = "leaves its stack" if name == "DeletionPolicy" else "is replaced"
+        when = "is removed from its stack" if name == "DeletionPolicy" else "is replaced"
         is_kept = resource.is_kept_on_delete if name == "DeletionPolicy" else resource.is_kept_on_replacement
         reason = f"from now on it is {'kept' if is_kept else 'not kept'} when it {when}"
         before, after = self.excerpts.of(change)
@@ -327,10 +333,10 @@ class _Review:
     # what follows from a replacement
 
     def _cascade(self) -> None:
-        """Judge what refers to another value now as changed, and so on until nothing more follows.
+        """Judge resources that refer to a value that is new as changed, until nothing more follows.
 
-        A replaced resource gives others for all that it is asked for, an updated one for what its update changes (the
-        version of a launch template, the value of a parameter).
+        A replaced resource gives new values for all its attributes, an updated one for those that its update changes
+        (the version of a launch template, the value of a parameter).
         """
         pending: list[tuple[Entry, Giving | None]] = [
             (entry, _gives_other_values(entry)) for entry in self.entries.values()
@@ -353,7 +359,7 @@ class _Review:
                     pending.append((found, _gives_other_values(found)))
 
     def _follow(self, giver: Entry, user: Resource, giving: Giving) -> Entry | None:
-        """Judge what of ``user`` refers to what ``giver`` now gives; give its entry if something was found."""
+        """Judge the references of ``user`` to the new values of ``giver``; return its entry if something was found."""
         before = self.base.find(user.stack, user.logical_id)
         if before is None or before.type != user.type or _is_there(self.head, user) is False:
             return None
@@ -393,11 +399,11 @@ class _Review:
             )
 
     def _read_anew(self) -> None:
-        """Judge what is read by its name from a place outside of the templates, where another value may stand by now.
+        """Judge values that are read by name from a place outside of the templates and may have changed there.
 
-        A dynamic reference without a version is read with each update of what it stands in, a parameter of a template
-        that names one in Parameter Store with each update of its stack (CloudFormation user guide, dynamic references
-        and SSM parameter types).
+        A dynamic reference without a version is read at each update of its resource, a parameter of a template that
+        names one in Parameter Store at each update of its stack (CloudFormation user guide, dynamic references and SSM
+        parameter types).
         """
         changed = {
             name
@@ -411,7 +417,7 @@ class _Review:
                 str(each["Default"])
                 for each in stack.parameters.values()
                 if isinstance(each, dict) and str(each.get("Type", "")).startswith(STORED) and "Default" in each
-                # only asked of by the CDK CLI, and part of no resource
+                # read only by the CDK CLI, and part of no resource
                 if not str(each["Default"]).startswith("/cdk-bootstrap/")
             }
             for stack in self.head.stacks
@@ -440,7 +446,7 @@ class _Review:
                 told.add(steps)
                 entry = entry or self.entries.setdefault((user.stack, user.logical_id), Entry(before, user))
                 if name in changed:
-                    what = f"it reads the parameter {name}, whose value changes, if not in this deployment"
+                    what = f"it reads the parameter {name}, whose value changes, although not in this deployment"
                 else:
                     what = f"this deployment reads {name} again, and its value may have changed"
                 said = replace(judged, effect=Effect.UNKNOWN, reason=f"{what}: {judged.reason}")
@@ -449,18 +455,16 @@ class _Review:
     def _read_at_start(
         self, user: Resource, before: Resource, steps: tuple[str, ...], name: str, changed: AbstractSet[str]
     ) -> None:
-        """Tell of an image that EC2 looks up for each instance by the name of a parameter that changes."""
+        """Judge an image that EC2 looks up for each instance by the name of a parameter that changes."""
         if name not in changed or steps[-1:] != _IMAGE:
             return
         entry = self.entries.setdefault((user.stack, user.logical_id), Entry(before, user))
-        said = (
-            f"instances that start from now on have the image that the parameter {name} then names; those that run stay"
-        )
+        said = f"instances that start after this have the image that the parameter {name} then names; running ones stay"
         judged = Judged(Effect.IN_PLACE, said, _AT_START_SOURCE, interrupts=True)
         entry.findings.append(Found(steps, name, f"{name} (another value)", judged))
 
     def _name_readers(self) -> None:
-        """Name the resources that read a parameter whose value changes, or are given its name."""
+        """Return a clause with the resources that read a parameter whose value changes, or get its name."""
         for entry in self.entries.values():
             if not entry.is_update or entry.resource.type != _PARAMETER or not _is_updated(entry, "Value"):
                 continue
@@ -487,7 +491,7 @@ class _Review:
                 ]
 
     def _check_sizes(self) -> None:
-        """An update of an Auto Scaling group sets the sizes that its template states, whatever they are by then."""
+        """Judge the sizes of an Auto Scaling group: an update sets those of its template, whatever they are by then."""
         for entry in self.entries.values():
             before, after = entry.before, entry.after
             if entry.resource.type != _SCALED or not entry.is_update or before is None or after is None:
@@ -515,19 +519,19 @@ class _Review:
         return circumstances_of(before, self.head, after)
 
     def _check_clusters(self) -> None:
-        """What a stack leaves on an EKS cluster is gone with the cluster, whatever its DeletionPolicy says."""
+        """Judge resources on an EKS cluster: they are deleted with the cluster, whatever their DeletionPolicy is."""
         for entry in self.entries.values():
             if entry.fate is not Effect.LEFT_BEHIND or not entry.resource.type.startswith(_ON_A_CLUSTER):
                 continue
             on = resolve(self.base, entry.resource.stack, entry.resource.properties.get("ClusterName"))
             cluster = self.entries.get((on.stack, on.logical_id)) if isinstance(on, Reference) else None
             if cluster is not None and cluster.effect in (Effect.DELETED, Effect.REPLACED):
-                entry.fate, entry.why, entry.kept = Effect.DELETED, f"it goes with {cluster.resource.name}", ""
+                entry.fate, entry.why, entry.kept = Effect.DELETED, f"it is deleted with {cluster.resource.name}", ""
 
-    # shapes that CloudFormation refuses
+    # changes that CloudFormation refuses
 
     def _check_kept(self, entry: Entry) -> None:
-        """A replaced resource whose old one stays; a policy that changes along with it does not count."""
+        """Judge a replaced resource whose old one stays; a policy that changes at the same time does not count."""
         before, after = entry.before, entry.after
         if before is None or after is None or not entry.is_update or entry.effect is not Effect.REPLACED:
             return
@@ -535,7 +539,7 @@ class _Review:
             entry.kept = "the old one stays in the account: its UpdateReplacePolicy is Retain"
 
     def _check_protection(self, entry: Entry) -> None:
-        """A resource that is to be deleted and that its service does not delete."""
+        """Judge a resource that is to be deleted and that its service does not delete."""
         before = entry.before
         protection = updates.PROTECTIONS.get(before.type) if before is not None else None
         if before is None or protection is None or entry.effect not in (Effect.DELETED, Effect.REPLACED):
@@ -545,7 +549,7 @@ class _Review:
             str(protection.value).lower(),
         ):
             return
-        reason = "the service does not delete it while this is on; switch it off in a deployment of its own before"
+        reason = "the service does not delete it while this is on; switch it off in an earlier, separate deployment"
         judged = Judged(Effect.REFUSED, reason, protection.source)
         value = str(protection.value).lower() if protection.value is True else protection.value
         entry.findings.append(Found((protection.name,), value, None, judged))
@@ -553,7 +557,7 @@ class _Review:
 
 
 def _spare_the_new_one(entry: Entry) -> None:
-    """Take back what updates would do to a resource that is made anew: nobody updates it."""
+    """Remove the effects of updates from a resource that is created again: it is not updated."""
     if entry.effect is not Effect.REPLACED:
         return
     grave = (Effect.REFUSED, Effect.INTERRUPTED, Effect.UNKNOWN)
@@ -566,7 +570,8 @@ def _spare_the_new_one(entry: Entry) -> None:
 
 
 def _gives_other_values(entry: Entry) -> Giving | None:
-    """Which of the values that a resource gives are others afterwards: all, perhaps some, those it updates, or none."""
+    """Return which of the values that a resource gives are new afterwards: all, perhaps some, those it updates, or
+    none."""
     if not entry.is_update:
         return None
     if entry.effect is Effect.REPLACED:
@@ -581,7 +586,7 @@ def _gives_other_values(entry: Entry) -> Giving | None:
 
 
 def _is_updated(entry: Entry, attribute: str) -> bool:
-    """Whether an update in place changes what an attribute gives."""
+    """Whether an update in place changes the value of an attribute."""
     return bool(attribute) and any(
         updates.gives_another(entry.resource.type, attribute, tuple(step for step in each.steps if step[0] != "["))
         for each in entry.findings
@@ -589,7 +594,7 @@ def _is_updated(entry: Entry, attribute: str) -> bool:
 
 
 def _is_there(assembly: Assembly, resource: Resource) -> bool | None:
-    """Whether a resource's condition holds, None where the template does not show."""
+    """Whether a resource's condition is true, None if the template does not show it."""
     condition = resource.body.get("Condition")
     if not isinstance(condition, str):
         return True
@@ -602,7 +607,7 @@ def _policy(resource: Resource) -> str:
 
 
 def _read_outside(value: Any, steps: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Give where in resolved properties which parameter or secret is read without a version of its own."""
+    """Return where in resolved properties which parameter or secret is read without a version."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _read_outside(item, (*steps, key))

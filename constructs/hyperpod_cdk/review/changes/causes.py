@@ -1,9 +1,9 @@
 """Which line of the environment file caused a change.
 
 The environment file decides properties in known places: those of SageMaker's and FSx's types one by one
-(``property_paths.json``, which the tests hold against the schemas), some of other types likewise. A line that differs
-between the two files and decides what changes is a cause. Where no line is known to, there is none: a wrong one would
-mislead, and the library, a lifecycle script or a chart may have changed, too.
+(``property_paths.json``, which the tests compare with the schemas), some of other types as well. A line that differs
+between the two files and decides a changed property is a cause. If no such line is known, no cause is given: a wrong
+one would mislead, and the library, a lifecycle script or a chart may have changed, too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PATHS = Path(__file__).parent / "property_paths.json"
 _LONGEST = 80
 
 _PLACES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
-    # the lists of whose items a construct is made, by its path below the stack; the first that fits counts
+    # the lists whose items become constructs, by the construct's path below the stack; the first match counts
     ("Lustre-(?P<item>[^/]+)", ("storage.lustre",)),
     ("Restricted(Node)?Role-(?P<item>[^/]+)", ("hyperpod.restricted_instance_groups",)),
     ("KarpenterPools/Pool-(?P<item>[^/]+)", ("hyperpod.karpenter_pools",)),
@@ -40,12 +40,12 @@ _PLACES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
 )
 
 _MADE_OF: Final = (("AWS::EKS::AccessEntry", re.compile(r"(?:.*/)?AdminAccess\w+"), "eks.admin_role_arns"),)
-"""Resources by type and construct that come and go with an item of a list that has no names."""
+"""Resources, by type and construct, that are added and removed with an item of a list without names."""
 
 _GROUPS: Final = ("hyperpod.instance_groups", "hyperpod.restricted_instance_groups")
 
 _IDENTITY: Final = ("name", "account", "region")
-"""Fields of which each makes all stacks other ones."""
+"""Fields that, when changed, replace all stacks by others."""
 
 _OWN: Final = {"Custom::HyperPodDeletionProtection": "deletion_protection"}
 """Custom resources of this library that one place of the environment file decides as a whole."""
@@ -53,7 +53,7 @@ _OWN: Final = {"Custom::HyperPodDeletionProtection": "deletion_protection"}
 
 @dataclass(frozen=True, kw_only=True)
 class LineChange:
-    """One place of the environment file that differs: ``place`` without list items, ``items`` the names of those."""
+    """One place of the environment file that differs: ``place`` without list items, ``items`` their names."""
 
     place: str
     items: tuple[str, ...]
@@ -69,19 +69,19 @@ def _tables() -> dict[str, Any]:
 
 
 def property_paths() -> dict[str, dict[str, dict[str, str]]]:
-    """Give, by type, where the environment file decides each property (``from``), or why it never does."""
+    """Return, by type, where the environment file decides each property (``from``), or why it never does."""
     types: dict[str, dict[str, dict[str, str]]] = _tables()["types"]
     return types
 
 
 def other_paths() -> dict[str, dict[str, str]]:
-    """Give, of types that the library decides mostly, the place of the environment file by property."""
+    """Return, for types that the library mostly decides, the place of the environment file by property."""
     others: dict[str, dict[str, str]] = _tables()["others"]
     return others
 
 
 def line_changes(base: LoadedEnvironment | None, head: LoadedEnvironment | None) -> list[LineChange]:
-    """Give what differs between two environment files as they are written, nothing where one is missing."""
+    """Return what differs between two environment files as they are written, nothing if one is missing."""
     if base is None or head is None:
         return []
     return [
@@ -104,20 +104,20 @@ def with_causes(
     base_environment: LoadedEnvironment | None,
     head_environment: LoadedEnvironment | None,
 ) -> BlastRadius:
-    """Give the blast radius with the cause of every change, as far as a line or a file of the project fits."""
+    """Return the blast radius with the cause of every change, as far as a line or a file of the project matches."""
     lines = line_changes(base_environment, head_environment)
     scripts = changed_scripts(base, head)
     return explained(radius, lines, scripts) if lines or scripts else radius
 
 
 def explained(radius: BlastRadius, lines: list[LineChange], scripts: tuple[Cause, ...] = ()) -> BlastRadius:
-    """Give the blast radius with those of the lines and scripts that caused each change, in place of any it has."""
+    """Return the blast radius with the lines and scripts that caused each change, instead of any earlier causes."""
     bare = (each.model_copy(update={"causes": ()}) for each in radius.resources)
     return radius.model_copy(update={"resources": tuple(_explained(each, lines, scripts) for each in bare)})
 
 
 def changed_scripts(base: Assembly, head: Assembly) -> tuple[Cause, ...]:
-    """Give the lifecycle scripts that differ between two assemblies, as far as both still hold them."""
+    """Return the lifecycle scripts that differ between two assemblies, as far as both still have them."""
     before, after = (_script_folders(assembly) for assembly in (base, head))
     if len(before) != 1 or len(after) != 1 or before == after:
         return ()
@@ -130,16 +130,16 @@ def changed_scripts(base: Assembly, head: Assembly) -> tuple[Cause, ...]:
 
 
 def line_of_failure(resource: Resource | None, reason: str, environment: LoadedEnvironment) -> Cause | None:
-    """Give the line of the environment file that a failed resource is about, None where none is known to be.
+    """Return the line of the environment file that a failed resource is about, None if none is known.
 
     It is the line whose path the reason states; else the only one whose value the reason repeats, a version or an ARN;
-    else the item of a list that the resource was made of. A wrong line is worse than none.
+    else the item of a list from which the resource was created. A wrong line is worse than none.
     """
     from hyperpod_cdk.config.source import parse_path, render_path  # noqa: PLC0415 - as below
 
     data = environment.as_written
     paths = [path for each in _PATH.findall(reason) if (path := parse_path(each)) is not None]
-    # of a key that is left out, what it would stand in
+    # for a key that is omitted, the section that would contain it
     stated = [path for path in paths if _leads(data, path[:-1])][:1]
     if not stated:
         stated = [
@@ -160,10 +160,10 @@ def line_of_failure(resource: Resource | None, reason: str, environment: LoadedE
 
 
 def line_of_property(resource: Resource, path: str, environment: LoadedEnvironment) -> Cause | None:
-    """Give the line of the environment file that decides a property, None where none is known to.
+    """Return the line of the environment file that decides a property, None if none is known.
 
-    ``path`` names items of lists, or is empty for the resource as a whole: ``InstanceGroups[h100].InstanceCount``. Of a
-    field that is left out the line is that of what it would stand in. A wrong line is worse than none.
+    ``path`` names items of lists, or is empty for the resource as a whole: ``InstanceGroups[h100].InstanceCount``. For
+    a field that is omitted, the line is that of the section that would contain it. A wrong line is worse than none.
     """
     from hyperpod_cdk.config.source import render_path  # noqa: PLC0415 - as above
 
@@ -189,7 +189,7 @@ _IS_GROUP: Final = re.compile(r"\w*InstanceGroups\[[^\]]+\]")
 
 
 def _deciding(resource_type: str, path: str) -> Iterator[str]:
-    """Give the place that decides a property, with the rest of the property's path where that is a mapping's."""
+    """Return the place that decides a property, with the rest of the property's path if the place is a mapping."""
     table = property_paths().get(resource_type, {}).get("from", {})
     steps = path.split(".")
     for length in range(len(steps), 0, -1):
@@ -202,7 +202,7 @@ def _deciding(resource_type: str, path: str) -> Iterator[str]:
 
 
 def _walked(data: object, keys: Sequence[str], items: Sequence[str]) -> tuple[str | int, ...] | None:
-    """Give the path of keys in the file's data, with the items of lists that are called as one of ``items``."""
+    """Return the path of keys in the file's data, with the items of lists whose names are in ``items``."""
     where: tuple[str | int, ...] = ()
     for key in keys:
         if isinstance(data, list):
@@ -224,17 +224,17 @@ def _walked(data: object, keys: Sequence[str], items: Sequence[str]) -> tuple[st
 
 
 _CALLED: Final = ("name", "instance_type", "key")
-"""Fields that tell the items of the file's lists apart."""
+"""Fields that identify the items of the file's lists."""
 
 _PATH: Final = re.compile(r"(?<![\w.])[a-z_]+(?:\.[\w-]+|\[\d+\])+")
 """How a reason states a place of the environment file: ``hyperpod.instance_groups[1].count``."""
 
 _TELLS: Final = re.compile(r"(?=.*\d)(?=.*[./:-]).{6,}")
-"""A value that says which one is meant: a number and a sign in it, so no word that a reason may have of its own."""
+"""A value that identifies one item: it has a digit and a sign, so it is no ordinary word of a reason."""
 
 
 def _leads(data: object, path: tuple[str | int, ...]) -> bool:
-    """Whether a path leads to something in the file's data."""
+    """Whether a path exists in the file's data."""
     for step in path:
         is_item = isinstance(data, list) and isinstance(step, int) and step < len(data)
         if not is_item and not (isinstance(data, dict) and step in data):
@@ -259,7 +259,7 @@ def _scalars(where: tuple[str | int, ...], value: object) -> Iterator[tuple[tupl
 
 
 def _items_called(data: object, place: str, item: str) -> Iterator[tuple[str | int, ...]]:
-    """Give the paths of the items of a list that have a name, by the keys that lead to it: ``storage.lustre``."""
+    """Return the paths of the items of a list that have a name, by the keys that lead to it: ``storage.lustre``."""
     keys = tuple(place.split("."))
     for key in keys:
         data = data.get(key) if isinstance(data, dict) else None
@@ -296,17 +296,17 @@ def _from_lines(resource: ResourceEffect, path: str, lines: list[LineChange], *,
 def _candidates(
     resource: ResourceEffect, path: str, lines: list[LineChange], *, is_indirect: bool
 ) -> Iterator[list[LineChange]]:
-    """Give the lines that caused a change, or nothing: a wrong line is worse than none.
+    """Return the lines that caused a change, or nothing: a wrong line is worse than none.
 
-    Where the two files differ in one place only, it is that. Of several, a line counts for the property that it decides
-    by the tables, and for what comes and goes with the item or the switch that it is. What only refers to something
-    that is replaced is caused where that is.
+    If the two files differ in only one place, it is that. Of several places, a line counts for the property that it
+    decides by the tables, and for resources that are added or removed with its item or switch. A resource that only
+    refers to a replaced one has the cause of that replacement.
     """
     if len(lines) == 1:
         yield lines
     identity = [line for line in lines if line.place in _IDENTITY]
     if identity and resource.effect in (Effect.ADDED, Effect.LEFT_BEHIND):
-        # every stack of the environment is another one, and nothing comes or goes for another reason
+        # all stacks of the environment are others, and nothing is added or removed for another reason
         yield identity
         return
     if identity or is_indirect:
@@ -314,7 +314,7 @@ def _candidates(
     plain_path = re.sub(r"\[[^\]]*\]", "", path)
     construct, own_item = _construct_places(resource.name)
     found = next(iter(re.findall(r"\[([^\]]+)\]", path)), "")
-    # an index is no name: the item is the one that the construct is made of
+    # an index is not a name: the item is the one from which the construct is created
     item = own_item if found.isdecimal() else found or own_item
     if resource.type == "AWS::SageMaker::Cluster" and _IS_GROUP.fullmatch(path):
         yield [line for line in lines if line.place in _GROUPS and line.items == (item,)]
@@ -334,9 +334,9 @@ def _candidates(
 
 
 def _decided(resource_type: str, path: str) -> str:
-    """Give the place that alone decides a property of a type that ``property_paths()`` does not have.
+    """Return the place that alone decides a property of a type that ``property_paths()`` does not have.
 
-    A property that holds several has one where the same place decides all of them.
+    A property with several parts has one if the same place decides all of them.
     """
     places = {
         place
@@ -361,12 +361,12 @@ def _construct_places(name: str) -> tuple[tuple[str, ...], str]:
 
 
 def _touches(line: LineChange, place: str) -> bool:
-    """Whether a changed place is ``place``, stands in it or holds it."""
+    """Whether a changed place is ``place``, is in it or contains it."""
     return line.place == place or line.place.startswith(f"{place}.") or place.startswith(f"{line.place}.")
 
 
 def _is_about(line: LineChange, item: str) -> bool:
-    """Whether a changed place belongs to the item, or to none at all."""
+    """Whether a changed place belongs to the item, or to no item."""
     return not item or not line.items or item in line.items
 
 
@@ -391,7 +391,7 @@ def _differences(
 
 
 def _by_name(items: list[Any]) -> dict[str, tuple[int, Any]] | None:
-    """Give (index, item) of each item by its name, None where they have none or share one."""
+    """Return (index, item) of each item by its name, None if they have no names or share one."""
     if not all(isinstance(item, dict) and isinstance(item.get("name"), str) for item in items):
         return None
     named = {item["name"]: (index, item) for index, item in enumerate(items)}
@@ -425,7 +425,8 @@ def _shown(value: object) -> str | None:
 
 
 def _script_folders(assembly: Assembly) -> set[Path]:
-    """Give the asset folders that are uploaded as lifecycle scripts, without what the environment file writes there."""
+    """Return the asset folders that are uploaded as lifecycle scripts, without what the environment file writes
+    there."""
     if assembly.folder is None:
         return set()
     keys = {
@@ -438,7 +439,7 @@ def _script_folders(assembly: Assembly) -> set[Path]:
 
 
 def _is_added(name: str) -> bool:
-    """Whether a file is uploaded beside the folder of scripts: what nodes need, and steps of extensions."""
+    """Whether a file is uploaded in addition to the folder of scripts: input of nodes, and steps of extensions."""
     return name == ENVIRONMENT or name.startswith(f"{STEPS}/")
 
 

@@ -1,4 +1,4 @@
-"""Names and blocks of addresses that a new resource takes while an old one still has them, which services refuse."""
+"""Names and address blocks that a new resource needs while an old one still has them, which services refuse."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from hyperpod_cdk.templates.values import Reference, Unknown, plain, resolve
 
 _BLOCK: Final = "CidrBlock"
 BLOCKS: Final = frozenset({"AWS::EC2::VPCCidrBlock", "AWS::EC2::Subnet"})
-"""What takes a block of a VPC's addresses, of which no two of a type overlap."""
+"""Types with an address block of a VPC, of which no two may overlap."""
 
 
 class Clashes(Sides):
-    """Judges ``entries``: what is found is added to the one that is made."""
+    """Judges ``entries``: findings are added to the one that is created."""
 
     def judge(self) -> None:
-        """Refuse every resource that takes what is taken."""
+        """Refuse every resource whose name or address block is in use."""
         for entry in list(self.entries.values()):
             self._check_name(entry)
         self._check_moved()
         self._check_blocks()
 
     def _check_name(self, entry: Entry) -> None:
-        """A resource that is made anew under the name that the old one still has."""
+        """Judge a resource that is created again with the name that the old one still has."""
         before, after = entry.before, entry.after
         if before is None or after is None or not entry.is_update or entry.effect is not Effect.REPLACED:
             return
@@ -50,11 +50,12 @@ class Clashes(Sides):
         entry.findings.append(Found(paths[0], name[0], name[0], Judged(Effect.REFUSED, reason, shape.source)))
 
     def _check_moved(self) -> None:
-        """A resource that is made while another of its name is still there: one that goes, or that stays."""
+        """Judge a resource that is created while another one with its name exists: one that is deleted, or that
+        stays."""
         made = (Effect.ADDED, Effect.REPLACED)
         takers = [entry for entry in self.entries.values() if entry.effect in made and entry.after is not None]
         types = {entry.resource.type for entry in takers}
-        # what is made in a new environment finds nothing there
+        # in a new environment no earlier resources exist
         holders = {
             (each.type, full): each
             for each in (self.base.resources() if types else ())
@@ -77,15 +78,16 @@ class Clashes(Sides):
                 entry.fate = None
 
     def _is_freed(self, old: Entry) -> bool:
-        """Whether a resource that stays, or is made anew before its old one goes, is said to give its name up."""
+        """Whether a resource that stays, or is replaced before its old one is deleted, releases its name."""
         is_gone = old.fate in (Effect.DELETED, Effect.LEFT_BEHIND) or old.effect is Effect.REPLACED
         if is_gone:
             return False
-        # by an update in place, of which nobody tells whether it comes first
+        # with an update in place whose order is not documented
         return old.after is None or self._full_name(self.head, old.after) != self._full_name(self.base, old.resource)
 
     def _check_blocks(self) -> None:
-        """A block of addresses that is taken while another that it overlaps, which goes, is still there."""
+        """Judge an address block that is used while another block, which overlaps and is to be deleted, still
+        exists."""
         gone = (Effect.DELETED, Effect.LEFT_BEHIND, Effect.REPLACED)
         going = list(self._blocks(self.base, gone))
         for new, vpc, block in list(self._blocks(self.head, (Effect.ADDED, Effect.REPLACED))):
@@ -104,7 +106,7 @@ class Clashes(Sides):
                 break
 
     def _blocks(self, assembly: Assembly, effects: Sequence[Effect]) -> Iterator[tuple[Entry, Key | str, IPv4Network]]:
-        """The blocks of addresses of what has one of these effects, and the VPC in which each is taken."""
+        """Return the address blocks of resources with one of these effects, and the VPC of each."""
         for entry in self.entries.values():
             resource = entry.before if assembly is self.base else entry.after
             found = self._block(assembly, resource) if resource is not None and entry.effect in effects else None
@@ -112,13 +114,13 @@ class Clashes(Sides):
                 yield entry, *found
 
     def _block(self, assembly: Assembly, resource: Resource) -> tuple[Key | str, IPv4Network] | None:
-        """The VPC and the block of addresses that a resource takes in it, None where the template does not show."""
+        """Return the VPC and the address block of a resource in it, None if the template does not show them."""
         if resource.type not in BLOCKS:
             return None
         vpc, block = (resolve(assembly, resource.stack, resource.properties.get(each)) for each in ("VpcId", _BLOCK))
         if isinstance(vpc, Reference):
             made = self.entries.get((vpc.stack, vpc.logical_id))
-            # in a VPC that is made anew no block is taken
+            # in a VPC that is created again no block is in use
             if made is not None and made.effect is Effect.REPLACED:
                 return None
         try:
@@ -129,7 +131,7 @@ class Clashes(Sides):
             return None
 
     def _is_gone_before(self, old: Entry, new: Entry) -> bool:
-        """Whether the old one is deleted before the new one is made: by a stack that is deployed earlier."""
+        """Whether the old one is deleted before the new one is created: by a stack that is deployed earlier."""
         before, after = old.before, old.after
         is_kept = before is not None and before.is_kept_on_replacement and after and after.is_kept_on_replacement
         if old.fate is not Effect.DELETED and (old.effect is not Effect.REPLACED or is_kept):
@@ -137,7 +139,7 @@ class Clashes(Sides):
         return self.order[old.resource.stack] < self.order[new.resource.stack]
 
     def _name(self, assembly: Assembly, resource: Resource) -> tuple[str, ...] | None:
-        """The values of a resource's name, None where it has none that the template tells."""
+        """Return the values of a resource's name, None if it has none that the template shows."""
         paths = updates.name_of(resource.type)
         if not paths:
             return None
@@ -150,7 +152,7 @@ class Clashes(Sides):
         return tuple(self.excerpts.text(each) or "" for each in values)
 
     def _full_name(self, assembly: Assembly, resource: Resource) -> tuple[str, ...] | None:
-        """The name with the stack of whatever it refers to, and the account and region that it stands in."""
+        """Return the name with the stack of the resource that it refers to, and with its account and Region."""
         name = self._name(assembly, resource)
         if name is None:
             return None
@@ -163,14 +165,15 @@ class Clashes(Sides):
 
 
 def _owner(value: Any, stack: str) -> str:
-    """Give whose a value is that refers to something: a name made of what one stack holds is no other stack's."""
+    """Return the owner of a value with a reference: a name that contains a value of one stack is unique to that
+    stack."""
     if isinstance(value, Reference):
         return f"{value.stack}/"
     return f"{stack}/" if "${" in plain(value) else ""
 
 
 def _scope(resource_type: str, stack: Stack) -> tuple[str, ...]:
-    """Give within what a name is taken once: a bucket's everywhere, one of IAM in the account, others in the region."""
+    """Return the scope in which a name is unique: globally for a bucket, the account for IAM, the Region for others."""
     if resource_type == "AWS::S3::Bucket":
         return ()
     return (stack.account,) if resource_type.startswith("AWS::IAM::") else (stack.account, stack.region)

@@ -1,4 +1,4 @@
-"""Resources that a change touches, and what is found out about each before it is put in words."""
+"""Resources that a change affects, and the findings about each before they are put into words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hyperpod_cdk.templates.assembly import Assembly, Resource
 
 @dataclass(frozen=True)
 class Found:
-    """One property's effect before it is put in words; ``before`` and ``after`` are ready to be shown."""
+    """One property's effect before it is put into words; ``before`` and ``after`` are ready to be shown."""
 
     steps: tuple[str, ...]
     before: str | None
@@ -22,7 +22,7 @@ class Found:
     judged: Judged
     subject: str = ""
     is_indirect: bool = False
-    """Whether the property reads as before, and only what it stands for is another."""
+    """Whether the property is unchanged, and only the value that it refers to is new."""
     of: Part = "property"
 
     @property
@@ -32,7 +32,7 @@ class Found:
 
 @dataclass(eq=False)
 class Entry:
-    """One resource and what is found out about it."""
+    """One resource and the findings about it."""
 
     before: Resource | None
     after: Resource | None
@@ -55,7 +55,7 @@ class Entry:
     def effect(self) -> Effect:
         if self.fate is not None:
             return self.fate
-        # what comes or goes inside of a resource happens to its nodes, not to the resource
+        # a group that is added to or removed from a resource concerns its nodes, not the resource
         inside = {Effect.DELETED: Effect.INTERRUPTED, Effect.ADDED: Effect.IN_PLACE}
         effects = (each.judged.effect for each in self.findings)
         return gravest(inside.get(each, each) for each in effects) or Effect.IN_PLACE
@@ -65,7 +65,7 @@ class Entry:
         return self.fate is None and self.before is not None and self.after is not None
 
     def keeps(self, attribute: str) -> bool:
-        """Whether an attribute is a property that the old and the new one have in common."""
+        """Whether an attribute is a property that has the same value in the old and the new resource."""
         before, after = self.before, self.after
         if not attribute or before is None or after is None or before.type != after.type:
             return False
@@ -75,7 +75,7 @@ class Entry:
 
 
 class Sides:
-    """Both assemblies of a change with the ``entries`` of what differs, to which whoever judges them adds findings."""
+    """Both assemblies of a change with the ``entries`` of what differs, to which judges add findings."""
 
     def __init__(self, base: Assembly, head: Assembly, entries: dict[Key, Entry], *, excerpts: Excerpts) -> None:
         self.base = base
@@ -86,7 +86,7 @@ class Sides:
 
 
 def is_stateful(resource: Resource) -> bool:
-    """Whether a resource holds something that can be lost; one of a type that nobody judged may."""
+    """Whether a resource contains something that can be lost; one of a type without a judgment may."""
     if resource.type in updates.STATEFUL or updates.is_foreign(resource.type):
         return True
     return resource.type.startswith("AWS::") and updates.kind_of(resource.type) != "nothing"

@@ -1,4 +1,4 @@
-"""Values before and after as a reader can take them: long ones cut to what differs, secret ones hidden."""
+"""Values before and after in readable form: long ones are cut to what differs, secret ones hidden."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _AROUND: Final = 40
 HIDDEN: Final = "(hidden)"
 _SECRET = re.compile(r"(password|secretstring|authtoken|privatekey)$", re.IGNORECASE)
 _SHORTEST_SECRET: Final = 4
-"""A shorter default of a NoEcho parameter is hidden only where it is the whole value."""
+"""A shorter default of a NoEcho parameter is hidden only if it is the whole value."""
 
 
 class Excerpts:
-    """Renders values of two assemblies without what their NoEcho parameters hold."""
+    """Renders values of two assemblies without the values of their NoEcho parameters."""
 
     def __init__(self, base: Assembly, head: Assembly) -> None:
         self._secrets = sorted({*_secrets(base), *_secrets(head)}, key=lambda each: (-len(each), each))
 
     def of(self, change: PropertyChange, limit: int = LIMIT) -> tuple[str | None, str | None]:
-        """Give a change's values, None where there is nothing on that side."""
+        """Return a change's values, None for a side without one."""
         if any(_SECRET.search(step) for step in change.steps):
             before, after = (None if each is MISSING else HIDDEN for each in (change.before, change.after))
             return before, after
         return differing(self.text(change.before), self.text(change.after), limit)
 
     def text(self, value: Any) -> str | None:
-        """Give one value on one line."""
+        """Return one value on one line."""
         if value is MISSING:
             return None
         text = plain(value)
@@ -69,7 +69,7 @@ def differing(before: str | None, after: str | None, limit: int = LIMIT) -> tupl
 
 
 def _same(one: str, other: str) -> int:
-    """How many characters two texts begin with in common."""
+    """Return how many characters two texts have in common at their beginning."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 

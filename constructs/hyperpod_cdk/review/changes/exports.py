@@ -1,4 +1,4 @@
-"""What becomes of exports, and which of them CloudFormation refuses to change while a stack imports them."""
+"""What happens to exports, and which of them CloudFormation refuses to change while a stack imports them."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from hyperpod_cdk.templates.assembly import Resource
 from hyperpod_cdk.templates.values import Reference, holds, imports, plain, resolve
 
 EXPORT: Final = "CloudFormation export"
-"""The type of an output that stands for no resource of its own."""
+"""The type of an output that does not refer to a resource."""
 
 
 class Fate(StrEnum):
-    """What becomes of an export that does not stay as it is; the value is how a sentence says it."""
+    """What happens to an export that does not stay as it is; the value is the verb of a sentence."""
 
-    GOES = "goes"
+    GOES = "is removed"
     CHANGES = "changes"
-    MAY_GO = "may go"
-    """It is under a condition that only the deployment knows."""
+    MAY_GO = "may be removed"
+    """It has a condition whose value is known only at deployment."""
 
 
 class Exports(Sides):
-    """Judges the exports of the base: what is found is added to the ``entries`` that they stand for."""
+    """Judges the exports of the base: findings are added to the ``entries`` of the resources that they refer to."""
 
     def judge(self) -> None:
-        """Judge exports that change or go while a stack that is deployed imports them."""
+        """Judge exports that are changed or removed while a deployed stack imports them."""
         importers: dict[str, list[str]] = {}
         for stack in self.base.stacks:
             for name in dict.fromkeys(imports(stack)):
@@ -54,11 +54,11 @@ class Exports(Sides):
                 self._judge_export(name, stack.name, value, f"{fate}, and no template here imports it", is_used=False)
 
     def _lets_go_first(self, importer: str, exporter: str) -> bool:
-        """Whether the importing stack, which imports no more, is deployed before the exporting one."""
+        """Whether the importing stack, which no longer imports it, is deployed before the exporting one."""
         return importer in self.order and self.order[importer] < self.order[exporter]
 
     def fate_of(self, name: str, stack: str, value: Any) -> Fate | None:
-        """Give what becomes of an export of the base, None where it stays as it is."""
+        """Return what happens to an export of the base, None if it stays as it is."""
         found = self.head.exports.get(name)
         if found is None or found[0].name != stack:
             return Fate.GOES
@@ -73,7 +73,7 @@ class Exports(Sides):
         return None if entry.keeps(before.attribute) else Fate.CHANGES
 
     def _may_go(self, name: str, stack: str) -> bool:
-        """Whether an export comes under a condition of which only the deployment knows, and is not the base's."""
+        """Whether an export has a new condition whose value is known only at deployment."""
         stated = []
         for side in (self.base, self.head):
             owner = side.by_name[stack]
@@ -84,7 +84,8 @@ class Exports(Sides):
         return condition is not None and old != new and holds(self.head.by_name[stack], condition) is None
 
     def _name_given_by(self, value: Any) -> str | None:
-        """What a reference to a bucket gives where the template names the bucket: its name, or the ARN made of it."""
+        """Return the value of a reference to a bucket if the template names the bucket: its name, or the ARN with
+        it."""
         bucket = self.base.find(value.stack, value.logical_id) if isinstance(value, Reference) else None
         if bucket is None or bucket.type != "AWS::S3::Bucket":
             return None
@@ -94,7 +95,7 @@ class Exports(Sides):
         return f"{start}{name}" if isinstance(name, str) and start is not None else None
 
     def _judge_export(self, name: str, stack: str, value: Any, what: str, *, is_used: bool = True) -> None:
-        """Say of an export that it changes: refused where it is used, unknown where only others may use it."""
+        """Add a finding for a changed export: refused if it is used, unknown if only stacks elsewhere may use it."""
         reference = resolve(self.base, stack, value)
         shape = updates.SHAPES["export"]
         effect = Effect.REFUSED if is_used else Effect.UNKNOWN

@@ -1,4 +1,4 @@
-"""What is found out about resources, in words."""
+"""Puts the findings about resources into words."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hyperpod_cdk.review.model import Effect, LeftBehind, PropertyEffect, Resour
 from hyperpod_cdk.templates.assembly import Resource
 
 IN_SUMMARY: Final = 3
-"""Changed properties that a summary names."""
+"""Number of changed properties that a summary names."""
 _WORDS: Final = {
     Effect.REPLACED: "replaces it",
     Effect.DELETED: "is deleted",
     Effect.REFUSED: "is refused",
     Effect.INTERRUPTED: "interrupts nodes",
-    Effect.UNKNOWN: "may do more than is known",
+    Effect.UNKNOWN: "may have effects that are unknown",
     Effect.LEFT_BEHIND: "leaves it behind",
     Effect.IN_PLACE: "changes in place",
     Effect.ADDED: "is added",
@@ -27,7 +27,7 @@ _WORDS: Final = {
 
 
 def told(entry: Entry) -> ResourceEffect:
-    """Give a resource's effect with a summary and what each property does."""
+    """Return a resource's effect with a summary and what each property does."""
     findings = sorted(entry.findings, key=lambda each: rank(each.judged.effect))
     return effect_on(
         entry.resource,
@@ -53,7 +53,7 @@ def told(entry: Entry) -> ResourceEffect:
 def effect_on(
     resource: Resource, effect: Effect, summary: str, properties: tuple[PropertyEffect, ...]
 ) -> ResourceEffect:
-    """Give an effect on a resource, in a sentence and by its properties."""
+    """Return an effect on a resource, in a sentence and by its properties."""
     return ResourceEffect(
         stack=resource.stack,
         logical_id=resource.logical_id,
@@ -67,7 +67,7 @@ def effect_on(
 
 
 def left_behind(entry: Entry) -> LeftBehind:
-    """Give what stays in the account without a stack."""
+    """Return a resource that stays in the account without a stack."""
     resource = entry.before or entry.resource
     return LeftBehind(
         stack=resource.stack,
@@ -80,10 +80,10 @@ def left_behind(entry: Entry) -> LeftBehind:
 
 
 def lost(resource_type: str, what: str) -> Iterator[str]:
-    """Say what goes with a resource of a type that holds something."""
+    """State what is lost with a resource of a type that contains something."""
     holds = updates.STATEFUL.get(resource_type)
     if holds is not None:
-        yield f"{what}: {holds.deleted or f'with it goes what it holds, {holds.holds}'}"
+        yield f"{what}: {holds.deleted or f'its content is lost: {holds.holds}'}"
 
 
 def sentence(text: str) -> str:
