@@ -68,7 +68,7 @@ def test_asking_what_it_is_installs_nothing(
     done = CliRunner().invoke(app, ["cdk", *arguments])
     assert (done.exit_code, done.stderr) == (0, "")
     assert "Run the CDK CLI in the version that this hyperpod-cdk is tested with" in done.stdout
-    assert done.stdout.endswith("installs it, then this is its help.\n")
+    assert done.stdout.endswith("that needs it installs it; this then shows its help.\n")
     assert not cache.exists()
 
 

@@ -1,4 +1,4 @@
-"""The ``hyperpod-cdk`` command: every verb is one call into a package below."""
+"""The ``hyperpod-cdk`` command line; each command is one call into another package."""
 
 from __future__ import annotations
 
@@ -92,31 +92,31 @@ app.command()(templates.templates)
 app.command()(bootstrap_policy.bootstrap_policy)
 
 _INTERRUPTED = 130
-"""Exit code after Ctrl-C: 128 and the signal's number, as shells give it."""
+"""Exit code after Ctrl-C: 128 plus the signal's number, as in shells."""
 
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""Why standard output may take no more: what it goes to is full, or broken."""
+"""Errors of a full or broken device behind standard output."""
 
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
-"""Python's default of 700 looks for garbage all the time while a large file is read: a fifth of the run."""
+"""With Python's default of 700, garbage collection takes a fifth of the time to read a large file."""
 
 
 def main() -> None:
-    """Run the command; what the user did wrong is one sentence and exit code 2, never a traceback."""
+    """Run the command; a user error is reported in one sentence with exit code 2, never as a traceback."""
     _open_closed_streams()
     let_readers_go()
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
         os.getcwd()  # noqa: PTH109 - Path.cwd would do the same
     except OSError as error:
-        # every command begins there, also those with another folder
-        print(f"the current folder cannot be used: {error.strerror}; change to another", file=sys.stderr)
+        # every command needs it, even if another folder is given
+        print(f"the current folder cannot be used: {error.strerror}; change to another folder", file=sys.stderr)
         sys.exit(USAGE)
     try:
         try:
             words.alone(app, sys.argv[1:2])(prog_name="hyperpod-cdk")
         finally:
-            # else Python writes the rest when it ends, too late for a sentence
+            # otherwise Python writes the rest when it exits, too late for an error message
             print(end="", flush=True)
     except SystemExit as ended:
         if ended.code == _INTERRUPTED:
@@ -125,14 +125,14 @@ def main() -> None:
     except OSError as error:
         if error.errno not in _UNWRITABLE or error.filename is not None:
             raise
-        # what is still kept for standard output would fail once more
+        # writing the rest of the buffer would fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print(f"cannot write the answer: {error.strerror}", file=sys.stderr)
+        print(f"cannot write the output: {error.strerror}", file=sys.stderr)
         sys.exit(USAGE)
 
 
 def _open_closed_streams() -> None:
-    """Put nothing where a shell has closed a stream (``>&-``): else it is None, and the next file takes its place."""
+    """Open the null device for streams that the shell has closed (``>&-``), so that no file gets their descriptor."""
     for name, flags, mode in (
         ("stdin", os.O_RDONLY, "r"),
         ("stdout", os.O_WRONLY, "w"),
@@ -142,7 +142,7 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8"))
 
 
-def _version(is_asked: bool) -> None:  # noqa: FBT001 - the shape of typer's callback
+def _version(is_asked: bool) -> None:  # noqa: FBT001 - the signature of typer's callback
     if is_asked:
         from importlib import metadata  # noqa: PLC0415 - only here
 
@@ -187,7 +187,7 @@ def validate(
         try:
             files += files_of(name, root)
         except UsageError as error:
-            # one name that is mistyped keeps nobody from the mistakes of the other files
+            # a mistyped name must not hide the errors of the other files
             nowhere.append(str(error))
     if not environments:
         files = environment_files(root)
@@ -203,7 +203,7 @@ def validate(
 
 
 class Forge(StrEnum):
-    """Where a project's repository is."""
+    """The service that hosts a project's repository."""
 
     GITHUB = "github"
     GITLAB = "gitlab"
@@ -251,7 +251,7 @@ Page = Literal[
     "upgrade",
     "validate",
 ]
-"""What has a JSON Schema."""
+"""The pages with a JSON Schema."""
 
 
 @app.command()
@@ -282,7 +282,7 @@ def schema(
 
 
 def schema_text(page: Page) -> str:
-    """Give the JSON Schema of a page as the text of its file; building the models takes most of the time."""
+    """Return the JSON Schema of a page as the text of its file."""
     match page:
         case "environment":
             from hyperpod_cdk.config.schema import schema_text as of_environment  # noqa: PLC0415 - as above
@@ -384,8 +384,8 @@ def new(
             account = _asked("--account", "AWS account ID", "account", default=SAMPLE.account)
             region = _asked("--region", "AWS Region", "region", default=SAMPLE.region)
         if (account is None) is not (region is None):
-            usage("--account and --region: give both, or neither for the sample environment")
-        # an empty word, of a shell's variable that is not set, is no wish for the sample
+            usage("--account and --region: specify both, or neither for the sample environment")
+        # an empty value, from a shell variable that is not set, does not mean the sample
         account = SAMPLE.account if account is None else account
         region = SAMPLE.region if region is None else region
         is_sample = (account, region) == (SAMPLE.account, SAMPLE.region)
@@ -415,7 +415,7 @@ def new(
     for file in files:
         print(f"wrote {directory / file}")
     print(f"next: {' && '.join(steps)}")
-    print("      README.md there says how it is deployed")
+    print("      README.md there describes how to deploy it")
 
 
 @app.command()
@@ -484,7 +484,7 @@ def init(
     print(f"wrote {shown(path)}")
     if not has_app(root):
         print(f"next: {NO_APP.format(root)};")
-        print(f"      move the file into the project's environments/, then '{steps[0]}' and '{steps[1]}'")
+        print(f"      move the file into the project's environments/, then run '{steps[0]}' and '{steps[1]}'")
         return
     print(f"next: read it, then '{steps[0]}' and '{steps[1]}';")
     print(f"      for a real deployment '{steps[2]}', and once for each account and region")
@@ -493,7 +493,7 @@ def init(
 
 
 def _administrators() -> list[str]:
-    """Ask on a terminal who may use kubectl; a program is not asked, and gets validate's warning."""
+    """Ask on a terminal who may use kubectl; without a terminal, validate warns instead."""
     if not sys.stdin.isatty():
         return []
     question = "ARN of the IAM role that administers the cluster (no other role has access; leave empty for none)"
@@ -502,7 +502,7 @@ def _administrators() -> list[str]:
 
 
 def _asked(option: str, question: str, field: str, *, default: str | None = None) -> str:
-    """Ask for what ``option`` would have given, which the file takes for ``field``."""
+    """Ask for the value of ``option``, which is ``field`` in the file."""
     from hyperpod_cdk._cli.scaffold import answer_problem  # noqa: PLC0415 - as in validate
 
     return asked(option, question, default=default, judge=lambda given: answer_problem(field, given))
@@ -536,9 +536,9 @@ def rehearse(
     root = root_of(project)
     file = environment_file(environment, root)
     if account_file is not None and not account_file.is_file():
-        usage(f"--account-file: no file {account_file}")
+        usage(f"--account-file: file {account_file} does not exist")
     if not has_app(root):
-        # mistakes of the file come first, as they do with an app
+        # errors of the file are reported first, as with an app
         judged_environment(file, output=output)
         usage(NO_APP.format(root))
     from hyperpod_cdk.catalog.prices import PricesError  # noqa: PLC0415 - no other command of this file needs it
@@ -596,7 +596,7 @@ def cdk(
         # a request for help is not a request to install
         typer.echo(context.get_help())
         typer.echo(
-            "The CDK CLI is not installed yet: the first command that it runs installs it, then this is its help."
+            "The CDK CLI is not installed yet. The first command that needs it installs it; this then shows its help."
         )
         return
     problem = no_app(arguments or (), root)
@@ -612,7 +612,7 @@ def cdk(
 
         given = by_hand(given, os.environ)
     sys.stdout.flush()
-    # in this process's place, so that Ctrl-C and the exit code are the CLI's own
+    # replaces this process, so that Ctrl-C and the exit code are those of the CDK CLI
     os.execve(command[0], [*command, *given], {**os.environ, **node_variables()})  # noqa: S606 - no shell
 
 
@@ -627,21 +627,21 @@ def _verb(arguments: Sequence[str]) -> str | None:
 
 
 def no_app(arguments: Sequence[str], root: Path) -> str:
-    """Say where the CDK CLI finds an app, if it would find none: it looks for cdk.json in the current folder alone."""
+    """Return where an app is if the CDK CLI would not find one: it only reads cdk.json in the current folder."""
     is_told = any(each in {"-a", "--app"} or each.startswith(("-a=", "--app=")) for each in arguments)
     verb = _verb(arguments)
     try:
         places = [Path.cwd() / "cdk.json", Path.home() / ".cdk.json"]
         is_there = any(each.exists() for each in places)
     except (OSError, RuntimeError):
-        # nobody knows a home; the CDK CLI says the rest
+        # the home folder is unknown; the CDK CLI reports the error
         return ""
     if is_told or verb is None or is_there or "CDK_APP" in os.environ:
         return ""
     if (root / "cdk.json").exists():
-        return f"'cdk {verb}' reads cdk.json of the current folder, and the project's is in {root}: run it there"
+        return f"'cdk {verb}' reads cdk.json in the current folder, and the project's is in {root}: run it there"
     return (
-        f"'cdk {verb}' needs an app, and {Path.cwd()} has no cdk.json: run it in the folder of a project, or make one"
+        f"'cdk {verb}' needs an app, and {Path.cwd()} has no cdk.json: run it in a project's folder, or create one"
         " with 'hyperpod-cdk new DIR'"
     )
 
@@ -787,7 +787,7 @@ def pull(
 
     for digest in accept_digest or ():
         if not chart_files.DIGEST.fullmatch(digest):
-            said = "a SHA-256 as a refused pull shows it, 64 hexadecimal digits"
+            said = "a SHA-256 digest as shown by a refused pull, 64 hexadecimal digits"
             usage(f"--accept-digest: must be {said}, got {digest!r}")
     root = root_of(project)
     try:

@@ -168,5 +168,5 @@ def _files(root: Path, wanted: object) -> Sequence[Path]:
         return [resolve_environment_file(str(wanted), root)]
     files = environment_files(root)
     if not files:
-        raise UsageError("environments/ holds no *.yaml file; write one with 'hyperpod-cdk init NAME'")
+        raise UsageError("environments/ contains no *.yaml file; create one with 'hyperpod-cdk init NAME'")
     return files

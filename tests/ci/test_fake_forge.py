@@ -215,7 +215,7 @@ def test_a_plan_whose_base_is_gone_is_refused(deploying: Forge, repository: Repo
     assert deploying.deploy(deploying.plan()) == "deployed"
     refused = deploying.deploy(stale)
     assert "prod-foundation: what is deployed is not what was reviewed\n" in refused
-    assert "report.json no longer holds: review again, and let that be approved\n" in refused
+    assert "report.json is no longer valid: review again, and have the new report approved\n" in refused
 
 
 def test_an_old_deployment_is_not_run_again(deploying: Forge, repository: Repository) -> None:

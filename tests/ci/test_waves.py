@@ -126,7 +126,7 @@ def test_a_first_wave_waits_for_its_approval() -> None:
     ids=["none", "begin", "reversed", "twice"],
 )
 def test_a_file_without_a_place_is_left_alone(text: str) -> None:
-    with pytest.raises(PipelineError, match=r"^\.gitlab-ci\.yml: wants the lines .# begin of the waves"):
+    with pytest.raises(PipelineError, match=r"^\.gitlab-ci\.yml: must contain the lines .# begin of the waves"):
         written(text, GITLAB, FLEET, NAMES, is_clone=True)
 
 
@@ -303,5 +303,5 @@ def test_a_project_without_pipelines(tmp_path: Path) -> None:
     assert (done.exit_code, done.stdout) == (0, "")
     assert done.stderr == (
         "no pipelines here: neither .github/workflows/deploy.yaml nor .gitlab-ci.yml; 'hyperpod-cdk new DIR --with"
-        " github' or '--with gitlab' writes them into a new project, from which they are copied\n"
+        " github' or '--with gitlab' writes them into a new project, from which you can copy them\n"
     )

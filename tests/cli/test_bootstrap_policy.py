@@ -74,7 +74,7 @@ def test_json_has_the_documents_and_the_reasons(run: Run, assembly: Path) -> Non
 
 def test_what_is_left_out_is_said_with_its_reason(run: Run, tmp_path: Path) -> None:
     head = written(tmp_path / "groups.out", {"Group": {"Type": "AWS::Logs::LogGroup", "Properties": {}}})
-    summary = "left out: permissions that CloudFormation lists for 1 resource type, and these stacks do not need"
+    summary = "omitted: permissions that CloudFormation lists for 1 resource type but these stacks do not need"
     lines = run("bootstrap-policy", "dev", "--head", str(head)).stdout.splitlines()
     assert lines[-3:-1] == [f"{summary}; --verbose lists them with the reasons", ""]
     lines = run("bootstrap-policy", "dev", "--head", str(head), "-v").stdout.splitlines()
@@ -123,7 +123,7 @@ def test_what_is_deployed_is_read_in_place_of_a_base(
     assert "sagemaker:DeleteComputeQuota" not in alone
     assert "sagemaker:DeleteComputeQuota" in beside
     both = CliRunner().invoke(app, [*arguments, "--deployed", "--base", str(assembly)], obj=access)
-    assert (both.exit_code, both.stderr) == (2, "--deployed is what to compare with; leave --base out\n")
+    assert (both.exit_code, both.stderr) == (2, "--deployed is what to compare with; omit --base\n")
 
 
 def test_several_policies_are_several_files(run: Run, workspace: Path, tmp_path: Path) -> None:
@@ -169,8 +169,8 @@ def test_a_resource_of_ones_own_is_named_and_the_rest_is_written(
     first, last = done.stderr.splitlines()
     assert first == f"dev-foundation/Queue and 1 other: {says} AWS::SQS::Queue; the policy allows none for it"
     assert last == (
-        "Write a policy of your own for this type, and give its ARN to --cloudformation-execution-policies in place of"
-        " ARN_OF_YOUR_POLICY. The type's schema lists the actions, under handlers, as permissions of create, read,"
+        "Write your own policy for this type, and pass its ARN to --cloudformation-execution-policies in place of"
+        " ARN_OF_YOUR_POLICY. The schema of the type lists the actions under handlers, as permissions of create, read,"
         " update and delete: aws cloudformation describe-type --type RESOURCE --type-name AWS::SQS::Queue --query"
         " Schema --output text"
     )
@@ -184,7 +184,7 @@ def test_a_resource_of_ones_own_is_named_and_the_rest_is_written(
     ]
     first, second, last = both.stderr.splitlines()
     assert second == f"dev-foundation/Name: {says} AWS::SSM::Parameter; the policy allows none for it"
-    assert last.startswith("Write a policy of your own for these types, and give its ARN to ")
+    assert last.startswith("Write your own policy for these types, and pass its ARN to ")
     # an app of nothing else leaves what each environment needs
     alone = run("bootstrap-policy", "dev", "--head", str(written(tmp_path / "alone.out", own)))
     assert (alone.returncode, alone.stdout.partition(":")[0]) == (1, "dev-deploy")

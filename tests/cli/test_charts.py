@@ -34,7 +34,7 @@ def test_without_a_chart_the_table_is_listed_with_its_date(run: Run, with_file: 
     told = answered("chart-images", done.stdout)
     assert told["source"] == (
         f"from the catalog of {images.AS_OF}, chart at {images.CHART_COMMIT[:12]}; the chart is not pulled, "
-        "'hyperpod-cdk charts pull' and this verb then read it itself"
+        "run 'hyperpod-cdk charts pull' and then this command again to read the chart itself"
     )
     rows = {row["image"]: row["copy"] for row in told["images"] if row["to_copy"]}
     (plugin,) = [name for name in rows if "aws-efa-k8s-device-plugin" in name]
@@ -76,5 +76,8 @@ def test_a_digest_that_is_none_is_refused_before_anything_is_fetched(run: Run, d
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
-        f"--accept-digest: must be a SHA-256 as a refused pull shows it, 64 hexadecimal digits, got {digest!r}\n",
+        (
+            "--accept-digest: must be a SHA-256 digest as shown by a refused pull, 64 hexadecimal digits, got"
+            f" {digest!r}\n"
+        ),
     )

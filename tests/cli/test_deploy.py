@@ -130,7 +130,7 @@ def test_an_assembly_that_is_not_there_and_a_check_that_is_none(workspace: Path)
         for words, said in (
             (
                 ["--head", "nowhere"],
-                "--head: no folder nowhere; want a cloud assembly as 'cdk synth --output' writes it",
+                "--head: folder nowhere does not exist; it must be a cloud assembly that 'cdk synth --output' wrote",
             ),
             (["--skip", "nonsense"], "--skip: "),
         ):

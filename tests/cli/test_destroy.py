@@ -115,7 +115,10 @@ def test_the_name_is_not_taken_from_a_pipe(head: Path) -> None:
     done = _run(head, aws=Standing(), answers="dev\n")
     assert (done.exit_code, done.stdout.splitlines()[-2:]) == (
         1,
-        ["Type dev to destroy it: that is typed at a terminal only, and standard input is none", "nothing was changed"],
+        [
+            "Type dev to destroy it: this must be typed on a terminal, and standard input is not a terminal",
+            "nothing was changed",
+        ],
     )
 
 

@@ -199,7 +199,7 @@ class TestAdopt:
     def test_only_what_no_file_can_say(self, tmp_path: Path) -> None:
         account = Account(tags=[{"Key": "cost-center", "Value": "43"}])
         done, file = self.adopt(account, tmp_path)
-        assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, "The file stays as it is.")
+        assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, "The file was not changed.")
         assert file.read_text(encoding="utf-8") == FILE
 
     def test_a_file_that_would_be_refused_is_not_written(self, tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ class TestAdopt:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--adopt", "--format", "json"), "--adopt shows what it would change and asks; leave out --format json"),
+        (("--adopt", "--format", "json"), "--adopt shows the changes and asks for confirmation; omit --format json"),
         (("--yes",), "--yes is for --adopt"),
     ],
 )
@@ -250,7 +250,7 @@ def test_a_review_says_on_top_which_nodes_go_that_no_deployment_made(
     account.in_file()["NodeRecovery"] = "None"
     done = _review(account, tmp_path, "--format", "json")
     verdict = json.loads(done.stdout)["verdict"]
-    beside = [each for each in verdict["needs_approval"] if each["resource"] == "nodes that no deployment made"]
+    beside = [each for each in verdict["needs_approval"] if each["resource"] == "nodes that no deployment created"]
     assert [(each["kind"], each["sentence"]) for each in beside] == [("deletion", each) for each in reasons]
     shown = _review(account, tmp_path / "again").stdout
     assert all(each.partition(":")[0] in " ".join(shown.split()) for each in reasons)

@@ -132,7 +132,7 @@ def test_preflight_without_aws_is_skipped_and_strict_says_so(run: Run) -> None:
 
 def test_assemblies_are_for_costs(run: Run) -> None:
     done = run("sums", "--no-cost", "--heads", ".")
-    said = "--heads is for --cost; add --cost, or leave --heads out\n"
+    said = "--heads is for --cost; add --cost, or omit --heads\n"
     assert (done.exit_code, done.stdout, done.stderr) == (2, "", said)
 
 
@@ -511,10 +511,10 @@ def test_a_review_names_who_has_no_file_any_more(
     gone = ["prod", "staging"] if is_revision else ["prod"]
     assert [each["environment"] for each in found["environments"]] == ["dev", *gone]
     for each in found["environments"][1:]:
-        assert (each["passed"], each["exit_code"], each["summary"]) == (None, 0, "no file any more")
+        assert (each["passed"], each["exit_code"], each["summary"]) == (None, 0, "file removed")
         assert each["verdict"] == (
-            f"it is in {base} and has no file here: nothing of it was compared. Its deployed resources remain, with"
-            " their cost, until 'hyperpod-cdk destroy' with the earlier file."
+            f"it is in {base} and has no file here, so it was not compared. Its deployed resources remain, with"
+            " their cost, until 'hyperpod-cdk destroy' runs with the earlier file."
         )
     assert found["passed"] is not True
     # who is asked for by name is looked at alone
@@ -539,7 +539,7 @@ def test_something_else_that_is_deployed_holds(
     template.write_text(text.replace('"NodeRecovery": "Automatic"', '"NodeRecovery": "None"'), encoding="utf-8")
     done = run("hold", "dev", "--heads", heads, obj=access)
     assert (done.exit_code, cells(done)[1][4:]) == (1, ["failed", "not as deployed"])
-    assert "a deployment waits, failed, or ran in between" in " ".join(done.stdout.split())
+    assert "a deployment is waiting, failed, or ran in between" in " ".join(done.stdout.split())
 
 
 def test_a_group_that_has_gone_since_the_deployment_holds(
@@ -583,10 +583,10 @@ def test_a_wrong_fleet_file_holds(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("review",), "say what to compare with"),
-        (("review", "--base", "main", "--deployed"), "say what to compare with"),
+        (("review",), "specify what to compare with"),
+        (("review", "--base", "main", "--deployed"), "specify what to compare with"),
         (("review", "--deployed", "--out", "fleet.html"), "--out: the name must end with .md or .json"),
-        (("drift", "--heads", "nowhere"), "--heads: no folder nowhere"),
+        (("drift", "--heads", "nowhere"), "--heads: folder nowhere does not exist"),
     ],
 )
 def test_wrong_words_are_one_sentence(run: Run, arguments: tuple[str, ...], said: str) -> None:

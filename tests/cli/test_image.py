@@ -32,7 +32,7 @@ def test_a_build_context_is_written_whole(run: Run, workspace: Path) -> None:
     refused = run("image", "render", "dev", "--group", "a10g", "--out", "image")
     assert (refused.returncode, refused.stderr.splitlines()[-1]) == (
         2,
-        "--out: image holds mine.txt, which is no part of the image; name a folder of its own",
+        "--out: image contains mine.txt, which is not part of the image; use a separate folder",
     )
 
 
@@ -56,11 +56,11 @@ def test_what_does_not_go_together_is_one_line(run: Run) -> None:
         (("dev", "--group", "a10"), '--group: no instance group "a10" in dev; did you mean a10g?\n'),
         (
             ("dev", "--group", "a10g", "--accelerator", "nvidia-h100"),
-            "--group says which accelerators; leave --accelerator out\n",
+            "--group determines the accelerators; omit --accelerator\n",
         ),
         (
             ("dev", "--group", "a10g", "--architecture", "arm64"),
-            "--group says which architecture; leave --architecture out\n",
+            "--group determines the architecture; omit --architecture\n",
         ),
         (
             ("dev", "--group", "system"),

@@ -378,7 +378,7 @@ def test_without_an_app_only_what_works_there_is_next(run: Run, workspace: Path,
             f"      {workspace} has neither cdk.json nor app.py, so the CDK has nothing to run; 'hyperpod-cdk new DIR'"
             " creates a project;"
         ),
-        "      move the file into the project's environments/ for what follows",
+        "      move the file into the project's environments/ before the next steps",
     ]
 
 

@@ -55,7 +55,7 @@ def test_a_folder_without_an_app(run: Run, workspace: Path) -> None:
     assert done.stdout.splitlines() == [
         "wrote environments/lab.yaml",
         f"next: {said} a project;",
-        f"      move the file into the project's environments/, then 'hyperpod-cdk validate lab' and {then}",
+        f"      move the file into the project's environments/, then run 'hyperpod-cdk validate lab' and {then}",
     ]
     rehearsed = run("rehearse", "lab")
     assert (rehearsed.returncode, rehearsed.stdout) == (2, "")
@@ -134,7 +134,7 @@ def test_a_wrong_answer_is_asked_again(
     assert environment.eks.admin_role_arns == (f"arn:aws:iam::{ACCOUNT}:role/me",)
     assert re.findall(r"Error: .*", capsys.readouterr().err) == [
         f'Error: must be an AWS region known on {regions.AS_OF}, got "us-esat-1"; did you mean us-east-1?',
-        'Error: must be the 12 digits of an AWS account, got "1"; one looks like "111122223333"',
+        'Error: must be the 12 digits of an AWS account, got "1"; an example is "111122223333"',
         (
             'Error: must be the ARN of an IAM role, got "me"; name the role that people assume, such as'
             " arn:aws:iam::111122223333:role/platform-admin"
@@ -161,7 +161,7 @@ def test_who_answers_no_more_gets_no_file(
     ("words", "said"),
     [
         (("init", "on"), None),
-        (("init", "a\nb"), "'a\\nb': must hold no line break"),
+        (("init", "a\nb"), "'a\\nb': must not contain a line break"),
         (("init", "a: b"), "NAME: must be 1 to 16 lower-case letters"),
         (("init", "lab", "--team", 'a"#'), "--team (task_governance.teams[0].name): must be 1 to 40"),
         (("new", "demo", "--name", "a: b"), "--name: must be 1 to 16 lower-case letters"),
@@ -358,7 +358,7 @@ def test_workers_are_asked_for_by_their_type(run: Run, workspace: Path, argument
     result = run("init", "g", "--region", "us-east-1", "--account", "111122223333", *arguments)
     assert result.returncode == 2
     assert result.stderr == (
-        f"{options}: of workers, and none are asked for; add --instance-type, such as ml.p5.48xlarge\n"
+        f"{options}: only for a worker group, which is not requested; add --instance-type, such as ml.p5.48xlarge\n"
     )
     assert not (workspace / "environments" / "g.yaml").exists()
 

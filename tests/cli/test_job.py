@@ -139,8 +139,8 @@ def test_who_had_to_stop_is_told_at_the_end(run: Run, workspace: Path, project: 
     done = run("job", "admit", "dev", smith, str(_job(workspace, text)))
     assert done.returncode == 0
     assert done.stdout.splitlines()[-2:] == [
-        "at the end run PyTorchJob hyperpod-ns-john/fsdp",
-        "at the end wait PyTorchJob hyperpod-ns-smith/fsdp",
+        "running at the end: PyTorchJob hyperpod-ns-john/fsdp",
+        "waiting at the end: PyTorchJob hyperpod-ns-smith/fsdp",
     ]
 
 
@@ -149,9 +149,9 @@ def test_who_had_to_stop_is_told_at_the_end(run: Run, workspace: Path, project: 
     [
         (
             "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}",
-            "must hold a job, got objects that no queue admits; leave it out",
+            "must contain a job, got objects that no queue admits; omit it",
         ),
-        ("{apiVersion: v1, kind: List, items: []}", "must hold a job, got objects that no queue admits; leave it out"),
+        ("{apiVersion: v1, kind: List, items: []}", "must contain a job, got objects that no queue admits; omit it"),
         (
             "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: 3}}",
             "Job a: spec.template: must be a mapping, got 3",

@@ -36,12 +36,12 @@ GITHUB = {
 }
 GITLAB = {".ci/post_review.py", ".ci/deployed_tool.py", ".gitlab-ci.yml"}
 NOT_EMPTY = (
-    "DIR: full is not empty (it holds note) and nothing is ever overwritten; choose a folder that is empty or not"
-    " there, or add an environment to a project with 'hyperpod-cdk init NAME'"
+    "DIR: full is not empty (it contains note), and nothing is overwritten; choose a folder that is empty or does not"
+    " exist, or add an environment to a project with 'hyperpod-cdk init NAME'"
 )
 NO_NAME = (
-    "DIR: the last part names the project: letters, digits and single . _ - between them, got {}; choose one such as"
-    " demo"
+    "DIR: the last part is the project's name: letters, digits and single . _ - between them, got {}; choose a name"
+    " such as demo"
 )
 NO_ACCOUNT = (
     '--account (account): must be the 12 digits of an AWS account, got "1"; correct --account, which must look like'
@@ -85,7 +85,7 @@ def test_at_most_twelve_files(run: Run, workspace: Path, words: tuple[str, ...],
     assert done.stdout.splitlines() == [
         *(f"wrote demo/{name}" for name in sorted(made)),
         "next: cd demo && hyperpod-cdk validate prod && hyperpod-cdk rehearse prod",
-        "      README.md there says how it is deployed",
+        "      README.md there describes how to deploy it",
     ]
 
 
@@ -189,7 +189,7 @@ def test_a_terminal_is_asked(workspace: Path) -> None:
             ["full"],
             NOT_EMPTY,
         ),
-        (["full/note"], "DIR: full/note is a file and is never overwritten; choose a folder that is not there"),
+        (["full/note"], "DIR: full/note is a file and is never overwritten; choose a new folder"),
         *(
             (
                 [name],
@@ -204,11 +204,11 @@ def test_a_terminal_is_asked(workspace: Path) -> None:
         ),
         (
             ["Hyperpod_CDK"],
-            "DIR: 'Hyperpod_CDK' is the name of a package that the project needs; choose one such as demo",
+            "DIR: 'Hyperpod_CDK' is a package that the project needs; choose a name such as demo",
         ),
         (
             ["demo", "--account", "111122223333"],
-            "--account and --region: give both, or neither for the sample environment",
+            "--account and --region: specify both, or neither for the sample environment",
         ),
         (
             ["demo", "--account", "1", "--region", "us-east-1"],

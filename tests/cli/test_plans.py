@@ -128,7 +128,7 @@ def test_search_by_type(run: Plans, aws: Account) -> None:
     first, *table, empty, note = (lines := done.stdout.splitlines())[:8]
     assert (first, empty, note) == (
         (
-            "2 ml.p5.48xlarge in us-east-1: 3 offers among 15 durations from 1 to 182 days, asked at"
+            "2 ml.p5.48xlarge in us-east-1: 3 offers among 15 durations from 1 to 182 days, searched at"
             " 2026-11-21 12:00:03 UTC"
         ),
         "",
@@ -213,8 +213,8 @@ def test_nothing_on_offer_is_an_answer(run: Plans) -> None:
     done = run("search", *P5, "--days", "7")
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
-        "2 ml.p5.48xlarge in us-east-1: no offers among 7 days, asked at 2026-11-21 12:00:03 UTC",
-        "try other durations (--every-day), fewer instances, a later start or another region",
+        "2 ml.p5.48xlarge in us-east-1: no offers among 7 days, searched at 2026-11-21 12:00:03 UTC",
+        "try other durations (--every-day), fewer instances, a later start or another Region",
     ]
 
 
@@ -236,14 +236,14 @@ def test_a_quota_refusal_is_never_nothing(
     done = run("search", *P5, "--days", "1,7")
     assert done.exit_code == 1
     assert done.stdout.splitlines() == [
-        "2 ml.p5.48xlarge in us-east-1: no offers among 1 and 7 days, asked at 2026-11-21 12:00:03 UTC",
+        "2 ml.p5.48xlarge in us-east-1: no offers among 1 and 7 days, searched at 2026-11-21 12:00:03 UTC",
         (
             "quota: refused for 1 and 7 days, since the account may not reserve 2 more ml.p5.48xlarge under"
             f' "{QUOTA}"{which}: {REFUSED}'
         ),
         (
-            "  ask for more: aws service-quotas request-service-quota-increase --region us-east-1 --service-code"
-            f" sagemaker --quota-code L-9EF527CA --desired-value {desired}"
+            "  to request an increase: aws service-quotas request-service-quota-increase --region us-east-1"
+            f" --service-code sagemaker --quota-code L-9EF527CA --desired-value {desired}"
         ),
     ]
 
@@ -270,7 +270,7 @@ def test_zones_that_are_not_known(run: Plans, aws: Account) -> None:
     assert "us-east-1f (a name)" in done.stdout
     aws.answers.training_plan_offerings = ()
     done = run("search", *P5, "--every-day")
-    assert done.stdout.splitlines()[1:] == ["try fewer instances, a later start or another region"]
+    assert done.stdout.splitlines()[1:] == ["try fewer instances, a later start or another Region"]
 
 
 def test_the_command_is_quoted_for_the_shell(run: Plans, aws: Account) -> None:
@@ -308,7 +308,7 @@ def test_durations(run: Plans, aws: Account, arguments: tuple[str, ...], days: l
 
 def test_hours_are_rounded_up_aloud(run: Plans, aws: Account) -> None:
     done = run("search", *P5, "--hours", "25,100")
-    assert done.stderr == "--hours: plans are sold for whole days, so 2 and 5 days are asked for\n"
+    assert done.stderr == "--hours: plans are sold for whole days, so 2 and 5 days are searched\n"
     assert asked_days(aws) == [2, 5]
 
 
@@ -323,7 +323,7 @@ def test_a_start_far_ahead_is_doubtful(run: Plans) -> None:
     assert near.stderr == ""
     assert far.stderr == (
         f"warning --start-after: plans are sold at most 56 days ahead (as of {hyperpod.AS_OF}), so 2027-01-16 12:00 UTC"
-        " may find none\n"
+        " may have no offers\n"
     )
 
 
@@ -337,7 +337,7 @@ WRONG: Mapping[str, tuple[tuple[str, ...], str]] = {
     "unknown environment": (("search", "prot"), 'no environment "prot" in environments; did you mean prod?'),
     "no region": (
         ("search", "--instance-type", "ml.p5.48xlarge", "--count", "1"),
-        "--region is missing; say it, set AWS_REGION or name an environment",
+        "--region is missing; specify it, set AWS_REGION or specify an environment",
     ),
     "misspelt region": (
         ("search", *P5[:4], "--region", "us-esat-1"),
@@ -346,25 +346,25 @@ WRONG: Mapping[str, tuple[tuple[str, ...], str]] = {
     "region without HyperPod": (
         ("search", *P5[:4], "--region", "ca-west-1"),
         (
-            f"--region: must be a region where HyperPod runs (as of {regions.AS_OF}), got ca-west-1; take one of"
+            f"--region: must be a region where HyperPod runs (as of {regions.AS_OF}), got ca-west-1; use one of"
             f" {', '.join(regions.HYPERPOD_REGIONS)}"
         ),
     ),
     "another region than the environment's": (
         ("search", "prod", "--region", "us-west-2"),
-        "--region: must be us-east-1, that of prod, got us-west-2; leave out --region or the environment",
+        "--region: must be us-east-1, the Region of prod, got us-west-2; omit --region or the environment",
     ),
-    "nothing said": (
+    "neither type nor count": (
         ("search", "--region", "us-east-1"),
-        "needs --instance-type and --count, or an environment whose groups say them",
+        "needs --instance-type and --count, or an environment whose groups define them",
     ),
     "no count": (
         ("search", *P5[:2], "--region", "us-east-1"),
-        "needs --count, or an environment whose groups say them",
+        "needs --count, or an environment whose groups define them",
     ),
-    "a type that the environment lacks": (
+    "a type that is not in the environment": (
         ("search", "prod", "--instance-type", "ml.p5en.48xlarge"),
-        "environments/prod.yaml has no group of ml.p5en.48xlarge; say --count",
+        "environments/prod.yaml has no group of ml.p5en.48xlarge; specify --count",
     ),
     "unknown type": (
         ("search", "--instance-type", "p5.48xlarge", *P5[2:]),
@@ -375,13 +375,13 @@ WRONG: Mapping[str, tuple[tuple[str, ...], str]] = {
     ),
     "no type": (
         ("search", "--instance-type", "hopper", *P5[2:]),
-        f'--instance-type: must be a type known on {instance_types.as_of()}, got "hopper"; take one of',
+        f'--instance-type: must be a type known on {instance_types.as_of()}, got "hopper"; use one of',
     ),
     "a type without plans": (
         ("search", "--instance-type", "ml.m5.2xlarge", *P5[2:]),
         (
             f"--instance-type: must be a type for which plans are sold (as of {instance_types.as_of()}), got"
-            " ml.m5.2xlarge; take one of"
+            " ml.m5.2xlarge; use one of"
         ),
     ),
     **{
@@ -389,7 +389,7 @@ WRONG: Mapping[str, tuple[tuple[str, ...], str]] = {
             ("search", *P5[:2], "--count", str(count), *P5[4:]),
             (
                 f"--count: must be one of 1, 2, 4, 8, 16, 32, 64, for which plans are sold (as of {hyperpod.AS_OF}),"
-                f" got {count}; take {near}"
+                f" got {count}; use {near}"
             ),
         )
         for count, near in ((0, 1), (-1, 1), (3, 4), (65, 64))
@@ -407,23 +407,23 @@ WRONG: Mapping[str, tuple[tuple[str, ...], str]] = {
     ),
     "twice": (
         ("search", *P5, "--days", "1", "--every-day"),
-        ("--days and --every-day say the same thing twice; keep one of them"),
+        ("--days and --every-day specify the same value; use only one of them"),
     ),
     "no moment": (
         ("search", *P5, "--start-after", "tomorrow"),
-        '--start-after: must be a day or a moment such as 2026-12-01 or 2026-12-01T11:30Z, got "tomorrow"',
+        '--start-after: must be a date or a time such as 2026-12-01 or 2026-12-01T11:30Z, got "tomorrow"',
     ),
     "a start that is over": (
         ("search", *P5, "--start-after", "2026-11-21"),
-        "--start-after: must be in the future, got 2026-11-21 00:00 UTC; it is 2026-11-21 12:00 UTC",
+        "--start-after: must be in the future, got 2026-11-21 00:00 UTC; the current time is 2026-11-21 12:00 UTC",
     ),
     "an end too soon": (
         ("search", *P5, "--end-before", "2026-11-22T12:00:02Z"),
-        "--end-before: must be a day or more after the start, got 2026-11-22 12:00 UTC; take a later end",
+        "--end-before: must be at least one day after the start, got 2026-11-22 12:00 UTC; choose a later end",
     ),
     "no room": (
         ("search", *P5, "--days", "7", "--end-before", "2026-11-28T12:00:02Z"),
-        "--end-before: must leave room for 7 days, the shortest duration; take a later end",
+        "--end-before: must leave time for 7 days, the shortest duration; choose a later end",
     ),
     "record of an unknown environment": (
         ("record", "prot"),
@@ -438,7 +438,7 @@ def test_wrong_words_are_one_line(run: Plans, aws: Account, case: str) -> None:
     done = run(*arguments)
     assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith(says)
-    assert says.endswith("take one of") or done.stderr == f"{says}\n"
+    assert says.endswith("use one of") or done.stderr == f"{says}\n"
     assert aws.asked == []
 
 
@@ -623,7 +623,7 @@ def test_an_environment_without_a_plan(run: Plans, aws: Account) -> None:
     done = run("record", "prod")
     assert (done.exit_code, done.stderr) == (
         2,
-        "environments/prod.yaml names no training plan, so there is nothing to record\n",
+        "environments/prod.yaml contains no training plan, so there is nothing to record\n",
     )
     # a search takes the groups of types for which plans are sold
     assert run("search", "prod", "--days", "1").stdout.startswith("2 ml.p5.48xlarge in us-east-1 for h100: no offers")
@@ -640,7 +640,7 @@ def test_a_record_that_is_a_folder(run: Plans, aws: Account) -> None:
     RECORD.mkdir()
     aws.answers.training_plan = {ARN: plan()}
     done = run("record", "prod")
-    assert (done.exit_code, done.stderr) == (2, f"{RECORD} is no file; remove it\n")
+    assert (done.exit_code, done.stderr) == (2, f"{RECORD} is not a file; remove it\n")
 
 
 @pytest.mark.parametrize("found", ["an old record\n", None])

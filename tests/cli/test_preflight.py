@@ -28,7 +28,9 @@ def test_offline_passes_and_says_what_was_left_out(run_process: Run) -> None:
     done = run_process("preflight", "dev", "--offline")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "skipped" in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("environments/dev.yaml: nothing failed of what needs no AWS, ")
+    assert done.stdout.splitlines()[-1].startswith(
+        "environments/dev.yaml: nothing failed in the checks that do not need AWS, "
+    )
 
 
 def test_offline_json(run: Run) -> None:

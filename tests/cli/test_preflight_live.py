@@ -149,9 +149,9 @@ def test_every_permission_is_missing(run: Run, aws: Callable[..., Any]) -> None:
     assert len(named) == len(set(named))
     count = report["counts"]["skipped"]
     assert lines[-1].startswith(
-        f"{FILE}: nothing failed, but {count} of {len(report['checks'])} checks could not be made"
+        f"{FILE}: nothing failed, but {count} of {len(report['checks'])} checks could not be completed"
     )
-    assert lines[-1].endswith("; 'hyperpod-cdk preflight prod --iam-policy' prints the policy for all")
+    assert lines[-1].endswith("; 'hyperpod-cdk preflight prod --iam-policy' prints the policy that all checks need")
     assert quotas.stdout.count("skipped 17 quotas could not be compared: ") == 1
 
 

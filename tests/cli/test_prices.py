@@ -91,7 +91,7 @@ def test_the_regions_of_the_environments_are_asked(invoke: Invoke, price_list: P
     lines = result.stdout.splitlines()
     assert "us-west-2: EKS cluster: 0.10 -> 0.11 per cluster-hour" in lines
     assert "us-west-2: ml.p4d.24xlarge: gone, was 25.91001756 per instance-hour" in lines
-    assert "left out: AmazonVPC in us-west-2: VpcEndpoint-Hours is sold by GB, not by endpoint-hour" in lines
+    assert "omitted: AmazonVPC in us-west-2: VpcEndpoint-Hours is sold by GB, not by endpoint-hour" in lines
     assert "not found: ml.g5.12xlarge in us-west-2" in lines
     changes = sum(line.startswith("us-west-2: ") for line in lines)
     assert lines[-1] == (
@@ -199,7 +199,7 @@ def test_no_environment_and_no_region(invoke: Invoke, workspace: Path) -> None:
     (workspace / "environments" / "dev.yaml").unlink()
     result = invoke("refresh")
     folder = workspace / "environments"
-    assert (result.exit_code, result.stderr) == (2, f"no environment in {folder}; name the regions with --region\n")
+    assert (result.exit_code, result.stderr) == (2, f"no environment in {folder}; specify the Regions with --region\n")
 
 
 def test_an_environment_that_is_refused_has_no_region(invoke: Invoke, workspace: Path) -> None:
@@ -207,7 +207,7 @@ def test_an_environment_that_is_refused_has_no_region(invoke: Invoke, workspace:
     result = invoke("refresh")
     assert result.exit_code == 2
     assert result.stderr.endswith(
-        "bad.yaml is refused, so its region is unknown; run 'hyperpod-cdk validate', or name --region\n"
+        "bad.yaml is refused, so its Region is unknown; run 'hyperpod-cdk validate', or specify --region\n"
     )
     assert invoke("refresh", "--region", "us-west-2").exit_code == 0
 
@@ -224,7 +224,10 @@ def test_what_is_no_file_is_left_alone(invoke: Invoke, workspace: Path) -> None:
     (workspace / "prices.json").mkdir()
     result = invoke("refresh")
     file = workspace / "prices.json"
-    assert (result.exit_code, result.stderr) == (2, f"{file} is not a file; remove it or name another with --out\n")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"{file} is not a file; remove it or specify another one with --out\n",
+    )
 
 
 def test_a_folder_that_is_not_there(invoke: Invoke, workspace: Path) -> None:
@@ -262,7 +265,7 @@ def test_show_a_region_without_prices(invoke: Invoke, workspace: Path) -> None:
     invoke("refresh")
     assert invoke("show", "--region", "eu-west-1").stdout.splitlines() == [
         f"prices.json, as of {DAY}",
-        "no price of eu-west-1; run 'hyperpod-cdk prices refresh --region eu-west-1'",
+        "no prices for eu-west-1; run 'hyperpod-cdk prices refresh --region eu-west-1'",
     ]
     assert written(workspace).regions() == ("us-west-2",)
 

@@ -103,9 +103,9 @@ def test_show(invoke: Invoke, aws: WritableAws) -> None:
     assert shown[0] == "verdict needed spare used by others value quota"
     assert "passed 2 1 3 8 ml.p5.48xlarge for cluster usage" in shown
     assert "passed 1 0 1000000 NAT gateways per Availability Zone (use1-az5)" in shown
-    assert "group type count largest today bound by" in shown
+    assert "group type count largest today limited by" in shown
     assert "h100 ml.p5.48xlarge 2 5 ml.p5.48xlarge for cluster usage" in shown
-    assert shown[-1] == "all groups together fit 2 times over, bound by ml.p5.48xlarge for cluster usage"
+    assert shown[-1] == "all groups together fit 2 times over, limited by ml.p5.48xlarge for cluster usage"
 
 
 def test_show_what_does_not_suffice(
@@ -122,7 +122,7 @@ def test_show_what_does_not_suffice(
         "hyperpod.instance_groups[1].count: needs 2 ml.p5.48xlarge for cluster usage, quota is at its default of 0 in "
         "us-east-1; run 'hyperpod-cdk quotas request prod'"
     )
-    assert shown[-1] == "all groups together do not fit, bound by ml.p5.48xlarge for cluster usage"
+    assert shown[-1] == "all groups together do not fit, limited by ml.p5.48xlarge for cluster usage"
 
 
 def test_show_what_could_not_be_read(invoke: Invoke, aws: WritableAws) -> None:
@@ -166,7 +166,7 @@ def test_show_json(invoke: Invoke, aws: WritableAws) -> None:
 
 def test_nothing_to_request(invoke: Invoke, aws: WritableAws) -> None:
     done = invoke("request", "prod")
-    assert (done.exit_code, done.stdout) == (0, "the quotas are high enough, nothing to request\n")
+    assert (done.exit_code, done.stdout) == (0, "the quotas are high enough; there is nothing to request\n")
     assert aws.requested == []
 
 
@@ -180,7 +180,7 @@ def test_request_after_yes(invoke: Invoke, aws: WritableAws) -> None:
         "now to request last request quota",
         "0 7 none ml.p5.48xlarge for cluster usage",
         "request 1 increase from AWS?",
-        "requested 1; AWS takes one to three business days for most",
+        "requested 1; AWS decides most requests in one to three business days",
         "value status id age case open request",
         "7 PENDING new 0 h none ml.p5.48xlarge for cluster usage",
     ]
@@ -197,7 +197,7 @@ def test_nobody_to_ask(invoke: Invoke, aws: WritableAws, more: list[str]) -> Non
     let(aws, 0)
     done = invoke("request", "prod", *more)
     assert (done.exit_code, aws.requested) == (2, [])
-    assert done.stderr == "would request 1 increase; no terminal to ask for confirmation, add --yes\n"
+    assert done.stderr == "would request 1 increase, but there is no terminal to ask for confirmation; add --yes\n"
 
 
 def test_yes_asks_nobody(invoke: Invoke, aws: WritableAws) -> None:
@@ -234,7 +234,7 @@ def test_an_open_request_for_too_little_says_what_is_missing(invoke: Invoke, aws
     aws.answers.quota_requests["sagemaker", P5_CODE] = (opened(desired=2.0),)  # type: ignore[index]
     done = invoke("request", "prod", "--yes")
     assert aws.requested == []
-    assert lines(done.stdout)[-1] == f'"{P5}" is requested at 2, 3 is needed; say so in its support case'
+    assert lines(done.stdout)[-1] == f'"{P5}": 2 is requested, but 3 is needed; ask for it in its support case'
 
 
 def test_an_open_request_that_is_not_needed_is_shown_too(invoke: Invoke, aws: WritableAws) -> None:
@@ -256,7 +256,7 @@ def test_what_aws_does_not_raise(invoke: Invoke, aws: WritableAws) -> None:
     let(aws, 0, adjustable=False)
     done = invoke("request", "prod", "--yes")
     assert (done.exit_code, aws.requested) == (1, [])
-    assert done.stderr == f'"{P5}" is 0, which AWS does not raise\n'
+    assert done.stderr == f'"{P5}" is 0, which AWS does not increase\n'
 
 
 def test_one_refusal_does_not_stop_the_next(invoke: Invoke, aws: WritableAws) -> None:

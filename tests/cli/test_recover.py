@@ -173,7 +173,7 @@ def test_what_has_no_way_ends_with_1(head: Path, aws: Any, line: str, arguments:
     ("arguments", "said"),
     [
         (["--format", "json"], "--format json is for --plan\n"),
-        (["--plan", "--yes"], "--yes and --plan: give one of them; --plan changes nothing\n"),
+        (["--plan", "--yes"], "--yes and --plan: use only one of them; --plan changes nothing\n"),
     ],
 )
 def test_words_that_do_not_go_together(head: Path, arguments: list[str], said: str) -> None:

@@ -19,7 +19,7 @@ def test_unknown_environment(run: Run) -> None:
 
 def test_unknown_account_file(run: Run) -> None:
     done = run("rehearse", "dev", "--account-file", "nowhere.yaml")
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", "--account-file: no file nowhere.yaml\n")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "--account-file: file nowhere.yaml does not exist\n")
 
 
 def test_refused_account_file(run: Run, workspace: Path) -> None:

@@ -173,8 +173,7 @@ def test_without_credentials(called: Run, folder: Path) -> None:
 
 WANTED = "want the folder of a cloud assembly or a git revision"
 NO_BASE = (
-    "say what to compare with: --base with a git revision or a cloud assembly, "
-    "as in '--base origin/main', or --deployed"
+    "specify what to compare with: --base with a Git revision or a cloud assembly ('--base origin/main'), or --deployed"
 )
 
 
@@ -184,15 +183,15 @@ NO_BASE = (
         (("two-teams",), NO_BASE),
         (
             ("--base", "{folder}", "--deployed"),
-            "--deployed is what to compare with; leave --base out",
+            "--deployed is what to compare with; omit --base",
         ),
         (
             ("--template", "{template}", "--deployed"),
-            "--deployed is what to compare with; leave --template out",
+            "--deployed is what to compare with; omit --template",
         ),
-        (("two-teams", "--template", "{template}"), "--template is one file; leave two-teams out"),
-        (("--head", "x", "--template", "{template}"), "--template is one file; leave --head out"),
-        (("x", "--base", "y", "--region", "z"), "--region is for --template; an environment has its own"),
+        (("two-teams", "--template", "{template}"), "--template is one file; omit two-teams"),
+        (("--head", "x", "--template", "{template}"), "--template is one file; omit --head"),
+        (("x", "--base", "y", "--region", "z"), "--region is for --template; an environment has its own Region"),
         (("x", "--base", "-y"), f"--base: {WANTED}, got '-y'"),
         (("x", "--base", "."), "--base: . is no cloud assembly, it has no manifest.json; nor is it a revision"),
         (
@@ -211,11 +210,11 @@ NO_BASE = (
             ("--template", "{template}", "--out", "x"),
             "--out: the name must end with .md, .html, .json, .svg or .png, got x",
         ),
-        (("--template", "{template}", "--out", "gone/x.md"), "--out: there is no folder gone; make it first"),
-        (("--template", "{template}", "--out", "{report}"), "--out: {report} is a folder; name a file in it"),
+        (("--template", "{template}", "--out", "gone/x.md"), "--out: folder gone does not exist; create it first"),
+        (("--template", "{template}", "--out", "{report}"), "--out: {report} is a folder; specify a file in it"),
         (
             ("--template", "{template}", "--out", "{loop}"),
-            "--out: {loop} is a link that leads nowhere; remove it first",
+            "--out: {loop} is a link to a file that does not exist; remove it first",
         ),
     ],
 )
@@ -312,7 +311,7 @@ def test_a_png_without_the_packages_that_draw_it(
                 "create one with 'hyperpod-cdk init NAME'"
             ),
         ),
-        (("dev", "--template", "x"), "--template is one file; leave dev out"),
+        (("dev", "--template", "x"), "--template is one file; omit dev"),
     ],
 )
 def test_diagram_usage(called: Run, arguments: tuple[str, ...], said: str) -> None:

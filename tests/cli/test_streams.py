@@ -85,5 +85,5 @@ def test_an_answer_that_cannot_be_written_is_one_line(workspace: Path, typed: st
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         found, said = _run(typed, workspace, stdout=full.fileno())
     # who gets no answer gets no success; what had none to give says what it says
-    line = "cannot write the answer: No space left on device"
+    line = "cannot write the output: No space left on device"
     assert (found, said.splitlines()[-1] == line, "Traceback" in said) == (2, code != 2, False)

@@ -35,7 +35,7 @@ def test_templates_are_written_and_checked(run: Run, workspace: Path, assembly: 
     assert (missing.returncode, missing.stderr) == (1, "")
     assert missing.stdout == (
         "synthesized/dev/dev-network.yaml\nsynthesized/dev/diagram.svg\n"
-        "not what the environments make; write them with 'hyperpod-cdk templates' and review the difference\n"
+        "different from the environments; write them with 'hyperpod-cdk templates' and review the difference\n"
     )
     assert not (workspace / "synthesized").exists()
 
@@ -47,11 +47,9 @@ def test_templates_are_written_and_checked(run: Run, workspace: Path, assembly: 
     (workspace / "synthesized" / "old").mkdir()
     checked = run("templates", "--head", str(assembly), "--check")
     assert checked.returncode == 1
-    assert checked.stdout.splitlines()[0] == "synthesized/old/ (no such environment: delete it)"
+    assert checked.stdout.splitlines()[0] == "synthesized/old/ (the environment does not exist: delete the folder)"
     (workspace / "synthesized" / "old").rmdir()
-    assert run("templates", "--head", str(assembly), "--check").stdout == (
-        "synthesized/ is what the environments make\n"
-    )
+    assert run("templates", "--head", str(assembly), "--check").stdout == ("synthesized/ matches the environments\n")
 
 
 def test_what_is_no_assembly_is_one_line(run: Run, run_process: Run, tmp_path: Path) -> None:

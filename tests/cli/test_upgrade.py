@@ -114,7 +114,7 @@ def test_a_refusal_ends_with_1(file: Path) -> None:
         ),
         (
             ["--write"],
-            "--write: needs what is to be upgraded: --kubernetes, --ami, --addons, --chart or --library\n",
+            "--write: specify what to upgrade: --kubernetes, --ami, --addons, --chart or --library\n",
         ),
     ],
 )
@@ -127,4 +127,4 @@ def test_offline_takes_the_file_for_what_stands(file: Path) -> None:
     done = run(file, "--offline", "--kubernetes", "1.35", "--write")
     assert done.exit_code == 0, done.output
     assert 'kubernetes_version: "1.35" # until the summer' in file.read_text(encoding="utf-8")
-    assert done.stdout.splitlines()[-1] == "skipped: AWS: not asked, with --offline"
+    assert done.stdout.splitlines()[-1] == "skipped: AWS: not called, because of --offline"

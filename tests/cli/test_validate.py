@@ -62,7 +62,7 @@ def test_a_name_that_is_mistyped_hides_no_mistake_elsewhere(run: Run, workspace:
 
 
 def test_a_name_is_shown_without_what_a_terminal_obeys(run: Run) -> None:
-    said = "'a\\x1b[2J': must hold no line break or other control character; leave it out\n"
+    said = "'a\\x1b[2J': must not contain a line break or another control character; omit it\n"
     assert run("validate", "a\x1b[2J").stderr == said
 
 
@@ -267,7 +267,7 @@ def test_a_folder_is_all_its_files(run: Run, workspace: Path) -> None:
     assert run("validate", ".").stdout == done.stdout
     unset = run("validate", "")
     assert (unset.returncode, unset.stdout) == (2, "")
-    assert unset.stderr == "a word is empty; leave it out\n"
+    assert unset.stderr == "an argument is empty; omit it\n"
 
 
 ALL_CLOSED = ">&- 2>&- <&-"
@@ -298,4 +298,4 @@ def test_a_folder_that_is_gone(tmp_path: Path, verb: str) -> None:
         [sys.executable, "-c", code, verb], cwd=tmp_path / "gone", capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "the current folder cannot be used: No such file or directory; change to another\n"
+    assert done.stderr == "the current folder cannot be used: No such file or directory; change to another folder\n"

@@ -152,9 +152,9 @@ PLACES = [
     (
         {"../cdk.json": "{}"},
         ["synth"],
-        "'cdk synth' reads cdk.json of the current folder, and the project's is in {up}",
+        "'cdk synth' reads cdk.json in the current folder, and the project's is in {up}",
     ),
-    ({}, ["synth"], "'cdk synth' needs an app, and {here} has no cdk.json: run it in the folder of a project"),
+    ({}, ["synth"], "'cdk synth' needs an app, and {here} has no cdk.json: run it in a project's folder"),
     ({}, ["-c", "env=prod", "deploy", "prod/*"], "'cdk deploy' needs an app"),
     # what needs none, or is told where it is
     ({}, ["bootstrap", "aws://111122223333/us-east-1"], ""),
@@ -187,7 +187,7 @@ def test_without_an_app_nothing_runs(run_process: Run, tmp_path: Path) -> None:
     done = run_process("cdk", "synth", cwd=tmp_path, HOME=str(tmp_path))
     assert done.returncode == 2
     assert done.stderr == (
-        f"'cdk synth' needs an app, and {tmp_path} has no cdk.json: run it in the folder of a project, or make one with"
+        f"'cdk synth' needs an app, and {tmp_path} has no cdk.json: run it in a project's folder, or create one with"
         " 'hyperpod-cdk new DIR'\n"
     )
 

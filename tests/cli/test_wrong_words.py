@@ -97,13 +97,16 @@ def test_wrong_words_are_one_sentence(run: Run, workspace: Path, verb: str) -> N
 @row_by_row("verb", [verb for verb in VERBS if verb != "cdk"])
 def test_no_verb_takes_what_is_no_word(verb: str) -> None:
     for words, said in (
-        ([""], "a word is empty; leave it out"),
-        (["--project", ""], "--project: is empty; give it a value or leave it out"),
-        (["--project="], "--project: is empty; give it a value or leave it out"),
-        (["a\nb"], r"'a\nb': must hold no line break or other control character; leave it out"),
-        (["--name=a\u2028b"], r"'--name=a\u2028b': must hold no line break or other control character; leave it out"),
-        # a byte that is no UTF-8
-        (["\udcff"], r"'\udcff': must hold no line break or other control character; leave it out"),
+        ([""], "an argument is empty; omit it"),
+        (["--project", ""], "--project: is empty; specify a value or omit it"),
+        (["--project="], "--project: is empty; specify a value or omit it"),
+        (["a\nb"], r"'a\nb': must not contain a line break or another control character; omit it"),
+        (
+            ["--name=a\u2028b"],
+            r"'--name=a\u2028b': must not contain a line break or another control character; omit it",
+        ),
+        # a byte that is not UTF-8
+        (["\udcff"], r"'\udcff': must not contain a line break or another control character; omit it"),
     ):
         done = CliRunner().invoke(cli.app, [*verb.split(), *words], prog_name="hyperpod-cdk", catch_exceptions=False)
         assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"{said}\n"), words
@@ -159,7 +162,7 @@ BEFORE_AWS = [
     ("plans extend gpu --buy tpeo-1 --confirm 'a b'", _PLAN.format("a b", "--confirm")),
     (
         "plans extend gpu --buy ' '",
-        "--buy: must be the ID of an extension, which 'plans extend' shows in the column offer, got none",
+        "--buy: must be the ID of an extension, which 'plans extend' shows in the column offer, got no ID",
     ),
     ("import --name lab --region us-east-1 --cluster 'a b'", _CLUSTER.format("a b")),
     (

@@ -330,9 +330,9 @@ def test_what_was_imported_already_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--name", "lab"), "give either SOURCE, a file, or --cluster, the name of a cluster that exists\n"),
-        ((*NAMED, "cluster.json"), "give either SOURCE, a file, or --cluster, the name of a cluster that exists\n"),
-        ((*NAMED, "--from", "setup"), "--from says what a file is; leave it out with --cluster\n"),
+        (("--name", "lab"), "specify either SOURCE, a file, or --cluster, the name of an existing cluster\n"),
+        ((*NAMED, "cluster.json"), "specify either SOURCE, a file, or --cluster, the name of an existing cluster\n"),
+        ((*NAMED, "--from", "setup"), "--from is the type of a file; omit it with --cluster\n"),
     ],
 )
 def test_words_that_do_not_go_together(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
@@ -356,7 +356,7 @@ def test_nowhere_to_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     done = CliRunner().invoke(cli.app, ["import", *NAMED, "--project", str(tmp_path)], prog_name="hyperpod-cdk")
     assert (done.exit_code, done.stderr) == (
         2,
-        "--cluster needs a region; give --region, or set AWS_REGION or one in the AWS profile\n",
+        "--cluster needs a Region; specify --region, set AWS_REGION, or set a Region in the AWS profile\n",
     )
 
 

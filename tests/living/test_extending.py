@@ -193,7 +193,7 @@ def test_each_duration_is_a_call(run: Runs, words: tuple[str, ...], days: tuple[
         ),
         (
             ("--buy", "tpeo-7", "--confirm", "h100"),
-            "--confirm: must name the plan that the extension is of, h100-april, got h100",
+            "--confirm: must be the name of the plan that the extension is for, h100-april, got h100",
         ),
     ],
 )
@@ -214,7 +214,9 @@ def test_every_duration_that_is_sold() -> None:
 def test_without_a_terminal_the_flag_is_named(run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hyperpod_cdk._cli.transitions.is_terminal", lambda: False)
     done = run("--buy", "tpeo-7", typed="h100-april\n")
-    asked = "that is typed at a terminal only, and standard input is none; in a program, add --confirm h100-april"
+    asked = (
+        "this must be typed on a terminal, and standard input is not a terminal; in a program, add --confirm h100-april"
+    )
     assert (done.exit_code, run.bought) == (1, [])
     assert f"Type h100-april to buy it: {asked}\n" in done.stdout
 

@@ -222,7 +222,7 @@ class TestRefusals:
             ),
             ("check", ("--group", "gone"), "cluster dev has no group gone; its groups are h100, system"),
             ("check", ("--group", "spot"), "cluster dev has no group spot; its groups are h100, system"),
-            ("check", (), "name nodes, or a group with --group"),
+            ("check", (), "specify nodes, or a group with --group"),
             ("check", ("h100-new",), "node h100-new has no instance yet (it is Pending); wait until it has one"),
             ("logs", ("h100-new",), "node h100-new has no instance yet (it is Pending), so it has no logs"),
             (
@@ -233,7 +233,7 @@ class TestRefusals:
             (
                 "reboot",
                 (RUNNING, "--confirm", FAILED),
-                f"--confirm: must name the same as the command, {RUNNING}, got {FAILED}",
+                f"--confirm: must contain the same names as the command, {RUNNING}, got {FAILED}",
             ),
         ],
     )
@@ -298,7 +298,7 @@ class TestReplace:
     def test_without_a_terminal_the_flag_is_named(self, run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("hyperpod_cdk._cli.transitions.is_terminal", lambda: False)
         done = run("replace", FAILED, RUNNING, typed="2 nodes\n")
-        asked = "Type 2 nodes to replace them: that is typed at a terminal only, and standard input is none"
+        asked = "Type 2 nodes to replace them: this must be typed on a terminal, and standard input is not a terminal"
         told = f"{asked}; in a program, add --confirm {FAILED} --confirm {RUNNING}"
         assert (done.exit_code, done.stdout.splitlines()[-2:]) == (1, [told, "Nothing was done."])
         assert run.sent("BatchReplaceClusterNodes") == []

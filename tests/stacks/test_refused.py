@@ -75,4 +75,4 @@ def test_a_chart_without_its_lock_is_compared_with_the_lock_that_ships(root: Pat
 
 def test_no_environment_at_all(root: Path) -> None:
     (root / "environments" / "prod.yaml").unlink()
-    assert said_by(root) == ["environments/ holds no *.yaml file; write one with 'hyperpod-cdk init NAME'"]
+    assert said_by(root) == ["environments/ contains no *.yaml file; create one with 'hyperpod-cdk init NAME'"]

@@ -26,7 +26,7 @@ NEVER = {"nodes": {"system": {"never": "all"}, "a10g": {"never": "all"}}}
 LONGEST_SECONDS = 300.0
 SKIPPED = [f"--skip={area}" for area in REGISTER.areas() if area != "account"]
 """What preflight asks beside the stacks is proven elsewhere."""
-GONE_ON = "CloudFormation goes on with what has begun; the next 'hyperpod-cdk deploy' waits for it"
+GONE_ON = "CloudFormation continues the current operation; the next 'hyperpod-cdk deploy' waits for it"
 WAITS = f"CloudFormation works on {NAME}-platform; waiting until it has ended"
 REACHED = f"{NAME}: the deployed stacks match the file."
 

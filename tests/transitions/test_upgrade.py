@@ -552,7 +552,7 @@ def test_what_was_not_read_is_neither_deployed_nor_up_to_date() -> None:
 
 
 def test_without_aws_the_file_is_taken_at_its_word() -> None:
-    stands = Ages(is_asked=False, skipped=["AWS: not asked, with --offline"])
+    stands = Ages(is_asked=False, skipped=["AWS: not called, because of --offline"])
     told, _ = run(stands=stands)
     assert next(each for each in told.things if each.what == "Kubernetes").is_old is True
     assert run(stands=stands, addons=True)[0].verdict == "Nothing to do: the requested versions are in the file."

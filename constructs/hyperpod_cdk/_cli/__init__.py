@@ -1,1 +1,1 @@
-"""What the verbs of the command print and write."""
+"""The output of the commands: what they print and which files they write."""

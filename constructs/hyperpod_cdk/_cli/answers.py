@@ -1,4 +1,4 @@
-"""What verbs write with ``--format json``, those that hand on no report of a room below. Schemas are published."""
+"""Models of the ``--format json`` output of commands that print no report of another package. Schemas are published."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ Number = int | float
 
 
 class CheckedFile(Model):
-    """An environment file with everything that is wrong or doubtful in it."""
+    """An environment file with its errors and warnings."""
 
     file: str
     passed: bool
-    """False where an error refuses it."""
+    """False if the file has an error."""
     findings: tuple[Told, ...]
 
 
 class Validation(Model):
-    """What ``validate`` says, and every verb whose file is refused."""
+    """The output of ``validate``, and of every other command if it refuses the file."""
 
     passed: bool
     files: tuple[CheckedFile, ...]
 
 
 class Gap(Model):
-    """What a check could not look at."""
+    """Something that could not be checked."""
 
     reason: str
     action: str
-    """The IAM action that is missing; empty where it is something else."""
+    """The missing IAM action; empty if the cause is another one."""
     path: str
-    """The place in the file that it is about."""
+    """The place in the file that it refers to."""
     aws_said: str
-    """AWS's own words; empty where it said nothing."""
+    """The error message of AWS; empty if AWS returned none."""
 
 
 class Shown(Model):
-    """What a check saw."""
+    """What a check read and compared."""
 
     text: str
     data: dict[str, Any]
@@ -62,42 +62,42 @@ class CheckResult(Model):
 
 
 class Asked(Model):
-    """How AWS was asked."""
+    """The number and duration of the AWS calls."""
 
     calls: int
     depth: int
-    """How many calls waited for one another, at most."""
+    """The length of the longest chain of calls that waited for one another."""
 
 
 class Preflight(Model):
-    """What ``preflight`` says; of a file that is refused it says what ``validate`` does."""
+    """The output of ``preflight``; if the file is refused, the output is that of ``validate``."""
 
     passed: bool | None
-    """False where a check failed, null where something was skipped."""
+    """False if a check failed, null if something was skipped."""
     file: str
     counts: dict[str, int]
-    """How many checks have each status."""
+    """The number of checks with each status."""
     checks: tuple[CheckResult, ...]
     aws: Asked
 
 
 class Project(Model):
-    """What ``new`` says."""
+    """The output of ``new``."""
 
     project: str
-    """The folder that was made."""
+    """The folder that was created."""
     files: tuple[str, ...]
-    """What was written there, by its place in it."""
+    """The files that were written, by their path in the folder."""
     next: tuple[str, ...]
-    """Commands to go on with, in order."""
+    """The next commands to run, in order."""
 
 
 class WrittenEnvironment(Model):
-    """What ``init`` says."""
+    """The output of ``init``."""
 
     file: str
     next: tuple[str, ...]
-    """Commands to go on with, in order."""
+    """The next commands to run, in order."""
 
 
 class RehearsalStep(Model):
@@ -118,7 +118,7 @@ class RehearsedSubnet(Model):
 
 
 class RehearsedGroup(Model):
-    """An instance group with the nodes that it has and wants."""
+    """An instance group with its current and target number of nodes."""
 
     name: str
     instance_types: str
@@ -141,7 +141,7 @@ class RehearsedQuota(Model):
 
 
 class Rehearsed(Model):
-    """What the APIs of the embedded AWS returned after the deployment; empty if it failed before."""
+    """What the APIs of the embedded AWS returned after the deployment; empty if the rehearsal failed before."""
 
     vpc_id: str
     vpc_cidrs: tuple[str, ...]
@@ -152,9 +152,9 @@ class Rehearsed(Model):
     kubernetes_version: str
     eks_status: str
     addons: dict[str, str]
-    """Version by name."""
+    """Versions by name."""
     access_entries: dict[str, str]
-    """What each principal may do."""
+    """The permissions of each principal."""
     cluster: str
     cluster_status: str
     cluster_settings: str
@@ -170,7 +170,7 @@ class RehearsedCustomResource(Model):
     """How one request to a custom resource was served."""
 
     how: Literal["ran", "played", "skipped"]
-    """``ran``: its own code; ``played``: its documented effect, since that code does not run here."""
+    """``ran``: its own code ran; ``played``: its documented effect was applied, because the code does not run here."""
     type: str
     logical_id: str
     reason: str
@@ -179,7 +179,7 @@ class RehearsedCustomResource(Model):
 
 
 class RecordedOnly(Model):
-    """A resource that was checked against its schema and recorded, nothing else."""
+    """A resource that was only checked against its schema and recorded."""
 
     type: str
     logical_id: str
@@ -187,17 +187,17 @@ class RecordedOnly(Model):
 
 
 class KeptResource(Model):
-    """What stays after a destroy on purpose."""
+    """A resource that is retained by design when the environment is destroyed."""
 
     kind: str
     name: str
     why: str
     monthly: str
-    """US dollars per month, or why there is no amount."""
+    """US dollars per month, or the reason why the amount is unknown."""
 
 
 class Rehearsal(Model):
-    """What ``rehearse`` says; of a file that is refused it says what ``validate`` does."""
+    """The output of ``rehearse``; if the file is refused, the output is that of ``validate``."""
 
     environment: str
     file: str
@@ -205,25 +205,25 @@ class Rehearsal(Model):
     region: str
     passed: bool
     problem: str
-    """What went wrong; empty where nothing did."""
+    """The error; empty if there was none."""
     steps: tuple[RehearsalStep, ...]
     exists: Rehearsed
     custom_resources: tuple[RehearsedCustomResource, ...]
     recorded_only: tuple[RecordedOnly, ...]
     kubernetes: tuple[str, ...]
-    """Objects and Helm releases that were recorded."""
+    """The Kubernetes objects and Helm releases that were recorded."""
     retained: dict[str, tuple[str, ...]]
-    """What stacks left behind on deletion, by type."""
+    """The resources that the stacks retained when they were deleted, by type."""
     kept: tuple[KeptResource, ...]
     refused_by_policy: tuple[str, ...]
     """Permissions that this deployment needs and the policy of 'bootstrap-policy' does not have."""
     placeholder_chart: bool
     not_rehearsed: tuple[str, ...]
-    """What no rehearsal can show."""
+    """What a rehearsal cannot show."""
 
 
 class PulledChart(Model):
-    """What ``charts pull`` says."""
+    """The output of ``charts pull``."""
 
     chart: str
     """The folder of the chart."""
@@ -234,85 +234,85 @@ class ChartImage(Model):
 
     image: str
     to_copy: bool
-    """True where it is not in ECR of the Region, so that a closed network needs a copy."""
+    """True if the image is not in Amazon ECR of the Region, so that a closed network needs a copy."""
     copy_: str | None = Field(alias="copy")
-    """The name of the copy; null where none is needed, or the file has no ``eks.image_registry``."""
+    """The name of the copy; null if no copy is needed or the file has no ``eks.image_registry``."""
 
 
 class ChartImages(Model):
-    """What ``charts images`` says."""
+    """The output of ``charts images``."""
 
     source: str
-    """Where the list comes from."""
+    """The source of the list."""
     images: tuple[ChartImage, ...]
 
 
 class ComparedQuota(Model):
-    """A quota and what the environment needs of it; what was not read, or not in full, is null."""
+    """A quota and how much of it the environment needs; a value that was not read completely is null."""
 
     quota: str
     service: str
     code: str
     needed: Number
     spare: Number
-    """Room for the replacement of nodes, in addition to what is needed."""
+    """The capacity for the replacement of nodes, in addition to what is needed."""
     used_by_others: Number | None
-    """Null where it was not read in full, or does not count."""
+    """Null if it was not read completely or does not count."""
     used_by_others_at_least: Number | None
-    """What was read of it; null where it does not count."""
+    """The part that was read; null if it does not count."""
     value: Number | None
     is_default: bool
-    """True where the account has AWS's default."""
+    """True if the account has AWS's default value."""
     verdict: Literal["passed", "warning", "error", "skipped"]
     message: str
     unread: str
-    """What could not be read; empty where all was."""
+    """What could not be read; empty if everything was read."""
     aws_said: str
     path: str
 
 
 class LargestGroup(Model):
-    """The most nodes that the quotas let a group have."""
+    """The largest number of nodes that the quotas allow for a group."""
 
     group: str
     instance_type: str
     present_count: int
     largest_count: int | None
-    """Null where no quota could be read."""
+    """Null if no quota could be read."""
     bound_by: str
     unread: tuple[str, ...]
-    """Quotas that were not read, and may bind it more."""
+    """Quotas that were not read and may lower the limit."""
 
 
 class Mix(Model):
-    """How often all groups together would fit."""
+    """How many times all groups together would fit into the quotas."""
 
     times: int | None
-    """Null where no quota could be read."""
+    """Null if no quota could be read."""
     bound_by: str
     unread: tuple[str, ...]
 
 
 class LargestCluster(Model):
-    """What the quotas allow at most."""
+    """The largest cluster that the quotas allow."""
 
     groups: tuple[LargestGroup, ...]
     mix: Mix
 
 
 class QuotaRecord(Model):
-    """The record that ``--record`` wrote."""
+    """The record that was written with ``--record``."""
 
     file: str
     changes: tuple[str, ...]
-    """What differs from the one before."""
+    """The differences from the previous record."""
 
 
 class Quotas(Model):
-    """What ``quotas show`` says."""
+    """The output of ``quotas show``."""
 
     passed: bool | None
-    """False where a quota is too low, null where one, or its use, was not read in full."""
+    """False if a quota is too low, null if a quota or its usage was not read completely."""
     file: str
     region: str
     quotas: tuple[ComparedQuota, ...]
@@ -331,17 +331,17 @@ class RequestedQuota(Model):
     status: str
     value: Number
     needed: Number | None
-    """Null where the environment needs no increase any more."""
+    """Null if the environment no longer needs an increase."""
     age: str
     case: str
-    """ID of the support case; empty without one."""
+    """The ID of the support case; empty if there is none."""
 
 
 class QuotaRequests(Model):
-    """What ``quotas request`` says."""
+    """The output of ``quotas request``."""
 
     passed: bool | None
-    """False where AWS does not raise a quota or refused to, null where one was not read."""
+    """False if AWS does not increase a quota or refused a request, null if a quota was not read."""
     requested: tuple[RequestedQuota, ...]
     open: tuple[RequestedQuota, ...]
     """Requests that were open already."""
@@ -349,27 +349,27 @@ class QuotaRequests(Model):
 
 
 class RefusedSearch(Model):
-    """Durations for which AWS gave no answer."""
+    """Durations for which the search failed."""
 
     days: tuple[int, ...]
     quota: bool
-    """True where a quota is too low."""
+    """True if a quota is too low."""
     reason: str
     action: str
-    """The IAM action that is missing; empty where it is something else."""
+    """The missing IAM action; empty if the cause is another one."""
 
 
 class OfferedBlock(Model):
-    """A part of an offering: nodes of one zone for one time."""
+    """A part of an offering: nodes in one zone for one period."""
 
     availability_zone_id: str | None
-    """Null where the zones' IDs could not be read."""
+    """Null if the IDs of the zones could not be read."""
     availability_zone: str
     count: int
     start: str | None
     end: str | None
     nodes_leave: str | None
-    """When AWS takes the nodes, before the end. These three are ISO 8601, UTC."""
+    """When AWS terminates the nodes, before the end. These three times are in ISO 8601 format, in UTC."""
 
 
 class PlanOffer(Model):
@@ -382,18 +382,18 @@ class PlanOffer(Model):
     upfront_fee: str
     currency: str
     price_per_accelerator_hour: str | None
-    """Null where AWS's answer does not give it."""
+    """Null if AWS's response does not contain it."""
     fits: tuple[str, ...]
     """The instance groups that it would fit."""
     zone_in_file: bool | None
-    """Null without an environment, or where the zones' IDs could not be read."""
+    """Null without an environment, or if the IDs of the zones could not be read."""
     blocks: tuple[OfferedBlock, ...]
     command: str
-    """What would buy it with the AWS CLI. No command of ours does."""
+    """The AWS CLI command that buys it. No hyperpod-cdk command does."""
 
 
 class PlanSearch(Model):
-    """What was searched for one kind of instance, and what was found."""
+    """The search for one instance type, and its results."""
 
     instance_type: str
     count: int
@@ -403,28 +403,28 @@ class PlanSearch(Model):
     groups: tuple[str, ...]
     asked_at: str | None
     zones_missing: str
-    """Why the IDs of the zones are not known; empty where they are."""
+    """Why the IDs of the zones are unknown; empty if they are known."""
     quota: Number | None
-    """The quota that refused; null where none did or its value is not known."""
+    """The value of the quota that is too low; null if there is none or its value is unknown."""
     refused: tuple[RefusedSearch, ...]
     offers: tuple[PlanOffer, ...]
     """Sorted by price per accelerator-hour."""
 
 
 class PlanOfferings(Model):
-    """What ``plans search`` says."""
+    """The output of ``plans search``."""
 
     passed: bool | None
-    """False where nothing was found for a quota that is too low, null where AWS did not answer for a part."""
+    """False if nothing was found because a quota is too low, null if AWS did not answer for a part."""
     region: str
     searches: tuple[PlanSearch, ...]
 
 
 class PlanRecord(Model):
-    """What ``plans record`` says."""
+    """The output of ``plans record``."""
 
     passed: bool
-    """False where the record contradicts the environment."""
+    """False if the record contradicts the environment."""
     file: str
     changes: tuple[str, ...]
     findings: tuple[Told, ...]
@@ -432,7 +432,7 @@ class PlanRecord(Model):
 
 
 class PriceRow(Model):
-    """What one unit of something costs in one Region."""
+    """The price of one unit in one Region."""
 
     region: str
     sku: str
@@ -441,11 +441,11 @@ class PriceRow(Model):
     as_of: str | None
     source: str
     unsure: str
-    """Why it is not confirmed; empty where it is."""
+    """Why it is not confirmed; empty if it is confirmed."""
 
 
 class PricesShown(Model):
-    """What ``prices show`` says."""
+    """The output of ``prices show``."""
 
     file: str
     as_of: str
@@ -454,19 +454,19 @@ class PricesShown(Model):
 
 
 class PriceChanges(Model):
-    """What ``prices refresh`` says."""
+    """The output of ``prices refresh``."""
 
     passed: bool | None
-    """Null where a price was not found or could not be read."""
+    """Null if a price was not found or could not be read."""
     file: str
     written: bool
     """False with ``--dry-run``."""
     as_of: str
     changes: tuple[str, ...]
     missing: tuple[str, ...]
-    """What AWS's price list does not have."""
+    """Prices that are not in AWS's price list."""
     left_out: tuple[str, ...]
-    """What of it could not be read."""
+    """Entries of the price list that could not be read."""
 
 
 class PolicyStatement(Model):
@@ -479,7 +479,7 @@ class PolicyStatement(Model):
 
 
 class PolicyDocument(Model):
-    """An IAM policy, as ``--iam-policy`` prints it, too: IAM's own format."""
+    """An IAM policy in IAM's own format, also the output of ``--iam-policy``."""
 
     Version: Literal["2012-10-17"]
     Statement: tuple[PolicyStatement, ...]
@@ -490,23 +490,23 @@ class NamedPolicy(Model):
 
     name: str
     characters: int
-    """Without blanks, as IAM counts them."""
+    """The number of characters without whitespace, as IAM counts them."""
     document: PolicyDocument
 
 
 class WithoutActions(Model):
-    """Actions that CloudFormation lists and these stacks do not need."""
+    """Actions that CloudFormation lists but these stacks do not need."""
 
     types: tuple[str, ...]
     properties: tuple[str, ...]
-    """What would need them, and no template sets."""
+    """Properties that would need the actions and that no template sets."""
     actions: str
     """A regular expression."""
     why: str
 
 
 class UnknownType(Model):
-    """A type of which no IAM actions are known, so that the policies allow none for it."""
+    """A resource type whose IAM actions are unknown, so that the policies allow none for it."""
 
     type: str
     resources: tuple[str, ...]
@@ -514,18 +514,18 @@ class UnknownType(Model):
 
 
 class BootstrapPolicies(Model):
-    """What ``bootstrap-policy`` says."""
+    """The output of ``bootstrap-policy``."""
 
     environment: str
     account: str
     region: str
     policies: tuple[NamedPolicy, ...]
     reasons: dict[str, str]
-    """Why each statement is there, by its Sid."""
+    """The reason for each statement, by its Sid."""
     left_out: tuple[WithoutActions, ...]
     unknown: tuple[UnknownType, ...]
     files: tuple[str, ...]
-    """What was written; empty without ``--out``."""
+    """The files that were written; empty without ``--out``."""
 
 
 class NextSteps(Model):
@@ -535,13 +535,13 @@ class NextSteps(Model):
     watch: tuple[str, ...]
     remove: str
     hyp: str | None
-    """The same with AWS's own command; null where it cannot."""
+    """The same with AWS's HyperPod CLI; null if that command cannot do it."""
     without_hyp: tuple[str, ...]
-    """Why there is none, or what that command leaves out."""
+    """Why there is no such command, or what it omits."""
 
 
 class JobManifests(Model):
-    """What ``job render`` says; of a job file that is refused it says what ``validate`` does."""
+    """The output of ``job render``; if the job file is refused, the output is that of ``validate``."""
 
     manifests: tuple[dict[str, Any], ...]
     """Kubernetes objects, in the order in which they are applied."""
@@ -550,7 +550,7 @@ class JobManifests(Model):
 
 
 class ResourceAmount(Model):
-    """So much of a resource on nodes of one type; memory in bytes."""
+    """An amount of a resource on nodes of one instance type; memory is in bytes."""
 
     instance_type: str
     resource: str
@@ -558,16 +558,16 @@ class ResourceAmount(Model):
 
 
 class ResourceUse(Model):
-    """How much of what all nodes have is in use."""
+    """How much of the capacity of all nodes is in use."""
 
     used: float
     capacity: float
     percent: float | None
-    """Null where no node is known to have any, as with Karpenter."""
+    """Null if no node is known to have any, as with Karpenter."""
 
 
 class AdmissionDecision(Model):
-    """What became of one job when it was submitted."""
+    """The result of submitting one job."""
 
     job: str
     kind: str
@@ -581,28 +581,28 @@ class AdmissionDecision(Model):
     pods: int
     lenders: tuple[str, ...]
     preempted: tuple[str, ...]
-    """Jobs that had to stop for it."""
+    """Jobs that were preempted for it."""
     warnings: tuple[str, ...]
     own: tuple[ResourceAmount, ...]
-    """What it takes of its team's quota."""
+    """What it uses of its team's quota."""
     borrowed: tuple[ResourceAmount, ...]
     before: dict[str, ResourceUse]
     after: dict[str, ResourceUse]
 
 
 class Admitted(Model):
-    """What ``job admit`` says."""
+    """The output of ``job admit``."""
 
     decisions: tuple[AdmissionDecision, ...]
     running: tuple[str, ...]
-    """What runs at the end."""
+    """The jobs that run at the end."""
 
 
 class BuildContext(Model):
-    """What ``image render`` says."""
+    """The output of ``image render``."""
 
     files: dict[str, str]
-    """Text by name."""
+    """The text of each file, by name."""
     platform: str
     next: tuple[str, ...]
     """Commands that build the image, in order."""
@@ -646,16 +646,16 @@ PAGES: Final[Mapping[str, tuple[str, str, str]]] = {
     "upgrade": ("transitions.model", "Upgrade", "upgrade"),
     "validate": ("_cli.answers", "Validation", "validate"),
 }
-"""Module and name of the model of each page of 'schema --of', and the verbs whose answer it is."""
+"""Module and name of the model of each page of 'schema --of', and the commands that print it."""
 
 
 def print_answer(model: type[Model], data: Mapping[str, Any]) -> None:
-    """Print a verb's answer as the JSON of its model, so that it cannot be other than its schema says."""
+    """Print a command's output as JSON, validated by its model so that it always matches the published schema."""
     print_json(model.model_validate(data).model_dump(mode="json", by_alias=True))
 
 
 def answer_schema_text(page: str) -> str:
-    """Give the JSON Schema (2020-12) of a page as the text of its file: every key is present, also without a value."""
+    """Return the JSON Schema (2020-12) of a page as the text of its file; every key is required, even if it is null."""
     module, name, verb = PAGES[page]
     model: type[Model] = getattr(import_module(f"hyperpod_cdk.{module}"), name)
     return as_text(schema_of_report(model, title=f"hyperpod-cdk {verb}"))

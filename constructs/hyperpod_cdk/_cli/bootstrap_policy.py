@@ -1,4 +1,4 @@
-"""The verb ``bootstrap-policy``: what CloudFormation may do as it deploys, for ``cdk bootstrap``."""
+"""The command ``bootstrap-policy``: the permissions that CloudFormation needs to deploy, for ``cdk bootstrap``."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def bootstrap_policy(
     ] = None,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", "-v", help="List what the policy leaves out of CloudFormation's own list, and why."),
+        typer.Option("--verbose", "-v", help="List the permissions that CloudFormation lists and the policy omits."),
     ] = False,
     trusted: TrustedOption = False,
     project: ProjectOption = None,
@@ -75,14 +75,14 @@ def bootstrap_policy(
     templates. An update that removes resources needs permissions that the new templates do not show: in that case,
     write the policy with --base or --deployed, deploy, and afterwards write it again without that option.
 
-    Exit code 1: the templates have a resource of your own of which no IAM actions are known. The policy is written
-    without them, and its type is named.
+    Exit code 1 if the IAM actions of a resource that you added are unknown. The policy is then written without
+    them, and the resource type is shown.
     """
     from hyperpod_cdk.bootstrap_policy import BootstrapPolicyError, left_out, policies, unknown_types  # noqa: PLC0415 - '--help' need not build the models
     from hyperpod_cdk.review.isolation import Limits  # noqa: PLC0415 - as above
 
     if deployed and base is not None:
-        usage("--deployed is what to compare with; leave --base out")
+        usage("--deployed is what to compare with; omit --base")
     root = root_of(project, runs_extensions=False)
     loaded = loaded_environment(environment_file(environment, root), output=output).environment
     limits = Limits(is_trusted=trusted)
@@ -122,8 +122,8 @@ def _say_unknown(unknown: Mapping[str, Sequence[str]]) -> None:
         )
     these = "this type" if len(unknown) == 1 else "these types"
     typer.echo(
-        f"Write a policy of your own for {these}, and give its ARN to --cloudformation-execution-policies in place of"
-        f" {_OWN_POLICY}. The type's schema lists the actions, under handlers, as permissions of create, read,"
+        f"Write your own policy for {these}, and pass its ARN to --cloudformation-execution-policies in place of"
+        f" {_OWN_POLICY}. The schema of the type lists the actions under handlers, as permissions of create, read,"
         " update and delete: aws cloudformation describe-type --type RESOURCE --type-name"
         f" {next(iter(unknown))} --query Schema --output text",
         err=True,
@@ -182,7 +182,7 @@ def _say(
     if without:
         types = count(len({name for each in without for name in each.types}), "resource type")
         how = "" if verbose else "; --verbose lists them with the reasons"
-        print(f"left out: permissions that CloudFormation lists for {types}, and these stacks do not need{how}")
+        print(f"omitted: permissions that CloudFormation lists for {types} but these stacks do not need{how}")
     for each in without if verbose else ():
         asking = f", for {', '.join(each.properties)}" if each.properties else ""
         print(f"  {', '.join(each.types)}{asking}: {each.why}")
@@ -196,5 +196,5 @@ def _say(
     account = f"arn:{environment.partition}:iam::{environment.account}"
     arns = ",".join([*(f"{account}:policy/{policy.name}" for policy in made), *([] if is_whole else [_OWN_POLICY])])
     where = f"aws://{environment.account}/{environment.region}"
-    # a project of 'new' has no other CDK CLI
+    # a project that 'new' created has no other CDK CLI
     print(f"hyperpod-cdk cdk bootstrap {where} --cloudformation-execution-policies {arns}")

@@ -1,4 +1,4 @@
-"""Many answers that are missing for one reason, said once."""
+"""Groups missing answers by their reason, so that each reason is reported once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from hyperpod_cdk.handlers.quota_gate.reading import quoted
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """An answer that is missing: what is left out because of it, why (see ``checks.answers.Why``), the IAM action.
-
-    ``said`` is AWS's own sentence, empty where the reason holds it or AWS wrote none.
+    """A missing answer: what is skipped because of it, the reason (see ``checks.answers.Why``) and the IAM action.
+    ``said`` is AWS's error message, empty if the reason contains it or AWS returned none.
     """
 
     what: str
@@ -25,7 +24,7 @@ class Gap:
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """Why gaps are there: the whole reason of one alone, of several the cause that they share."""
+    """The cause of one or more gaps: the complete reason of a single gap, or the cause that several share."""
 
     reason: str
     action: str
@@ -33,12 +32,12 @@ class Cause:
 
     @property
     def what(self) -> tuple[str, ...]:
-        """What is left out, each once."""
+        """What is skipped, without duplicates."""
         return tuple(dict.fromkeys(gap.what for gap in self.gaps))
 
     @property
     def said(self) -> str:
-        """AWS's own sentence about the first of them."""
+        """AWS's error message for the first gap that has one."""
         return next((gap.said for gap in self.gaps if gap.said), "")
 
     def __str__(self) -> str:
@@ -46,11 +45,11 @@ class Cause:
 
 
 def causes(gaps: Sequence[Gap]) -> list[Cause]:
-    """Put gaps of one cause together, in the order of the first of each."""
+    """Group gaps by cause, in the order of the first gap of each cause."""
     shared = Counter(cause for gap in gaps for cause in dict.fromkeys(causes_of(gap.reason)))
     found: dict[tuple[str, str], list[Gap]] = {}
     for gap in gaps:
-        # of the causes that most reasons share, the one that says most
+        # among the causes that most reasons share, the longest one
         reason = max(causes_of(gap.reason), key=lambda cause: (shared[cause], len(cause)))
         found.setdefault((reason, gap.action), []).append(gap)
     return [

@@ -1,4 +1,4 @@
-"""`hyperpod-cdk charts images`: what nodes pull for the dependency chart, and what a closed network has to copy."""
+"""`hyperpod-cdk charts images`: the images that nodes pull for the chart, and those that a closed network must copy."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from hyperpod_cdk.eks.chart_values import chart_values, rendered_images
 
 @dataclass(frozen=True, kw_only=True)
 class Images:
-    """The images of the chart as an environment installs it; ``source`` says what they were read from.
-
-    ``copies``: under what name a closed network has those that do not come from ECR of its region; None where the
-    file states no ``eks.image_registry``.
+    """The images of the chart as an environment installs it; ``source`` is where they were read from.
+    ``copies``: the names in a closed network of the images that are not in Amazon ECR of its Region; None if the
+    file has no ``eks.image_registry``.
     """
 
     source: str
@@ -24,12 +23,12 @@ class Images:
     copies: dict[str, str | None]
 
     def as_dict(self) -> dict[str, object]:
-        """The images as JSON has them."""
+        """Return the images as data for JSON."""
         rows = [{"image": name, "to_copy": name in self.copies, "copy": self.copies.get(name)} for name in self.names]
         return {"source": self.source, "images": rows}
 
     def render(self) -> str:
-        """The images for people: those to copy first, each with its copy."""
+        """Return the images as text, first those to copy, each with the name of its copy."""
         there = [f"  {name}" for name in self.names if name not in self.copies]
         copied = [f"  {name} -> {copy or '<eks.image_registry>/...'}" for name, copy in self.copies.items()]
         parts = [self.source]
@@ -41,9 +40,8 @@ class Images:
 
 
 def images_of(environment: Environment, project: Path) -> Images:
-    """Read them from the chart pulled into ``project``, else from the catalog's table.
-
-    Raises charts.ChartError for a pulled chart that is not what the lock says, or that helm cannot render.
+    """Read the images from the chart pulled into ``project``, or from the catalog's table if there is none.
+    Raises charts.ChartError if a pulled chart does not match the lock file or Helm cannot render it.
     """
     names = {name for group in environment.hyperpod.all_groups for name in group.all_instance_types}
     types = [row for name in sorted(names) if (row := environment.instance_type(name)) is not None]
@@ -58,7 +56,7 @@ def images_of(environment: Environment, project: Path) -> Images:
         found = frozenset(image.image for image in listed)
         source = (
             f"from the catalog of {images.AS_OF}, chart at {images.CHART_COMMIT[:12]}; the chart is not pulled, "
-            f"'{charts.PULL_COMMAND}' and this verb then read it itself"
+            f"run '{charts.PULL_COMMAND}' and then this command again to read the chart itself"
         )
     registry = environment.eks.image_registry
     copies = {

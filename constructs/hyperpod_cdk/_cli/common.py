@@ -1,4 +1,4 @@
-"""What every verb shares: where the project is, which file an environment is, how a mistake of the user's is said."""
+"""Functions that all commands share: finding the project and the file of an environment, reporting user errors."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ Record = TypeVar("Record")
 
 
 class Document(Protocol):
-    """What was read of a file, with what did not refuse it."""
+    """The result of reading a file, with its warnings."""
 
     @property
     def warnings(self) -> Sequence[Finding]:
-        """What is doubtful of it."""
+        """The warnings about the file."""
         ...
 
 
 Loaded = TypeVar("Loaded", bound=Document)
 
 FINDINGS = 1
-"""Exit code of a verb that did its work and found something wrong."""
+"""Exit code of a command that completed and found a problem."""
 
 USAGE = 2
-"""Exit code of a verb that could not do its work: wrong words, no credentials, no such file."""
+"""Exit code of a command that could not run: wrong arguments, no credentials, no such file."""
 
 StrictOption = Annotated[
     bool, typer.Option("--strict", help="Also exit with code 1 if something was skipped, because it could not be read.")
@@ -86,14 +86,13 @@ _LONGEST_FILE = 1_000_000
 
 
 def root_of(project: Path | None, *, runs_extensions: bool = True) -> Path:
-    """Give the project's root: as told, else the nearest folder above that holds environments/ or cdk.json.
-
-    The extensions of its pyproject.toml, else of that above the folder that this runs in, are those of this process
-    from then on. ``runs_extensions`` is False for verbs that judge files of
-    strangers: they know the sections' names and run no code of the project; exits 2 where an extension is none.
+    """Return the project's root: ``project``, or the nearest folder upwards that contains environments/ or cdk.json.
+    Also activates the extensions in its pyproject.toml for this process, or those of the current folder's project if
+    it has none. ``runs_extensions`` is False for commands that check files of others: only the names of the sections
+    are then known, and no code of the project runs. Exits with code 2 if an extension is invalid.
     """
     root = _root(project)
-    # files of another commit, which a pipeline has put into a folder, are judged by the extensions of who judges
+    # a pipeline checks a folder with files of another commit: the extensions are those of the project that checks
     file = next(
         (each for each in (root / _EXTENSIONS, _root(None) / _EXTENSIONS) if each.is_file()), root / _EXTENSIONS
     )
@@ -102,7 +101,7 @@ def root_of(project: Path | None, *, runs_extensions: bool = True) -> Path:
     except FileNotFoundError:
         names_any = False
     except OSError:
-        # the reader of extensions says what is wrong
+        # the reader of extensions reports the error
         names_any = True
     if names_any or "hyperpod_cdk.config.extensions" in sys.modules:
         from hyperpod_cdk.config.extensions import activate  # noqa: PLC0415 - most projects have none
@@ -114,7 +113,7 @@ def root_of(project: Path | None, *, runs_extensions: bool = True) -> Path:
 def _root(project: Path | None) -> Path:
     if project is not None:
         if not project.is_dir():
-            usage(f"--project: no folder {project}")
+            usage(f"--project: folder {project} does not exist")
         return project
     from hyperpod_cdk.config.loading import project_of  # noqa: PLC0415 - completion need not load it
 
@@ -123,16 +122,16 @@ def _root(project: Path | None) -> Path:
 
 
 NO_APP = "{} has neither cdk.json nor app.py, so the CDK has nothing to run; 'hyperpod-cdk new DIR' creates a project"
-"""What is said of a folder without an app."""
+"""The message for a folder without an app."""
 
 
 def has_app(root: Path) -> bool:
-    """Say whether a folder holds something that the CDK can run."""
+    """Return whether a folder contains an app that the CDK can run."""
     return any((root / name).is_file() for name in ("cdk.json", "app.py"))
 
 
 def environment_file(name: str, root: Path) -> Path:
-    """Give the file of an environment by name or path; exits 2 with the near miss where there is none."""
+    """Return the file of an environment by name or path; exits with code 2 and a similar name if there is none."""
     from hyperpod_cdk.config import UsageError, resolve_environment_file  # noqa: PLC0415 - 'schema --help' need not build the models
 
     try:
@@ -144,10 +143,9 @@ def environment_file(name: str, root: Path) -> Path:
 def loaded_environment(
     file: Path, *, output: Format, today: date | None = None, with_record: bool = True
 ) -> LoadedEnvironment:
-    """Read an environment file for a verb that uses what it says; prints its errors and exits 1 where it is refused.
-
-    Its warnings are kept back: who looks at nodes every minute has read them in ``validate``. ``today`` and
-    ``with_record`` are those of ``load_environment``.
+    """Read an environment file for a command that uses it; prints its errors and exits with code 1 if it is refused.
+    Warnings are not printed: ``validate`` shows them. ``today`` and ``with_record`` are those of
+    ``load_environment``.
     """
     from hyperpod_cdk.config import load_environment  # noqa: PLC0415 - as above
 
@@ -155,10 +153,9 @@ def loaded_environment(
 
 
 def judged_environment(file: Path, *, output: Format) -> LoadedEnvironment:
-    """Read an environment file for a verb that judges it, or deploys what it says: its warnings go to standard error.
-
-    ``validate`` and ``fleet validate`` have them among their findings, and synthesis, for ``review`` and ``rehearse``
-    too, as annotations of the CDK.
+    """Read an environment file for a command that checks or deploys it, with warnings on standard error.
+    ``validate`` and ``fleet validate`` list warnings among their findings. Synthesis, also for ``review`` and
+    ``rehearse``, reports them as CDK annotations.
     """
     from hyperpod_cdk.config import load_environment  # noqa: PLC0415 - as above
 
@@ -166,7 +163,7 @@ def judged_environment(file: Path, *, output: Format) -> LoadedEnvironment:
 
 
 def loaded_document(load: Callable[[], Loaded], *, output: Format) -> Loaded:
-    """Give what ``load`` reads; prints its errors and exits 1 where it is refused. Warnings go to standard error."""
+    """Return what ``load`` reads, with warnings on standard error; prints errors and exits with code 1 if refused."""
     loaded = _read(load, output=output)
     for warning in loaded.warnings:
         print(f"warning {warning.render()}", file=sys.stderr)
@@ -185,7 +182,7 @@ def _read(load: Callable[[], Loaded], *, output: Format) -> Loaded:
 
 @contextmanager
 def aws_errors(*, otherwise: str = "") -> Iterator[None]:
-    """Turn "nobody to ask AWS as" (no credentials, expired ones) into a sentence and exit code 2.
+    """Turn missing or expired AWS credentials into a message and exit code 2.
 
     ``otherwise`` is what the user can do without AWS.
     """
@@ -198,13 +195,13 @@ def aws_errors(*, otherwise: str = "") -> Iterator[None]:
 
 
 def finish(*, passed: bool | None, strict: bool) -> None:
-    """Exit with 1 where something refuses, and with ``strict`` where not everything was looked at."""
+    """Exit with code 1 if something failed and, with ``strict``, if not everything could be checked."""
     if passed is False or (strict and passed is None):
         raise typer.Exit(FINDINGS)
 
 
 def usage(message: str) -> NoReturn:
-    """Say in one sentence what the user got wrong, and exit 2."""
+    """Print one sentence about an error of the user, and exit with code 2."""
     hearing = _hearing.get()
     if hearing is None:
         print(message, file=sys.stderr)
@@ -214,7 +211,7 @@ def usage(message: str) -> NoReturn:
 
 
 def refuse_word(word: str, problem: str | None) -> None:
-    """Exit 2 with what is wrong with what an option or argument gives, in the words of a command; None is right."""
+    """Exit with code 2 and the problem of an option's or argument's value; do nothing if ``problem`` is None."""
     from hyperpod_cdk.catalog.sentences import by_option, in_words_of  # noqa: PLC0415 - only where something is wrong
 
     if problem is not None:
@@ -222,9 +219,8 @@ def refuse_word(word: str, problem: str | None) -> None:
 
 
 def asked(option: str, question: str, *, default: str | None = None, judge: Callable[[str], str | None]) -> str:
-    """Ask for what ``option`` would have given, at a terminal until ``judge`` has nothing to say of the answer.
-
-    Exits 2 where nobody answers: a program has to give the option. Questions go to standard error, beside the answer.
+    """Ask for the value of ``option``; on a terminal, repeat until ``judge`` finds no problem with the answer.
+    Exits with code 2 if there is no answer: a program must pass the option. Questions go to standard error.
     """
     is_terminal = sys.stdin.isatty()
 
@@ -248,7 +244,7 @@ _hearing: ContextVar[Callable[[str], None] | None] = ContextVar("_hearing", defa
 
 @contextmanager
 def heard(hearing: Callable[[str], None]) -> Iterator[None]:
-    """Give what ``usage`` says within to somebody, who shows it beside what others say; the exit is still raised."""
+    """Pass messages of ``usage`` in this block to ``hearing`` instead of printing them; the exit is still raised."""
     before = _hearing.set(hearing)
     try:
         yield
@@ -257,15 +253,14 @@ def heard(hearing: Callable[[str], None]) -> Iterator[None]:
 
 
 def files_of(name: str, root: Path) -> list[Path]:
-    """Give the file of an environment by name or path, or every file of a folder; raises UsageError without one.
-
-    Of a project's folder those in environments/.
+    """Return the file of an environment by name or path, or every file of a folder; raises UsageError if there is none.
+    If the folder is a project, the files are those in environments/.
     """
     from hyperpod_cdk.config import UsageError, resolve_environment_file  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.loading import FOLDER  # noqa: PLC0415 - as above
 
     folder = Path(name)
-    # an empty name, of a shell's variable that is not set, is no folder
+    # an empty name, from a shell variable that is not set, is not a folder
     if not name or "\0" in name or not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
         return [resolve_environment_file(name, root)]
     folder = folder / FOLDER if (folder / FOLDER).is_dir() else folder
@@ -276,9 +271,8 @@ def files_of(name: str, root: Path) -> list[Path]:
 
 
 def old_record(path: Path, shown: str, *, read: Callable[[], Record]) -> Record | None:
-    """Give the record that is about to be replaced, None where there is none that can be read.
-
-    ``read`` reads it. Exits 2 where it is no file, or one that a newer version wrote.
+    """Return the record that is about to be replaced, or None if there is none that can be read.
+    ``read`` reads it. Exits with code 2 if it is not a file or was written by a newer version.
     """
     from hyperpod_cdk.config.record_file import RecordError  # noqa: PLC0415 - only records read records
 
@@ -288,17 +282,17 @@ def old_record(path: Path, shown: str, *, read: Callable[[], Record]) -> Record 
         return read()
     except RecordError as error:
         if path.exists() and not path.is_file():
-            usage(f"{shown} is no file; remove it")
+            usage(f"{shown} is not a file; remove it")
         if error.is_newer:
             usage(f"{error.finding.render()}; nothing was written")
-        # the fix says to do what is being done
+        # its fix is to replace the record, which happens now
         print(f"replaces a record that could not be read: {error.problem.render()}", file=sys.stderr)
         return None
 
 
 @contextmanager
 def assembly_errors() -> Iterator[None]:
-    """Turn what the user can fix into a line and exit code 2; of an app that failed all that it said comes first."""
+    """Turn errors that the user can fix into a message and exit code 2, after the output of an app that failed."""
     from hyperpod_cdk.config import UsageError  # noqa: PLC0415 - 'schema --help' need not build the models
     from hyperpod_cdk.review.sources import SynthesisError  # noqa: PLC0415 - as above
     from hyperpod_cdk.templates.assembly import AssemblyError  # noqa: PLC0415 - as above
@@ -324,9 +318,8 @@ def synthesized(
     limits: Limits,
     meanwhile: Sequence[str] = (),
 ) -> Iterator[tuple[Source | None, Source]]:
-    """Give what ``review.sources.sources`` gives, and say on standard error what an app could reach of the user's.
-
-    ``meanwhile`` are modules that the comparison needs: they are imported while the apps run.
+    """Yield the sources of ``review.sources.sources``, and warn about what an app could access on this machine.
+    ``meanwhile`` are modules that the comparison needs; they are imported while the apps run.
     """
     from hyperpod_cdk.review.sources import sources  # noqa: PLC0415 - as above
 
@@ -348,7 +341,7 @@ def synthesized(
 
 @contextmanager
 def os_errors(path: Path) -> Iterator[None]:
-    """Turn a failure to write below ``path`` into a sentence and exit code 2."""
+    """Turn a failure to write below ``path`` into a message and exit code 2."""
     try:
         yield
     except OSError as error:
@@ -357,7 +350,7 @@ def os_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def extra(name: str) -> Iterator[None]:
-    """Say which extra to install where a package that it brings is not there."""
+    """If a package is missing, exit with the name of the extra that installs it."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -368,7 +361,7 @@ def extra(name: str) -> Iterator[None]:
 
 
 def console(**options: Any) -> Console:
-    """Give a rich console; only verbs with tables or progress pay for rich."""
-    from rich.console import Console  # noqa: PLC0415 - only verbs with progress pay for rich
+    """Return a rich console; rich is imported only by commands with tables or progress."""
+    from rich.console import Console  # noqa: PLC0415 - as above
 
     return Console(**options)

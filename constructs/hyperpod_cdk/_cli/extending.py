@@ -1,4 +1,4 @@
-"""The verbs ``plans extend`` and ``plans attach``: what extends training plans, and what one does to a group."""
+"""The commands ``plans extend`` and ``plans attach``: extensions of training plans, and attaching one to a group."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Buying(Access):
-    """How ``plans extend`` reaches AWS; ``once`` makes no call again, whatever fails. Tests hand another one over."""
+    """How ``plans extend`` calls AWS; ``once`` opens a connection that never retries. Tests pass another one."""
 
     once: Callable[[str, str], Api]
 
@@ -95,7 +95,7 @@ def extend(
         except ValueError as error:
             usage(f"--buy: {error}")
         if confirm is not None and confirm != name:
-            usage(f"--confirm: must name the plan that the extension is of, {name}, got {confirm}")
+            usage(f"--confirm: must be the name of the plan that the extension is for, {name}, got {confirm}")
         question = f"The fee is charged at once and not refunded. Type {name} to buy it"
         if confirm is None and not Terminal(is_there=True, instead=f"--confirm {name}").types(question, name):
             typer.echo("Nothing was bought.")
@@ -163,7 +163,7 @@ def attach(
 
 def _judge_words(*, plan: str | None, buy: str | None, confirm: str | None, output: Format) -> None:
     if buy is not None and not buy.strip():
-        usage("--buy: must be the ID of an extension, which 'plans extend' shows in the column offer, got none")
+        usage("--buy: must be the ID of an extension, which 'plans extend' shows in the column offer, got no ID")
     if confirm is not None and buy is None:
         usage("--confirm is for --buy")
     if buy is not None and output is Format.JSON and confirm is None:
@@ -174,7 +174,7 @@ def _judge_words(*, plan: str | None, buy: str | None, confirm: str | None, outp
 
 
 def _judge(word: str, plan: str) -> None:
-    """Refuse what is neither the name nor the ARN of a training plan, before AWS is asked for it."""
+    """Refuse a value that is neither the name nor the ARN of a training plan, before AWS is called."""
     from hyperpod_cdk.catalog.hyperpod import TRAINING_PLAN_ARN, TRAINING_PLAN_NAME  # noqa: PLC0415 - as above
 
     pattern = TRAINING_PLAN_ARN if plan.startswith("arn:") else TRAINING_PLAN_NAME
@@ -196,7 +196,7 @@ def _days(text: str) -> tuple[int, ...]:
 
 
 def _open_once(region: str, account: str) -> Api:
-    """Open AWS so that no call is made twice: a purchase whose answer is lost may have been made."""
+    """Open AWS without retries: a purchase without a response may have succeeded."""
     with extra("aws"):
         from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - boto3 is slow to load
         from hyperpod_cdk.checks.aws_calls import Patience  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""The verbs ``fleet``: several environments looked at as one, none of which hides another."""
+"""The ``fleet`` commands: several environments together; a problem of one does not hide the results of others."""
 
 from __future__ import annotations
 
@@ -81,9 +81,8 @@ def validate(
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Check the files of several environments, each alone and all together, and fleet.yaml.
-
-    It also reports quotas and training plans that suffice for each environment alone, but not for all environments
-    of one account and Region. The exit code is that of the worst result.
+    The command also reports quotas and training plans that suffice for each environment alone, but not for all
+    environments of one account and Region. The exit code is that of the worst result.
     """
     looked = Members.of(project, environments)
     rows = [validated(each) for each in looked.members]
@@ -134,7 +133,7 @@ def preflight(
         with aws_errors(otherwise=", or use --offline"):
             report, _ = verb.run(loaded, project=looked.root, only=only or (), skip=skip or (), is_offline=offline)
         reports[loaded.file] = report
-        # what all need together is judged by AWS's own numbers where it was asked
+        # the total is compared with the values from AWS if AWS was called
         beyond = [finding for finding in each.beyond if offline or finding.rule != RULE]
         findings = [*beyond, *(finding for result in report.results for finding in result.findings)]
         skipped = [
@@ -154,7 +153,7 @@ def preflight(
             summary=counts,
             verdict=f"{counts}.",
             findings=tuple(told(finding) for finding in findings),
-            # what no run without AWS can show is reported once, by the option
+            # with --offline, what needs AWS is reported only once
             skipped=() if offline else tuple(skipped),
         )
 
@@ -206,7 +205,7 @@ def _with_sums(looked: Members, rows: Sequence[Look], reports: Mapping[str, Repo
 
 
 def _used_by_all(shared: Sequence[Shared], reports: Mapping[str, Report]) -> list[Usage]:
-    """Give what each account uses of quotas, these environments included."""
+    """Return how much of the quotas each account uses, including these environments."""
     from hyperpod_cdk._cli import preflight as verb  # noqa: PLC0415 - as above
     from hyperpod_cdk.checks.answers import AwsAccessError  # noqa: PLC0415 - as above
     from hyperpod_cdk.checks.side_by_side import together  # noqa: PLC0415 - as above
@@ -261,7 +260,7 @@ def review(
     for file in out or ():
         check_file(file, PAGES)
     if deployed is (base is not None):
-        usage("say what to compare with: --base with a git revision or a folder of assemblies, or --deployed")
+        usage("specify what to compare with: --base with a Git revision or a folder of assemblies, or --deployed")
     _check_heads(heads)
     looked = Members.of(project, environments)
     limits, day = limits_of(trusted=trusted), day_of(None)
@@ -300,7 +299,7 @@ def review(
 
 
 def _gone(looked: Members, base: str) -> list[Look]:
-    """Name the environments that the base has and that have no file here: nothing else would report them."""
+    """Report the environments that are in the base and have no file here, which no other check reports."""
     from hyperpod_cdk.review.sources import environments_of  # noqa: PLC0415 - as above
     from hyperpod_cdk.templates.assembly import AssemblyError  # noqa: PLC0415 - as above
 
@@ -310,15 +309,15 @@ def _gone(looked: Members, base: str) -> list[Look]:
         try:
             before = environments_of(looked.root, base)
         except AssemblyError:
-            # each environment has already reported that there is no such revision
+            # each environment has already reported that the revision does not exist
             return []
     here = {each.name for each in looked.members} | {Path(each.asked).stem for each in looked.members}
     verdict = (
-        f"it is in {base} and has no file here: nothing of it was compared. Its deployed resources remain, with their"
-        " cost, until 'hyperpod-cdk destroy' with the earlier file."
+        f"it is in {base} and has no file here, so it was not compared. Its deployed resources remain, with their"
+        " cost, until 'hyperpod-cdk destroy' runs with the earlier file."
     )
     return [
-        Member(name=name, asked=name).look(passed=None, summary="no file any more", verdict=verdict)
+        Member(name=name, asked=name).look(passed=None, summary="file removed", verdict=verdict)
         for name in before
         if name not in here
     ]
@@ -399,7 +398,7 @@ def drift(
             found = with_lines(differing(aws, living), living, new.environment)
         return each.look(
             passed=found.passed,
-            # no number is shown for what was not read
+            # no number is shown for a value that was not read
             summary=count(len(found.differences), "difference") if found.compared or found.differences else "unknown",
             verdict=found.verdict,
             skipped=found.skipped,
@@ -438,7 +437,7 @@ def sums(
     from hyperpod_cdk.living.pages import as_json  # noqa: PLC0415 - as above
 
     if heads is not None and not cost:
-        usage("--heads is for --cost; add --cost, or leave --heads out")
+        usage("--heads is for --cost; add --cost, or omit --heads")
     _check_heads(heads)
     looked = Members.of(project, environments)
     members = [each for each in looked.members if each.loaded is not None]
@@ -509,7 +508,7 @@ def hold(
             old, found, _ = with_deployed(context, new, is_asked=False)
             report = compared(old, found, looked.root, datetime.now(UTC).date(), [])
             if report.verdict.level is not Level.NONE:
-                what = "something else is deployed, or only part of it: a deployment waits, failed, or ran in between"
+                what = "something else, or only a part, is deployed: a deployment is waiting, failed, or ran in between"
                 return each.look(passed=False, summary="not as deployed", verdict=what)
             aws = opened(context, new)()
             drifted = differing(aws, read_living(aws, new.assembly)) if "drift" in wanted else None
@@ -525,7 +524,7 @@ def hold(
                 is_whole=all(answer.passed is not None for answer in answers),
             ),
             summary=", ".join(wanted) or "no checks",
-            verdict=" ".join(answer.verdict for answer in answers) or "It is as it was deployed.",
+            verdict=" ".join(answer.verdict for answer in answers) or "It is unchanged since its deployment.",
             skipped=tuple(unread for answer in answers for unread in answer.skipped),
             findings=_advice(stands) if stands else (),
             status=stands,
@@ -589,7 +588,7 @@ def pipelines(
         said = (
             f"no pipelines here: neither {GITHUB} nor {GITLAB}; 'hyperpod-cdk new DIR --with github' or '--with gitlab'"
         )
-        print(f"{said} writes them into a new project, from which they are copied", file=sys.stderr)
+        print(f"{said} writes them into a new project, from which you can copy them", file=sys.stderr)
     if check and changed:
         raise typer.Exit(FINDINGS)
 
@@ -619,7 +618,7 @@ def _cost(
 
 
 def _advice(found: Status) -> tuple[Told, ...]:
-    """Say which alarms hold nobody and are to be read all the same."""
+    """Return the alarms that do not stop the next wave but that should still be read."""
     from hyperpod_cdk.json_schema import Told  # noqa: PLC0415 - as above
 
     return tuple(
@@ -631,7 +630,7 @@ def _advice(found: Status) -> tuple[Told, ...]:
 
 def _check_heads(heads: Path | None) -> None:
     if heads is not None and not heads.is_dir():
-        usage(f"--heads: no folder {heads}; want one with a cloud assembly for each environment, by its name")
+        usage(f"--heads: folder {heads} does not exist; it must contain a cloud assembly named after each environment")
 
 
 def _head(heads: Path | None, name: str) -> str | None:
@@ -651,7 +650,7 @@ def _finish(
     strict: bool = False,
     files: Iterable[Path] = (),
 ) -> None:
-    """Print the report of all and exit with the worst."""
+    """Print the report of all environments and exit with the code of the worst result."""
     from hyperpod_cdk.fleet import pages  # noqa: PLC0415 - as above
     from hyperpod_cdk.fleet import report as reports  # noqa: PLC0415 - as above
     from hyperpod_cdk.living.pages import as_json  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""The verb ``image render``: the build context of a training image that reaches EFA."""
+"""The command ``image render``: the build context of a training image with EFA."""
 
 from __future__ import annotations
 
@@ -105,9 +105,9 @@ def render(
     if (environment is None) != (group is None):
         usage("ENV and --group go together: the image is for the nodes of that group")
     if group is not None and accelerator:
-        usage("--group says which accelerators; leave --accelerator out")
+        usage("--group determines the accelerators; omit --accelerator")
     if group is not None and architecture is not None:
-        usage("--group says which architecture; leave --architecture out")
+        usage("--group determines the architecture; omit --architecture")
     try:
         own = program_files(program or library_program())
         if environment is not None and group is not None:
@@ -156,19 +156,19 @@ def _rows(environment: str, name: str, project: Path | None, output: Format) -> 
     groups = {group.name: group for group in loaded.environment.hyperpod.instance_groups}
     if name not in groups:
         near = closest(name, list(groups))
-        fix = f"did you mean {near}?" if near else f"there are {', '.join(groups)}"
+        fix = f"did you mean {near}?" if near else f"the groups are {', '.join(groups)}"
         usage(f'--group: no instance group "{name}" in {loaded.environment.name}; {fix}')
     rows = [loaded.environment.instance_type(each) for each in groups[name].all_instance_types]
     return [row for row in rows if row is not None]
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
-    """Write a build context; a folder that holds anything else is left as it is."""
+    """Write a build context; exits without changes if the folder contains other files."""
     if folder.is_dir():
         present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
         others = sorted(present - set(files))
         if others:
-            usage(f"--out: {folder} holds {others[0]}, which is no part of the image; name a folder of its own")
+            usage(f"--out: {folder} contains {others[0]}, which is not part of the image; use a separate folder")
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The verb ``import``: an environment file from what exists."""
+"""The command ``import``: an environment file from an existing cluster."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class From(StrEnum):
-    """What a source is said to be."""
+    """The types of sources."""
 
     CREATE_CLUSTER = "create-cluster"
     SETUP = "setup"
@@ -156,11 +156,11 @@ def import_(
     for is_wrong, said in (
         (
             (source is None) is (cluster is None),
-            "give either SOURCE, a file, or --cluster, the name of a cluster that exists",
+            "specify either SOURCE, a file, or --cluster, the name of an existing cluster",
         ),
         (takeover and cluster is None, "--takeover is for --cluster"),
         ((only_plan or bool(head)) and not takeover, "--plan and --head are for --takeover"),
-        (kind is not None and cluster is not None, "--from says what a file is; leave it out with --cluster"),
+        (kind is not None and cluster is not None, "--from is the type of a file; omit it with --cluster"),
     ):
         if is_wrong:
             usage(said)
@@ -171,7 +171,7 @@ def import_(
     target = out or root / FOLDER / f"{name}{SUFFIX}"
     if takeover and cluster is not None and target.exists():
         if output is Format.JSON:
-            usage("--takeover shows what it would do and asks; leave out --format json")
+            usage("--takeover shows its plan and asks for confirmation; omit --format json")
         _take_over(context, str(target), cluster, project, head=head, trusted=trusted, only_plan=only_plan)
         return
     zones = dict(_subnet(each, region) for each in subnet or ())
@@ -213,7 +213,7 @@ def import_(
         print(f"next: {_next(commands if is_project else commands[:1], passed=found.passed is not False)}")
         if not is_project:
             print(f"      {NO_APP.format(root)};")
-            print("      move the file into the project's environments/ for what follows")
+            print("      move the file into the project's environments/ before the next steps")
     finish(passed=found.passed, strict=strict)
 
 
@@ -227,7 +227,7 @@ def _imported(
     kind: Family | None,
     output: Format,
 ) -> Imported:
-    """Write the file of a source, a cluster where it is no path; exits if it is refused, or exists already."""
+    """Write the file for ``source``, a path or a cluster's name; exits if it is refused or the file exists already."""
     from hyperpod_cdk._cli.scaffold import SCHEMA, ScaffoldError, refuse_existing, write_new  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.documents import DocumentError, shown  # noqa: PLC0415 - as above
     from hyperpod_cdk.importing.run import Place, imported, imported_living  # noqa: PLC0415 - as above
@@ -280,7 +280,7 @@ def _take_over(
                 raise typer.Exit(FINDINGS)
             done = Import(aws=aws, say=person.say, pause=time.sleep).run(found)
         except NotAnswered as missing:
-            person.say(f"{missing.sentence}; the same command goes on from what CloudFormation has")
+            person.say(f"{missing.sentence}; run the same command again to continue from the state in CloudFormation")
             raise typer.Exit(FINDINGS) from None
     finish(passed=done, strict=False)
     word = new.assembly.word
@@ -288,12 +288,12 @@ def _take_over(
 
 
 def _opened(context: typer.Context, region: str | None, account: str | None) -> Api:
-    """Connect to AWS in a region, with the current credentials; exits 2 if there is no region or no credentials."""
+    """Connect to AWS in a Region with the current credentials; exits with code 2 without a Region or credentials."""
     with extra("aws"):
         from hyperpod_cdk.checks.aws_calls import configured_region  # noqa: PLC0415 - boto3 is slow to load
     where = region or configured_region()
     if where is None:
-        usage("--cluster needs a region; give --region, or set AWS_REGION or one in the AWS profile")
+        usage("--cluster needs a Region; specify --region, set AWS_REGION, or set a Region in the AWS profile")
     with aws_errors():
         return access_of(context).open(where, account or "")
 
@@ -317,7 +317,7 @@ def _judge(
     kubernetes_version: str | None,
     zones: Sequence[str],
 ) -> None:
-    """Refuse words that the file would refuse, or that no cluster is called by, before a source is read."""
+    """Refuse values that the file would refuse or that cannot be a cluster's name, before a source is read."""
     from hyperpod_cdk._cli.scaffold import answer_problem  # noqa: PLC0415 - as above
     from hyperpod_cdk.catalog.hyperpod import CLUSTER  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.eks import Eks, ExistingEks  # noqa: PLC0415 - as above
@@ -348,7 +348,7 @@ def _zone_problem(zone: str, region: str | None, *, option: str) -> str | None:
         is_other = isinstance(advice, Setting) and advice.key == "region"
         return by_option("--region" if is_other else option)(advice)
 
-    # the name of a zone is that of its region and a letter
+    # the name of a zone is the name of its Region and a letter
     problem = regions.az_id_problem(zone, region=region or zone.rstrip(ascii_lowercase), key=option)
     return None if problem is None else in_words_of(problem, said)
 

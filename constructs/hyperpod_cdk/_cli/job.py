@@ -1,4 +1,4 @@
-"""The verbs of ``job``: manifests for an instance group, what the queues would do with them, what a test measured."""
+"""The ``job`` commands: manifests for an instance group, simulated admission by the queues, and test results."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _STANDARD_INPUT = "-"
 
 
 class Kind(StrEnum):
-    """What can be rendered; the words of the job file."""
+    """The kinds of jobs that can be rendered, as in the job file."""
 
     EFA_INFO = "efa-info"
     NCCL = "nccl"
@@ -142,7 +142,7 @@ def render(
         "diagnostic_level": diagnostic_level,
         "pairs": pairs or None,
     }
-    # standard output may be kubectl's input, which must not be findings
+    # standard output may be piped to kubectl and must not contain findings
     with redirect_stdout(sys.stderr) if output is Format.TEXT else nullcontext():
         loaded = loaded_environment(environment_file(environment, root_of(project)), output=output)
         found = _loaded_job(job, loaded, {key: value for key, value in overrides.items() if value is not None}, output)
@@ -169,7 +169,7 @@ def render(
         sys.stdout.write(text)
     else:
         print(f"wrote {out}", file=sys.stderr)
-    # not into the YAML: that is applied, committed and compared
+    # not in the YAML, which is applied, committed and compared
     print("\n".join(steps.lines()), file=sys.stderr)
 
 
@@ -200,7 +200,7 @@ def admit(
         except ValueError as error:
             usage(f"{path}: {error}")
         if not decided:
-            usage(f"{path}: must hold a job, got objects that no queue admits; leave it out")
+            usage(f"{path}: must contain a job, got objects that no queue admits; omit it")
         decisions += decided
     if output is Format.JSON:
         from hyperpod_cdk._cli.answers import Admitted, print_answer  # noqa: PLC0415 - text needs no models
@@ -299,17 +299,17 @@ def _loaded_job(
 
 
 def _manifests(path: Path, environment: LoadedEnvironment, output: Format) -> Sequence[Mapping[str, Any]]:
-    """Give the manifests in a file of Kubernetes objects, or those of a job file."""
+    """Return the manifests in a file of Kubernetes objects, or the manifests of a job file."""
     from hyperpod_cdk.workloads.admission.manifest_shape import read_documents  # noqa: PLC0415 - as above
     from hyperpod_cdk.workloads.manifests.render import render as rendered  # noqa: PLC0415 - as above
 
-    # of a file that is neither, the job file's reader says what is wrong
+    # if the file is neither, the reader of job files reports the error
     documents = read_documents(path)
     return documents or rendered(environment.environment, _loaded_job(path, environment, {}, output).job)
 
 
 def _decided(decisions: Sequence[Decision], admission: Admission) -> Iterator[str]:
-    """Give one line for each job, then why each of them, and where some had to stop what runs at the end."""
+    """Yield one line per job, the reason for each, and the jobs that run at the end if some were preempted."""
     rows = [("", "team", "own quota", "borrowed", "cluster after", "job")]
     rows += [
         (each.status, each.team or "-", _amounts(each.own), _amounts(each.borrowed), _percent(each), each.job)
@@ -322,13 +322,13 @@ def _decided(decisions: Sequence[Decision], admission: Admission) -> Iterator[st
         for warning in each.warnings:
             yield f"warning {each.job}: {warning}"
     if any(each.preempted for each in decisions):
-        yield f"at the end run {', '.join(admission.running)}"
+        yield f"running at the end: {', '.join(admission.running)}"
         if admission.waiting:
-            yield f"at the end wait {', '.join(admission.waiting)}"
+            yield f"waiting at the end: {', '.join(admission.waiting)}"
 
 
 def _amounts(amounts: Sequence[Amount]) -> str:
-    """Give the accelerators among the amounts, the rest goes with them; of jobs without any, all of them."""
+    """Return only the accelerators among the amounts, or all amounts of a job without accelerators."""
     from hyperpod_cdk.workloads.nodes import is_accelerator  # noqa: PLC0415 - as above
 
     devices = [each for each in amounts if is_accelerator(each.resource)]

@@ -64,10 +64,9 @@ def drift(
 ) -> None:
     """Compare AWS with the last deployment: what was changed outside the file. Read only.
 
-    For each difference, it shows what was deployed, what the file says, what AWS has, and what the next deployment
-    does about it. Exit code 1 if there is a difference. What could not be read is skipped: "passed" in the JSON
-    output is then null, and with --strict the exit code is 1.
-
+    For each difference, it shows the deployed value, the value in the file, the value in AWS, and what the next
+    deployment does about it. Exit code 1 if there is a difference. What could not be read is skipped: "passed" in the
+    JSON output is then null, and with --strict the exit code is 1.
     --adopt shows the changes for the file, asks for confirmation, and lists differences for which the file has no
     field. The exit code is then 1 if such differences remain, or nobody confirms.
     """
@@ -81,7 +80,7 @@ def drift(
         print_json(policy_of("drift"))
         return
     if adopt and output is Format.JSON:
-        usage("--adopt shows what it would change and asks; leave out --format json")
+        usage("--adopt shows the changes and asks for confirmation; omit --format json")
     if yes and not adopt:
         usage("--yes is for --adopt")
     with head_of(environment, project, head=head, trusted=trusted) as new:
@@ -116,7 +115,7 @@ def drift(
 
 
 def _adopt(file: Path, before: str, found: Adopted, *, asks: bool) -> bool:
-    """Show what changes in a file, ask, and write it; give whether the file then says all that differs."""
+    """Show the changes of a file, ask, and write it; return whether the file then contains all differences."""
     from difflib import unified_diff  # noqa: PLC0415 - as above
 
     from hyperpod_cdk.config import EnvironmentFileError, load_environment  # noqa: PLC0415 - as above
@@ -127,7 +126,7 @@ def _adopt(file: Path, before: str, found: Adopted, *, asks: bool) -> bool:
         where = f"{each.difference.resource} {each.difference.path}".strip()
         typer.echo(visible(f"not adopted: {where}: {each.why}"))
     if found.text == before:
-        typer.echo("The file stays as it is.")
+        typer.echo("The file was not changed.")
         return not found.left
     name = str(file)
     shown = unified_diff(before.splitlines(), found.text.splitlines(), name, name, lineterm="")
@@ -151,7 +150,7 @@ def _adopt(file: Path, before: str, found: Adopted, *, asks: bool) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Watching(Access):
-    """How ``status --watch`` waits, and whether a person looks on; tests hand another one over."""
+    """How ``status --watch`` waits, and whether the output is a terminal; tests pass another one."""
 
     pause: Callable[[float], None]
     is_terminal: bool
@@ -200,7 +199,7 @@ def status(
     wanted = wanted_of(stated)
 
     with aws_errors():
-        # who reaches nobody has nothing to watch
+        # without access to AWS there is nothing to watch
         found = _looked(context, stated, wanted)
     if watch:
 
@@ -217,10 +216,9 @@ def status(
 
 
 def wanted_of(stated: Environment, *, is_of_a_wave: bool = False) -> Wanted:
-    """Give what the file says of a cluster, by the names under which AWS has it.
-
-    A wave asks AWS alone: neither Kubernetes, which a pipeline may not reach, nor quotas, which hold nobody, nor about
-    what others own, of which preflight tells.
+    """Return what the file states about a cluster, by the names in AWS.
+    A check of a wave only calls AWS: not Kubernetes, which a pipeline may not reach, and neither for quotas, which do
+    not stop a wave, nor for resources that others own, which preflight checks.
     """
     from hyperpod_cdk.catalog import notifications as facts  # noqa: PLC0415 - as above
     from hyperpod_cdk.checks.eks import wanted_addons  # noqa: PLC0415 - as above
@@ -255,9 +253,8 @@ def wanted_of(stated: Environment, *, is_of_a_wave: bool = False) -> Wanted:
 
 
 def _looked(context: typer.Context, stated: Environment, wanted: Wanted) -> Status:
-    """Look at the cluster once, through a connection of its own: one keeps what it was answered.
-
-    Raises AwsAccessError where nobody answers, or takes the credentials.
+    """Read the state of the cluster once, through a new connection, because a connection caches its responses.
+    Raises AwsAccessError if AWS cannot be reached or refuses the credentials.
     """
     from datetime import UTC, datetime  # noqa: PLC0415 - 'status --help' need not load it
 
@@ -268,7 +265,7 @@ def _looked(context: typer.Context, stated: Environment, wanted: Wanted) -> Stat
 
 
 def _looked_again(context: typer.Context, stated: Environment, wanted: Wanted) -> Status:
-    """Look once more: a network that goes, or credentials that end, may come back before the next look."""
+    """Read the state again; if the network or the credentials fail, the next repetition may succeed."""
     from hyperpod_cdk.checks.answers import AwsAccessError  # noqa: PLC0415 - as above
     from hyperpod_cdk.living.model import Status, Unread  # noqa: PLC0415 - as above
 
@@ -298,32 +295,32 @@ def _watch(
             print_skipped(found.skipped)
         else:
             typer.echo(pages.as_line(found), nl=False)
-        # a pipe keeps lines back until it is full
+        # a pipe buffers lines until it is full
         sys.stdout.flush()
         if is_unread():
-            # '| head' has what it wanted
+            # a reader such as head has closed the pipe
             raise typer.Exit
         way.pause(every)
         found = look()
 
 
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
-"""Puts the cursor to the top of a terminal, and clears it with what was scrolled away (ECMA-48; xterm's control
-sequences)."""
+"""Moves the cursor to the top of a terminal, and clears the screen and the scrollback (ECMA-48; xterm's control
+    sequences)."""
 
 
 def stated_of(environment: str, project: Path | None, output: Format) -> LoadedEnvironment:
-    """Read what the file says of an environment."""
+    """Read the file of an environment."""
     return loaded_environment(environment_file(environment, root_of(project)), output=output)
 
 
 def print_skipped(skipped: Sequence[Unread]) -> None:
-    """Print why something was not looked at, a line for each reason."""
+    """Print why something could not be read, one line per reason."""
     from hyperpod_cdk._cli.causes import Gap, causes  # noqa: PLC0415 - only where something is missing
     from hyperpod_cdk.review.pages.wording import visible  # noqa: PLC0415 - as above
 
     gaps = [Gap(what=each.what, reason=each.reason, action=each.action, said=each.aws_said) for each in skipped]
     for cause in causes(gaps):
-        # names and reasons are AWS's, and may hold what steers a terminal
+        # names and reasons come from AWS and may contain control characters
         told = visible(f"{'; '.join(cause.what)}: {cause}")
         typer.echo(f"{painted_word('skipped')} {told}")

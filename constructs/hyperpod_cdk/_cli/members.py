@@ -1,4 +1,4 @@
-"""The environments that a verb of ``fleet`` was asked for, each read and looked at by itself."""
+"""The environments that a ``fleet`` command is run for, each read and checked separately."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def checked(files: Sequence[Path], root: Path) -> tuple[list[Checked], list[LoadedEnvironment]]:
-    """Read environment files and judge each alone and all together; the second are those that are not refused alone."""
+    """Check environment files, each alone and all together; return all results, and those that are valid alone."""
     from hyperpod_cdk.config import EnvironmentFileError, load_environment, missing_scripts  # noqa: PLC0415 - as below
     from hyperpod_cdk.config.loading import SCRIPTS  # noqa: PLC0415 - as below
     from hyperpod_cdk.config.several import found_together  # noqa: PLC0415 - 'fleet --help' need not load it
@@ -49,7 +49,7 @@ def checked(files: Sequence[Path], root: Path) -> tuple[list[Checked], list[Load
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """One environment that was asked for: its file, or why there is none."""
+    """One requested environment: its file, or the reason why there is none."""
 
     name: str
     asked: str
@@ -60,12 +60,12 @@ class Member:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """All that was found in its file."""
+        """All findings of its file."""
         return () if self.checked is None else self.checked.findings
 
     @property
     def beyond(self) -> tuple[Finding, ...]:
-        """What of its findings is not of the file alone."""
+        """The findings that do not follow from the file alone."""
         alone = self.loaded.warnings if self.loaded else ()
         return tuple(each for each in self.errors if each not in alone)
 
@@ -78,7 +78,7 @@ class Member:
         exit_code: int | None = None,
         **more: object,
     ) -> Look:
-        """Give what a verb says of it; the exit code follows from ``passed`` where nobody states one."""
+        """Return a command's result for it; the exit code follows from ``passed`` unless ``exit_code`` is given."""
         from hyperpod_cdk.fleet.model import Look  # noqa: PLC0415 - as above
 
         stated = self.loaded.environment if self.loaded else None
@@ -100,7 +100,7 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True)
 class Members:
-    """What was asked for: members in their order, and what is wrong with fleet.yaml."""
+    """The requested environments in order, and the errors of fleet.yaml."""
 
     root: Path
     members: tuple[Member, ...]
@@ -109,12 +109,12 @@ class Members:
 
     @property
     def is_short(self) -> bool:
-        """Whether something that was asked for is not there."""
+        """Whether a requested environment does not exist."""
         return any(each.problem for each in self.members)
 
     @classmethod
     def of(cls, project: Path | None, names: Sequence[str] | None) -> Members:
-        """Read what is asked for; exits 2 where nothing is there at all."""
+        """Read the requested environments; exits with code 2 if none exists."""
         from hyperpod_cdk.config import UsageError, environment_files, environment_names  # noqa: PLC0415 - as above
         from hyperpod_cdk.config.documents import DocumentError  # noqa: PLC0415 - as above
         from hyperpod_cdk.config.fleet import fleet_of  # noqa: PLC0415 - as above
@@ -140,7 +140,7 @@ class Members:
             found += [by_name[name] for name in order]
             if not found:
                 usage(f"no environment in {root / 'environments'}; {made_in(root)}")
-        # by whatever path it is asked for, each is looked at once and counted once
+        # each environment is checked and counted once, even if it is given by several paths
         once: dict[Path | Member, Path | Member] = {}
         for each in found:
             once.setdefault(resolved(each) if isinstance(each, Path) else each, each)
@@ -163,7 +163,7 @@ class Members:
 
 
 def side_by_side(looked: Members, ask: Callable[[Member, LoadedEnvironment], Look]) -> list[Look]:
-    """Look at all of them at the same time, and give what is said of each in their order."""
+    """Check all environments in parallel, and return their results in order."""
     from hyperpod_cdk.checks.side_by_side import together  # noqa: PLC0415 - as above
     from hyperpod_cdk.fleet.model import Look  # noqa: PLC0415 - as above
 
@@ -172,7 +172,7 @@ def side_by_side(looked: Members, ask: Callable[[Member, LoadedEnvironment], Loo
 
 
 def looked_at(each: Member, ask: Callable[[Member, LoadedEnvironment], Look]) -> Look:
-    """Look at one environment; whatever keeps the verb from its work is told of this one."""
+    """Check one environment; an error that prevents the check becomes the result of this environment."""
     from hyperpod_cdk.checks.answers import NotAnswered  # noqa: PLC0415 - as above
 
     if each.checked is None:
@@ -193,7 +193,7 @@ def looked_at(each: Member, ask: Callable[[Member, LoadedEnvironment], Look]) ->
 
 
 def validated(each: Member) -> Look:
-    """Say whether its file is right."""
+    """Return whether its file is valid."""
     from hyperpod_cdk.findings import Severity  # noqa: PLC0415 - as above
     from hyperpod_cdk.json_schema import told  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.nouns import count  # noqa: PLC0415 - as above
@@ -205,10 +205,10 @@ def validated(each: Member) -> Look:
     return each.look(
         passed=each.checked.passed,
         summary=summary,
-        verdict="the file is refused." if not each.checked.passed else "the file is right.",
+        verdict="the file is refused." if not each.checked.passed else "the file is valid.",
         findings=tuple(told(found) for found in each.errors),
     )
 
 
 def _nowhere(each: Member) -> Look:
-    return each.look(passed=None, summary="not there", verdict=each.problem, exit_code=USAGE)
+    return each.look(passed=None, summary="does not exist", verdict=each.problem, exit_code=USAGE)

@@ -1,4 +1,4 @@
-"""The verbs ``node``: what the nodes of a cluster are, what they log, and what is done to them by hand."""
+"""The ``node`` commands: details and logs of a cluster's nodes, and manual actions on them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Log(StrEnum):
 
 
 class Check(StrEnum):
-    """Deep health checks, by the words of the environment file."""
+    """Deep health checks, by their names in the environment file."""
 
     INSTANCE_STRESS = "instance_stress"
     INSTANCE_CONNECTIVITY = "instance_connectivity"
@@ -239,7 +239,7 @@ def check(
     from hyperpod_cdk.catalog.hyperpod import DEEP_HEALTH_CHECKS  # noqa: PLC0415 - as above
 
     if not nodes and not group:
-        usage("name nodes, or a group with --group")
+        usage("specify nodes, or a group with --group")
     words = [DEEP_HEALTH_CHECKS[each.value] for each in only or Check]
     _do(
         context,
@@ -310,7 +310,7 @@ def _do(
     if confirm is None and output is Format.JSON and action not in ("cordon", "uncordon"):
         usage(f"--format json cannot ask for confirmation; add {flags}")
     if confirm is not None and set(confirm) != set(named):
-        usage(f"--confirm: must name the same as the command, {', '.join(named)}, got {', '.join(confirm)}")
+        usage(f"--confirm: must contain the same names as the command, {', '.join(named)}, got {', '.join(confirm)}")
     with _cluster(context, environment, project, output) as (aws, stated):
         work = node_work.prepare(
             aws,
@@ -338,7 +338,7 @@ def _do(
 
 
 def _judge(nodes: Sequence[str] = (), of_groups: Sequence[str] = ()) -> None:
-    """Refuse names that no node and no group can have, before AWS is asked for them."""
+    """Refuse names that no node or group can have, before AWS is called."""
     from hyperpod_cdk.catalog import hyperpod  # noqa: PLC0415 - as above
     from hyperpod_cdk.living.nodes import NodeError, by_name  # noqa: PLC0415 - as above
 
@@ -364,7 +364,7 @@ def _agreed(work: NodeWork, flags: str) -> bool:
 def _cluster(
     context: typer.Context, environment: str, project: Path | None, output: Format
 ) -> Iterator[tuple[Api, LoadedEnvironment]]:
-    """Open AWS for an environment; what keeps the verb from its work ends it with a sentence."""
+    """Open AWS for an environment; an error ends the command with a message."""
     from hyperpod_cdk.checks.answers import NotAnswered  # noqa: PLC0415 - as above
     from hyperpod_cdk.living.nodes import NodeError  # noqa: PLC0415 - as above
 

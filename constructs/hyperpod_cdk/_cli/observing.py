@@ -1,4 +1,4 @@
-"""The verb ``observe``: what of a real account is otherwise than this project takes AWS to be."""
+"""The command ``observe``: differences between a real account and this project's assumptions about AWS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings on a terminal, in a pipe and as JSON."""
+"""Output of findings on a terminal, in a pipe and as JSON."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WORDS = {
 
 
 class Format(StrEnum):
-    """How a verb writes its answer."""
+    """The output format of a command."""
 
     TEXT = "text"
     JSON = "json"
@@ -46,31 +46,30 @@ class Format(StrEnum):
 
 @dataclass(frozen=True)
 class Checked:
-    """One environment file and all that was found in it."""
+    """One environment file with all its findings."""
 
     file: str
     findings: tuple[Finding, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether no error refuses the file."""
+        """Whether the file has no error."""
         return all(finding.severity is not Severity.ERROR for finding in self.findings)
 
 
 class Outlet(io.FileIO):
-    """A standard stream of which nobody may read the end: what is written then goes nowhere.
-
-    Whether ``| head`` has gone before or after the last line is chance. The verb does its work, and its exit code is
-    its own, for any reader.
+    """A standard stream whose reader may close it early: later output is discarded.
+    Whether a reader such as ``| head`` closes the pipe before or after the last line is a matter of timing. The
+    command always completes and has the same exit code.
     """
 
     is_unread = False
 
     def write(self, data: Any, /) -> int:
-        """Write as FileIO does, or nothing where the reader has gone; also what child processes write goes nowhere."""
+        """Write as FileIO does, or discard output if the reader has closed the pipe, also that of child processes."""
         size = memoryview(data).nbytes
         if not size:
-            # a device that is full refuses nothing, too
+            # a full device then also raises no error
             return 0
         try:
             return super().write(data)
@@ -83,7 +82,7 @@ class Outlet(io.FileIO):
 
 
 def let_readers_go() -> None:
-    """Put an Outlet behind the standard streams, which also show letters outside the terminal's encoding."""
+    """Put an Outlet behind the standard streams, and let them print characters outside the terminal's encoding."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if not isinstance(stream, io.TextIOWrapper):
@@ -92,25 +91,25 @@ def let_readers_go() -> None:
         anew = io.TextIOWrapper(
             raw if stream.write_through else io.BufferedWriter(raw),
             encoding=stream.encoding,
-            # a finding shows what the file says
+            # a finding quotes the text of the file
             errors="backslashreplace",
             line_buffering=stream.line_buffering,
             write_through=stream.write_through,
         )
         anew.mode = "w"  # type: ignore[misc]  # as Python does
-        # the old one would close the descriptor when nothing holds it any more
+        # the old stream would close the descriptor when it is garbage-collected
         setattr(sys, f"__{name}__", stream)
         setattr(sys, name, anew)
 
 
 def is_unread() -> bool:
-    """Say whether nobody reads standard output any more, which only a write to it shows."""
+    """Return whether the reader of standard output has closed it, which only a write shows."""
     buffer = getattr(sys.stdout, "buffer", None)
     return bool(getattr(getattr(buffer, "raw", buffer), "is_unread", False))
 
 
 def print_checked(checked: Sequence[Checked], *, output: Format) -> None:
-    """Print every finding, then one line per file that passed, or all of it as one JSON object."""
+    """Print every finding and one line per file that passed, or all of it as one JSON object."""
     if output is Format.JSON:
         from hyperpod_cdk._cli.answers import Validation, print_answer  # noqa: PLC0415 - text needs no models
 
@@ -128,7 +127,7 @@ def print_checked(checked: Sequence[Checked], *, output: Format) -> None:
     refused = [each for each in checked if not each.passed]
     if refused:
         findings = [finding for each in refused for finding in each.findings]
-        # what options alone made is no file
+        # without a file, only options were checked
         counted = f"{len(refused)} of {len(checked)} {'file' if len(checked) == 1 else 'files'} "
         print(f"{counted if checked[0].file else ''}refused{_counted(findings)}")
 
@@ -139,7 +138,7 @@ def print_json(data: object) -> None:
 
 
 def finding_line(finding: Finding) -> str:
-    """Give a finding on one line; on a terminal the place of an error, and the word warning, have their colour."""
+    """Return a finding as one line; on a terminal, the place of an error and the word warning are colored."""
     color = _COLORS[finding.severity]
     if finding.severity is Severity.WARNING:
         return f"{_painted('warning', color)} {finding.render()}"
@@ -147,21 +146,20 @@ def finding_line(finding: Finding) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Give rows, of which the first is the header, as lines in columns.
-
-    No cell is ever broken: what is printed can be searched and copied, so the longest column is last. A cell that
-    is the name of a result has its colour on a terminal.
+    """Yield ``rows``, of which the first is the header, as lines in columns.
+    Cells are never wrapped, so that the output can be searched and copied; the longest column is therefore the last
+    one. On a terminal, a cell that is the name of a result is colored.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        # padding behind the last cell would wrap around in a narrow terminal
+        # padding after the last cell would wrap in a narrow terminal
         last = max((index for index, cell in enumerate(row) if cell), default=0)
         cells = [cell.ljust(width) for cell, width in zip(row[:last], widths, strict=False)]
         yield "  ".join(painted_word(cell) for cell in (*cells, row[last]))
 
 
 def painted_word(text: str) -> str:
-    """Give a word such as ``failed``, with the blanks behind it, in its colour on a terminal."""
+    """Return a word such as ``failed`` with its trailing blanks, colored on a terminal."""
     color = _WORDS.get(text.rstrip())
     return _painted(text, color) if color else text
 

@@ -1,4 +1,4 @@
-"""The part of pipelines that follows from ``fleet.yaml``: its environments, in which waves, and what holds them."""
+"""The part of pipelines that is generated from ``fleet.yaml``: environments, waves, and the checks between waves."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ _MAIN: Final = '$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH && $HYPERPOD_DEPLOY == "
 
 
 class PipelineError(Exception):
-    """A file has no place for the waves; the text names it and says what to do."""
+    """A file has no place for the waves; the message contains its name and the fix."""
 
 
 def written(text: str, file: Path, fleet: Fleet | None, names: Sequence[str], *, is_clone: bool) -> str:
-    """Give a pipeline's text with new waves; everything else is unchanged.
-
-    ``names`` are the environments that there are, which are one wave without a fleet; ``is_clone`` says whether the
-    project has this repository's Makefile. Raises PipelineError where the lines that mark the place are not there once.
+    """Return a pipeline's text with new waves; everything else is unchanged.
+    ``names`` are all environments, which are one wave without a fleet; ``is_clone`` is whether the project has this
+    repository's Makefile. Raises PipelineError unless each line that marks the place is there exactly once.
     """
     lines = text.split("\n")
     places = [[at for at, line in enumerate(lines) if line.strip() == mark] for mark in (BEGIN, END)]
     if any(len(each) != 1 for each in places) or places[0][0] > places[1][0]:
         raise PipelineError(
-            f"{file.as_posix()}: wants the lines {BEGIN!r} and {END!r}, once each and in this order, around what is"
-            " written; take them from a pipeline that 'hyperpod-cdk new DIR' writes"
+            f"{file.as_posix()}: must contain the lines {BEGIN!r} and {END!r}, once each and in this order, around the"
+            " waves; copy them from a pipeline that 'hyperpod-cdk new DIR' writes"
         )
     (begin,), (end,) = places
     made = "\n".join(_github(fleet) if file == GITHUB else _gitlab(fleet, names))
@@ -45,10 +44,9 @@ def written(text: str, file: Path, fleet: Fleet | None, names: Sequence[str], *,
 
 
 def oldest_first(fleet: Fleet) -> Iterator[str]:
-    """Give the command that lets GitLab finish one run before the next begins; no file can say it.
-
-    GitLab, "Resource groups", process modes: oldest_first counts jobs that are still to come. An API sets it, with a
-    token that no job has.
+    """Yield the command that makes GitLab finish one run before the next begins, which no file can configure.
+    GitLab, "Resource groups", process modes: oldest_first includes jobs that are not created yet. Only the API sets
+    it, with a token that jobs do not have.
     """
     yield "for GitLab to finish one run before the next, once, after the first run:"
     yield (

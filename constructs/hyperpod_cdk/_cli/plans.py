@@ -1,4 +1,4 @@
-"""The verbs ``plans search`` and ``plans record``: training plans on offer, and those that an environment names."""
+"""The commands ``plans search`` and ``plans record``: training plan offerings, and plans that an environment uses."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _LONGEST_LIST = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """How the verbs reach AWS and the clock; tests hand another one over as the context's object."""
+    """How the commands call AWS and read the clock; tests pass another one as the context's object."""
 
     open: Callable[[str, str], Aws]
     now: Callable[[], datetime]
@@ -147,7 +147,7 @@ def search(  # noqa: PLR0917 - typer makes the command line from the signature
     else:
         for each in found:
             print("\n".join(_search_lines(each, where, name=name)))
-    # nothing found while something was not answered is no answer
+    # an empty result is no result if AWS did not answer a part of the search
     finish(passed=verdict, strict=strict or (finds_nothing and bool(refusals)))
 
 
@@ -173,7 +173,7 @@ def record(
 
     of = loaded.environment
     if not groups_by_plan(of):
-        usage(f"{loaded.file} names no training plan, so there is nothing to record")
+        usage(f"{loaded.file} contains no training plan, so there is nothing to record")
     with aws_errors():
         aws = access.open(of.region, of.account)
     found = plan_record.describe_plans(of, aws, today=now.date())
@@ -198,7 +198,7 @@ def record(
         print_answer(
             PlanRecord,
             {
-                # a plan that could not be described makes no record at all
+                # no record is written if a plan could not be described
                 "passed": not is_refused,
                 "file": str(shown),
                 "changes": changes,
@@ -214,7 +214,7 @@ def record(
 
 
 def is_as_shown(path: Path, before: str) -> bool:
-    """Whether a file still holds the text of which a change was shown; says so where somebody has edited it since."""
+    """Return whether a file still contains the text whose change was shown; prints a message if it was edited since."""
     from hyperpod_cdk.file_reading import read_bytes  # noqa: PLC0415 - as above
 
     mark = "\ufeff".encode()
@@ -228,12 +228,12 @@ def is_as_shown(path: Path, before: str) -> bool:
 def write_atomically(path: Path, text: str | bytes) -> None:
     """Write a file so that a reader finds the complete old or new text, even if something fails.
 
-    A link stays a link. Raises OSError about ``path``, after which the old file is unchanged.
+    A symbolic link is kept. Raises OSError with ``path``; the old file is then unchanged.
     """
     try:
         _replace(resolved(path), text)
     except OSError as error:
-        # it names a scratch file, which is gone
+        # the error names a temporary file that no longer exists
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
@@ -289,17 +289,17 @@ def _region(region: str | None, environment: Environment | None) -> str:
     found = region or (environment.region if environment else None)
     found = found or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     if not found:
-        usage("--region is missing; say it, set AWS_REGION or name an environment")
+        usage("--region is missing; specify it, set AWS_REGION or specify an environment")
     if environment is not None and found != environment.region:
         usage(
-            f"--region: must be {environment.region}, that of {environment.name}, got {found}; leave out --region or"
+            f"--region: must be {environment.region}, the Region of {environment.name}, got {found}; omit --region or"
             " the environment"
         )
     refuse_word("--region", regions.region_problem(found, key="--region"))
     doubt = regions.hyperpod_warning(found, key="--region")
     if doubt is not None and not regions.has_type(found, "AWS::SageMaker::Cluster"):
         usage(
-            f"--region: must be a region where HyperPod runs (as of {regions.AS_OF}), got {found}; take one of"
+            f"--region: must be a region where HyperPod runs (as of {regions.AS_OF}), got {found}; use one of"
             f" {', '.join(regions.HYPERPOD_REGIONS)}"
         )
     if doubt is not None and environment is None:
@@ -338,9 +338,9 @@ def _wishes(
             name for name, value in (("--instance-type", instance_type), ("--count", count)) if value is None
         )
         if loaded is None:
-            usage(f"needs {missing}, or an environment whose groups say them")
+            usage(f"needs {missing}, or an environment whose groups define them")
         of_type = f"of {instance_type}" if instance_type else "on a training plan"
-        usage(f"{loaded.file} has no group {of_type}; say {missing}")
+        usage(f"{loaded.file} has no group {of_type}; specify {missing}")
     return [Wish(instance_type=instance_type, count=count, days=days, start_after=start_after, end_before=end_before)]
 
 
@@ -350,12 +350,12 @@ def _check_type(name: str) -> None:
     row = instance_types.get(name)
     if row is None:
         near = instance_types.closest(name)
-        fix = f"did you mean {near}?" if near else f"take one of {', '.join(_sold_types())}"
+        fix = f"did you mean {near}?" if near else f"use one of {', '.join(_sold_types())}"
         usage(f'--instance-type: must be a type known on {instance_types.as_of()}, got "{name}"; {fix}')
     if not row.training_plan_supported:
         usage(
             f"--instance-type: must be a type for which plans are sold (as of {instance_types.as_of()}), got {name};"
-            f" take one of {', '.join(_sold_types())}"
+            f" use one of {', '.join(_sold_types())}"
         )
 
 
@@ -375,7 +375,7 @@ def _check_count(count: int) -> None:
     near = next((each for each in sold if each >= count), sold[-1])
     usage(
         f"--count: must be one of {', '.join(map(str, sold))}, for which plans are sold (as of {hyperpod.AS_OF}), got"
-        f" {count}; take {near}"
+        f" {count}; use {near}"
     )
 
 
@@ -388,24 +388,24 @@ def _durations(
     sold = hyperpod.TRAINING_PLAN_DAYS
     said = [name for name, value in (("--days", days), ("--hours", hours), ("--every-day", every_day or None)) if value]
     if len(said) > 1:
-        usage(f"{joined(said)} say the same thing twice; keep one of them")
+        usage(f"{joined(said)} specify the same value; use only one of them")
     if days is not None:
         wanted = sorted(set(numbers("--days", days, most=sold[-1])))
     elif hours is not None:
         said_hours = numbers("--hours", hours, most=sold[-1] * HOURS_PER_DAY)
         wanted = sorted({-(-number // HOURS_PER_DAY) for number in said_hours})
         if any(number % HOURS_PER_DAY for number in said_hours):
-            print(f"--hours: plans are sold for whole days, so {_days(wanted)} are asked for", file=sys.stderr)
+            print(f"--hours: plans are sold for whole days, so {_days(wanted)} are searched", file=sys.stderr)
     else:
         wanted = list(sold if every_day else USUAL_DAYS)
     fitting = fitting_days(wanted, after, before)
     if not fitting:
-        usage(f"--end-before: must leave room for {_days(wanted[:1])}, the shortest duration; take a later end")
+        usage(f"--end-before: must leave time for {_days(wanted[:1])}, the shortest duration; choose a later end")
     return fitting
 
 
 def numbers(option: str, text: str, *, most: int) -> list[int]:
-    """Read 14, 7..14 or 1,7,14; each number from 1 to ``most``."""
+    """Return the numbers in a text such as 14, 7..14 or 1,7,14; each must be from 1 to ``most``."""
     found: list[int] = []
     for part in text.split(","):
         match = _RANGE.fullmatch(part.strip())
@@ -425,7 +425,7 @@ def _moment(option: str, text: str | None) -> datetime | None:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        usage(f'{option}: must be a day or a moment such as 2026-12-01 or 2026-12-01T11:30Z, got "{text}"')
+        usage(f'{option}: must be a date or a time such as 2026-12-01 or 2026-12-01T11:30Z, got "{text}"')
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
@@ -433,14 +433,14 @@ def _check_window(after: datetime | None, before: datetime | None, now: datetime
     from hyperpod_cdk.catalog import hyperpod  # noqa: PLC0415 - as above
 
     if after is not None and after < now:
-        usage(f"--start-after: must be in the future, got {_when(after)}; it is {_when(now)}")
+        usage(f"--start-after: must be in the future, got {_when(after)}; the current time is {_when(now)}")
     if before is not None and before - (after or now) < timedelta(days=1):
-        usage(f"--end-before: must be a day or more after the start, got {_when(before)}; take a later end")
+        usage(f"--end-before: must be at least one day after the start, got {_when(before)}; choose a later end")
     ahead = hyperpod.TRAINING_PLAN_START_DAYS_AHEAD
     if after is not None and after - now > timedelta(days=ahead):
         print(
             f"warning --start-after: plans are sold at most {ahead} days ahead (as of {hyperpod.AS_OF}), so"
-            f" {_when(after)} may find none",
+            f" {_when(after)} may have no offers",
             file=sys.stderr,
         )
 
@@ -453,7 +453,7 @@ def _search_lines(found: Search, region: str, *, name: str) -> Iterator[str]:
     groups = f" for {', '.join(wish.group_names)}" if wish.group_names else ""
     yield (
         f"{wish.count} {wish.instance_type} in {region}{groups}: {len(found.offers) or 'no'}"
-        f" offer{'' if len(found.offers) == 1 else 's'} among {_days(wish.days)}, asked at"
+        f" offer{'' if len(found.offers) == 1 else 's'} among {_days(wish.days)}, searched at"
         f" {found.asked_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     )
     for refusal in found.refusals:
@@ -463,7 +463,7 @@ def _search_lines(found: Search, region: str, *, name: str) -> Iterator[str]:
     if not found.offers:
         if not found.refusals:
             more = "" if len(wish.days) == len(hyperpod.TRAINING_PLAN_DAYS) else "other durations (--every-day), "
-            yield f"try {more}fewer instances, a later start or another region"
+            yield f"try {more}fewer instances, a later start or another Region"
         return
     rows = [_HEADER] + [row for number, offer in enumerate(found.offers, 1) for row in _rows(number, offer)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -479,7 +479,7 @@ _HEADER = ["#", "per accelerator-hour", "fee", "days", "zone", "starts", "nodes 
 
 
 def _rows(number: int, offer: Offer) -> Iterator[list[str]]:
-    """Give the offer's row, and one below it for each further block."""
+    """Yield the offer's row, and one more row for each additional block."""
     price = "unknown" if offer.price is None else f"{offer.price:.2f} {offer.currency}".strip()
     fee = f"{offer.fee} {offer.currency}".strip() or "unknown"
     head = [str(number), price, fee, _number(offer.hours / 24)]
@@ -531,11 +531,11 @@ def _refusal_lines(refusal: Refusal, found: Search, region: str) -> Iterator[str
         f' {wish.instance_type} under "{quota.name}"{value}: {refusal.reason}'
     )
     if quota.code:
-        # what is reserved already counts too, and is at most the value
+        # existing reservations also count, and are at most the quota's value
         desired = wish.count + int(found.quota or 0)
         yield (
-            f"  ask for more: aws service-quotas request-service-quota-increase --region {region} --service-code"
-            f" {quota.service} --quota-code {quota.code} --desired-value {desired}"
+            f"  to request an increase: aws service-quotas request-service-quota-increase --region {region}"
+            f" --service-code {quota.service} --quota-code {quota.code} --desired-value {desired}"
         )
 
 
@@ -551,7 +551,7 @@ def _not_recorded(loaded: LoadedEnvironment, missing: Sequence[Missing]) -> NoRe
 
 
 def _findings_now(file: Path, now: datetime) -> tuple[Finding, ...]:
-    """Give what the environment's file says once its record is the new one."""
+    """Return the findings of the environment's file that the new record causes."""
     from hyperpod_cdk.config import EnvironmentFileError, load_environment  # noqa: PLC0415 - as above
 
     before = set(load_environment(file, today=now.date(), with_record=False).warnings)
@@ -579,7 +579,7 @@ def _number(value: Decimal) -> str:
 
 
 def _days(days: Sequence[int]) -> str:
-    """Say durations shortly: 1 day; 1, 2 and 3 days; 182 durations from 1 to 182 days."""
+    """Return durations as short text: 1 day; 1, 2 and 3 days; 182 durations from 1 to 182 days."""
     if len(days) > _LONGEST_LIST:
         return f"{len(days)} durations from {days[0]} to {days[-1]} days"
     *most, last = [str(each) for each in days]

@@ -1,4 +1,4 @@
-"""The verb ``preflight``: opens AWS, runs the checks, prints the table, the findings and what was skipped."""
+"""The command ``preflight``: runs the checks and prints the table, the findings and what was skipped."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
     from hyperpod_cdk.templates.assembly import Assembly
 
 _FEW = 2
-"""So many checks are named where several are skipped for one reason; of more, the areas."""
+"""If more checks than this are skipped for one reason, their areas are shown in place of their names."""
 
 
 def open_aws(loaded: LoadedEnvironment, *, as_nobody: bool = False) -> LiveAws:
-    """Open AWS for an environment; raises ``checks.answers.AwsAccessError`` where there is nobody to ask as.
-
-    ``as_nobody``: what the environment has counts as used, too.
+    """Open AWS for an environment; raises ``checks.answers.AwsAccessError`` if there are no valid credentials.
+    ``as_nobody``: the environment's own resources also count as used.
     """
     with extra("aws"):
         from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - boto3 takes longer to load than an offline run
@@ -41,7 +40,7 @@ def open_aws(loaded: LoadedEnvironment, *, as_nobody: bool = False) -> LiveAws:
 
 
 def made_types(assembly: Assembly) -> frozenset[str]:
-    """Give the types of resources that templates have, those of extensions too."""
+    """Return the resource types in the templates, including those of extensions."""
     return frozenset(each.type for each in assembly.resources())
 
 
@@ -54,7 +53,7 @@ def run(
     is_offline: bool,
     types: frozenset[str] | None = None,
 ) -> tuple[Report, dict[str, Any]]:
-    """Run the checks; the second value says how AWS was asked: calls, the deepest chain of them, seconds."""
+    """Run the checks; the second value describes the AWS calls: their number, the longest chain, seconds."""
     if is_offline or not asks_aws(loaded.environment, select(only, skip)):
         return preflight(loaded, offline(), project=project, only=only, skip=skip, types=types), {}
     aws = open_aws(loaded)
@@ -117,7 +116,7 @@ def _findings(report: Report) -> list[Finding]:
 
 
 def _skipped(results: Sequence[Result], *, verbose: bool) -> list[str]:
-    """Give why something was not compared: a line for each reason, each with all that it hides; all if verbose."""
+    """Return why checks were skipped: one line per reason with the checks it affects; all gaps if verbose."""
     found = [(result.check, each) for result in results for each in result.skipped]
     if verbose:
         return [f"{check.title}: {_reason(each)}" for check, each in found]
@@ -143,10 +142,10 @@ def _summary(report: Report, asked: dict[str, Any], *, is_offline: bool) -> str:
     told = set(Status)
     verdict = painted_word("refused" if report.passed is False else "ok")
     if report.passed is None and is_offline:
-        verdict = "nothing failed of what needs no AWS"
+        verdict = "nothing failed in the checks that do not need AWS"
     elif report.passed is None:
         told.discard(Status.SKIPPED)
-        verdict = f"nothing failed, but {skipped} of {len(report.results)} checks could not be made in full"
+        verdict = f"nothing failed, but {skipped} of {len(report.results)} checks could not be completed"
     parts = [f"{counts[status]} {status.value}" for status in Status if counts[status] and status in told]
     end = ""
     if asked:
@@ -154,5 +153,5 @@ def _summary(report: Report, asked: dict[str, Any], *, is_offline: bool) -> str:
     if is_offline and skipped:
         parts = [f"{part} ({OFFLINE_REASON})" if part.endswith(Status.SKIPPED) else part for part in parts]
     elif any(each.action for result in report.results for each in result.skipped):
-        end += f"; 'hyperpod-cdk preflight {report.loaded.called} --iam-policy' prints the policy for all"
+        end += f"; 'hyperpod-cdk preflight {report.loaded.called} --iam-policy' prints the policy that all checks need"
     return f"{report.loaded.file}: {', '.join([verdict, *parts])}{end}"

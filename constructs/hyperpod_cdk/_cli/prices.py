@@ -1,4 +1,4 @@
-"""The verbs ``prices refresh`` and ``prices show``."""
+"""The commands ``prices refresh`` and ``prices show``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ app = typer.Typer(
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """How the verbs reach AWS; tests hand another one over as the context's object."""
+    """How the commands call AWS; tests pass another one as the context's object."""
 
     open: Callable[[], Pages]
 
@@ -73,7 +73,7 @@ def refresh(
     wanted = _regions(region, root)
     file = out or root / prices.FILE
     if file.exists() and not file.is_file():
-        usage(f"{file} is not a file; remove it or name another with --out")
+        usage(f"{file} is not a file; remove it or specify another one with --out")
     old = _old(file)
     with aws_errors():
         pages = _access(context).open()
@@ -151,7 +151,7 @@ def _shown(found: Prices, rows: Sequence[Price], region: str | None) -> Iterator
 
     yield f"{found.where}, as of {found.as_of}"
     if not rows:
-        yield f"no price of {region}; run 'hyperpod-cdk prices refresh --region {region}'"
+        yield f"no prices for {region}; run 'hyperpod-cdk prices refresh --region {region}'"
         return
     header = ("region", "what", "US dollars", "per", "as of", "source")
     yield from table(
@@ -176,7 +176,7 @@ def _shown(found: Prices, rows: Sequence[Price], region: str | None) -> Iterator
 
 
 def _regions(asked: Sequence[str] | None, root: Path) -> dict[str, list[str]]:
-    """Give the regions to ask for, with the instance types that the project's environments have there."""
+    """Return the Regions to read, each with the instance types that the project's environments have there."""
     from hyperpod_cdk.config import EnvironmentFileError, environment_files, load_environment  # noqa: PLC0415 - as above
 
     for name in asked or ():
@@ -194,9 +194,9 @@ def _regions(asked: Sequence[str] | None, root: Path) -> dict[str, list[str]]:
     if asked:
         return {name: used.get(name, []) for name in dict.fromkeys(asked)}
     if refused:
-        usage(f"{refused[0]} is refused, so its region is unknown; run 'hyperpod-cdk validate', or name --region")
+        usage(f"{refused[0]} is refused, so its Region is unknown; run 'hyperpod-cdk validate', or specify --region")
     if not used:
-        usage(f"no environment in {root / 'environments'}; name the regions with --region")
+        usage(f"no environment in {root / 'environments'}; specify the Regions with --region")
     return used
 
 
@@ -207,7 +207,7 @@ def _known(region: str) -> None:
 
 
 def _old(file: Path) -> Prices | None:
-    """Read the file that is about to be replaced; one that cannot be read is replaced all the same."""
+    """Return the content of the file that is about to be replaced, or None if it cannot be read."""
     from hyperpod_cdk.catalog import prices  # noqa: PLC0415 - as in refresh
 
     if not file.exists():
@@ -229,7 +229,7 @@ def _write(file: Path, new: Prices) -> None:
 
 
 def _left_out(fetched: Fetched) -> Iterator[str]:
-    yield from (f"left out: {problem}" for problem in fetched.problems)
+    yield from (f"omitted: {problem}" for problem in fetched.problems)
     yield from (f"not found: {what}" for what in fetched.missing)
 
 

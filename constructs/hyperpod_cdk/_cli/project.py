@@ -1,4 +1,4 @@
-"""A project of one's own: the dozen files that a team keeps, everything else comes with the installed package."""
+"""A new project: about a dozen files that a team maintains; everything else comes with the installed package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hyperpod_cdk.config.schema import schema_text
 from hyperpod_cdk.packaged_node import shipped
 
 SAMPLE = Answers(name="prod", account="111122223333", region="us-east-1")
-"""What the environment of the README is; who answers nothing else gets that file."""
+"""The environment of the README, which is also the default."""
 
 _TEMPLATES = Path(__file__).parent / "project"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -26,11 +26,11 @@ _OF_A_CLONE = {
     "make setup": SET_UP,
     "-e Makefile": "-e pyproject.toml",
     ".venv/bin/cdk": ".venv/bin/hyperpod-cdk cdk",
-    # templates are kept for review by who wants them
+    # templates are only updated if the project already has them
     ".venv/bin/hyperpod-cdk templates": "test ! -d synthesized || .venv/bin/hyperpod-cdk templates",
     "docs/pull-requests.md says": "hyperpod-cdk's docs/pull-requests.md says",
 }
-"""What the pipelines of this repository say differently in a project that has no Makefile."""
+"""Replacements in this repository's pipelines for a project without a Makefile."""
 
 
 _PIPELINES: Mapping[str, Sequence[str]] = {
@@ -46,36 +46,35 @@ _PIPELINES: Mapping[str, Sequence[str]] = {
 
 
 def check_folder(folder: Path) -> str:
-    """Give the project's name, that of its folder; raises ScaffoldError where the folder cannot become a project."""
+    """Return the project's name, which is its folder's; raises ScaffoldError if the folder cannot become a project."""
     name = Path(os.path.abspath(folder)).name  # noqa: PTH100 - a link is not followed: its name is what was given
     if not _NAME.fullmatch(name):
         raise ScaffoldError(
-            f"DIR: the last part names the project: letters, digits and single . _ - between them, got {name!r};"
-            " choose one such as demo"
+            f"DIR: the last part is the project's name: letters, digits and single . _ - between them, got {name!r};"
+            " choose a name such as demo"
         )
     if re.sub(r"[-_.]+", "-", name).lower() in _OURS:
-        raise ScaffoldError(f"DIR: {name!r} is the name of a package that the project needs; choose one such as demo")
+        raise ScaffoldError(f"DIR: {name!r} is a package that the project needs; choose a name such as demo")
     try:
         if not os.path.lexists(folder):
             return name
         if not folder.is_dir():
-            raise ScaffoldError(f"DIR: {folder} is a file and is never overwritten; choose a folder that is not there")
-        # a repository that was made for the project and cloned, without a commit
+            raise ScaffoldError(f"DIR: {folder} is a file and is never overwritten; choose a new folder")
+        # a cloned repository without a commit is also accepted
         there = sorted(each.name for each in folder.iterdir() if each.name != ".git")
     except OSError as error:
         raise ScaffoldError(f"DIR: {folder} cannot be read: {error.strerror or error}; choose another folder") from None
     if there:
         raise ScaffoldError(
-            f"DIR: {folder} is not empty (it holds {there[0]}) and nothing is ever overwritten; choose a folder that is"
-            " empty or not there, or add an environment to a project with 'hyperpod-cdk init NAME'"
+            f"DIR: {folder} is not empty (it contains {there[0]}), and nothing is overwritten; choose a folder that is"
+            " empty or does not exist, or add an environment to a project with 'hyperpod-cdk init NAME'"
         )
     return name
 
 
 def write_project(folder: Path, answers: Answers, *, forge: str | None) -> list[str]:
-    """Write a project into ``folder`` and give its files, sorted, relative to it.
-
-    Raises ScaffoldError, before anything is written, where the folder or the answers make no project.
+    """Write a project into ``folder`` and return its files, sorted, relative to it.
+    Raises ScaffoldError, before anything is written, if the folder or the answers are invalid.
     """
     texts = project_files(check_folder(folder), answers, folder, forge=forge)
     write_all({folder / name: text for name, text in texts.items()})
@@ -83,7 +82,7 @@ def write_project(folder: Path, answers: Answers, *, forge: str | None) -> list[
 
 
 def project_files(project: str, answers: Answers, folder: Path, *, forge: str | None) -> dict[str, str]:
-    """Give the text of each file of a project by its path."""
+    """Return the text of each file of a project, by path."""
     words = {"project": project, "name": answers.name, "version": metadata.version("hyperpod-cdk")}
     environment = f"{FOLDER}/{answers.name}{SUFFIX}"
     settings = json.loads(shipped("cdk.json").read_text(encoding="utf-8"))

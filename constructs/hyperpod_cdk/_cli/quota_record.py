@@ -1,4 +1,4 @@
-"""Writes what ``quotas show`` read to the record next to the environment file."""
+"""Writes the quotas that ``quotas show`` read to the record next to the environment file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from hyperpod_cdk.handlers.quota_gate.comparison import number
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """A record that was written: its file as messages show it, and what differs from the one before."""
+    """A record that was written: its file as messages show it, and the differences from the previous record."""
 
     file: str
     changes: tuple[str, ...]
@@ -37,7 +37,7 @@ class Written:
 
     @property
     def sentence(self) -> str:
-        """What was done."""
+        """Return the message about what was written."""
         if self.previous is None or self.changes:
             return f"wrote {self.file}; commit it with the environment"
         return f"wrote {self.file}; nothing changed since {self.previous}"
@@ -46,8 +46,8 @@ class Written:
 def record(file: Path, loaded: LoadedEnvironment, compared: Sequence[Compared], *, today: date) -> Written:
     """Write every quota that was read to the record of the environment's ``file``.
 
-    Exits 1, and leaves what was there, where a quota could not be read: a review would take it for one that nobody
-    needs. What others use may be missing, and is recorded as not known.
+    Exits with code 1 and keeps the old record if a quota could not be read, because a review would treat it as not
+    needed. Usage by others may be missing and is then recorded as unknown.
     """
     missing = [each for each in compared if each.reading.value is None]
     if missing:
@@ -63,7 +63,7 @@ def record(file: Path, loaded: LoadedEnvironment, compared: Sequence[Compared], 
 
 
 def recorded_quotas(loaded: LoadedEnvironment, compared: Sequence[Compared], *, today: date) -> RecordedQuotas:
-    """Give the record of quotas that were read; requirements of one quota are one entry."""
+    """Return the record of the quotas that were read; all requirements of a quota are one entry."""
     by_name: dict[tuple[str, str], list[Compared]] = {}
     for each in compared:
         need = each.requirement
@@ -78,7 +78,7 @@ def recorded_quotas(loaded: LoadedEnvironment, compared: Sequence[Compared], *, 
 
 
 def changes(old: RecordedQuotas | None, new: RecordedQuotas) -> Iterator[str]:
-    """Say in one line each what differs between two records, the day and others' use apart."""
+    """Yield one line per difference between two records, except for the date and the usage by others."""
     before = {(quota.service, normalized(quota.name)): quota for quota in (old.quotas if old else ())}
     after = {(quota.service, normalized(quota.name)): quota for quota in new.quotas}
     for key, quota in after.items():

@@ -1,4 +1,4 @@
-"""What the verbs of ``quotas`` print: tables on a terminal or in a pipe, or one JSON object."""
+"""The output of the ``quotas`` commands: tables, or one JSON object."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DAY_HOURS = 24
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """Every quota of an environment, compared, and what they allow at most."""
+    """Every quota of an environment compared with its needs, and the largest cluster that they allow."""
 
     loaded: LoadedEnvironment
     compared: tuple[Compared, ...]
@@ -34,7 +34,7 @@ class Shown:
 
     @property
     def passed(self) -> bool | None:
-        """False where a quota is known to be too small, None where one, or its use, was not read in full."""
+        """False if a quota is too low, None if a quota or its usage was not read completely."""
         return passed(
             refuses=any(each.verdict.severity == "error" for each in self.compared),
             is_whole=not any(each.verdict.unread for each in self.compared),
@@ -42,7 +42,7 @@ class Shown:
 
 
 def show(loaded: LoadedEnvironment, aws: Aws) -> Shown:
-    """Ask AWS for every quota that the environment takes of."""
+    """Read every quota that the environment uses from AWS."""
     environment = loaded.environment
     compared = compare(environment, aws, required_quotas(environment), called=loaded.called)
     return Shown(
@@ -54,7 +54,7 @@ def show(loaded: LoadedEnvironment, aws: Aws) -> Shown:
 
 
 def print_shown(shown: Shown, *, output: Format, written: Written | None = None) -> None:
-    """Print the quotas, the findings and the largest cluster; ``written`` is the record that was made of them."""
+    """Print the quotas, the findings and the largest cluster; ``written`` is the record that was written."""
     if output is Format.JSON:
         from hyperpod_cdk._cli.answers import Quotas, print_answer  # noqa: PLC0415 - text needs no models
 
@@ -83,7 +83,7 @@ def print_shown(shown: Shown, *, output: Format, written: Written | None = None)
 
 
 def print_plan(plan: Plan, *, now: datetime) -> None:
-    """Print what would be requested, and the requests that are open."""
+    """Print the increases to request and the open requests."""
     if plan.wanted:
         rows = [("now", "to request", "last request", "quota")]
         for each in plan.wanted:
@@ -91,20 +91,20 @@ def print_plan(plan: Plan, *, now: datetime) -> None:
             rows.append((number(each.present), number(each.desired), last, each.name))
         _print_table(rows)
     elif not plan.pending and not plan.problems and not plan.unread:
-        print("the quotas are high enough, nothing to request")
+        print("the quotas are high enough; there is nothing to request")
     _print_open([request for request, _ in plan.pending], now)
     for request, desired in plan.pending:
         if desired is not None and desired > request.desired:
             print(
-                f'"{request.name}" is requested at {number(request.desired)}, {number(desired)} is needed; '
-                f"say so in {f'case {request.case_id}' if request.case_id else 'its support case'}"
+                f'"{request.name}": {number(request.desired)} is requested, but {number(desired)} is needed; '
+                f"ask for it in {f'case {request.case_id}' if request.case_id else 'its support case'}"
             )
     for problem in (*plan.problems, *plan.unread):
         print(problem, file=sys.stderr)
 
 
 def print_sent(plan: Plan, sent: Sequence[Sent], *, now: datetime, output: Format, with_plan: bool) -> None:
-    """Print what came of the requests; ``with_plan`` where it has not been shown before."""
+    """Print the results of the requests; ``with_plan`` also prints the increases, if they were not shown before."""
     if output is Format.JSON:
         from hyperpod_cdk._cli.answers import QuotaRequests, print_answer  # noqa: PLC0415 - text needs no models
 
@@ -120,7 +120,7 @@ def print_sent(plan: Plan, sent: Sequence[Sent], *, now: datetime, output: Forma
         print_plan(plan, now=now)
     requests = [each.request for each in sent if each.request is not None]
     if requests:
-        print(f"requested {len(requests)}; AWS takes one to three business days for most")
+        print(f"requested {len(requests)}; AWS decides most requests in one to three business days")
         _print_open(requests, now)
     for each in sent:
         if each.problem:
@@ -128,7 +128,7 @@ def print_sent(plan: Plan, sent: Sequence[Sent], *, now: datetime, output: Forma
 
 
 def plan_passed(plan: Plan, sent: Sequence[Sent]) -> bool | None:
-    """False where AWS does not raise a quota or refused to, None where one was not read."""
+    """False if AWS does not increase a quota or refused a request, None if a quota was not read."""
     return passed(refuses=bool(plan.problems) or any(each.problem for each in sent), is_whole=not plan.unread)
 
 
@@ -152,7 +152,7 @@ def _quotas(compared: Sequence[Compared]) -> list[tuple[str, ...]]:
 
 
 def _largest(groups: Sequence[Largest]) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("group", "type", "count", "largest today", "bound by")]
+    rows: list[tuple[str, ...]] = [("group", "type", "count", "largest today", "limited by")]
     for each in groups:
         rest = each.unread[0] if len(each.unread) == 1 else f"{len(each.unread)} quotas"
         bound = f"{each.bound_by} (not read: {rest})" if each.unread else each.bound_by
@@ -165,7 +165,7 @@ def _mix(mix: LargestMix) -> str:
     if mix.times is None:
         return "all groups together: unknown, no quota could be read"
     fits = "do not fit" if mix.times == 0 else f"fit {mix.times} time{'s' if mix.times > 1 else ''} over"
-    return f"all groups together {fits}, bound by {mix.bound_by}"
+    return f"all groups together {fits}, limited by {mix.bound_by}"
 
 
 def _print_open(requests: Sequence[QuotaRequest], now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""Which quota increases an environment needs, and the requests for them."""
+"""The quota increases that an environment needs, and the requests for them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from hyperpod_cdk.quotas.needs import required_quotas
 
 
 class QuotaAws(Aws, Protocol):
-    """An AWS that also takes requests for more; this writes."""
+    """AWS access that can also request quota increases, which is a write operation."""
 
     def request_quota(self, service: str, code: str, desired: float) -> QuotaRequest:
-        """Ask for ``desired`` and give the request, or the open one; raises NotAnswered where AWS refuses."""
+        """Request ``desired`` and return the request, or the open one; raises NotAnswered if AWS refuses."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tools:
-    """What the verbs reach for outside. ``confirm`` asks a person yes or no; None: nobody is there to ask."""
+    """External access of the commands. ``confirm`` asks for confirmation; None if there is no terminal."""
 
     open_aws: Callable[[LoadedEnvironment], QuotaAws]
     confirm: Callable[[str], bool] | None
@@ -39,13 +39,13 @@ class Tools:
 
     @staticmethod
     def for_people() -> Tools:
-        """Real AWS, the terminal and the clock."""
+        """Return access to the real AWS, the terminal and the clock."""
 
         def ask(question: str) -> bool:
             try:
                 return typer.confirm(question, default=False, err=True)
             except typer.Abort:
-                # the end of the input, or Ctrl-C: no answer, and so not a yes
+                # the end of the input or Ctrl-C counts as no
                 print(file=sys.stderr)
                 return False
 
@@ -59,7 +59,7 @@ class Tools:
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """One quota to ask for. ``last`` is the newest request that somebody has decided already."""
+    """One quota increase to request. ``last`` is the newest request that AWS has already decided."""
 
     service: str
     code: str
@@ -71,11 +71,10 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to do about an environment's quotas.
-
-    ``wanted`` are to be requested, ``pending`` are requests that are open already, each with the value that the
-    environment would ask for (None: its quota suffices). ``problems`` say, a line each, what cannot be requested,
-    ``unread`` what could not be read.
+    """The quota increases of an environment.
+    ``wanted`` are the increases to request. ``pending`` are the open requests, each with the value that the
+    environment needs (None if its quota suffices). ``problems`` contains one line for each increase that cannot be
+    requested, ``unread`` one for each value that could not be read.
     """
 
     wanted: tuple[Wanted, ...]
@@ -86,7 +85,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """What came of asking for one quota: the request, or why there is none."""
+    """The result of requesting one increase: the request, or the reason why there is none."""
 
     wanted: Wanted
     request: QuotaRequest | None = None
@@ -94,7 +93,7 @@ class Sent:
 
 
 def plan(environment: Environment, aws: Aws, *, called: str) -> Plan:
-    """Compare every quota with what the environment takes and find the requests that are open."""
+    """Compare every quota with the environment's needs, and find the open requests."""
     compared = compare(environment, aws, required_quotas(environment), called=called)
     by_quota = _by_quota(compared)
     histories = together(lambda quota: aws.quota_requests(*quota), by_quota)
@@ -108,7 +107,7 @@ def plan(environment: Environment, aws: Aws, *, called: str) -> Plan:
         elif desired is None:
             continue
         elif not each.reading.is_adjustable:
-            problems.append(f'"{name}" is {number(each.reading.value or 0)}, which AWS does not raise')
+            problems.append(f'"{name}" is {number(each.reading.value or 0)}, which AWS does not increase')
         elif isinstance(history, NotAnswered):
             not_read.append(f'whether a request for "{name}" is open could not be read: {_why(history)}')
         else:
@@ -131,7 +130,7 @@ def plan(environment: Environment, aws: Aws, *, called: str) -> Plan:
 
 
 def unread(compared: Sequence[Compared]) -> list[str]:
-    """Give why quotas could not be compared: a line for each reason."""
+    """Return why quotas could not be compared, one line per reason."""
     gaps = [
         Gap(
             what=each.requirement.name,
@@ -149,7 +148,7 @@ def unread(compared: Sequence[Compared]) -> list[str]:
 
 
 def send(todo: Plan, aws: QuotaAws) -> tuple[Sent, ...]:
-    """Request every wanted quota, one after the other; AWS's refusal of one does not stop the next."""
+    """Request every increase, one after the other; if AWS refuses one, the others are still requested."""
     return tuple(_sent(each, aws) for each in todo.wanted)
 
 
@@ -161,7 +160,7 @@ def _sent(wanted: Wanted, aws: QuotaAws) -> Sent:
 
 
 def _by_quota(compared: Sequence[Compared]) -> dict[tuple[str, str], Compared]:
-    """Give one comparison for each quota that was read: of several zones, the one that asks for most."""
+    """Return one comparison for each quota that was read: among several zones, the one with the highest need."""
     found: dict[tuple[str, str], Compared] = {}
     for each in compared:
         quota = (each.requirement.service, each.code)

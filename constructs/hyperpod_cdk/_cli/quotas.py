@@ -1,4 +1,4 @@
-"""The verbs ``quotas show`` and ``quotas request``."""
+"""The commands ``quotas show`` and ``quotas request``."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def request(
     if count and not yes:
         increases = f"{count} increase{'s' if count > 1 else ''}"
         if tools.confirm is None or output is Format.JSON:
-            usage(f"would request {increases}; no terminal to ask for confirmation, add --yes")
+            usage(f"would request {increases}, but there is no terminal to ask for confirmation; add --yes")
         if not tools.confirm(f"request {increases} from AWS?"):
             print("nothing was requested", file=sys.stderr)
             return
     sent = quota_requests.send(plan, aws)
     quota_report.print_sent(plan, sent, now=tools.now(), output=output, with_plan=not is_shown)
-    # the user who requests what is missing must know that other quotas may be missing
+    # a user who requests increases must know that other quotas could not be compared
     finish(passed=quota_report.plan_passed(plan, sent), strict=True)
 
 

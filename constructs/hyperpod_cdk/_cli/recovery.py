@@ -54,7 +54,7 @@ def recover(
     if output is Format.JSON and not only_plan:
         usage("--format json is for --plan")
     if yes and only_plan:
-        usage("--yes and --plan: give one of them; --plan changes nothing")
+        usage("--yes and --plan: use only one of them; --plan changes nothing")
     with head_of(environment, project, head=head, trusted=trusted) as new:
         run = Recovering(aws=opened(context, new), head=new, person=Terminal(is_there=not yes), show=_show)
         if not only_plan:

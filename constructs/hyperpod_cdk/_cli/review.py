@@ -1,4 +1,4 @@
-"""The verbs ``review`` and ``diagram``: what a change does to what is deployed, and a picture of what there is."""
+"""The commands ``review`` and ``diagram``: the effects of a change, and a diagram of an environment."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 PICTURES = (".svg", ".png")
 REPORTS = (".md", ".html", ".json", *PICTURES)
-"""What the name of a report ends with: Markdown for a pull request, a page of its own, data."""
+"""The file name extensions of reports: Markdown for a pull request, an HTML page, JSON data."""
 
 ReviewedArgument = Annotated[
     str | None,
@@ -75,12 +75,12 @@ RegionOption = Annotated[
 
 
 _COMPARING = ("hyperpod_cdk.review.review_file", "hyperpod_cdk.review.run")
-"""What a report is made by."""
+"""The tool that creates a report."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """How ``--deployed`` reaches AWS, by region and account; tests hand another one over as the context's object."""
+    """How ``--deployed`` calls AWS, by Region and account; tests pass another one as the context's object."""
 
     open: Callable[[str, str], Api]
 
@@ -172,12 +172,12 @@ def review(
     day = day_of(on)
     _check_sides(environment, base=base, head=head, is_deployed=deployed, template=template, region=region)
     if deployed and (base is not None or template is not None):
-        usage(f"--deployed is what to compare with; leave {'--base' if template is None else '--template'} out")
+        usage(f"--deployed is what to compare with; omit {'--base' if template is None else '--template'}")
     if still is not None and (not deployed or out):
-        usage("--still checks a report against what is deployed: give --deployed, and no --out")
+        usage("--still compares a report with the deployed stacks: specify --deployed, and omit --out")
     limits = limits_of(time_limit, memory_limit, trusted=trusted)
     if change_set and (not deployed or still is not None):
-        usage("--change-set asks CloudFormation about what is deployed: give --deployed, and no --still")
+        usage("--change-set reads the deployed stacks: specify --deployed, and omit --still")
     witnesses: list[Witness] = []
     with (
         assembly_errors(),
@@ -263,11 +263,11 @@ def diagram(
 def limits_of(seconds: float | None = None, mib: int | None = None, *, trusted: bool) -> Limits:
     from hyperpod_cdk.review.isolation import MEMORY_LIMIT_MIB, TIME_LIMIT_SECONDS, Limits  # noqa: PLC0415 - as above
 
-    # "not (x > 0)", since a number that is none is not below zero either
+    # "not (x > 0)", which is also true for NaN
     if seconds is not None and not seconds > 0:
-        usage(f"--time-limit: want a number of seconds above 0, got {seconds:g}")
+        usage(f"--time-limit: must be a number of seconds above 0, got {seconds:g}")
     if mib is not None and not mib > 0:
-        usage(f"--memory-limit: want a number of MiB above 0, got {mib}")
+        usage(f"--memory-limit: must be a number of MiB above 0, got {mib}")
     return Limits(
         seconds=TIME_LIMIT_SECONDS if seconds is None else seconds,
         mib=MEMORY_LIMIT_MIB if mib is None else mib,
@@ -286,14 +286,14 @@ def _check_sides(
 ) -> None:
     if template is None:
         if region is not None:
-            usage("--region is for --template; an environment has its own")
+            usage("--region is for --template; an environment has its own Region")
         if base is None and not is_deployed:
             usage(
-                "say what to compare with: --base with a git revision or a cloud assembly, as in '--base origin/main', "
+                "specify what to compare with: --base with a Git revision or a cloud assembly ('--base origin/main'), "
                 "or --deployed"
             )
     elif environment is not None or head is not None:
-        usage(f"--template is one file; leave {environment or '--head'} out")
+        usage(f"--template is one file; omit {environment or '--head'}")
 
 
 def check_file(file: Path, suffixes: Sequence[str]) -> None:
@@ -301,11 +301,11 @@ def check_file(file: Path, suffixes: Sequence[str]) -> None:
         usage(f"--out: the name must end with {joined(suffixes, last='or')}, got {file}")
     # os.path, since Path raises for a name that is too long
     if os.path.isdir(file):  # noqa: PTH112 - see above
-        usage(f"--out: {file} is a folder; name a file in it")
+        usage(f"--out: {file} is a folder; specify a file in it")
     if not os.path.isdir(file.parent):  # noqa: PTH112 - see above
-        usage(f"--out: there is no folder {file.parent}; make it first")
+        usage(f"--out: folder {file.parent} does not exist; create it first")
     if os.path.islink(file) and not os.path.exists(file):  # noqa: PTH110, PTH114 - see above
-        usage(f"--out: {file} is a link that leads nowhere; remove it first")
+        usage(f"--out: {file} is a link to a file that does not exist; remove it first")
 
 
 @contextmanager
@@ -340,9 +340,8 @@ def _sides(
 def with_deployed(
     context: typer.Context, head: Source, *, is_asked: bool, looks_beside: bool = True
 ) -> tuple[Source, Source, list[Witness]]:
-    """Give what is deployed of the head's stacks, the head with its parameters, and what CloudFormation says of it.
-
-    ``looks_beside``: also whether the head removes nodes that no deployment created.
+    """Return the deployed stacks of the head, the head with its parameters, and CloudFormation's findings about it.
+    ``looks_beside``: also check whether the head removes nodes that no deployment created.
     """
     from dataclasses import replace  # noqa: PLC0415 - as above
     from functools import partial  # noqa: PLC0415 - as above
@@ -354,9 +353,9 @@ def with_deployed(
     from hyperpod_cdk.review.sources import Source  # noqa: PLC0415 - as above
 
     if not head.assembly.stacks:
-        usage(f"{head.notes[0]} Compare with --base to see what leaves.")
+        usage(f"{head.notes[0]} Compare with --base to see what is removed.")
     if not head.assembly.region:
-        usage("--deployed: the stacks name no region, so that it is not known where they are deployed")
+        usage("--deployed: the stacks have no Region, so it is unknown where they are deployed")
     access = context.obj if isinstance(context.obj, Access) else Access(open=open_aws)
     with aws_errors(otherwise=", or use --base"):
         aws = access.open(head.assembly.region, head.assembly.account)
@@ -369,7 +368,7 @@ def with_deployed(
         side=Side(label="deployed"),
         notes=(*found.notes, *beside.unseen, *beside.gone),
         reasons=tuple(
-            Reason(kind=ReasonKind.DELETION, resource="nodes that no deployment made", sentence=each)
+            Reason(kind=ReasonKind.DELETION, resource="nodes that no deployment created", sentence=each)
             for each in beside.sentences
         ),
         stored=partial(asset, aws, account=head.assembly.account),
@@ -385,9 +384,9 @@ def _check_still(report: Path, base: Assembly, head: Source) -> None:
     for line in differences:
         print(line, file=sys.stderr)
     if differences:
-        print(f"{report} no longer holds: review again, and let that be approved", file=sys.stderr)
+        print(f"{report} is no longer valid: review again, and have the new report approved", file=sys.stderr)
         raise typer.Exit(FINDINGS)
-    print(f"{report} still holds: what it compared with is deployed, and the head is what it reviewed")
+    print(f"{report} is still valid: the deployed stacks and the head are the ones that it compared")
 
 
 def open_aws(region: str, account: str) -> Api:
@@ -412,7 +411,7 @@ def _templates(template: Path, base: str | None, region: str) -> tuple[Source, S
     if base is None:
         return Source(assembly=EMPTY, side=Side(label=NOTHING)), new
     before = read_template(Path(base), region=region)
-    # two files are two versions of one stack, whatever they are called
+    # two files are two versions of one stack, whatever their names are
     stack = replace(before.stacks[0], name=head.stacks[0].name)
     return Source(assembly=replace(before, stacks=(stack,)), side=Side(label=base)), new
 
@@ -423,7 +422,7 @@ def day_of(given: str | None) -> date:
     try:
         return datetime.strptime(given, "%Y-%m-%d").replace(tzinfo=UTC).date()
     except ValueError:
-        usage(f"--date: must be a day such as 2027-03-31, got {given}")
+        usage(f"--date: must be a date such as 2027-03-31, got {given}")
 
 
 def compared(base: Source, head: Source, project: Path, day: date, witnesses: Sequence[Witness]) -> Report:

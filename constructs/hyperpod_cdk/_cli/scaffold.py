@@ -1,4 +1,4 @@
-"""A first environment file from a few answers."""
+"""Creates an environment file from a few answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hyperpod_cdk.config.several import free_blocks
 from hyperpod_cdk.findings import Finding, Severity
 
 SCHEMA = Path("schemas/environment.schema.json")
-"""Where the first line of an environment file looks for its schema."""
+"""The path of the schema in the first line of an environment file."""
 
 SYSTEM_TYPE = "ml.m5.2xlarge"
 _SYSTEM_COUNT = 2
@@ -33,15 +33,14 @@ _LUSTRE_GIB = 4800
 
 
 class ScaffoldError(Exception):
-    """The answers make no valid file; the text names each answer that is wrong."""
+    """The answers would result in an invalid file; the message contains each wrong answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """What `hyperpod-cdk init` asks.
-
-    ``zones``: AZ IDs, the workers' first; empty means the region's first two, behind the one of UltraServers.
-    ``admin_role_arns``: IAM roles that administer the cluster; without one nobody does.
+    """The answers to the questions of `hyperpod-cdk init`.
+    ``zones``: AZ IDs, the workers' first; if empty, the Region's first two, after the zone of UltraServers.
+    ``admin_role_arns``: IAM roles that administer the cluster; if empty, no role does.
     """
 
     name: str
@@ -58,9 +57,8 @@ class Answers:
 
 
 def write_environment(answers: Answers, root: Path) -> Path:
-    """Write ``environments/<name>.yaml`` below ``root`` and give its path.
-
-    Raises ScaffoldError where the file exists or the answers would make one that is refused; then nothing is written.
+    """Write ``environments/<name>.yaml`` below ``root`` and return its path.
+    Raises ScaffoldError, and writes nothing, if the file exists or the answers would result in a refused file.
     """
     path = _path(answers, root)
     refuse_existing(path, shown=f"{FOLDER}/{path.name}")
@@ -69,13 +67,13 @@ def write_environment(answers: Answers, root: Path) -> Path:
 
 
 def refuse_existing(path: Path, *, shown: str, fix: str = "choose another name or edit the file") -> None:
-    """Raise ScaffoldError if something exists at ``path``, which messages call ``shown``."""
+    """Raise ScaffoldError if ``path`` exists; ``shown`` is its name in the message."""
     if os.path.lexists(path):
         raise ScaffoldError(f"{shown} exists and is never overwritten; {fix}")
 
 
 def write_new(path: Path, text: str, root: Path) -> None:
-    """Write a file that does not exist yet, and the schema that its first line names, unless that exists."""
+    """Write a file that does not exist yet and, unless it exists, the schema that its first line refers to."""
     texts = {path: text}
     if not (root / SCHEMA).exists():
         from hyperpod_cdk.config.schema import schema_text  # noqa: PLC0415 - only where it is not there
@@ -104,10 +102,9 @@ def write_all(texts: Mapping[Path, str]) -> None:
 
 
 def checked_text(answers: Answers, root: Path, *, text: str | None = None, name_is: str = "NAME") -> str:
-    """Give the text of the file for a project; raises ScaffoldError where the answers would make a refused one.
-
-    ``text`` is what they make. Default: ``environment_text``, with blocks that no other environment has. ``name_is``
-    is the word of the command line that gives the name.
+    """Return the text of the file for a project; raises ScaffoldError if the file would be refused.
+    ``text`` is the text. Default: ``environment_text``, with CIDR blocks that no other environment has. ``name_is``
+    is the argument or option that contains the name.
     """
     path = _path(answers, root, name_is)
     _check_workers(answers)
@@ -122,9 +119,8 @@ def checked_text(answers: Answers, root: Path, *, text: str | None = None, name_
 
 @dataclass(frozen=True, kw_only=True)
 class _Follows:
-    """Places of the file whose values follow from the answer for another place: only the answer is reported.
-
-    ``without_zones``: only where no zones are given, so that they are those of the region.
+    """Places in the file whose values follow from the answer for another place; only that answer is reported.
+    ``without_zones``: only if no zones are given, so that they are those of the Region.
     """
 
     place: re.Pattern[str]
@@ -132,7 +128,7 @@ class _Follows:
     without_zones: bool = False
 
     def explains(self, path: str, refused: Sequence[str], answers: Answers) -> bool:
-        """Say whether a place is refused because an answer is that is ``refused`` itself."""
+        """Return whether a place is only refused because an answer in ``refused`` is wrong."""
         holds = not (self.without_zones and answers.zones) and self.place.fullmatch(path) is not None
         return holds and any(self.answer.fullmatch(each) for each in refused)
 
@@ -152,7 +148,7 @@ _FOLLOWING = (
 
 
 def _of_answers(errors: Sequence[Finding], answers: Answers) -> list[Finding]:
-    """Leave out the errors that only follow from an answer that is refused itself."""
+    """Return the findings without those that only follow from another refused answer."""
     refused = [each.path for each in errors]
     return [each for each in errors if not any(row.explains(each.path, refused, answers) for row in _FOLLOWING)]
 
@@ -168,7 +164,7 @@ _OPTIONS = (
     (re.compile(r"eks\.admin_role_arns.*"), "--admin-role"),
     (re.compile(r"task_governance\.teams.*\.name"), "--team"),
 )
-"""The option that decides a place of the file, or a key that a sentence about another place names."""
+"""Return the option for a place in the file, or for a key in a message about another place."""
 
 
 def _deciding(place: str) -> str | None:
@@ -176,7 +172,7 @@ def _deciding(place: str) -> str | None:
 
 
 def _by_option(error: Finding, name_is: str) -> str:
-    """Say what is wrong with a place of the file to whom there is no file to edit, by the option that decides it."""
+    """Return the problem of a place in the file by its option, because there is no file to edit yet."""
     option = name_is if error.path == "name" else _deciding(error.path)
     if option is None:
         return f"{error.path}: {error.message}"
@@ -193,10 +189,9 @@ def _by_option(error: Finding, name_is: str) -> str:
 def answer_problem(
     field: str, answer: str, *, section: type[Section] | None = None, option: str | None = None
 ) -> str | None:
-    """Say what the file would refuse of an answer to the question for one of its fields, or give None.
-
-    The field is one of ``section``. Default: of ``eks``, or of the file itself. ``option`` is what gave the answer.
-    Default: it was typed.
+    """Return why the file would refuse the answer for one of its fields, or None if it is valid.
+    The field is in ``section``. Default: in ``eks``, or at the top level. ``option`` is the option that contained the
+    answer. Default: it was typed.
     """
     section = section or (Eks if field in Eks.model_fields else Environment)
     found = arguments.field_problems(section, field, [answer] if field.endswith("s") else answer)
@@ -209,13 +204,13 @@ def _as_an_answer(advice: Advice) -> str:
         case Setting():
             return f"write {advice.value}"
         case Correction():
-            return f"one looks like {advice.example}"
+            return f"an example is {advice.example}"
         case _:
             return by_option("it")(advice)
 
 
 def _check_workers(answers: Answers) -> None:
-    """Refuse what describes workers where no type of them is named: it would be left out without a word."""
+    """Refuse options for workers without an instance type, because they would be ignored silently."""
     said = {
         "--count": answers.count != Answers.count,
         "--capacity": answers.capacity is not None,
@@ -224,7 +219,7 @@ def _check_workers(answers: Answers) -> None:
     if answers.instance_type is None and any(said.values()):
         options = joined(option for option, is_there in said.items() if is_there)
         raise ScaffoldError(
-            f"{options}: of workers, and none are asked for; add --instance-type, such as ml.p5.48xlarge"
+            f"{options}: only for a worker group, which is not requested; add --instance-type, such as ml.p5.48xlarge"
         )
 
 
@@ -236,12 +231,11 @@ def _path(answers: Answers, root: Path, name_is: str = "NAME") -> Path:
 
 
 def environment_text(answers: Answers, *, chosen: tuple[str, Mapping[str, str]] | None = None) -> str:
-    """Give the text of the file; it teaches with the same comments as the examples do.
-
-    ``chosen``: the VPC's block and the node block of each zone. Default: those that follow from the zones.
+    """Return the text of the file, with the same comments as in the examples.
+    ``chosen``: the VPC's CIDR block and the node CIDR block of each zone. Default: those that follow from the zones.
     """
     zones = answers.zones or default_zones(answers.region, answers.instance_type)
-    # the first two of the file carry the control plane, which no Local Zone does
+    # the first two zones are for the control plane, which cannot be in a Local Zone
     listed = sorted(zones, key=regions.is_local_zone)
     system = next((zone for zone in reversed(listed) if not regions.is_local_zone(zone)), "")
     lines = [
@@ -272,7 +266,7 @@ def environment_text(answers: Answers, *, chosen: tuple[str, Mapping[str, str]] 
 
 
 def home_of_plan(arn: str | None) -> tuple[str, str] | None:
-    """Give the account and the region of a training plan; None without one, or where it is none."""
+    """Return the account and the Region in a training plan's ARN; None if there is no ARN or it is invalid."""
     if arn is None or not hyperpod.TRAINING_PLAN_ARN.matches(arn):
         return None
     of = arn_parts(arn)
@@ -294,22 +288,21 @@ def _network(zones: Sequence[str], chosen: tuple[str, Mapping[str, str]] | None)
 
 
 def _free_blocks(answers: Answers, root: Path) -> tuple[str, dict[str, str]] | None:
-    """Choose blocks that no other environment here has; None where there is none, or nothing is free."""
+    """Return CIDR blocks that no other environment here has; None if there is no other one or no free block."""
     taken: list[IPv4Network] = []
     for file in environment_files(root):
         try:
             taken += load_environment(file, with_record=False).environment.network.blocks().values()
         except EnvironmentFileError:
-            # validate says what is wrong with it; what its blocks are is not certain
+            # validate reports its errors; its CIDR blocks are uncertain
             continue
     zones = tuple(dict.fromkeys(answers.zones or default_zones(answers.region, answers.instance_type)))
     return free_blocks(taken, vpc=DEFAULT_VPC_CIDR, zones=zones) if taken else None
 
 
 def default_zones(region: str, instance_type: str | None = None) -> tuple[str, ...]:
-    """Give the first two zones of a region that may carry the EKS control plane, behind that of UltraServers.
-
-    The workers are in the first one.
+    """Return the first two zones of a Region that support the EKS control plane, after the zone of UltraServers.
+    The workers are in the first zone.
     """
     refused = regions.eks_control_plane_unsupported_az_ids()
     known = hyperpod.ultraserver(instance_type) if instance_type else None
@@ -380,7 +373,7 @@ def _governance(answers: Answers) -> list[str]:
 
 
 def scalar(text: str) -> str:
-    """Quote what YAML would not read back as the same text."""
+    """Return a text as a YAML scalar, in quotes if YAML would read it as another value."""
     plain = text.replace("-", "").replace("_", "").replace(".", "").replace("/", "").replace(":", "")
     is_plain = plain.isascii() and plain.isalnum() and plain[0].isalpha() and not text.endswith(":")
     return text if is_plain and text.lower() not in _YAML_WORDS else quoted(text)
@@ -390,6 +383,6 @@ _YAML_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "n
 
 
 def quoted(text: str) -> str:
-    """Write text in the quotes in which YAML takes every character."""
+    """Return a text in double quotes, in which YAML can contain every character."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in escaped) + '"'

@@ -1,4 +1,4 @@
-"""The verb ``teams cost``: which team carries how much of what the nodes cost."""
+"""The command ``teams cost``: the share of each team in the cost of the nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb ``templates``: an environment's CloudFormation as YAML, and its picture, for those who review that."""
+"""The command ``templates``: an environment's CloudFormation templates as YAML and its diagram, for reviews."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from hyperpod_cdk._cli.common import (
 from hyperpod_cdk._cli.words import environments
 
 FOLDER = "synthesized"
-"""Where the templates lie, a folder for each environment."""
+"""The folder of the templates, with a folder for each environment."""
 
 PICTURE = "diagram.svg"
-"""The environment's picture among them, as 'hyperpod-cdk diagram' draws it."""
+"""The file of the environment's diagram, as 'hyperpod-cdk diagram' draws it."""
 
 _CONTEXT = {"chart": "placeholder"}
 
@@ -71,7 +71,7 @@ def templates(
     folder = out or root / FOLDER
     wanted = environments or [path.stem for path in environment_files(root)]
     if not wanted:
-        usage(f"environments/ holds no *.yaml file; {made_in(root)}")
+        usage(f"environments/ contains no *.yaml file; {made_in(root)}")
     changed: list[str] = []
     made: list[str] = []
     limits = Limits(is_trusted=trusted)
@@ -94,18 +94,18 @@ def templates(
 
 
 def _stale(folder: Path, made: Sequence[str]) -> list[str]:
-    """Give the folders of environments that are no more; what they hold is the user's to delete."""
+    """Return the folders of environments that no longer exist; only the user deletes them."""
     present = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-    return [f"{name}/ (no such environment: delete it)" for name in present if name not in made]
+    return [f"{name}/ (the environment does not exist: delete the folder)" for name in present if name not in made]
 
 
 def _say(changed: Sequence[str], folder: Path, project: str, *, check: bool) -> None:
     for name in changed:
         print(f"{folder.name}/{name}")
     if not changed:
-        print(f"{folder.name}/ is what the environments make")
+        print(f"{folder.name}/ matches the environments")
     elif check:
         print(
-            f"not what the environments make; write them with 'hyperpod-cdk templates{project}' and review the"
+            f"different from the environments; write them with 'hyperpod-cdk templates{project}' and review the"
             " difference"
         )

@@ -1,4 +1,4 @@
-"""The verbs ``plan``, ``deploy`` and ``destroy``: shows and runs the steps from the deployed state to the files."""
+"""The commands ``plan``, ``deploy`` and ``destroy``: show and run the steps from the deployed state to the files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PAGES = (".md", ".json")
 
 _COMPARING = ("hyperpod_cdk.transitions.plan", "hyperpod_cdk.transitions.pages")
 _READING = ("hyperpod_cdk.transitions.standing",)
-"""What a plan is made by, and what reads the deployed stacks."""
+"""The tool that creates a plan and reads the deployed stacks."""
 
 
 def plan(
@@ -123,7 +123,7 @@ def _planned(context: typer.Context, base: Source | None, head: Source) -> Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Deploying(Access):
-    """How ``deploy`` reaches AWS and the CDK CLI of a project; tests hand another one over as the context's object."""
+    """How ``deploy`` calls AWS and a project's CDK CLI; tests pass another one as the context's object."""
 
     cdk: Callable[[Path], Cdk]
 
@@ -171,14 +171,14 @@ def deploy(
     except UsageError as error:
         usage(f"--skip: {error}")
     if head is not None and not Path(head).is_dir():
-        usage(f"--head: no folder {head}; want a cloud assembly as 'cdk synth --output' writes it")
+        usage(f"--head: folder {head} does not exist; it must be a cloud assembly that 'cdk synth --output' wrote")
     loaded = judged_environment(environment_file(environment, root), output=Format.TEXT)
     person = Terminal(is_there=not yes)
     stated = loaded.environment
     access = access_of(context)
     with assembly_errors(), aws_errors(), ExitStack() as held:
         made = synthesized(root, environment, base=None, head=head, limits=Limits(is_trusted=trusted))
-        # only the templates show what an extension adds; without one, preflight need not wait for them
+        # only the templates show what extensions add; without extensions, preflight does not need to wait for them
         new = held.enter_context(made)[1] if any(builders(stated)) else None
         types = None if new is None else preflight.made_types(new.assembly)
         # checks would report resources that are being created as conflicts
@@ -207,14 +207,14 @@ def deploy(
             usage(str(error))
         except KeyboardInterrupt:
             typer.echo(
-                "CloudFormation goes on with what has begun; the next 'hyperpod-cdk deploy' waits for it", err=True
+                "CloudFormation continues the current operation; the next 'hyperpod-cdk deploy' waits for it", err=True
             )
             raise
     finish(passed=done, strict=False)
 
 
 def _chart_is_missing(head: Source) -> Iterator[str]:
-    """Say which stacks their own rule keeps from a real account until the chart has been pulled."""
+    """Yield the stacks that a rule in their template refuses to create until the chart is pulled."""
     from hyperpod_cdk.eks import charts  # noqa: PLC0415 - 'deploy --help' need not load it
 
     for stack in head.assembly.stacks:
@@ -266,7 +266,7 @@ def destroy(
 
 @contextmanager
 def head_of(environment: str, project: Path | None, *, head: str | None, trusted: bool) -> Iterator[Source]:
-    """Give what the files, or --head, make of the environment, to be compared with AWS; errors of both end the verb."""
+    """Give the stacks of the files, or of --head, to compare with AWS; errors end the command."""
     from hyperpod_cdk.review.isolation import Limits  # noqa: PLC0415 - as above
 
     root = root_of(project, runs_extensions=False)
@@ -279,11 +279,11 @@ def head_of(environment: str, project: Path | None, *, head: str | None, trusted
 
 
 def opened(context: typer.Context, head: Source) -> Callable[[], Api]:
-    """Give what opens AWS where the head is deployed, anew each time."""
+    """Return a function that opens a new connection to the account and Region of the head."""
     if not head.assembly.stacks:
-        usage(f"{head.notes[0]} 'plan --base' shows what leaves; 'cdk destroy' of its last revision destroys it.")
+        usage(f"{head.notes[0]} 'plan --base' shows what is removed; 'cdk destroy' at its last revision destroys it.")
     if not head.assembly.region:
-        usage("the stacks name no region, so that it is not known where they are deployed")
+        usage("the stacks have no Region, so it is unknown where they are deployed")
     access = access_of(context)
     return lambda: access.open(head.assembly.region, head.assembly.account)
 
@@ -293,13 +293,13 @@ def access_of(context: typer.Context) -> Access:
 
 
 def is_terminal() -> bool:
-    """Say whether somebody can type something."""
+    """Return whether a person can type an answer."""
     return sys.stdin.isatty()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terminal:
-    """Asks on the terminal; what is no answer is no.
+    """Asks on the terminal; no answer counts as no.
 
     ``instead`` is the option that replaces typing without a terminal, such as ``--confirm NODE``; empty if none does.
     """
@@ -316,7 +316,7 @@ class Terminal:
         from hyperpod_cdk.review.pages.wording import visible  # noqa: PLC0415 - as above
 
         typer.echo(visible(line))
-        # what the CDK CLI says goes to the same place by itself
+        # the CDK CLI also writes there
         sys.stdout.flush()
 
     def agrees(self, question: str) -> bool:
@@ -328,9 +328,9 @@ class Terminal:
 
     def types(self, question: str, word: str) -> bool:
         if not is_terminal():
-            # what is piped in was not typed by somebody who has read what goes
+            # piped input was not typed by a person who has read what will be deleted
             instead = f"; in a program, add {self.instead}" if self.instead else ""
-            typer.echo(f"{question}: that is typed at a terminal only, and standard input is none{instead}")
+            typer.echo(f"{question}: this must be typed on a terminal, and standard input is not a terminal{instead}")
             return False
         try:
             return str(typer.prompt(question)) == word

@@ -1,4 +1,4 @@
-"""The verb ``upgrade``: what of an environment is old, and the next step to what is newer."""
+"""The command ``upgrade``: what is outdated in an environment, and the next step to a newer version."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def upgrade(
     if kubernetes is not None:
         refuse_word("--kubernetes", version_problem(kubernetes, key="--kubernetes"))
     if write and asked.is_nothing:
-        usage("--write: needs what is to be upgraded: --kubernetes, --ami, --addons, --chart or --library")
+        usage("--write: specify what to upgrade: --kubernetes, --ami, --addons, --chart or --library")
     root = root_of(project)
     path = environment_file(environment, root)
     loaded = loaded_environment(path, output=output)
@@ -99,7 +99,7 @@ def upgrade(
     locks = _locks(root)
     ages = Ages(is_asked=False) if offline else _read(context, stated)
     if offline:
-        ages.skipped.append("AWS: not asked, with --offline")
+        ages.skipped.append("AWS: not called, because of --offline")
     told, texts = planned(
         stated,
         text,
@@ -119,7 +119,7 @@ def upgrade(
     is_written = False
     if texts and is_agreed:
         with os_errors(path):
-            # all of them, or none
+            # all files or none
             is_written = all(is_as_shown(target, before) for _, target, before in targets)
     for name, target, _ in targets if is_written else ():
         with os_errors(target):

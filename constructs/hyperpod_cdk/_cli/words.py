@@ -1,4 +1,4 @@
-"""How the command talks about itself: the order of its verbs, words for values, two examples each, completions."""
+"""Help texts: the order of the commands, placeholders for values, examples, usage errors, completions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ORDER: Final = (
         "schema",
     ),
 )
-"""The verbs in the order in which somebody needs them."""
+"""The commands in the order in which users need them."""
 
 EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "new": ("new demo", "new demo --with github --account 111122223333 --region us-west-2"),
@@ -144,7 +144,7 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "prices refresh": ("prices refresh", "prices refresh --format json"),
     "schema": ("schema --out schemas/environment.schema.json", "schema --of review"),
 }
-"""Commands that work in a project, with each command's help."""
+"""Examples for each command's help, which work in a project."""
 
 _WORDS: Final[Mapping[str, str]] = {
     "project": "DIR",
@@ -160,7 +160,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "kubernetes_version": "VERSION",
     "out": "FILE",
 }
-"""The placeholder for a value if the name of its option does not say it."""
+"""The placeholder for a value, if it is not the name of its option."""
 
 
 ANSWERS: Final[Mapping[str, str]] = {
@@ -210,48 +210,48 @@ ANSWERS: Final[Mapping[str, str]] = {
     "prices refresh": "price-changes",
     "prices show": "prices",
 }
-"""The page of 'schema --of' for what each verb writes with --format json; --iam-policy writes 'iam-policy'."""
+"""The page of 'schema --of' for the JSON output of each command; --iam-policy writes 'iam-policy'."""
 
 _OTHERWISE = frozenset(
     {
-        # read no environment file, or are that answer themselves
+        # read no environment file, or have that output themselves
         *("new", "init", "charts pull", "job report", "prices show", "prices refresh", "validate"),
-        # let the app read it, and write nothing to standard output where it ends
+        # their app reads the file, and they write nothing to standard output if it fails
         *("review", "plan", "destroy", "drift", "observe", "recover"),
     }
 )
 REFUSED_AS_FILES: Final[frozenset[str]] = frozenset(
     verb for verb in ANSWERS if verb not in _OTHERWISE and not verb.startswith("fleet ")
 )
-"""Verbs whose JSON, where a file or a word is refused, is the answer of ``validate``."""
+"""Commands whose JSON is the output of ``validate`` if a file or an argument is refused."""
 
 
 _LONGEST_SENTENCE: Final = 1_000
 
 _CHECKS: Final = ("only", "skip")
-"""Options that take an area or a check."""
+"""Options whose value is an area or a check."""
 
 _CHECK_NAMES: Final = re.compile(
     r'^@check\((?:\s*area="([^"]+)")?.*?^def (\w+)|^AREA = "([^"]+)"', re.DOTALL | re.MULTILINE
 )
-"""A check, or the area of a module's checks."""
+"""Matches a check, or the area of a module's checks."""
 
 
 _OF_CDK: Final = frozenset({"synth", "synthesize", "diff", "bootstrap", "ls", "list", "watch", "notices", "doctor"})
-"""Commands of the CDK CLI that are not ours."""
+"""Commands of the CDK CLI that hyperpod-cdk does not have."""
 
 _USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
-"""What every mistake of a command line is; typer names only this one class of them."""
+"""The base class of all usage errors; typer exports only this subclass."""
 
 
 @contextmanager
 def _explained(ctx: Any, args: Sequence[str]) -> Iterator[None]:
-    """Let a mistake of a command line say what is known of the value that is missing or wrong, in two lines."""
+    """Add the accepted values to a usage error, which is then shown in two lines."""
     try:
         yield
     except _USAGE_ERROR as error:
         error.ctx = error.ctx or ctx
-        # an option without its value ends the reading before any word has found its argument
+        # an option without its value ends the parsing before any argument is assigned
         ctx.args = ctx.args or list(args)
         asked = getattr(error, "param", None) or next(
             (each for each in ctx.command.params if getattr(error, "option_name", None) in each.opts), None
@@ -265,7 +265,7 @@ def _explained(ctx: Any, args: Sequence[str]) -> Iterator[None]:
 def _explain(error: Any, asked: Any, ctx: Any) -> None:
     known = [each.value for each in asked.shell_complete(ctx, "") if each.type == "plain"]
     if asked.name in _CHECKS:
-        # of a hundred checks nobody reads the names
+        # a hundred names of checks are too many to read
         known = areas()
     cause = error.__cause__
     if cause is not None:
@@ -274,13 +274,13 @@ def _explain(error: Any, asked: Any, ctx: Any) -> None:
     there_are = f"there {'is' if len(known) == 1 else 'are'} {', '.join(known)}" if known else ""
     if not known and asked.name == "environment":
         there_are = "environments/ holds no environment yet; create one with 'hyperpod-cdk init NAME'"
-    # of an argument or an option that is missing the help says what it is
+    # the help of a missing argument or option describes it
     said = error.message or asked.help
     error.message = f"{said.rstrip('.')}{'; ' if there_are else '.'}{there_are}"
 
 
 def _refused(row: Mapping[str, Any], known: Sequence[str]) -> str:
-    """Say in our words what typer's pydantic says of a value."""
+    """Return the message for a value that typer's pydantic refused."""
     from difflib import get_close_matches  # noqa: PLC0415 - only for a mistake
 
     from hyperpod_cdk.catalog.rules import listing  # noqa: PLC0415 - as above
@@ -305,21 +305,21 @@ def _show(error: Any, file: Any = None) -> None:
 
 
 class _Quick:
-    """Reads the words for a completion without converting them, for which typer imports pydantic: a shell waits."""
+    """Parses arguments for a completion without converting them, for which typer would import pydantic slowly."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Give the words that are left, as click does."""
+        """Return the remaining arguments, as click does."""
         command: Any = self
         if not ctx.resilient_parsing:
-            # without any words a group shows its help
+            # without arguments, a group shows its help
             with _explained(ctx, tuple(args)) if args or not hasattr(command, "commands") else nullcontext():
-                rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]  # the class beside it has it
+                rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]  # the other base class has it
             return rest
         parser = command.make_parser(ctx)
         ctx.params, words, _ = parser.parse_args(args=list(args))
         for each in command.params:
             if each.param_type_name == "argument" and ctx.params.get(each.name):
-                # else what is completed is always the first one
+                # otherwise the first argument would always be completed
                 _, source = each.consume_value(ctx, ctx.params)
                 ctx.set_parameter_source(each.name, source)
         ctx.args = words
@@ -329,13 +329,13 @@ class _Quick:
         return list(ctx.args)
 
     def get_short_help_str(self, limit: int = 0) -> str:  # noqa: ARG002 - click's argument
-        """Give the first sentence whole: click's 45 letters end most of them in the middle; a list of verbs wraps."""
-        said: str = super().get_short_help_str(limit=_LONGEST_SENTENCE)  # type: ignore[misc]  # the class beside it
+        """Return the complete first sentence; click would cut it after 45 characters."""
+        said: str = super().get_short_help_str(limit=_LONGEST_SENTENCE)  # type: ignore[misc]  # as above
         return said
 
 
 class Verb(_Quick, TyperCommand):
-    """A command whose help shows words in place of Python's types, and examples."""
+    """A command whose help shows examples, and placeholders in place of Python's types."""
 
     def __init__(self, name: str | None, **attributes: Any) -> None:
         super().__init__(name, **attributes)
@@ -352,7 +352,7 @@ class Verb(_Quick, TyperCommand):
                 )
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Give arguments and options; ``--format`` says where the schema of this verb's JSON is."""
+        """Return arguments and options; the help of ``--format`` refers to the schema of the command's JSON."""
         found: list[Any] = super().get_params(ctx)
         verb = ctx.command_path.partition(" ")[2]
         page = ANSWERS.get(verb)
@@ -363,7 +363,7 @@ class Verb(_Quick, TyperCommand):
         return found
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Give the words behind the name, as manual pages write them."""
+        """Return the usage line after the name, as in manual pages."""
         pieces = [self.options_metavar] if self.options_metavar else []
         for each in self.get_params(ctx):
             parameter: Any = each
@@ -373,7 +373,7 @@ class Verb(_Quick, TyperCommand):
         return pieces
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and options, each with its word."""
+        """Write arguments and options, each with its placeholder."""
         arguments, options = [], []
         for each in self.get_params(ctx):
             parameter: Any = each
@@ -388,7 +388,7 @@ class Verb(_Quick, TyperCommand):
                     formatter.write_dl(rows)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write the examples, unbroken, so that they can be copied."""
+        """Write the examples without line breaks, so that they can be copied."""
         words = ctx.command_path.split(maxsplit=1)
         examples = EXAMPLES.get(words[-1], ())
         if examples:
@@ -398,10 +398,10 @@ class Verb(_Quick, TyperCommand):
 
 
 class Verbs(_Quick, TyperGroup):
-    """A group whose commands are in the order of their use."""
+    """A group that lists its commands in the order of their use."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the verb; what an extension of the project raises ends it as a mistake of usage does."""
+        """Run the command; an exception of a project's extension ends it like a usage error."""
         try:
             return super().invoke(ctx)
         except RuntimeError as error:
@@ -413,7 +413,7 @@ class Verbs(_Quick, TyperGroup):
             raise typer.Exit(2) from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Give the verb; one that is none is a mistake as any other, and so is a word that no verb takes."""
+        """Return the command; an unknown command or argument is a usage error."""
         if args and args[0] in _OF_CDK and ctx.parent is None and not ctx.resilient_parsing:
             print(f"{args[0]} is a command of the CDK CLI; run 'hyperpod-cdk cdk {args[0]} ...'", file=sys.stderr)
             raise typer.Exit(2)
@@ -425,28 +425,27 @@ class Verbs(_Quick, TyperGroup):
             return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Give the names in order."""
+        """Return the names in order."""
         names = super().list_commands(ctx)
         return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
 
 
 def _problems_of_words(words: Sequence[str]) -> Iterator[str]:
-    """Say which words no verb takes.
-
-    An empty one is a variable of the shell that is not set: without it ``deploy --head ''`` would deploy something else
-    than what was meant. With a line break no message stays in its line. Bytes that are no UTF-8 come as surrogates.
+    """Yield the problems of arguments that no command accepts.
+    An empty argument is usually a shell variable that is not set: ``deploy --head ''`` would otherwise deploy
+    something else. A line break would split a message. Bytes that are not UTF-8 appear as surrogates.
     """
     for before, word in pairwise(("", *words)):
         option, mark, value = word.partition("=") if word.startswith("--") else ("", "", word)
         if not value and (mark or not word):
             of = option or (before if before.startswith("-") and before != "--" else "")
-            yield f"{of}: is empty; give it a value or leave it out" if of else "a word is empty; leave it out"
+            yield f"{of}: is empty; specify a value or omit it" if of else "an argument is empty; omit it"
         if any(unicodedata.category(each) in {"Cc", "Cs", "Zl", "Zp"} for each in word):
-            yield f"{word!a}: must hold no line break or other control character; leave it out"
+            yield f"{word!a}: must not contain a line break or another control character; omit it"
 
 
 def dress(app: typer.Typer) -> None:
-    """Let every command of ``app`` and of what it holds be a ``Verb``."""
+    """Make every command of ``app`` and of its groups a ``Verb``."""
     for info in app.registered_commands:
         info.cls = Verb
     for group in app.registered_groups:
@@ -456,7 +455,7 @@ def dress(app: typer.Typer) -> None:
 
 
 def alone(app: typer.Typer, asked: Sequence[str]) -> typer.Typer:
-    """Give ``app`` with the verb that ``asked`` begins with, whole where none does: making each takes milliseconds."""
+    """Return ``app`` with only the command in ``asked``, or complete; creating each command takes milliseconds."""
     commands = [each for each in app.registered_commands if _name(each) in asked]
     groups = [each for each in app.registered_groups if each.name in asked]
     if not commands and not groups:
@@ -471,7 +470,7 @@ def _name(command: CommandInfo) -> str | None:
 
 
 def environments(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete the name of an environment: a shell waits, so nothing but the folder is read."""
+    """Complete the name of an environment; only the folder is read, because completion must be fast."""
     return [path.stem for path in _files(ctx) if path.stem.startswith(incomplete)]
 
 
@@ -481,7 +480,7 @@ def groups(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def training_plans(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete the name of a training plan that the environment names, or that is recorded for it."""
+    """Complete the name of a training plan in the environment, or in its record."""
     found = {str(row.get("training_plan_arn") or "").rpartition("/")[2] for row in _rows(ctx)}
     for path in _named(ctx):
         with suppress(OSError, ValueError, KeyError, TypeError):
@@ -491,7 +490,7 @@ def training_plans(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _rows(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
-    """Give the instance groups of the environment that was named; what is wrong with a file is validate's to say."""
+    """Yield the instance groups of an environment; errors in a file are ignored, because validate reports them."""
     import yaml  # noqa: PLC0415 - only where a group is completed
 
     from hyperpod_cdk.yaml_reading import ShallowLoader  # noqa: PLC0415 - as above
@@ -506,7 +505,7 @@ def _rows(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
 
 
 def _named(ctx: typer.Context) -> list[Path]:
-    # what follows an option without its value is not read any more, so that the environment is still a word there
+    # arguments after an option without a value are not parsed, so the environment is still among them
     named = ctx.params.get("environment") or next((word for word in ctx.args if not word.startswith("-")), None)
     return [path for path in _files(ctx) if named in (None, path.stem, str(path))]
 
@@ -519,12 +518,12 @@ def kubernetes_versions(incomplete: str) -> list[str]:
 
 
 def checks(incomplete: str) -> list[str]:
-    """Complete an area or a check of preflight; read from the modules' text, for importing them takes a second."""
+    """Complete an area or a check of preflight, read from the modules' text because importing them takes a second."""
     return sorted({name for each in _checks() for name in each if name and name.startswith(incomplete)})
 
 
 def areas() -> list[str]:
-    """Give the areas of preflight."""
+    """Return the areas of preflight."""
     return sorted({area for of_check, _, of_module in _checks() if (area := of_check or of_module)})
 
 

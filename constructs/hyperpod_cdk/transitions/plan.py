@@ -338,7 +338,7 @@ def _selected(head: Assembly, batch: Batch, *, is_last: bool) -> tuple[str, ...]
 
 
 def _deployment(head: Assembly, side: Side, selected: Sequence[str], *, is_exclusive: bool) -> str:
-    # a project of 'new' has no other CDK CLI
+    # a project that 'new' created has no other CDK CLI
     words = ["hyperpod-cdk", "cdk", "deploy", *selected]
     if is_exclusive:
         words.append("--exclusively")
