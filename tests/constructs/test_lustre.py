@@ -34,7 +34,9 @@ def lustre(own: cdk.Stack, **options: Any) -> LustreFileSystem:
         "vpc": vpc,
         "subnet": ec2.Subnet.from_subnet_id(own, "Subnet", "subnet-0123456789abcdef0"),
         "availability_zone_id": "use1-az5",
-        "client_security_group": ec2.SecurityGroup.from_security_group_id(own, "Clients", CLIENTS),
+        "client_security_group": ec2.SecurityGroup.from_security_group_id(
+            own, "Clients", CLIENTS, allow_all_outbound=options.pop("allow_all_outbound", False)
+        ),
         "capacity_gib": 4800,
         **options,
     }
@@ -142,6 +144,17 @@ def test_lustre_ports_pass_between_clients_and_servers_by_group_id() -> None:
         )
         for first, last in ((988, 988), (1018, 1023))
     } | {(direction, "servers", "servers", "-1", None, None) for direction in ("Ingress", "Egress")}
+
+
+@pytest.mark.parametrize(("options", "gets_egress"), [({}, False), (EFA, True)], ids=["tcp", "efa"])
+def test_clients_that_may_send_everything_get_an_egress_rule_for_efa_only(
+    options: dict[str, Any], *, gets_egress: bool
+) -> None:
+    # CloudFormation would remove their rule that allows everything
+    without, with_rule = (passages(made(allow_all_outbound=each, **options)) for each in (True, False))
+    missing = {way for way in with_rule - without if way[:3] == ("Egress", "clients", "servers")}
+    assert with_rule - without == missing
+    assert bool(missing) is not gets_egress
 
 
 def test_rules_that_stay_are_the_same_with_and_without_efa() -> None:

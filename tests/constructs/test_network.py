@@ -422,8 +422,14 @@ def test_the_efa_group_names_itself_in_both_directions() -> None:
     }
     Template.from_json(template).has_resource_properties(
         "AWS::EC2::SecurityGroup",
-        {"SecurityGroupEgress": [Match.object_like({"CidrIp": "0.0.0.0/0", "IpProtocol": "-1"})]},
+        # not 0.0.0.0/0: CloudFormation removes such a rule when it creates the separate one
+        {
+            "SecurityGroupEgress": [
+                Match.object_like({"CidrIp": each, "IpProtocol": "-1"}) for each in ("0.0.0.0/1", "128.0.0.0/1")
+            ]
+        },
     )
+    assert not group.security_group.allow_all_outbound
 
 
 def test_the_trap_that_the_efa_group_avoids() -> None:

@@ -66,6 +66,15 @@ PUBLIC_ACCESS_CIDRS = Bound(**_PUBLIC_ENDPOINT["most_blocks"])
 EVERYWHERE = "0.0.0.0/0"
 """The block of every IPv4 address: EKS's default if no block is named, and how a file says that it is intended."""
 
+EVERYWHERE_IN_HALVES = ("0.0.0.0/1", "128.0.0.0/1")
+"""Every IPv4 address as two blocks: what a security group states that also has AWS::EC2::SecurityGroupEgress rules.
+
+Before CloudFormation creates such a rule, it removes a rule of the group that allows all traffic to 0.0.0.0/0, also one
+that the group states itself (aws/aws-cdk issue 22140, comment of a maintainer, pull request 22279 and issues 987, 3355
+and 14657; the create handler of the type has ec2:RevokeSecurityGroupEgress; read 2026-11-29). UNSURE: no page of AWS
+says it, and whether a description protects a rule is unknown; two halves do not depend on that.
+"""
+
 # no address is a good example: EKS refuses reserved addresses, and all others belong to an owner
 YOUR_BLOCKS = (
     "the blocks that you connect from (for one address, what https://checkip.amazonaws.com returns, followed by /32)"

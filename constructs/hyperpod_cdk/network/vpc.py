@@ -431,8 +431,10 @@ GROUP_DESCRIPTION = Pattern(
 class EfaSecurityGroup(Construct):
     """The security group that the nodes and the EKS control plane share: all traffic to and from itself, and outbound.
 
-    Outbound means 0.0.0.0/0 in a closed network too: S3 answers from public addresses through the gateway endpoint, and
-    without a route nothing else is reachable.
+    Outbound means all IPv4 addresses in a closed network too: S3 answers from public addresses through the gateway
+    endpoint, and without a route nothing else is reachable. They are two rules, 0.0.0.0/1 and 128.0.0.0/1, because
+    CloudFormation removes a rule for 0.0.0.0/0 when it creates the rule that EFA needs
+    (``catalog.network.EVERYWHERE_IN_HALVES``).
 
     EFA's health check needs a rule that names the group itself in both directions; egress to 0.0.0.0/0 does not count.
     The L2 ``SecurityGroup`` drops such an egress rule with ``allow_all_outbound``, so both rules are separate
@@ -456,8 +458,9 @@ class EfaSecurityGroup(Construct):
             group_description=description or "HyperPod nodes and EKS control plane, EFA traffic among themselves",
             security_group_egress=[
                 ec2.CfnSecurityGroup.EgressProperty(
-                    ip_protocol=_ALL, cidr_ip=_ANYWHERE, description="Everything out, beside the rule EFA needs"
+                    ip_protocol=_ALL, cidr_ip=half, description="Everything out, in addition to the rule that EFA needs"
                 )
+                for half in rules.EVERYWHERE_IN_HALVES
             ],
             tags=[CfnTag(key="Name", value=self.node.path)],
         )
@@ -479,7 +482,10 @@ class EfaSecurityGroup(Construct):
         )
         self._rules = DependencyGroup(ingress, egress)
         self._security_group_id = group.attr_group_id
-        self._security_group = ec2.SecurityGroup.from_security_group_id(self, "Imported", group.attr_group_id)
+        # rules that others add are created: they remove nothing, and FSx and EFA need rules that name a group
+        self._security_group = ec2.SecurityGroup.from_security_group_id(
+            self, "Imported", group.attr_group_id, allow_all_outbound=False
+        )
 
     @property
     def security_group(self) -> ec2.ISecurityGroup:

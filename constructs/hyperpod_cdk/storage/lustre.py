@@ -14,7 +14,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from hyperpod_cdk.catalog import lustre as rules
-from hyperpod_cdk.catalog import regions
+from hyperpod_cdk.catalog import network, regions
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.common.physical_names import stack_part
@@ -31,7 +31,6 @@ _Ports: TypeAlias = tuple[str, int | None, int | None]
 
 _ALL_TRAFFIC: _Ports = ("-1", None, None)
 _AMONG = "Among the servers of one file system"
-_ANYWHERE = "0.0.0.0/0"
 _COMPRESSION_TYPES = {"lz4": "LZ4", "none": "NONE"}
 _LOG_RETENTION_DAYS = 365
 
@@ -99,7 +98,9 @@ class LustreFileSystem(Construct):
 
     ``availability_zone_id``: AZ ID of that subnet.
 
-    ``client_security_group``: security group of the clients.
+    ``client_security_group``: security group of the clients. With ``allow_all_outbound``, which is CDK's default, it
+    gets no egress rule. With ``efa`` it always gets one, and CloudFormation then removes its rule for 0.0.0.0/0
+    (``catalog.network.EVERYWHERE_IN_HALVES``): import such a group, or state 0.0.0.0/1 and 128.0.0.0/1.
 
     ``capacity_gib``: GiB; 1200, or a multiple of 2400, with EFA of the step of its throughput. Default:
     none, which only Intelligent-Tiering accepts.
@@ -226,10 +227,13 @@ class LustreFileSystem(Construct):
             # EC2 refuses an existing rule
             among_servers += self._rules({"Servers": (servers, servers)}, ports=[_ALL_TRAFFIC], description=_AMONG)
             ways = {"ClientsToServers": (clients, servers), "ServersToClients": (servers, clients)}
+            # a rule in addition to one that allows everything out would remove that one; EFA needs a rule by group ID
+            without_egress = () if efa or not client_security_group.allow_all_outbound else ("ClientsToServers",)
             to_clients += self._rules(
                 ways,
                 ports=[_ALL_TRAFFIC] if efa else [("tcp", *ports) for ports in rules.TCP_PORTS],
                 description="Lustre over EFA" if efa else "Lustre",
+                without_egress=without_egress,
             )
             self._security_group = ec2.SecurityGroup.from_security_group_id(self, "Imported", group.attr_group_id)
         # a file system that is removed and added again has another group, and so another log group
@@ -311,19 +315,25 @@ class LustreFileSystem(Construct):
             "Group",
             vpc_id=vpc.vpc_id,
             group_description="FSx for Lustre servers",
-            # explicit, because a separate rule would make CloudFormation remove the default one
+            # in halves, because CloudFormation removes 0.0.0.0/0 when it creates the rules below
             security_group_egress=[
                 ec2.CfnSecurityGroup.EgressProperty(
-                    ip_protocol="-1", cidr_ip=_ANYWHERE, description="Everything out, to clients and data repositories"
+                    ip_protocol="-1", cidr_ip=half, description="Everything out, to clients and data repositories"
                 )
+                for half in network.EVERYWHERE_IN_HALVES
             ],
             tags=[CfnTag(key="Name", value=label)],
         )
 
     def _rules(
-        self, ways: Mapping[str, tuple[str, str]], *, ports: Sequence[_Ports], description: str
+        self,
+        ways: Mapping[str, tuple[str, str]],
+        *,
+        ports: Sequence[_Ports],
+        description: str,
+        without_egress: Sequence[str] = (),
     ) -> Iterator[_Rule]:
-        """Open ports from each first group to the second one, on both sides."""
+        """Open ports from each first group to the second one, on both sides but for the ways ``without_egress``."""
         for label, (source, destination) in ways.items():
             for protocol, first, last in ports:
                 suffix = "" if first is None else str(first)
@@ -337,6 +347,8 @@ class LustreFileSystem(Construct):
                     to_port=last,
                     description=description,
                 )
+                if label in without_egress:
+                    continue
                 yield ec2.CfnSecurityGroupEgress(
                     self,
                     f"{label}Out{suffix}",

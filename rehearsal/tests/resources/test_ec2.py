@@ -307,6 +307,12 @@ class TestSecurityGroup:
             "VpcId": vpc.physical_id,
         }
 
+    def test_a_group_of_a_vpc_that_does_not_exist_is_refused(self, stack: Any) -> None:
+        with pytest.raises(ClientError) as error:
+            properties = {"VpcId": "vpc-0123456789abcdef0", "GroupDescription": "nodes"}
+            stack.create("AWS::EC2::SecurityGroup", properties)
+        assert message(error) == "The vpc ID 'vpc-0123456789abcdef0' does not exist"
+
     def test_given_egress_takes_the_default_rule_away(self, stack: Any, vpc: Any) -> None:
         rule = {"IpProtocol": "tcp", "FromPort": "443", "ToPort": "443", "CidrIp": "10.0.0.0/8"}
         group = self.group(stack, vpc, SecurityGroupEgress=[rule])
@@ -369,19 +375,42 @@ class TestSecurityGroup:
         stack.delete(group.physical_id)
         stack.delete(rule.physical_id)
 
-    def test_self_egress_stands_beside_the_default_rule(self, stack: Any, vpc: Any) -> None:
-        group = self.group(stack, vpc)
-        stack.create(
-            "AWS::EC2::SecurityGroupEgress",
-            {
-                "GroupId": group.physical_id,
-                "IpProtocol": SELF_TRAFFIC,
-                "DestinationSecurityGroupId": group.physical_id,
-            },
-        )
+    @pytest.mark.parametrize(
+        ("stated", "left"),
+        [
+            ([], []),
+            ([{"IpProtocol": "-1", "CidrIp": "0.0.0.0/0", "Description": "everything"}], []),
+            (
+                [{"IpProtocol": "-1", "CidrIp": each} for each in ("0.0.0.0/1", "128.0.0.0/1")],
+                ["0.0.0.0/1", "128.0.0.0/1"],
+            ),
+            ([{"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443, "CidrIp": "0.0.0.0/0"}], ["0.0.0.0/0"]),
+        ],
+        ids=["default", "stated", "in halves", "one port"],
+    )
+    def test_a_separate_egress_rule_removes_the_one_for_all_traffic(
+        self, stack: Any, vpc: Any, stated: list[dict[str, Any]], left: list[str]
+    ) -> None:
+        group = self.group(stack, vpc, SecurityGroupEgress=stated)
+        rule = {"GroupId": group.physical_id, "IpProtocol": SELF_TRAFFIC}
+        stack.create("AWS::EC2::SecurityGroupEgress", {**rule, "DestinationSecurityGroupId": group.physical_id})
         rules = self.rules(stack, group.physical_id, egress=True)
-        peers = {row.get("CidrIpv4") or row["ReferencedGroupInfo"]["GroupId"] for row in rules}
-        assert peers == {"0.0.0.0/0", group.physical_id}
+        peers = [row.get("CidrIpv4") or row["ReferencedGroupInfo"]["GroupId"] for row in rules]
+        assert sorted(peers) == sorted([*left, group.physical_id])
+
+    @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+    def test_separate_egress_rules_stay_in_any_order(self, stack: Any, vpc: Any, order: tuple[int, int]) -> None:
+        group = self.group(stack, vpc)
+        others = ({"DestinationSecurityGroupId": group.physical_id}, {"CidrIp": "0.0.0.0/0"})
+        for index in order:
+            rule = {"GroupId": group.physical_id, "IpProtocol": SELF_TRAFFIC, **others[index]}
+            made = stack.create("AWS::EC2::SecurityGroupEgress", rule)
+        with pytest.raises(ClientError) as error:
+            stack.create("AWS::EC2::SecurityGroupEgress", rule)
+        assert "already exists" in message(error)
+        assert len(self.rules(stack, group.physical_id, egress=True)) == 2
+        stack.delete(made.physical_id)
+        assert len(self.rules(stack, group.physical_id, egress=True)) == 1
 
     def test_a_group_another_one_names_is_kept(self, stack: Any, vpc: Any) -> None:
         nodes, storage = self.group(stack, vpc), self.group(stack, vpc)

@@ -36,6 +36,7 @@ from tests.support.assembly import ENVIRONMENTS, OF_THEIR_OWN, shipped
 from tests.support.tables import row_by_row
 
 OPEN = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
+HALVES = [{"IpProtocol": "-1", "CidrIp": each} for each in ("0.0.0.0/1", "128.0.0.0/1")]
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
 FOREIGN = Path(__file__).parents[1] / "foreign"
 Resources = dict[str, dict[str, Any]]
@@ -93,7 +94,7 @@ def network() -> Resources:
             ServiceName={"Fn::Sub": "com.amazonaws.${AWS::Region}.s3"},
             RouteTableIds=[{"Ref": "T"}],
         ),
-        "G": res("AWS::EC2::SecurityGroup", VpcId={"Ref": "V"}, SecurityGroupEgress=[OPEN]),
+        "G": res("AWS::EC2::SecurityGroup", VpcId={"Ref": "V"}, SecurityGroupEgress=HALVES),
         "In": rule("Ingress", {"Ref": "G"}, {"Ref": "G"}),
         "Out": rule("Egress", {"Ref": "G"}, {"Ref": "G"}),
         "C": cluster(),
@@ -150,6 +151,23 @@ def test_rules_inside_the_group() -> None:
     del made["In"], made["Out"]
     found = proofs(made)
     assert {found[EFA_IN].result, found[EFA_OUT].result} == {"holds"}
+
+
+@row_by_row(
+    "egress, result",
+    [
+        ([OPEN], "unknown"),
+        ([OPEN, HALVES[0]], "unknown"),
+        (HALVES, "holds"),
+        ([HALVES[1], OPEN, HALVES[0]], "holds"),
+        (HALVES[:1], "broken"),
+        ([HALVES[0], {**HALVES[1], "IpProtocol": "udp"}], "broken"),
+        ([{"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443, "CidrIp": "0.0.0.0/0"}], "holds"),
+    ],
+)
+def test_all_traffic_out_is_removed_by_a_separate_rule_unless_in_halves(egress: list[Any], result: str) -> None:
+    changed = {**network(), "G": res("AWS::EC2::SecurityGroup", VpcId={"Ref": "V"}, SecurityGroupEgress=egress)}
+    assert proofs(changed)["S3"].result == result
 
 
 NO_OUT = "no rule lets G (lab) send to itself: 0.0.0.0/0 does not replace it; EFA health checks fail"

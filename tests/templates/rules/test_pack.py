@@ -207,6 +207,27 @@ def test_what_stacks_import_of_each_other_is_exported(
         assert said == [("imports-are-exported", Severity.ERROR, "prod-platform", "Queue", message)]
 
 
+@row_by_row(
+    "egress",
+    [
+        [{"IpProtocol": "-1", "CidrIp": each} for each in ("0.0.0.0/1", "128.0.0.0/1")],
+        [{"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443, "CidrIp": "0.0.0.0/0"}],
+        [{"IpProtocol": "-1", "CidrIpv6": "::/0"}],
+        [{"IpProtocol": "-1", "CidrIp": "10.0.0.0/16"}],
+    ],
+)
+def test_other_rules_of_the_group_stay(egress: list[dict[str, Any]]) -> None:
+    assert [
+        each for each in spots(changed(setting("Sg", SecurityGroupEgress=egress))) if each[0] == "kept-egress"
+    ] == []
+
+
+def test_a_rule_for_all_traffic_stays_without_a_separate_one() -> None:
+    open_out = [{"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}, {"IpProtocol": "-1", "CidrIp": "10.0.0.0/16"}]
+    resources = changed(setting("Sg", SecurityGroupEgress=open_out), lambda r: r.pop("EfaOut"))
+    assert "kept-egress" not in [each[0] for each in spots(resources)]
+
+
 def test_house_rules_warn_on_the_templates_of_others() -> None:
     """AWS takes a partition that is spelt out and a zone by its name; it refuses a cluster without access entries."""
     resources = changed(
@@ -310,7 +331,7 @@ def test_a_sound_template_has_nothing_to_say() -> None:
 
 
 def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
-    assert len(RULES) == len(set(RULES)) == 25
+    assert len(RULES) == len(set(RULES)) == 26
     for rule in TABLE:
         assert all(text.strip() for text in (rule.reason, rule.source, rule.fix))
         assert rule.reason.endswith(".")
@@ -553,6 +574,15 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "must not be reachable from anywhere, got tcp 1-22 from 0.0.0.0/0; name the security group or the block "
             "that needs it",
             id="open beside the group",
+        ),
+        pytest.param(
+            setting("Sg", SecurityGroupEgress=[{"IpProtocol": -1, "CidrIp": "0.0.0.0/0", "Description": "everything"}]),
+            "kept-egress",
+            "Sg",
+            "Properties.SecurityGroupEgress.0",
+            "must not allow all traffic to 0.0.0.0/0 in one rule, got also EfaOut: CloudFormation removes the one rule "
+            "before it creates the other; allow 0.0.0.0/1 and 128.0.0.0/1 instead",
+            id="a rule that CloudFormation removes",
         ),
         pytest.param(
             without("Eks", "ResourcesVpcConfig"),

@@ -19,6 +19,7 @@ from hyperpod_cdk.review.changes.effects import (
     AUTOSCALED,
     GRAVEST_FIRST,
     Judged,
+    allows_everything_out,
     circumstances_of,
     judge,
     rank,
@@ -238,10 +239,10 @@ class _Review:
         yield Found(change.steps, *self.excerpts.of(change), judged)
 
     def _is_first_egress(self, resource: Resource) -> bool:
-        """Whether an egress rule is among the first of a group without any, which so far allowed all egress."""
+        """Whether an egress rule is among the first separate ones of a group that so far allowed all egress."""
         for key in self.uses.referred(resource.stack, resource.properties.get("GroupId")):
             group = self.base.find(*key)
-            if group is None or group.properties.get("SecurityGroupEgress"):
+            if group is None or not allows_everything_out(resolve(self.base, group.stack, dict(group.properties))):
                 continue
             if all(each.type != _EGRESS for each in Uses.in_(self.base).of(*key)):
                 return True

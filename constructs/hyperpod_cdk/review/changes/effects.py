@@ -306,6 +306,15 @@ _ALL_OUT: Final = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
 """The rule of a group that never stated an egress (CloudFormation template reference, AWS::EC2::SecurityGroup)."""
 
 
+def allows_everything_out(group: Any) -> bool:
+    """Whether a security group has the rule for all IPv4 traffic: it states that rule, or no egress rule at all."""
+    stated = group.get("SecurityGroupEgress") if isinstance(group, dict) else None
+    return not stated or any(
+        isinstance(each, dict) and {name: str(each.get(name)) for name in _ALL_OUT} == _ALL_OUT
+        for each in (stated if isinstance(stated, list) else [])
+    )
+
+
 def _policy_of(resource: Resource, name: str) -> Any:
     """What a resource's UpdatePolicy says by a name, None where it says nothing."""
     policy = resource.body.get("UpdatePolicy")

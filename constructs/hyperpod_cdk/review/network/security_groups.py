@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, collapse_addresses
 from typing import Any, Final, Literal
 
 from hyperpod_cdk.catalog import network as catalog
@@ -164,7 +164,7 @@ def all_of(answers: Iterable[bool | None]) -> bool | None:
 
 @dataclass(frozen=True)
 class _Tables:
-    rules: Mapping[tuple[str, Direction], list[Rule]]
+    rules: Mapping[tuple[str, Direction], Sequence[Rule]]
     blurred: frozenset[tuple[str, Direction]]
     stray: Mapping[Direction, frozenset[str]]
 
@@ -179,9 +179,24 @@ _TCP: Final = frozenset({"tcp", "6"})
 
 
 def _read(assembly: Assembly) -> _Tables:
-    rules: dict[tuple[str, Direction], list[Rule]] = {}
     blurred: set[tuple[str, Direction]] = set()
     stray: dict[Direction, set[str]] = {}
+    rules = _stated(assembly, blurred)
+    for (key, direction), added in _separate(assembly, stray).items():
+        stated = rules.get((key, direction), [])
+        if direction == "out":
+            stated = [replace(each, is_certain=False) if _is_all_traffic_out(each) else each for each in stated]
+        rules[key, direction] = [*stated, *added]
+    return _Tables(
+        {place: [*found, *_joined(found)] for place, found in rules.items()},
+        frozenset(blurred),
+        {side: frozenset(stacks) for side, stacks in stray.items()},
+    )
+
+
+def _stated(assembly: Assembly, blurred: set[tuple[str, Direction]]) -> dict[tuple[str, Direction], list[Rule]]:
+    """Read the rules that the groups state themselves; ``blurred`` gets the sides that cannot be read."""
+    rules: dict[tuple[str, Direction], list[Rule]] = {}
     for resource in assembly.of_type(SECURITY_GROUP):
         owner = resolved_part(assembly, resource.stack, Reference(resource.stack, resource.logical_id))
         for name, (direction, peer) in _SIDES.items():
@@ -197,6 +212,12 @@ def _read(assembly: Assembly) -> _Tables:
                 elif not _is_ipv6(body):
                     rule = _rule(assembly, resource.stack, body, peer)
                     rules.setdefault((owner.key, direction), []).append(rule)
+    return rules
+
+
+def _separate(assembly: Assembly, stray: dict[Direction, set[str]]) -> dict[tuple[str, Direction], list[Rule]]:
+    """Read the rules that are resources of their own; ``stray`` gets the stacks whose rules name an unknown group."""
+    rules: dict[tuple[str, Direction], list[Rule]] = {}
     for name, (direction, peer) in _SIDES.items():
         for resource in assembly.of_type(f"AWS::EC2::{name}"):
             made = exists(assembly, resource)
@@ -208,7 +229,24 @@ def _read(assembly: Assembly) -> _Tables:
                 stray.setdefault(direction, set()).add(resource.stack)
             rule = _rule(assembly, resource.stack, body, peer, is_certain=made is True)
             rules.setdefault((owner.key, direction), []).append(rule)
-    return _Tables(rules, frozenset(blurred), {side: frozenset(stacks) for side, stacks in stray.items()})
+    return rules
+
+
+def _is_all_traffic_out(rule: Rule) -> bool:
+    """Whether CloudFormation removes the rule when it creates one for the same group (``EVERYWHERE_IN_HALVES``)."""
+    return rule.protocol == _ALL and rule.cidr == ANYWHERE
+
+
+def _joined(rules: Sequence[Rule]) -> Iterator[Rule]:
+    """Yield a rule for any address where rules that are alike but for their blocks name all addresses together."""
+    alike: dict[Rule, list[IPv4Network]] = {}
+    for rule in rules:
+        block = None if rule.cidr is None else _block(rule.cidr)
+        if block is not None and rule.cidr != ANYWHERE:
+            alike.setdefault(replace(rule, cidr=ANYWHERE), []).append(block)
+    for rule, blocks in alike.items():
+        if len(blocks) > 1 and [str(each) for each in collapse_addresses(blocks)] == [ANYWHERE]:
+            yield rule
 
 
 def _rule(

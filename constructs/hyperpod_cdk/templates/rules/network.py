@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import instance_types, regions
+from hyperpod_cdk.catalog.network import EVERYWHERE_IN_HALVES
+from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.templates.assembly import Resource
-from hyperpod_cdk.templates.groups import FILE_SYSTEM, SECURITY_GROUP, Part, Subnet, entries, parts
+from hyperpod_cdk.templates.groups import FILE_SYSTEM, SECURITY_GROUP, Part, Subnet, entries, parts, resolved_part
 from hyperpod_cdk.templates.rules.rule import Context, Spot
 from hyperpod_cdk.templates.values import Reference, plain, resolve
 
@@ -34,6 +36,27 @@ def efa_security_group(context: Context) -> Iterator[Spot]:
                     message=f"must have a security group with {side} of all traffic from and to itself by its id (EFA "
                     f"health checks fail without), got {_named(targets)}; add the self-referencing {side} rule",
                 )
+
+
+def kept_egress(context: Context) -> Iterator[Spot]:
+    """Find groups whose rule for all traffic CloudFormation removes because of a separate egress rule."""
+    separate: dict[str, Resource] = {}
+    for resource in context.assembly.of_type("AWS::EC2::SecurityGroupEgress"):
+        for group in parts(context.assembly, resource.stack, resource.properties.get("GroupId")):
+            separate.setdefault(group.key, resource)
+    for owner, place, rule in _rules(context, "Egress"):
+        if owner.type != SECURITY_GROUP:
+            continue
+        block, protocol = (resolve(context.assembly, owner.stack, rule.get(name)) for name in ("CidrIp", "IpProtocol"))
+        group = resolved_part(context.assembly, owner.stack, Reference(owner.stack, owner.logical_id))
+        if block == _ANYWHERE["CidrIp"] and str(protocol) == "-1" and group.key in separate:
+            yield Spot(
+                resource=owner,
+                place=place,
+                message=f"must not allow all traffic to {block} in one rule, got also {separate[group.key].name}:"
+                " CloudFormation removes the one rule before it creates the other; allow"
+                f" {listing(EVERYWHERE_IN_HALVES, last='and')} instead",
+            )
 
 
 def world_ingress(context: Context) -> Iterator[Spot]:

@@ -75,6 +75,15 @@ TABLE: tuple[Rule, ...] = (
         check=network.efa_security_group,
     ),
     Rule(
+        id="kept-egress",
+        severity=Severity.WARNING,
+        reason="Before CloudFormation creates AWS::EC2::SecurityGroupEgress, it removes the group's rule for all IPv4 "
+        "traffic to 0.0.0.0/0, also one that the group states: nodes then reach no service.",
+        source="github.com/aws/aws-cdk issue 22140; no page of AWS says it",
+        fix="Allow 0.0.0.0/1 and 128.0.0.0/1 instead of 0.0.0.0/0.",
+        check=network.kept_egress,
+    ),
+    Rule(
         id="node-role",
         severity=Severity.WARNING,
         reason="Every pod on the host network has the rights of the node's role.",

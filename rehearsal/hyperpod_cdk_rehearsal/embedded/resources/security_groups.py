@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from hyperpod_cdk_rehearsal.embedded.moto_state import moto_state
@@ -16,6 +17,7 @@ from hyperpod_cdk_rehearsal.embedded.resources.registry import (
 )
 
 ANY_IPV4 = "0.0.0.0/0"
+ALL_TRAFFIC = "-1"
 
 
 def _permission(rule: dict[str, Any]) -> dict[str, Any]:
@@ -76,16 +78,36 @@ def _matching_rule_ids(client: Any, group_id: str, rule: dict[str, Any], *, egre
     ]
 
 
+@dataclass
+class SeparateRules:
+    """IDs of the egress rules that are resources of their own."""
+
+    ids: set[str] = field(default_factory=set)
+
+
+def _revoke_all_traffic_egress(request: ResourceRequest, group_id: str) -> None:
+    """Remove the rule of a group that allows all IPv4 traffic, unless it is a resource of its own."""
+    client, separate = client_of(request), request.context.state.store(SeparateRules).ids
+    rule = {"IpProtocol": ALL_TRAFFIC, "CidrIp": ANY_IPV4}
+    found = [each for each in _matching_rule_ids(client, group_id, rule, egress=True) if each not in separate]
+    if found:
+        client.revoke_security_group_egress(GroupId=group_id, SecurityGroupRuleIds=found)
+
+
 @handles("AWS::EC2::SecurityGroup")
 class SecurityGroup(ResourceHandler):
     """A security group with its inline rules. `Ref` is its id.
 
-    EC2 gives every new group of a VPC an egress rule to 0.0.0.0/0; CloudFormation takes it away where the template
-    states any `SecurityGroupEgress`, and gives it back when the template states none any more.
+    EC2 gives every new group of a VPC an egress rule to 0.0.0.0/0. CloudFormation removes it if the template states any
+    `SecurityGroupEgress`, and adds it again when the template no longer states one.
     """
 
     def create(self, request: ResourceRequest) -> ResourceResult:
         client, properties = client_of(request), request.properties
+        vpc_id = properties.get("VpcId")
+        # moto creates a group in a VPC that does not exist
+        if vpc_id and not client.describe_vpcs(Filters=[{"Name": "vpc-id", "Values": [vpc_id]}])["Vpcs"]:
+            raise refusal("InvalidVpcID.NotFound", f"The vpc ID '{vpc_id}' does not exist", "CreateSecurityGroup")
         group_id = call(
             client,
             "create_security_group",
@@ -96,7 +118,7 @@ class SecurityGroup(ResourceHandler):
         egress = as_list(properties.get("SecurityGroupEgress"))
         with undone_by(lambda: client.delete_security_group(GroupId=group_id)):
             if egress:
-                self._revoke_default_egress(client, group_id)
+                _revoke_all_traffic_egress(request, group_id)
                 self._authorize(client, "egress", group_id, egress)
             self._authorize(client, "ingress", group_id, as_list(properties.get("SecurityGroupIngress")))
         return self._result(request, group_id)
@@ -106,7 +128,7 @@ class SecurityGroup(ResourceHandler):
         for direction, name in (("ingress", "SecurityGroupIngress"), ("egress", "SecurityGroupEgress")):
             before, after = as_list(previous.get(name)), as_list(request.properties.get(name))
             if direction == "egress" and after and not before:
-                self._revoke_default_egress(client, group_id)
+                _revoke_all_traffic_egress(request, group_id)
             self._revoke(client, direction, group_id, [rule for rule in before if rule not in after])
             self._authorize(client, direction, group_id, [rule for rule in after if rule not in before])
             if direction == "egress" and before and not after:
@@ -118,13 +140,6 @@ class SecurityGroup(ResourceHandler):
         client, group_id = client_of(request), request.existing_id
         with ignoring("InvalidGroup.NotFound"):
             client.delete_security_group(GroupId=group_id)
-
-    @staticmethod
-    def _revoke_default_egress(client: Any, group_id: str) -> None:
-        with ignoring("InvalidPermission.NotFound"):
-            client.revoke_security_group_egress(
-                GroupId=group_id, IpPermissions=[{"IpProtocol": "-1", "IpRanges": [{"CidrIp": ANY_IPV4}]}]
-            )
 
     @staticmethod
     def _authorize(client: Any, direction: str, group_id: str, rules: list[dict[str, Any]]) -> None:
@@ -204,6 +219,22 @@ class SecurityGroupIngress(_SecurityGroupRule):
 
 @handles("AWS::EC2::SecurityGroupEgress")
 class SecurityGroupEgress(_SecurityGroupRule):
-    """An egress rule of its own; the group's default rule stays, as on AWS."""
+    """An egress rule of its own.
+
+    Before it is created, the rule of the group that allows all IPv4 traffic is removed: EC2's default one, or one that
+    the group states. "Before adding a new rule it will first remove any allow all rules", because "it doesn't
+    distinguish between the default rule and user created rules" (aws/aws-cdk issue 22140, a maintainer; issues 987,
+    3355 and 14657; the type's create handler has ec2:RevokeSecurityGroupEgress). Nothing adds it again. A rule that is
+    a resource of its own remains: AWS's setup for HyperPod has one to the group and one to 0.0.0.0/0, in no order
+    (aws/sagemaker-hyperpod-cluster-setup, security-group-template.yaml).
+    """
 
     direction = "egress"
+
+    def create(self, request: ResourceRequest) -> ResourceResult:
+        group_id = request.properties.get("GroupId")
+        if group_id:
+            _revoke_all_traffic_egress(request, group_id)
+        made = super().create(request)
+        request.context.state.store(SeparateRules).ids.add(made.physical_id)
+        return made

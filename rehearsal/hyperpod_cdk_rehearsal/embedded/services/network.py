@@ -12,6 +12,7 @@ from hyperpod_cdk_rehearsal.embedded.context import Context
 
 ALL_TRAFFIC = "-1"
 ANYWHERE = "0.0.0.0/0"
+HTTPS = (443, 443)
 
 CLOSED_NETWORK_ENDPOINTS = (
     "ec2",
@@ -103,6 +104,12 @@ class Network:
             return False
         directions = (group.get("IpPermissions", []), group.get("IpPermissionsEgress", []))
         return all(_names_itself(permissions, group_id) for permissions in directions)
+
+    def lets_out(self, group_ids: Iterable[str]) -> bool:
+        """Whether any of the groups allows HTTPS to addresses or a prefix list: nodes without that reach no service."""
+        groups = [group for each in group_ids if (group := self.security_group(each))]
+        permissions = [row for group in groups for row in group.get("IpPermissionsEgress", [])]
+        return any(_covers(row, HTTPS) and (row.get("IpRanges") or row.get("PrefixListIds")) for row in permissions)
 
     def admits(self, group_id: str, ports: tuple[int, int], sources: Iterable[str]) -> bool:
         """Whether the group lets TCP on all of a port range in from one of these groups, or from any address."""

@@ -195,6 +195,7 @@ def launch_problem(context: Context, request: Spec, group: Spec, taken: Mapping[
         return LaunchProblem(message)
     booting: tuple[Callable[[], str | None], ...] = (
         lambda: _route_problem(network, subnets),
+        lambda: _egress_problem(network, vpc_config(request, group)["SecurityGroupIds"]),
         lambda: _efa_problem(network, request, group),
     )
     message = next((problem for check in booting if (problem := check())), None)
@@ -680,6 +681,12 @@ def _route_problem(network: Network, subnets: Iterable[Spec]) -> str | None:
                 "interface endpoints for the services that nodes call."
             )
     return None
+
+
+def _egress_problem(network: Network, groups: Sequence[str]) -> str | None:
+    if network.lets_out(groups):
+        return None
+    return f"{NETWORK_TEXT} Rehearsal: no egress rule of {', '.join(groups)} allows HTTPS to any address."
 
 
 def _address_problem(group: Spec, subnets: Sequence[Spec], taken: Mapping[str, int]) -> str | None:
