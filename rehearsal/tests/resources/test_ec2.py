@@ -308,8 +308,8 @@ class TestSecurityGroup:
         }
 
     def test_a_group_of_a_vpc_that_does_not_exist_is_refused(self, stack: Any) -> None:
+        properties = {"VpcId": "vpc-0123456789abcdef0", "GroupDescription": "nodes"}
         with pytest.raises(ClientError) as error:
-            properties = {"VpcId": "vpc-0123456789abcdef0", "GroupDescription": "nodes"}
             stack.create("AWS::EC2::SecurityGroup", properties)
         assert message(error) == "The vpc ID 'vpc-0123456789abcdef0' does not exist"
 
