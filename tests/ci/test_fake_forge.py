@@ -214,7 +214,7 @@ def test_a_plan_whose_base_is_gone_is_refused(deploying: Forge, repository: Repo
     repository.commit({"environments/prod.yaml": environment(days=90)})
     assert deploying.deploy(deploying.plan()) == "deployed"
     refused = deploying.deploy(stale)
-    assert "prod-foundation: what is deployed is not what was reviewed\n" in refused
+    assert "prod-foundation: the deployed environment differs from the review\n" in refused
     assert "report.json is no longer valid: review again, and have the new report approved\n" in refused
 
 
@@ -230,14 +230,18 @@ def test_an_old_deployment_is_not_run_again(deploying: Forge, repository: Reposi
             "jobs\n"
         )
     else:
-        assert "prod-foundation: what is deployed has this stack now, and had not at the review\n" in again
+        assert (
+            "prod-foundation: the deployed environment has this stack now, but did not have it at the review\n" in again
+        )
 
 
 def test_another_assembly_than_the_reviewed_one_is_refused(deploying: Forge) -> None:
     run = deploying.plan()
     for file in run.artifacts.rglob("t.json"):
         file.write_text(file.read_text(encoding="utf-8").replace('"one"', '"other"'), encoding="utf-8")
-    assert "prod-foundation: what is to be deployed is not what was reviewed\n" in deploying.deploy(run, approved=True)
+    assert "prod-foundation: the environment to deploy differs from the review\n" in deploying.deploy(
+        run, approved=True
+    )
 
 
 def test_another_asset_than_the_reviewed_one_is_refused(deploying: Forge) -> None:
@@ -245,7 +249,7 @@ def test_another_asset_than_the_reviewed_one_is_refused(deploying: Forge) -> Non
     for file in run.artifacts.rglob("t.json"):
         (file.parent / "asset.zip").write_bytes(b"other code under the same name")
     refused = deploying.deploy(run, approved=True)
-    assert "the cloud assembly: its files are not those that were reviewed, though its templates are\n" in refused
+    assert "the cloud assembly: its files differ from the reviewed ones, although its templates do not\n" in refused
 
 
 WAVES = """\

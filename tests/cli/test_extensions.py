@@ -511,8 +511,8 @@ def test_a_rule_that_gives_no_place_and_one_of_a_name_that_is_taken(demo: Path) 
     rules = active()[0].rules
     assert isinstance(rules, list)
     for name, given, said in (
-        ("ours", ["bad"], "a rule must give Spot(...) for each place, got 'bad'"),
-        ("node-recovery", [], "the id node-recovery is that of a rule of hyperpod-cdk; give it another one"),
+        ("ours", ["bad"], "a rule must yield Spot(...) for each place, got 'bad'"),
+        ("node-recovery", [], "the ID node-recovery is that of a rule of hyperpod-cdk; use another one"),
     ):
         rule = Rule(
             id=name,

@@ -90,7 +90,7 @@ def test_the_regions_of_the_environments_are_asked(invoke: Invoke, price_list: P
     assert str(file.as_of) == DAY
     lines = result.stdout.splitlines()
     assert "us-west-2: EKS cluster: 0.10 -> 0.11 per cluster-hour" in lines
-    assert "us-west-2: ml.p4d.24xlarge: gone, was 25.91001756 per instance-hour" in lines
+    assert "us-west-2: ml.p4d.24xlarge: removed, was 25.91001756 per instance-hour" in lines
     assert "omitted: AmazonVPC in us-west-2: VpcEndpoint-Hours is sold by GB, not by endpoint-hour" in lines
     assert "not found: ml.g5.12xlarge in us-west-2" in lines
     changes = sum(line.startswith("us-west-2: ") for line in lines)

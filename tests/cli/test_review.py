@@ -55,7 +55,7 @@ def test_two_assemblies(called: Run, folder: Path) -> None:
         "Needs no approval, because no deployed resource changes.",
         "Review of two-teams",
     ]
-    assert "Nothing that is deployed changes." in lines
+    assert "No deployed resource changes." in lines
 
 
 def test_every_kind_of_report(called: Run, folder: Path, tmp_path: Path) -> None:
@@ -64,11 +64,11 @@ def test_every_kind_of_report(called: Run, folder: Path, tmp_path: Path) -> None
     done = called("review", "two-teams", "--base", folder, "--head", folder, *options)
     assert done.exit_code == 0, done.output
     assert done.stdout == (
-        "two-teams: Needs no approval, because no deployed resource changes.\nNothing that is deployed changes.\n"
+        "two-teams: Needs no approval, because no deployed resource changes.\nNo deployed resource changes.\n"
     )
     assert done.stderr.splitlines() == [f"wrote {file}" for file in files]
     markdown, html, data = (file.read_text(encoding="utf-8") for file in files)
-    assert "Nothing that is deployed changes." in markdown
+    assert "No deployed resource changes." in markdown
     assert html.startswith("<!doctype html>")
     assert "<svg" in html
     report = Report.model_validate_json(data)
@@ -86,9 +86,7 @@ def test_a_template(called: Run, tmp_path: Path) -> None:
     file = template(tmp_path / "one.yaml", BucketName="a")
     done = called("review", "--template", file, "--region", "us-east-1", "--format", "json")
     report = json.loads(done.stdout)
-    assert report["verdict"]["sentence"] == (
-        "Adds 1 resource; nothing that is deployed changes. The policy finds 1 error."
-    )
+    assert report["verdict"]["sentence"] == ("Adds 1 resource; no deployed resource changes. The policy finds 1 error.")
     assert report["verdict"]["is_wrong"]
     assert (report["environment"], report["base"]["label"], report["head"]["label"]) == ("one", "nothing", str(file))
     assert report["cost"]["region"] == "us-east-1"
@@ -116,7 +114,8 @@ def test_what_is_wrong_ends_with_1(called: Run, tmp_path: Path) -> None:
     done = called("review", "dev", "--head", new, "--base", old, "--out", report)
     assert done.exit_code == 1
     assert done.stdout == (
-        "dev: Needs approval by a person: 1 refusal by the service.\nAsks of 1 SQS queue what the service refuses.\n"
+        "dev: Needs approval by a person: 1 refusal by the service.\n"
+        "Changes 1 SQS queue in a way that the service refuses.\n"
     )
     assert report.is_file()
 
@@ -171,7 +170,7 @@ def test_without_credentials(called: Run, folder: Path) -> None:
     assert done.stderr == "no AWS credentials for 111122223333 in us-west-2, or use --base\n"
 
 
-WANTED = "want the folder of a cloud assembly or a git revision"
+WANTED = "must be the folder of a cloud assembly or a Git revision"
 NO_BASE = (
     "specify what to compare with: --base with a Git revision or a cloud assembly ('--base origin/main'), or --deployed"
 )
@@ -193,10 +192,13 @@ NO_BASE = (
         (("--head", "x", "--template", "{template}"), "--template is one file; omit --head"),
         (("x", "--base", "y", "--region", "z"), "--region is for --template; an environment has its own Region"),
         (("x", "--base", "-y"), f"--base: {WANTED}, got '-y'"),
-        (("x", "--base", "."), "--base: . is no cloud assembly, it has no manifest.json; nor is it a revision"),
+        (
+            ("x", "--base", "."),
+            "--base: . is not a cloud assembly, because it has no manifest.json; nor is it a revision",
+        ),
         (
             ("prod", "--base", "{folder}", "--head", "{folder}"),
-            "{folder}: holds no environment 'prod'; there are two-teams",
+            "{folder}: contains no environment 'prod'; there are two-teams",
         ),
         (("--template", "gone.yaml"), "gone.yaml: cannot be read: No such file or directory"),
         (("--template", "{template}", "--base", "gone.yaml"), "gone.yaml: cannot be read: No such file or directory"),
@@ -284,7 +286,7 @@ def test_pictures_of_a_review(called: Run, folder: Path, tmp_path: Path) -> None
     # a review says in its picture who must approve and what it costs; a diagram alone judges nothing
     assert "Needs no approval" in shown
     assert "A month" in shown
-    assert "Needs nobody" not in drawn
+    assert "Needs no approval" not in drawn
     assert set(re.findall(r"<title>[^<]*", shown)) == set(re.findall(r"<title>[^<]*", drawn))
     assert png.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
@@ -303,7 +305,7 @@ def test_a_png_without_the_packages_that_draw_it(
     ("arguments", "said"),
     [
         (("dev", "--out", "x.pdf"), "--out: the name must end with .svg or .png, got x.pdf"),
-        ((), "name the environment, as in 'hyperpod-cdk review ENV'; environments/ holds none"),
+        ((), "name the environment, as in 'hyperpod-cdk review ENV'; environments/ is empty"),
         (
             ("dev",),
             (

@@ -126,7 +126,7 @@ def test_get_azs(write: Write) -> None:
     assert finding.rule == "no-get-azs"
     assert finding.path == "Vpc Properties.Tags.0.Value"
     assert finding.message == (
-        "must not use Fn::GetAZs, whose zones differ from account to account; name availability zone IDs"
+        "must not use Fn::GetAZs, whose zones differ from account to account; name Availability Zone IDs"
     )
 
 
@@ -137,8 +137,8 @@ def test_what_cdk_puts_in_place_of_a_lookup(write: Write, value: str) -> None:
     (finding,) = [each for each in check_templates([write("q", queue)]) if each.rule == "no-dummy-values"]
     assert (finding.severity, finding.path) == (Severity.ERROR, "Queue Properties.QueueName")
     assert finding.message == (
-        f"must be a real value, got {value}, which CDK puts where it did not look anything up; "
-        "pass the value instead of a look-up"
+        f"must be a real value, got {value}, which is CDK's placeholder without a lookup; pass the value instead of "
+        "a lookup"
     )
 
 
@@ -178,9 +178,7 @@ def test_partition_from_token(write: Write, arn: Any, said: str | None) -> None:
     (finding,) = found
     assert finding.path.startswith("prod/hyperpod/Role/Resource Properties.Description")
     service = said.split(":")[2]
-    assert finding.message == (
-        f"must take the partition from AWS::Partition, got {said}; write arn:${{AWS::Partition}}:{service}"
-    )
+    assert finding.message == (f"must use AWS::Partition, got {said}; write arn:${{AWS::Partition}}:{service}")
 
 
 @pytest.mark.parametrize("zone", ["us-east-1a", {"Fn::Select": [0, ["us-east-1a"]]}], ids=["name", "expression"])
@@ -206,7 +204,7 @@ def test_the_cluster_is_tagged(write: Write, tags: list[dict[str, str]], got: st
             "cluster-tag",
             "Cluster Properties.Tags",
             (
-                f"must carry the tag SageMaker=true, got {got}; without it the training operator may not read the "
+                f"must have the tag SageMaker=true, got {got}; without it the training operator cannot read the "
                 'nodes; add {"Key": "SageMaker", "Value": "true"}'
             ),
         )
@@ -217,7 +215,7 @@ def test_the_cluster_is_tagged(write: Write, tags: list[dict[str, str]], got: st
     ("name", "why"),
     [
         ("OverrideVpcConfig", "so that its subnet never depends on the cluster's"),
-        ("ThreadsPerCore", "which an update that leaves it out resets"),
+        ("ThreadsPerCore", "which an update that omits it resets"),
         ("LifeCycleConfig", "without which its nodes are not prepared"),
     ],
 )
@@ -237,7 +235,7 @@ def test_every_instance_group_is_complete(write: Write, name: str, why: str) -> 
 @pytest.mark.parametrize(
     ("name", "messages"),
     [
-        ("ThreadsPerCore", ["must state ThreadsPerCore, which an update that leaves it out resets; set it"]),
+        ("ThreadsPerCore", ["must state ThreadsPerCore, which an update that omits it resets; set it"]),
         ("LifeCycleConfig", []),
     ],
 )
@@ -262,8 +260,8 @@ def test_efa_needs_the_group_to_allow_itself_both_ways(write: Write, removed: st
 
     found = errors(check_templates([write("network", bad, OUTPUTS), write("hyperpod", CLUSTER)], region="us-east-1"))
     message = (
-        f"must have a security group with {side} of all traffic from and to itself by its id (EFA health checks fail "
-        f"without), got Efa; add the self-referencing {side} rule"
+        f"must have a security group with {side} of all traffic from and to itself by its ID (EFA health checks fail "
+        f"without it), got Efa; add the self-referencing {side} rule"
     )
     assert found == [
         ("efa-security-group", "Cluster Properties.VpcConfig.SecurityGroupIds", message),

@@ -336,7 +336,7 @@ def test_what_an_update_leaves_out_is_not_said_to_go(name: str) -> None:
     account = Account()
     account.cluster[name] = {"Mode": "Enable"}
     found = only(account.drift()).next
-    unknown = "Unknown: no template has it, and whether an update that leaves it out takes it away is not documented."
+    unknown = "Unknown: no template has it, and whether an update that omits it removes it is not documented."
     assert (found.effect, found.sentence, found.later) == ("nothing", NOT_IN_CHANGE, f"{LATER}{unknown}")
     account.in_file()["NodeRecovery"] = "None"
     found = only(account.drift()).next
@@ -365,9 +365,7 @@ def test_what_the_file_leaves_out_again_is_not_said_to_go(
     account.cluster.update(actual)
     found = only(account.drift())
     assert (found.path, found.deployed, found.file, found.actual) == (path, "Enable", None, "Disable")
-    unknown = (
-        "Unknown: the file leaves it out, and whether an update that leaves it out takes it away is not documented."
-    )
+    unknown = "Unknown: the file omits it, and whether an update that omits it removes it is not documented."
     assert (found.next.effect, found.next.sentence, found.next.nodes_lost) == ("unknown", unknown, None)
 
 

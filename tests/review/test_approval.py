@@ -246,7 +246,10 @@ def test_a_macro_and_a_nested_stack_are_unknown() -> None:
         (
             ReasonKind.UNKNOWN,
             "prod",
-            "The macro Mine::Macro changes the template during the deployment: what becomes of it is unknown.",
+            (
+                "The macro Mine::Macro changes the template during the deployment: what happens to the resources is "
+                "unknown."
+            ),
         )
     ]
     assert reviewed(side(topic), side(topic, Transform="AWS::LanguageExtensions")).verdict.needs_approval == ()
@@ -438,7 +441,7 @@ def test_the_first_line_lets_no_exception_hide_that_the_service_refuses() -> Non
     rules = ReviewRules(exceptions=(exception(kind="refusal", resource="dev-x / It", sentence="It happens."),))
     found = judged(resource(Effect.REFUSED), rules=rules, on=DAY)
     assert (len(found.needs_approval), len(found.excepted), found.is_wrong) == (0, 1, True)
-    assert found.approval == "Fails, and no approval can change that: The service refuses what is asked of 1 IAM role."
+    assert found.approval == "Fails, and no approval can change that: The service refuses the change to 1 IAM role."
     assert judged(resource(Effect.REFUSED)).approval == "Needs approval by a person: 1 refusal by the service."
 
 
@@ -472,7 +475,7 @@ def test_what_a_macro_writes_is_unknown_wherever_it_stands(body: dict[str, Any])
     """Source: CloudFormation user guide, "Fn::Transform": the macro's answer takes the place of the call."""
     stacks = (Stack(name="prod", template={"Resources": {"It": body}}, account="111122223333", region="us-east-1"),)
     found = reviewed(side({}), Assembly(environment="", stacks=stacks)).verdict
-    said = "The macro Ours changes the template during the deployment: what becomes of it is unknown."
+    said = "The macro Ours changes the template during the deployment: what happens to the resources is unknown."
     assert said in [each.sentence for each in found.needs_approval]
 
 

@@ -147,27 +147,27 @@ def test_an_environment_that_the_deployment_decides(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("artifacts", "environment", "said"),
     [
-        ({}, None, "{folder}: the cloud assembly holds no stack"),
+        ({}, None, "{folder}: the cloud assembly contains no stack"),
         ([], None, "{folder}/manifest.json: not the manifest of a cloud assembly: it has no artifacts"),
         (
             {"a": "b"},
             None,
-            "{folder}/manifest.json: not the manifest of a cloud assembly: artifact a is not whole",
+            "{folder}/manifest.json: not the manifest of a cloud assembly: artifact a is incomplete",
         ),
         (
             {"a": {"type": "aws:cloudformation:stack", "properties": []}},
             None,
-            "{folder}/manifest.json: not the manifest of a cloud assembly: artifact a is not whole",
+            "{folder}/manifest.json: not the manifest of a cloud assembly: artifact a is incomplete",
         ),
         (
             {"a": {"type": "aws:cloudformation:stack", "properties": {"templateFile": 3}}},
             None,
-            "{folder}/manifest.json: not the manifest of a cloud assembly: artifact a is not whole",
+            "{folder}/manifest.json: not the manifest of a cloud assembly: artifact a is incomplete",
         ),
         (
             {"a": {"type": "cdk:cloud-assembly", "properties": {}}},
             None,
-            "{folder}/manifest.json: not the manifest of a cloud assembly: artifact a is not whole",
+            "{folder}/manifest.json: not the manifest of a cloud assembly: artifact a is incomplete",
         ),
         (
             {"a": stack_artifact(templateFile="gone.json")},
@@ -178,7 +178,7 @@ def test_an_environment_that_the_deployment_decides(tmp_path: Path) -> None:
         (
             {"a": stack_artifact()},
             "prod",
-            "{folder}: holds no environment 'prod'; there are the stacks dev-network",
+            "{folder}: contains no environment 'prod'; there are the stacks dev-network",
         ),
         (
             {
@@ -189,7 +189,7 @@ def test_an_environment_that_the_deployment_decides(tmp_path: Path) -> None:
                 for name in ("prod", "dev")
             },
             None,
-            "{folder}: holds 2 environments (dev, prod); name one",
+            "{folder}: contains 2 environments (dev, prod); name one",
         ),
         (
             {
@@ -199,7 +199,7 @@ def test_an_environment_that_the_deployment_decides(tmp_path: Path) -> None:
                 }
             },
             "prod",
-            "{folder}: holds no environment 'prod'; there are dev",
+            "{folder}: contains no environment 'prod'; there are dev",
         ),
         (
             {"x": {"type": "cdk:cloud-assembly", "properties": {"directoryName": "assembly-dev"}}},
@@ -239,7 +239,7 @@ def test_a_loop_is_found_however_it_is_written() -> None:
 
 def test_a_folder_without_manifest(tmp_path: Path) -> None:
     assert refusal(read_assembly, tmp_path / "x") == (
-        f"{tmp_path / 'x'}: no such folder; want a cloud assembly as 'cdk synth --output' writes it"
+        f"{tmp_path / 'x'}: no such folder; give a cloud assembly as 'cdk synth --output' writes it"
     )
     assert refusal(read_assembly, tmp_path) == (
         f"{tmp_path}: not a cloud assembly: it has no manifest.json; write one with 'cdk synth'"
@@ -264,7 +264,7 @@ def test_a_half_written_manifest(tmp_path: Path, kept: int) -> None:
         ('{"a": ' + "[" * 100_000, ": nested too deeply for a manifest"),
         (
             '{"a": 1, "b": {"c": 1, "c": 2}}',
-            ": has the key 'c' twice in one object; which of both counts is not certain",
+            ": has the key 'c' twice in one object; it is uncertain which one counts",
         ),
     ],
     ids=["list", "number", "deep", "twice"],
@@ -339,13 +339,13 @@ def test_yaml_with_short_forms() -> None:
             "t:1: not JSON: Expecting property name enclosed in double quotes; is the file half-written?",
         ),
         ("a: b\nc: d: e", "t:2: not YAML: mapping values are not allowed here"),
-        ("a: 1\nb: 2\na: 3", "t:3: has the key 'a' twice in one object; which of both counts is not certain"),
-        ('b: [{c: 1,\n\n"c": 2}]', "t:3: has the key 'c' twice in one object; which of both counts is not certain"),
-        ('{"a": 1,\n"a": 3}', "t: has the key 'a' twice in one object; which of both counts is not certain"),
+        ("a: 1\nb: 2\na: 3", "t:3: has the key 'a' twice in one object; it is uncertain which one counts"),
+        ('b: [{c: 1,\n\n"c": 2}]', "t:3: has the key 'c' twice in one object; it is uncertain which one counts"),
+        ('{"a": 1,\n"a": 3}', "t: has the key 'a' twice in one object; it is uncertain which one counts"),
         ("a: b\n---\nc: d", "t:2: not YAML: but found another document"),
         ("? [a]\n: b", "t:1: not YAML: found unhashable key"),
         ("a: \x01", "t: not YAML: special characters are not allowed"),
-        ("a: !!float b", "t: not YAML: a value is not what its tag says"),
+        ("a: !!float b", "t: not YAML: a value does not match its tag"),
         (
             "a: !!timestamp b",
             "t:1: not YAML: could not determine a constructor for the tag 'tag:yaml.org,2002:timestamp'",
@@ -363,10 +363,10 @@ def test_yaml_with_short_forms() -> None:
                 f'{{"a": {"9" * 6000}}}',
             )
         ),
-        ("a: &a [*a]", "t: not a template: an alias stands inside of what it stands for"),
+        ("a: &a [*a]", "t: not a template: an alias is inside of the value that it refers to"),
         (
             "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9)),
-            "t: not a template: its aliases stand for more than 1,000,000 values",
+            "t: not a template: its aliases represent more than 1,000,000 values",
         ),
     ],
 )
@@ -399,7 +399,7 @@ def test_a_lone_template(tmp_path: Path, name: str, stack: str) -> None:
     assert found.environment == ""
 
 
-TOO_LARGE = "has 1,048,577 bytes; CloudFormation takes at most 1,048,576 (1 MB)"
+TOO_LARGE = "has 1,048,577 bytes; CloudFormation accepts at most 1,048,576 (1 MB)"
 
 
 def test_files_that_are_no_template(tmp_path: Path) -> None:
@@ -408,8 +408,8 @@ def test_files_that_are_no_template(tmp_path: Path) -> None:
     large.write_bytes(b" " * (MOST_TEMPLATE_BYTES + 1))
     loop.symlink_to(loop)
     assert refusal(read_template, binary) == f"{binary}:2: not text in UTF-8: byte 0xff"
-    assert (
-        refusal(read_template, large) == f"{large}: has 1,048,577 bytes; CloudFormation takes at most 1,048,576 (1 MB)"
+    assert refusal(read_template, large) == (
+        f"{large}: has 1,048,577 bytes; CloudFormation accepts at most 1,048,576 (1 MB)"
     )
     assert refusal(read_template, loop) == f"{loop}: cannot be read: Too many levels of symbolic links"
     assert refusal(read_template, tmp_path) == f"{tmp_path}: not a file"
@@ -429,14 +429,14 @@ def test_what_cloudformation_takes_at_most(tmp_path: Path, more: int) -> None:
     file.write_text(text + " " * (MOST_TEMPLATE_BYTES - len(text) + more), encoding="utf-8")
     if more:
         assert refusal(read_template, file).endswith(
-            "has 1,048,577 bytes; CloudFormation takes at most 1,048,576 (1 MB)"
+            "has 1,048,577 bytes; CloudFormation accepts at most 1,048,576 (1 MB)"
         )
     else:
         assert len(read_template(file).stacks[0].resources) == 1
     many = {"Resources": {f"R{number}": {"Type": "T"} for number in range(MOST_RESOURCES + more)}}
     file.write_text(json.dumps(many), encoding="utf-8")
     if more:
-        assert refusal(read_template, file) == f"{file}: has 501 resources; CloudFormation takes at most 500"
+        assert refusal(read_template, file) == f"{file}: has 501 resources; CloudFormation accepts at most 500"
     else:
         assert len(read_template(file).stacks[0].resources) == MOST_RESOURCES
 

@@ -971,6 +971,6 @@ def test_which_version_of_tls_a_policy_lets_in_is_told_by_its_name(policy: str, 
 
     newest, older = "ELBSecurityPolicy-TLS13-9-9", "SSLv2"
     assert said(newest, policy) == (
-        [f"connections of {oldest} are let in, until now from TLS 9.9 on"] if oldest else []
+        [f"connections with {oldest} are accepted, until now from TLS 9.9 on"] if oldest else []
     )
     assert said(policy, newest) == said(policy, policy) == said(policy, older) == []

@@ -125,7 +125,7 @@ def test_a_setting_that_changes_needs_approval(
         found = [each for each in verdict.needs_approval if str(each.property).startswith(named)]
         assert [(each.kind, each.resource) for each in found] == [(ReasonKind.ACCESS, "dev-x")], change
         assert found[0].sentence.startswith("The cloud assembly sets ")
-        assert verdict.sentence == "Nothing that is deployed changes. How 1 stack is deployed changes."
+        assert verdict.sentence == "No deployed resource changes. The deployment settings of 1 stack change."
         assert verdict.approval == "Needs approval by a person: 1 gain of access."
     # a plan that was approved does not hold for another way to deploy it
     assert fingerprints(before) != fingerprints(after)
@@ -178,8 +178,11 @@ def test_what_is_usual(name: str, value: Setting, *, expected: bool) -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"stackTemplateAssetObjectUrl": f"s3://{BUCKET}/{OTHER}.json"}, "is none of its assets"),
-        ({"stackTemplateAssetObjectUrl": f"https://s3.amazonaws.com/{BUCKET}/{DIGEST}.json"}, "is none of its assets"),
+        ({"stackTemplateAssetObjectUrl": f"s3://{BUCKET}/{OTHER}.json"}, "is not one of its assets"),
+        (
+            {"stackTemplateAssetObjectUrl": f"https://s3.amazonaws.com/{BUCKET}/{DIGEST}.json"},
+            "is not one of its assets",
+        ),
         # an older upload stays in the bucket, and what is there already is not uploaded again
         (
             {
@@ -188,12 +191,12 @@ def test_what_is_usual(name: str, value: Setting, *, expected: bool) -> None:
             },
             f"does not name its SHA-256 {DIGEST}, so that it may be an older upload",
         ),
-        ({"files": {DIGEST: asset("other.json", f"{DIGEST}.json")}}, "is made of other.json"),
+        ({"files": {DIGEST: asset("other.json", f"{DIGEST}.json")}}, "is created from other.json"),
         (
             {"files": {**FILES, "x": asset("other.json", f"{DIGEST}.json")}},
-            "is made of dev.template.json; other.json",
+            "is created from dev.template.json; other.json",
         ),
-        ({"files": {**FILES, "x": asset("dev.template.json", f"{DIGEST}.json", packaging="zip")}}, "is made of"),
+        ({"files": {**FILES, "x": asset("dev.template.json", f"{DIGEST}.json", packaging="zip")}}, "is created from"),
         (
             {"files": {**FILES, "x": {"source": {"executable": ["sh", "-c", "env"]}, "destinations": {}}}},
             "'cdk deploy' would run a command for the asset x: sh; -c; env",
@@ -202,11 +205,14 @@ def test_what_is_usual(name: str, value: Setting, *, expected: bool) -> None:
             {"images": {"x": {"source": {"executable": ["true"]}, "destinations": {}}}},
             "'cdk deploy' would run a command for the asset x: true",
         ),
-        ({"files": {**FILES, "x": asset("../../.aws/credentials", "a")}}, "is made of what is outside of the assembly"),
-        ({"files": {**FILES, "x": asset("/etc/passwd", "a")}}, "is made of what is outside of the assembly"),
+        (
+            {"files": {**FILES, "x": asset("../../.aws/credentials", "a")}},
+            "is created from a path outside of the assembly",
+        ),
+        ({"files": {**FILES, "x": asset("/etc/passwd", "a")}}, "is created from a path outside of the assembly"),
         (
             {"images": {"x": {"source": {"directory": ".", "dockerFile": "../../x"}, "destinations": {}}}},
-            "is made of what is outside of the assembly",
+            "is created from a path outside of the assembly",
         ),
         (
             {
@@ -218,7 +224,7 @@ def test_what_is_usual(name: str, value: Setting, *, expected: bool) -> None:
                     }
                 }
             },
-            "holds the stack dev-x twice",
+            "contains the stack dev-x twice",
         ),
     ],
 )
@@ -296,9 +302,9 @@ def test_stacks_that_would_be_deployed_unread_are_refused(tmp_path: Path) -> Non
     (top / "evil.json").write_text(TEXT, encoding="utf-8")
     evil = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "evil.json"}}
     assert read_assembly(write(evil={**evil, "displayName": "other/y"}), "dev").stacks
-    with pytest.raises(AssemblyError, match=r"dev/y would be deployed with dev, and is none of its stacks$"):
+    with pytest.raises(AssemblyError, match=r"dev/y would be deployed with dev, and is not one of its stacks$"):
         read_assembly(write(evil={**evil, "displayName": "dev/y"}), "dev")
-    with pytest.raises(AssemblyError, match="holds two environments of one name"):
+    with pytest.raises(AssemblyError, match="contains two environments with one name"):
         read_assembly(write(other=stage), "dev")
 
 
@@ -330,12 +336,12 @@ def test_a_stack_of_a_stage_within_another_stage_is_refused(tmp_path: Path, orde
     with pytest.raises(AssemblyError) as refused:
         read_assembly(top, "dev")
     assert str(refused.value) == (
-        f"{deep / 'manifest.json'}: dev/y would be deployed with dev, and is none of its stacks"
+        f"{deep / 'manifest.json'}: dev/y would be deployed with dev, and is not one of its stacks"
     )
 
 
 BAIT = {"type": "cdk:asset-manifest", "properties": {}}
-ELSEWHERE = "Elsewhere would be deployed with dev since {} depends on {}, and is none of its stacks"
+ELSEWHERE = "Elsewhere would be deployed with dev because {} depends on {}, and is not one of its stacks"
 
 
 @pytest.mark.parametrize(
@@ -345,8 +351,11 @@ ELSEWHERE = "Elsewhere would be deployed with dev since {} depends on {}, and is
         ({"Bait": {**BAIT, "displayName": "Elsewhere"}}, ELSEWHERE.format("x", "Bait")),
         ({"Bait": {"type": "none:of:these", "displayName": "Elsewhere"}}, ELSEWHERE.format("x", "Bait")),
         ({"Elsewhere": BAIT}, ELSEWHERE.format("x", "Elsewhere")),
-        ({"Bait": {**BAIT, "displayName": "nowhere"}}, "x depends on Bait, which is shown as nowhere and is no stack"),
-        ({}, "x depends on 'Bait', which is none of the artifacts beside it"),
+        (
+            {"Bait": {**BAIT, "displayName": "nowhere"}},
+            "x depends on Bait, which is shown as nowhere and is not a stack",
+        ),
+        ({}, "x depends on 'Bait', which is not one of the artifacts next to it"),
     ],
 )
 def test_what_deploys_a_stack_elsewhere_is_refused(tmp_path: Path, bait: dict[str, Any], said: str) -> None:
@@ -365,13 +374,15 @@ def test_what_deploys_a_stack_elsewhere_is_refused(tmp_path: Path, bait: dict[st
     (inner / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     with pytest.raises(AssemblyError) as refused:
         read_assembly(top, "dev")
-    assert said.replace("since x ", f"since {stack} ").replace("x depends", f"{stack} depends") in str(refused.value)
+    assert said.replace("because x ", f"because {stack} ").replace("x depends", f"{stack} depends") in str(
+        refused.value
+    )
 
 
 @pytest.mark.parametrize(
     ("shown", "said"),
     [
-        (("dev/x", "dev/x"), "two stacks are shown as dev/x; 'cdk deploy' takes one for the other"),
+        (("dev/x", "dev/x"), "two stacks are shown as dev/x; 'cdk deploy' confuses them"),
         (("dev/x", "other/y"), "other/y is a stack of dev, and would not be deployed with it"),
         (("dev/x", "dev/y"), None),
     ],
@@ -405,5 +416,5 @@ def test_a_key_that_stands_twice_is_refused(tmp_path: Path, file: str) -> None:
     folder = assembly(tmp_path / "a", stackTemplateAssetObjectUrl=None)
     text = (folder / file).read_text(encoding="utf-8")
     (folder / file).write_text('{"Resources": {}, "artifacts": {}, ' + text[1:], encoding="utf-8")
-    with pytest.raises(AssemblyError, match=r"twice in one object; which of both counts is not certain$"):
+    with pytest.raises(AssemblyError, match=r"twice in one object; it is uncertain which one counts$"):
         read_assembly(folder)

@@ -113,7 +113,7 @@ def test_a_deployed_stack_keeps_its_parameters() -> None:
 def test_a_stack_that_holds_nothing(status: str) -> None:
     found, _ = deployed([described("dev-network", status)], {})
     assert found.base.stacks == ()
-    assert found.notes == (f"The deployed stack dev-network is {status}: it holds nothing and counts as not there.",)
+    assert found.notes == (f"The deployed stack dev-network is {status}: it has no resources and counts as missing.",)
 
 
 def test_a_stack_in_between() -> None:
@@ -121,7 +121,7 @@ def test_a_stack_in_between() -> None:
     found, _ = deployed(stacks, {"dev-network": json.dumps(NETWORK)})
     assert [stack.name for stack in found.base.stacks] == ["dev-network"]
     assert found.notes == (
-        "The deployed stack dev-network is UPDATE_ROLLBACK_FAILED: what it has may not be what its template says.",
+        "The deployed stack dev-network is UPDATE_ROLLBACK_FAILED: its resources may differ from its template.",
     )
 
 
@@ -142,7 +142,7 @@ DENIED = Fails("AccessDenied", "User: x is not authorized to perform: cloudforma
 def test_aws_does_not_answer() -> None:
     with pytest.raises(AssemblyError) as caught:
         deployed([described("dev-network")], {"dev-network": DENIED})
-    assert str(caught.value).startswith("what is deployed cannot be read: ")
+    assert str(caught.value).startswith("the deployed stacks cannot be read: ")
     assert "cloudformation:GetTemplate" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -174,8 +174,8 @@ def test_letters_that_cloudformation_does_not_tell_are_those_of_the_file() -> No
     assert found.base.by_name["dev-network"] == replace(head.stacks[0], settings=ANY, settings_are_whole=False)
     (note,) = found.notes
     assert note == (
-        "CloudFormation tells no letter that is not ASCII, it gives a question mark for each: 2 values of dev-network "
-        "are taken to be what the file says. A change of nothing but such letters is not seen."
+        "CloudFormation returns a question mark for each character that is not ASCII: 2 values of dev-network are "
+        "assumed to be as in the file. A change of only such characters is not detected."
     )
 
 

@@ -168,8 +168,8 @@ def test_a_section_is_a_page_that_people_read(write: Write, rows: str, got: str)
     with pytest.raises(ExtensionError) as raised:
         write(rows)
     assert str(raised.value) == (
-        "the extension ours: review must give at most 500 rows, each two texts of at most 500 characters, got"
-        f" {got}; shorten it, or show numbers by str()"
+        "the extension ours: review must return at most 500 rows, each with two texts of at most 500 characters, "
+        f"got {got}; shorten it, or convert numbers with str()"
     )
 
 

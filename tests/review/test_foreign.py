@@ -23,8 +23,8 @@ REGIONS = {
     "eks-only": "us-west-2",
 }
 NO_EGRESS = (
-    "must have a security group with egress of all traffic from and to itself by its id (EFA health checks fail "
-    "without), got {}; add the self-referencing egress rule"
+    "must have a security group with egress of all traffic from and to itself by its ID (EFA health checks fail "
+    "without it), got {}; add the self-referencing egress rule"
 )
 
 
@@ -162,8 +162,8 @@ def test_the_official_template_spreads_a_group_over_two_zones() -> None:
     (message,) = messages("official-setup", "group-in-one-zone")
     assert message == (
         "InstanceGroups[accelerated].OverrideVpcConfig.Subnets: instance group accelerated must be in one "
-        "availability zone, since EFA does not cross zones, got subnets in use2-az1, use2-az2; set OverrideVpcConfig "
-        "with the subnets of one zone"
+        "Availability Zone, because EFA does not cross zones, got subnets in use2-az1, use2-az2; set "
+        "OverrideVpcConfig with the subnets of one zone"
     )
     (message,) = messages("official-setup", "kubernetes-version")
     assert message == (
@@ -177,7 +177,7 @@ def test_the_samples_choose_zones_of_eks_by_the_order_of_their_names() -> None:
     assert set(messages("distributed-training", "no-get-azs")) == {
         (
             "AvailabilityZone.Fn::Select.1: must not use Fn::GetAZs, whose zones differ from account to account; "
-            "name availability zone IDs"
+            "name Availability Zone IDs"
         )
     }
 
@@ -215,8 +215,8 @@ def test_the_egress_rule_that_cdk_dropped_is_missed_twice(name: str, groups: str
 
 def test_the_workshop_gives_its_nodes_whole_services_and_loses_its_files() -> None:
     broad = (
-        "ManagedPolicyArns.{}: must give the nodes what they use and no more, since every pod on the host network has "
-        "this role's rights, got {}; name actions and resources"
+        "ManagedPolicyArns.{}: must give the nodes only the permissions that they use, because every pod on the "
+        "host network has them, too, got {}; name actions and resources"
     )
     assert messages("cdk-stack", "node-role") == [
         broad.format(1, "AmazonS3FullAccess"),
@@ -231,7 +231,7 @@ def test_the_workshop_gives_its_nodes_whole_services_and_loses_its_files() -> No
 def test_the_blueprint_has_too_few_addresses() -> None:
     assert messages("blog-blueprint", "node-subnet-size") == [
         (
-            "CidrBlock: must hold the addresses of its nodes, 324 (workers 324), got 10.0.1.0/24 with 251, and AWS "
+            "CidrBlock: must have addresses for its nodes, 324 (workers 324), got 10.0.1.0/24 with 251, and AWS "
             "cannot resize a subnet; set CidrBlock to a /23"
         )
     ]

@@ -132,11 +132,11 @@ def test_types_and_capacity(body: dict[str, Any], types: tuple[str, ...], is_fle
         (0, 0, ""),
         ("3", 3, ""),
         ({"Ref": "Given"}, 7, ""),
-        ({"Ref": "Asked"}, None, "${Asked} gives it"),
+        ({"Ref": "Asked"}, None, "${Asked} sets it"),
         (None, None, "the template does not state it"),
         ({"Fn::GetAtt": ["Counts", "Count0"]}, None, SCALED),
-        ({"Fn::GetAtt": ["Other", "Count0"]}, None, "Other.Count0 gives it"),
-        ({"Fn::GetAtt": ["Stored", "Value"]}, None, "Stored.Value gives it"),
+        ({"Fn::GetAtt": ["Other", "Count0"]}, None, "Other.Count0 sets it"),
+        ({"Fn::GetAtt": ["Stored", "Value"]}, None, "Stored.Value sets it"),
     ],
 )
 def test_counts(count: Any, number: int | None, note: str) -> None:

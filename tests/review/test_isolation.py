@@ -167,7 +167,7 @@ def test_a_strangers_app_finds_nothing(
     assert {str(home / ".aws" / "credentials"), "variables", "http", "tcp", "unix", "abstract", "write"} <= set(
         json.loads(trusted.output)
     )
-    assert trusted.exposed == "it was asked for"
+    assert trusted.exposed == "this was requested"
     needs_namespaces(isolated)
     assert (isolated.code, json.loads(isolated.output)) == (0, [])
 
@@ -192,7 +192,7 @@ def test_no_app_writes_into_the_report(tmp_path: Path, *, is_trusted: bool) -> N
         ran = run(scratch, folder, [sys.executable, "app.py"], Limits(is_trusted=is_trusted))
     assert ran.code == 0
     assert "FORGED" not in ran.exposed
-    assert (ran.exposed == "it was asked for") is is_trusted
+    assert (ran.exposed == "this was requested") is is_trusted
 
 
 def test_only_the_listed_variables_arrive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,7 +300,7 @@ sys.exit(isolated_app.main(sys.argv[1:]))
         status.seek(0)
         said = status.read().decode()
     assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", "")
-    assert said == "the system does not let it: unshare: Operation not permitted\n"
+    assert said == "the system does not allow it: unshare: Operation not permitted\n"
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])

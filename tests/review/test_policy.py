@@ -68,12 +68,12 @@ def test_findings_are_new_standing_or_resolved() -> None:
     ]
     assert found.skipped == (
         (
-            "cdk-nag was not run on the base: it runs in 'cdk synth', whose validation-report.json is not beside these "
-            "templates"
+            "cdk-nag was not run on the base: it runs in 'cdk synth', whose validation-report.json is not next to "
+            "these templates"
         ),
         (
-            "cdk-nag was not run on the head: it runs in 'cdk synth', whose validation-report.json is not beside these "
-            "templates"
+            "cdk-nag was not run on the head: it runs in 'cdk synth', whose validation-report.json is not next to "
+            "these templates"
         ),
     )
 
@@ -125,7 +125,7 @@ def test_a_suppression_without_a_reason_is_a_finding() -> None:
             rule="suppression-without-reason",
             severity="warning",
             resource="dev-network / Ssh",
-            message="Metadata world-ingress: must say why world-ingress is suppressed; list it with its reason in "
+            message="Metadata world-ingress: must state why world-ingress is suppressed; list it with its reason in "
             "Metadata.cdk_nag.rules_to_suppress",
             status="new",
         )
@@ -187,7 +187,7 @@ def test_a_nested_stack_is_named() -> None:
 
     found = policy(EMPTY, environment(Vpc=nested))
 
-    assert "dev-network / Vpc: a nested stack, whose template is not looked into" in found.skipped
+    assert "dev-network / Vpc: a nested stack, whose template is not checked" in found.skipped
 
 
 def report(folder: Path, *plugins: dict[str, Any], environments: Sequence[str] = ("dev", "prod")) -> None:
@@ -255,7 +255,7 @@ def test_the_report_of_a_synthesis_is_read_for_its_environment(tmp_path: Path) -
             "AwsSolutions-IAM5[Action::*]",
             "error",
             "dev-network / Role",
-            "is acknowledged for this construct and what it holds",
+            "is acknowledged for this construct and its children",
             "new",
             "why",
         ),
@@ -270,7 +270,7 @@ def test_what_cdk_nag_found_on_one_side_only_stands(tmp_path: Path) -> None:
     found = policy(environment(Ssh=group(8000)), read_assembly(tmp_path / "head", "dev"))
 
     assert of(found, "AwsSolutions-EC23") == [("standing", "a text", None)]
-    assert "cdk-nag was not run on the base: what it finds in the head is shown as standing" in found.skipped
+    assert "cdk-nag was not run on the base: its findings in the head are shown as existing" in found.skipped
 
 
 def test_a_report_that_is_half_written_is_as_none(tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_a_report_without_a_word_of_cdk_nag(tmp_path: Path) -> None:
     found = policy(EMPTY, read_assembly(tmp_path / "head", "dev"))
 
     assert found.findings == ()
-    assert found.skipped == ("whether cdk-nag was run on the head is unknown: its report names no finding of it",)
+    assert found.skipped == ("it is unknown whether cdk-nag was run on the head: its report has no finding of it",)
 
 
 # what ships names no callers: only who deploys it knows them, and is warned until they are named
@@ -346,8 +346,8 @@ def test_cdk_nag_reads_what_others_write(tmp_path: Path) -> None:
     assert of_role == ["AwsSolutions-IAM5[Action::s3:*]", "AwsSolutions-IAM5[Resource::*]"]
     assert of(found, "AwsSolutions-S1") == [("new", "The S3 Bucket has server access logs disabled.", None)]
     assert found.skipped == (
-        "odd / Nested: a nested stack, whose template is not looked into",
-        "odd / Role: AwsSolutions-IAM4 cannot judge it, since an expression is where it wants a value",
+        "odd / Nested: a nested stack, whose template is not checked",
+        "odd / Role: AwsSolutions-IAM4 cannot judge it, because it expects a value where an expression is",
     )
 
 

@@ -40,7 +40,7 @@ default_approvers: [platform]
 exceptions:
   - kind: access
     resource: prod-foundation / role on-call
-    sentence: Role * may enter EKS cluster prod-eks.
+    sentence: Role * can access EKS cluster prod-eks.
     reason: the rota
     owner: security
     expires: 2027-03-31
@@ -129,11 +129,11 @@ OWNED = ENTRY.replace("owner: d", "owner: {owner}").replace("reason: c", "reason
         ),
         (
             OWNED.format(owner="d", reason="'  '"),
-            "5 exceptions[0].reason: must say something, got blanks; write reason",
+            "5 exceptions[0].reason: must not be empty, got blanks; write reason",
         ),
         (
             OWNED.format(owner="d", reason="''"),
-            "5 exceptions[0].reason: must say something, got nothing; write reason",
+            "5 exceptions[0].reason: must not be empty, got nothing; write reason",
         ),
         (
             OWNED.format(owner="d", reason="x" * 501),
@@ -370,7 +370,7 @@ def test_without_a_revision_only_what_is_deployed_counts(project: Path) -> None:
     assert (nothing.rules, nothing.prices, nothing.reasons) == (NO_RULES, None, ())
     stated = with_files(project, FILES)
     assert list(stated) == ["review.yaml", "prices.json"]
-    until = "and it counts once it is deployed with approval"
+    until = "and it applies once it is deployed with approval"
     # never deployed, so nobody has approved them: whoever brings them along would write the verdict
     new = decided(project, base=None, head=None, deployed={}, stated=stated)
     assert (new.rules, new.prices) == (NO_RULES, None)
@@ -378,7 +378,7 @@ def test_without_a_revision_only_what_is_deployed_counts(project: Path) -> None:
         (
             ReasonKind.REVIEW_FILE,
             name,
-            f"{name} is not the one of the last deployment: this review is judged by what is built in, {until}.",
+            f"{name} is not the one of the last deployment: this review is judged by the built-in values, {until}.",
         )
         for name in ("review.yaml", "prices.json")
     ]
@@ -447,7 +447,7 @@ def test_the_bases_prices_decide(project: Path) -> None:
     found = decided(project, base=first, head=None)
     assert found.prices == parse_prices(FILES["prices.json"], where="prices.json")
     (reason,) = found.reasons
-    until = "what the head's says counts once it is merged"
+    until = "the head's file applies once it is merged"
     assert reason.sentence == f"prices.json is deleted: this review is judged by the base's, and {until}."
 
 
@@ -471,12 +471,12 @@ def test_an_exception_lasts_a_year_at_most(last: str, *, is_refused: bool) -> No
 
 
 OF_OTHERS = (
-    "3 exceptions[0].resource: would except what nobody has seen of other resources: its name must have 8 characters "
-    "or more beside *, its stack 4, got {!r}; write the resource as the report says it"
+    "3 exceptions[0].resource: would except unseen changes of other resources: its name must have 8 characters or "
+    "more beside *, its stack 4, got {!r}; write the resource as the report says it"
 )
 WHATEVER = (
-    "4 exceptions[0].sentence: would except whatever happens to the resource: it must have 8 characters or more beside "
-    "*, and its end, got {!r}; write the sentence as the report says it"
+    "4 exceptions[0].sentence: would except any change of the resource: it must have 8 characters or more beside *, "
+    "and its end, got {!r}; write the sentence as the report says it"
 )
 
 

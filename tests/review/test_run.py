@@ -43,7 +43,7 @@ def test_nothing_changes(two_teams: Assembly) -> None:
     assert report.verdict.model_dump() == {
         "level": Level.NONE,
         "approval": "Needs no approval, because no deployed resource changes.",
-        "sentence": "Nothing that is deployed changes.",
+        "sentence": "No deployed resource changes.",
         "needs_approval": (),
         "excepted": (),
         "reviewed_on": None,
@@ -61,7 +61,7 @@ def test_everything_is_new(two_teams: Assembly) -> None:
     report = reviewed(EMPTY, two_teams)
     count = len(list(two_teams.resources()))
     assert report.verdict.level is Level.ADDED
-    assert report.verdict.sentence == f"Adds {count} resources; nothing that is deployed changes."
+    assert report.verdict.sentence == f"Adds {count} resources; no deployed resource changes."
     assert {each.kind.value for each in report.verdict.needs_approval} == {"access", "cost"}
     assert len(report.timeline.steps) == count
     assert {group.nodes.before for group in report.capacity.groups} == {0}
@@ -156,7 +156,7 @@ def test_a_template_of_tokens_only(other: str) -> None:
     base = {"nothing": EMPTY, "itself": head, "without": of(bare)}[other]
     report = reviewed(base, head)
     assert report.environment == "main"
-    assert "The template names no region, so nothing is shown that differs between regions." in report.notes
+    assert "The template names no Region, so nothing that differs between Regions is shown." in report.notes
     proofs = [proof.result for subject in report.fabric.subjects for proof in subject.proofs]
     assert "holds" not in proofs
     assert report.cost.is_lower_bound
@@ -171,8 +171,8 @@ def test_what_a_template_leaves_to_others() -> None:
     assert reviewed(EMPTY, head).notes == (
         "The template of the nested stack main / Inner is another file, which was not read.",
         (
-            "The macro AWS::Serverless-2016-10-31 changes the template of main during the deployment; what it makes of "
-            "it is not known."
+            "The macro AWS::Serverless-2016-10-31 changes the template of main during the deployment; the result is "
+            "unknown."
         ),
-        "The macro Mine changes the template of main during the deployment; what it makes of it is not known.",
+        "The macro Mine changes the template of main during the deployment; the result is unknown.",
     )

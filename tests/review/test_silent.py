@@ -82,8 +82,8 @@ def test_what_a_default_hides_is_unknown(before: Body, after: Body, property_: s
     found = reviewed(old, new)
     name = "prod / Db" if property_ is None else "prod / It"
     said = (
-        f"By the default of P nothing of this happens, by another value the change {does}: the stack keeps the value "
-        "that it has, which --deployed reads."
+        f"With the default of P none of this happens, with another value the change {does}: the stack keeps its "
+        "value, which --deployed reads."
     )
     assert asked(found) == [(name, property_, said)]
 
@@ -113,8 +113,8 @@ def test_a_default_that_changes_is_said() -> None:
         return side(Parameters=parameters, Resources=one("AWS::SNS::Topic", DisplayName={"Ref": "P"}))
 
     said = (
-        "prod: the default of P changes, and the report judges by the new one: a stack that is there keeps the value "
-        "that it has, so that nothing may change, or something else. --deployed reads it."
+        "prod: the default of P changes, and the report uses the new one: an existing stack keeps its value, so "
+        "that nothing may change, or something else. --deployed reads it."
     )
     assert said in reviewed(of("a"), of("b")).notes
     assert said not in reviewed(of("a"), of("a")).notes
@@ -319,7 +319,7 @@ def test_an_export_under_a_condition(before: Assembly, after: Assembly, kind: Re
 
 NO: Body = {"Assertions": [{"Assert": {"Fn::Equals": ["a", "b"]}}]}
 RULES_SAID = "The rules of the template change: whether CloudFormation refuses the stack's parameters is unknown."
-HOOKS_SAID = "The hooks of the template change: which deployments CodeDeploy makes by them, and how, is unknown."
+HOOKS_SAID = "The hooks of the template change: which deployments CodeDeploy creates for them, and how, is unknown."
 
 
 @pytest.mark.parametrize(

@@ -134,8 +134,8 @@ def test_a_revision_that_a_shallow_clone_lacks(project: Path, tmp_path: Path) ->
     top = git(project, "rev-parse", "--show-toplevel")
     git(tmp_path, "clone", "-q", "--depth=1", f"file://{top}", "shallow")
     assert refusal(tmp_path / "shallow" / project.relative_to(top), "HEAD~1") == (
-        "--base: want the folder of a cloud assembly or a git revision, and 'HEAD~1' is neither here; "
-        "the clone is shallow: 'git fetch --unshallow' gets the rest"
+        "--base: must be the folder of a cloud assembly or a Git revision, and 'HEAD~1' is neither here; the clone "
+        "is shallow: 'git fetch --unshallow' gets the rest"
     )
 
 
@@ -247,8 +247,8 @@ def test_another_chart_is_not_passed_off_as_the_revisions_own(project: Path) -> 
     assert base
     assert (properties(base)["Chart"], properties(head)["Chart"]) == ("placeholder", "pulled")
     assert base.notes[0] == (
-        "main locks another hyperpod-dependencies chart than the one that is pulled: its own is not here, so that what "
-        "differs of the chart is not shown as it is."
+        "main locks another hyperpod-dependencies chart than the pulled one: its own is missing here, so that "
+        "differences of the chart are not shown correctly."
     )
 
 
@@ -333,8 +333,8 @@ def test_an_app_that_is_not_run_by_python_alone(project: Path, tmp_path: Path, a
     write(project / "cdk.json", json.dumps({"app": app}))
     old = library(tmp_path / "old", "0.1.0")
     assert refusal(project, str(old)) == (
-        f'hyperpod-cdk 0.1.0 of {old}: "app" in cdk.json must be python with its arguments, got {shown}; '
-        "give the cloud assemblies of both versions in place of the virtual environment"
+        f'hyperpod-cdk 0.1.0 of {old}: "app" in cdk.json must be python with its arguments, got {shown}; give the '
+        "cloud assemblies of both versions instead of the virtual environment"
     )
 
 
@@ -352,8 +352,8 @@ def test_submodules_and_large_files(project: Path, tmp_path: Path) -> None:
     assert base
     assert properties(base)["Sub"] is True
     assert base.notes[0] == (
-        "main: 1 file of Git LFS stands there as a pointer, since nothing is fetched; an asset made from one may seem "
-        "to differ."
+        "main: 1 file of Git LFS is a pointer, because nothing is fetched; an asset with such a file may seem to "
+        "differ."
     )
     write(other / "file.txt", "y")
     commit(other, "other two")
@@ -375,9 +375,9 @@ def test_an_app_whose_python_is_elsewhere_is_told_why(project: Path, tmp_path: P
     commit(project, "its own Python")
     # both sides run at once
     assert refusal(project, "main").partition(": ")[2] == (
-        "the app ended with exit code 127; nothing was compared; an isolated app reaches its project, the system's"
-        f" programs and the Python of this command, {sys.prefix}: install hyperpod-cdk where the app's Python is, or"
-        " add --trusted"
+        "the app ended with exit code 127; nothing was compared; an isolated app can read its project, the system's "
+        f"programs and the Python of this command, {sys.prefix}: install hyperpod-cdk with the app's Python, or add "
+        "--trusted"
     )
 
 
@@ -409,7 +409,7 @@ def test_assemblies_that_are_there(project: Path, tmp_path: Path) -> None:
     assert base
     assert head
     assert (base.side.label, head.side.label) == (str(one), str(two))
-    assert base.notes == (f"{one} is a cloud assembly: the environment file that it was made from is not known.",)
+    assert base.notes == (f"{one} is a cloud assembly: it is unknown from which environment file it was synthesized.",)
     base, head = compared(project, str(one))
     assert properties(base) == {"From": "dev"}
     assert properties(head)["Environment"] == "first: 1"
@@ -428,8 +428,8 @@ def test_what_an_assembly_was_made_from(project: Path, tmp_path: Path) -> None:
             "environments/dev.yaml",
         )
     for given, revision, said in (
-        ("main", "main", "--head-revision: --head is a revision already; want the folder of a cloud assembly"),
-        (str(one), str(one), f"--head-revision: want a git revision, got the cloud assembly {one}"),
+        ("main", "main", "--head-revision: --head is already a revision; give the folder of a cloud assembly"),
+        (str(one), str(one), f"--head-revision: must be a Git revision, got the cloud assembly {one}"),
     ):
         with (
             pytest.raises(AssemblyError) as caught,
@@ -457,7 +457,7 @@ def test_links_that_lead_to_files_of_the_reader_are_not_followed(project: Path, 
     (project / "cdk.context.json").unlink()
     base, _ = compared(project, "main")
     assert base
-    assert base.notes[0] == "main: the link infra/cdk.context.json leads out of the repository and was left out."
+    assert base.notes[0] == "main: the link infra/cdk.context.json leads out of the repository and was omitted."
     assert not any("inner" in note for note in base.notes)
     assert "stolen" not in str(properties(base)["Context"])
 
@@ -474,7 +474,7 @@ def test_an_assembly_names_no_file_of_the_reader(project: Path, tmp_path: Path) 
     two = assembly(tmp_path / "two")
     (two / "asset").symlink_to(tmp_path)
     assert refusal(project, str(two), str(two), None) == (
-        f"{two}: the cloud assembly holds a link out of its folder: asset"
+        f"{two}: the cloud assembly contains a link out of its folder: asset"
     )
 
 
@@ -496,12 +496,14 @@ def test_what_runs_as_the_users_own_program_is_said(project: Path) -> None:
         assert base
         for side, label in ((base, "main"), (head, "working tree")):
             could = "it could read what your user can read, and use the network."
-            assert side.exposed == (f"{label}: its app ran without namespaces of its own (it was asked for): {could}",)
+            assert side.exposed == (
+                f"{label}: its app ran without namespaces of its own (this was requested): {could}",
+            )
             assert side.notes[-1:] == side.exposed
 
 
 def test_what_is_neither_an_assembly_nor_a_revision(project: Path, tmp_path: Path) -> None:
-    wanted = "want the folder of a cloud assembly or a git revision"
+    wanted = "must be the folder of a cloud assembly or a Git revision"
     folder, file = project / "charts", project / "app.py"
     assert refusal(project, "-x") == f"--base: {wanted}, got '-x'"
     assert refusal(project, "") == f"--base: {wanted}, got ''"
@@ -511,10 +513,10 @@ def test_what_is_neither_an_assembly_nor_a_revision(project: Path, tmp_path: Pat
     assert refusal(project, "x" * 5000).startswith(f"--base: {wanted}, and 'xxx")
     assert refusal(project, "HEAD:infra/app.py").startswith(f"--base: {wanted}, and 'HEAD:infra/app.py' is neither")
     assert refusal(project, str(folder)) == (
-        f"--base: {folder} is no cloud assembly, it has no manifest.json; nor is it a revision"
+        f"--base: {folder} is not a cloud assembly, because it has no manifest.json; nor is it a revision"
     )
     assert refusal(project, str(file)) == (
-        f"--base: {file} is a file; want the folder of a cloud assembly, or --template for one file"
+        f"--base: {file} is a file; give the folder of a cloud assembly, or use --template for one file"
     )
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
@@ -524,8 +526,8 @@ def test_what_is_neither_an_assembly_nor_a_revision(project: Path, tmp_path: Pat
 def test_outside_of_a_repository(tmp_path: Path) -> None:
     write(tmp_path / "environments" / "dev.yaml", "a: 1\n")
     assert refusal(tmp_path, "main") == (
-        "--base: 'main' is no folder, and no revision can be asked for: "
-        "not a git repository (or any of the parent directories): .git"
+        "--base: 'main' is not a folder, and no revision can be looked up: not a git repository (or any of the "
+        "parent directories): .git"
     )
 
 
@@ -544,13 +546,13 @@ def test_which_environment(project: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside.yaml"
     write(outside, "a: 1\n")
     assert refusal(project, "main", None, str(outside)) == (
-        f"{outside} is outside of the project {project}; no revision of the project holds it"
+        f"{outside} is outside of the project {project}; no revision of the project contains it"
     )
 
 
 def test_another_environment_than_asked(project: Path, tmp_path: Path) -> None:
     other = assembly(tmp_path / "other", "prod")
-    assert refusal(project, str(other)) == f"{other}: holds no environment 'dev'; there are the stacks prod-x"
+    assert refusal(project, str(other)) == f"{other}: contains no environment 'dev'; there are the stacks prod-x"
     write(project / "environments" / "dev.yaml", "renamed: 1\n")
     assert refusal(project, "main") == (
         "the base is environment 'dev', the head 'renamed': they have no stack in common; "
@@ -562,7 +564,7 @@ def test_a_project_without_an_app(project: Path) -> None:
     (project / "app.py").unlink()
     (project / "cdk.json").unlink()
     assert refusal(project, "main") == (
-        'working tree: holds neither an "app" in cdk.json nor an app.py, so there is nothing to run'
+        'working tree: has neither an "app" in cdk.json nor an app.py, so there is nothing to run'
     )
     write(project / "cdk.json", '{"app": ')
     assert (
@@ -629,7 +631,7 @@ def test_a_file_that_becomes_another_environment(project: Path, after: str, wher
     assert base.assembly.stacks
     assert base.notes[0] == (
         "main: environments/dev.yaml is another environment there, dev in 111122223333 us-east-1; "
-        f"working tree makes {where} beside it."
+        f"working tree creates {where} in addition to it."
     )
 
 
@@ -686,7 +688,7 @@ def _written(project: Path) -> Path:
 def test_tags_of_the_project_that_cloudformation_refuses(project: Path, wrong: object) -> None:
     write(project / "cdk.json", json.dumps({"app": "python -IS app.py", "tags": [wrong]}))
     said = refusal(project, None)
-    assert said == f'tags in cdk.json: want {{"Key": "...", "Value": "..."}}, got {json.dumps(wrong)}'
+    assert said == f'tags in cdk.json: must be {{"Key": "...", "Value": "..."}}, got {json.dumps(wrong)}'
 
 
 def test_what_the_caller_loads_is_loaded_while_the_apps_run(project: Path) -> None:

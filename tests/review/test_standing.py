@@ -30,23 +30,27 @@ def report(folder: Path, base: Assembly, head: Assembly, label: str = "deployed"
         (BOTH, BOTH, []),
         # the order of keys is none of CloudFormation's business
         (replace(BOTH, stacks=(STORAGE, NETWORK)), BOTH, []),
-        (replace(BOTH, stacks=(CHANGED, STORAGE)), BOTH, ["dev-network: what is deployed is not what was reviewed"]),
+        (
+            replace(BOTH, stacks=(CHANGED, STORAGE)),
+            BOTH,
+            ["dev-network: the deployed environment differs from the review"],
+        ),
         (
             replace(BOTH, stacks=(NETWORK,)),
             BOTH,
-            ["dev-storage: what is deployed had this stack at the review, and has not now"],
+            ["dev-storage: the deployed environment had this stack at the review, but does not have it now"],
         ),
         (
             replace(BOTH, stacks=(NETWORK, STORAGE, replace(NETWORK, name="dev-x"))),
             BOTH,
-            ["dev-x: what is deployed has this stack now, and had not at the review"],
+            ["dev-x: the deployed environment has this stack now, but did not have it at the review"],
         ),
         (
             BOTH,
             replace(BOTH, stacks=(CHANGED, replace(STORAGE, region="s"))),
             [
-                "dev-network: what is to be deployed is not what was reviewed",
-                "dev-storage: what is to be deployed is not what was reviewed",
+                "dev-network: the environment to deploy differs from the review",
+                "dev-storage: the environment to deploy differs from the review",
             ],
         ),
     ],
@@ -56,7 +60,7 @@ def test_what_is_another_is_named(tmp_path: Path, base: Assembly, head: Assembly
 
 
 def test_what_is_no_report_holds_nothing(tmp_path: Path) -> None:
-    with pytest.raises(AssemblyError, match=r"report\.json: compares with main, not with what is deployed$"):
+    with pytest.raises(AssemblyError, match=r"report\.json: compares with main, not with the deployed stacks$"):
         outdated(report(tmp_path, BOTH, BOTH, "main"), BOTH, BOTH)
     for text in ("{}", "[]", "{", '{"base": {"label": "deployed"}, "head": {}}'):
         (tmp_path / "report.json").write_text(text, encoding="utf-8")

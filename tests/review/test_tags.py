@@ -51,46 +51,46 @@ SELECTING: list[tuple[Body, ReasonKind, str]] = [
     (
         permits({"StringEquals": {"aws:ResourceTag/team": "a"}}),
         ReasonKind.ACCESS,
-        "The tag team of the volume changes, and conditions of managed IAM policy By decide by it who may do what.",
+        "The tag team of the volume changes, and conditions of managed IAM policy By use it to decide who may do what.",
     ),
     (
         # IAM does not show small and large letters of a condition's key apart
         permits({"StringEquals": {"ec2:resourceTag/Team": "a"}}),
         ReasonKind.ACCESS,
-        "The tag team of the volume changes, and conditions of managed IAM policy By decide by it who may do what.",
+        "The tag team of the volume changes, and conditions of managed IAM policy By use it to decide who may do what.",
     ),
     (
         SNAPSHOTS,
         ReasonKind.PROTECTION,
-        "The tag team of the volume changes, by which lifecycle policy By selects what copies are kept of.",
+        "The tag team of the volume changes, and lifecycle policy By use it to select what they copy.",
     ),
     (
         by("Backup::BackupSelection", BackupSelection={"ListOfTags": [{"ConditionKey": "team"}]}),
         ReasonKind.PROTECTION,
-        "The tag team of the volume changes, by which backup selection By selects what copies are kept of.",
+        "The tag team of the volume changes, and backup selection By use it to select what they copy.",
     ),
     (
         by(
             "Backup::BackupSelection", BackupSelection={"Conditions": {"a": [{"ConditionKey": "aws:ResourceTag/team"}]}}
         ),
         ReasonKind.PROTECTION,
-        "The tag team of the volume changes, by which backup selection By selects what copies are kept of.",
+        "The tag team of the volume changes, and backup selection By use it to select what they copy.",
     ),
     (
         by("RBin::Rule", ResourceType="EBS_SNAPSHOT", ResourceTags=[{"ResourceTagKey": "team"}]),
         ReasonKind.PROTECTION,
-        "The tag team of the volume changes, by which rule By selects what copies are kept of.",
+        "The tag team of the volume changes, and rule By use it to select what they copy.",
     ),
     (
         COMMANDS,
         ReasonKind.INTERRUPTION,
-        "The tag team of the volume changes, by which association By selects what it acts on.",
+        "The tag team of the volume changes, and association By use it to select their targets.",
     ),
     (
         # a map of tags, as fault injection has it
         by("FIS::ExperimentTemplate", Targets={"a": {"ResourceTags": {"team": "a"}}}),
         ReasonKind.INTERRUPTION,
-        "The tag team of the volume changes, by which experiment template By selects what it acts on.",
+        "The tag team of the volume changes, and experiment template By use it to select their targets.",
     ),
 ]
 
@@ -148,7 +148,7 @@ def test_tags_that_controllers_look_for(key: str, asks: bool) -> None:  # noqa: 
     before, after = (
         tagged("EC2::Subnet", tags, VpcId="v") for tags in ([{"Key": key, "Value": "1"}], [{"Key": "a", "Value": "b"}])
     )
-    said = f"The tag {key} of the subnet changes, by which controllers in a cluster find it."
+    said = f"The tag {key} of the subnet changes, and controllers in a cluster find it by this tag."
     assert [(each.kind, each.sentence) for each in asked(before, after)] == (
         [(ReasonKind.INTERRUPTION, said)] if asks else []
     )

@@ -137,9 +137,12 @@ def test_the_folder_synthesized_is_what_the_environments_make() -> None:
         ("Resources:\n  T: {Type: A::B, Properties: {A: !!set {a}}}\n", "t:2: not YAML: could not determine"),
         ("Resources:\n  T: {Type: A::B, Properties: {A: !!timestamp 2027-01-01}}\n", "t:2: not YAML: could not"),
         (f"Resources: {'[' * 2000}{']' * 2000}\n", "t: nested too deeply for a template"),
-        ("Resources: {T: {Type: A::B, Properties: [1]}}\n", "Resources.T.Properties is no object"),
-        ("Resources: {T: {Type: A::B}}\nOutputs: [1]\n", "t: not a CloudFormation template: Outputs is no object"),
-        ("Resources: {T: {Type: A::B}}\nParameters: 1\n", "t: not a CloudFormation template: Parameters is no object"),
+        ("Resources: {T: {Type: A::B, Properties: [1]}}\n", "Resources.T.Properties is not an object"),
+        ("Resources: {T: {Type: A::B}}\nOutputs: [1]\n", "t: not a CloudFormation template: Outputs is not an object"),
+        (
+            "Resources: {T: {Type: A::B}}\nParameters: 1\n",
+            ("t: not a CloudFormation template: Parameters is not an object"),
+        ),
     ],
 )
 def test_what_no_template_holds_is_one_line(text: str, problem: str) -> None:

@@ -61,9 +61,9 @@ TWO_GROUPS = (*SCALED_DOWN, changed("RestrictedInstanceGroups[b]", Effect.INTERR
 @row_by_row(
     "resources, said",
     [
-        ([], "Nothing that is deployed changes."),
-        ([resource(Effect.ADDED)], "Adds 1 resource; nothing that is deployed changes."),
-        ([resource(Effect.ADDED)] * 12, "Adds 12 resources; nothing that is deployed changes."),
+        ([], "No deployed resource changes."),
+        ([resource(Effect.ADDED)], "Adds 1 resource; no deployed resource changes."),
+        ([resource(Effect.ADDED)] * 12, "Adds 12 resources; no deployed resource changes."),
         ([resource(Effect.IN_PLACE)], "Changes 1 resource in place."),
         (
             [resource(Effect.IN_PLACE)] * 2 + [resource(Effect.ADDED)],
@@ -101,7 +101,10 @@ TWO_GROUPS = (*SCALED_DOWN, changed("RestrictedInstanceGroups[b]", Effect.INTERR
         ),
         (
             [resource(Effect.REFUSED, CLUSTER), resource(Effect.UNKNOWN, "Custom::Quota")],
-            "Asks of 1 HyperPod cluster what the service refuses and does something unknown to 1 custom resource.",
+            (
+                "Changes 1 HyperPod cluster in a way that the service refuses and has unknown effects on 1 custom "
+                "resource."
+            ),
         ),
         ([resource(Effect.LEFT_BEHIND, LUSTRE, stateful=True)], "Leaves 1 file system behind."),
         # what holds something is named first, and of many kinds only two
@@ -129,31 +132,35 @@ BROKEN_SYSTEM = proven("file system", S3="broken", ECR="holds")
 @pytest.mark.parametrize(
     ("resources", "sections", "said"),
     [
-        ([REPLACED_IN_PART], {}, "Replaces 1 file system. The service refuses part of that for 1 resource."),
+        ([REPLACED_IN_PART], {}, "Replaces 1 file system. The service refuses part of the change to 1 resource."),
         (
             [REPLACED_IN_PART] * 2,
             {},
-            "Replaces 2 file systems. The service refuses part of that for 2 resources.",
+            "Replaces 2 file systems. The service refuses part of the change to 2 resources.",
         ),
         # what is refused as a whole is said once
-        ([resource(Effect.REFUSED, LUSTRE, properties=REFUSED)], {}, "Asks of 1 file system what the service refuses."),
+        (
+            [resource(Effect.REFUSED, LUSTRE, properties=REFUSED)],
+            {},
+            "Changes 1 file system in a way that the service refuses.",
+        ),
         (
             [],
             {"fabric": Fabric(subjects=(BROKEN_GROUP, proven("instance group", S3="unknown")))},
-            "Nothing that is deployed changes. The network of 1 instance group is broken.",
+            "No deployed resource changes. The network of 1 instance group is broken.",
         ),
         (
             [resource(Effect.ADDED)],
             {"fabric": Fabric(subjects=(BROKEN_SYSTEM, BROKEN_GROUP, BROKEN_SYSTEM))},
             (
-                "Adds 1 resource; nothing that is deployed changes."
-                " The network of 1 instance group and 2 file systems is broken."
+                "Adds 1 resource; no deployed resource changes. The network of 1 instance group and 2 file systems "
+                "is broken."
             ),
         ),
         (
             [],
             {"policy": Policy(findings=(finding(),))},
-            "Nothing that is deployed changes. The policy finds 1 error.",
+            "No deployed resource changes. The policy finds 1 error.",
         ),
         (
             [REPLACED_IN_PART],
@@ -162,8 +169,8 @@ BROKEN_SYSTEM = proven("file system", S3="broken", ECR="holds")
                 "policy": Policy(findings=tuple(each for each, _ in FINDINGS)),
             },
             (
-                "Replaces 1 file system. The service refuses part of that for 1 resource."
-                " The network of 1 file system is broken. The policy finds 2 errors."
+                "Replaces 1 file system. The service refuses part of the change to 1 resource. The network of 1 "
+                "file system is broken. The policy finds 2 errors."
             ),
         ),
     ],
@@ -193,7 +200,7 @@ def test_lifted_protection_is_a_change_even_where_no_template_differs() -> None:
     lifted = Attention(effect=None, about="protection", resource="dev-x", message="It goes.")
 
     alone = judged(protection=[lifted])
-    assert (alone.level, alone.sentence) == (Level.IN_PLACE, "Protection is lifted.")
+    assert (alone.level, alone.sentence) == (Level.IN_PLACE, "Protection is removed.")
     beside = judged(resource(Effect.ADDED), protection=[lifted])
     assert beside.level is Level.IN_PLACE
-    assert beside.sentence == "Adds 1 resource. Protection is lifted."
+    assert beside.sentence == "Adds 1 resource. Protection is removed."

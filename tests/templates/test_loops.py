@@ -109,9 +109,9 @@ def test_loops_that_make_more_than_a_template_holds() -> None:
     body: dict[str, Any] = {"R${A}${B}${C}": {"Type": "T"}}
     for name in "ABC":
         body = {f"Fn::ForEach::{name}": [name, [str(at) for at in range(10)], body]}
-    with pytest.raises(TooManyError, match="its loops make more than 1,000 values"):
+    with pytest.raises(TooManyError, match="its loops create more than 1,000 values"):
         of(Resources=body)
-    with pytest.raises(AssemblyError, match=r"^x: has 1000 resources; CloudFormation takes at most 500$"):
+    with pytest.raises(AssemblyError, match=r"^x: has 1000 resources; CloudFormation accepts at most 500$"):
         parse_template(json.dumps({"Resources": body}), "x")
 
 
@@ -120,7 +120,7 @@ def test_what_no_template_is_in_its_loops_is_one_line() -> None:
     with pytest.raises(AssemblyError) as refused:
         with_loops({"Fn::ForEach::A": ["X", [str(at) for at in range(1000)], {"R": body}]}, "x")
     assert str(refused.value) == (
-        "x: its loops make more than 1,000,000 values; CloudFormation takes no template with so many"
+        "x: its loops create more than 1,000,000 values; CloudFormation accepts no template with so many"
     )
     deep: Any = "a"
     for _ in range(sys.getrecursionlimit()):

@@ -41,11 +41,11 @@ def _nested(template: str) -> dict[str, Any]:
 
 WITH_NESTED = assembly(NETWORK, stack("results", resources=_nested("a")))
 CHANGES = (
-    "dev-results / Nested: TemplateURL https://s3.amazonaws.com/assets/a.json ->"
-    " https://s3.amazonaws.com/assets/b.json: Perhaps, because it is unknown: What changes inside of a nested"
-    " stack is not in this template."
+    "dev-results / Nested: TemplateURL https://s3.amazonaws.com/assets/a.json -> "
+    "https://s3.amazonaws.com/assets/b.json: Perhaps, because it is unknown: Changes inside of a nested stack are "
+    "not in this template."
 )
-GOES = "dev-results / Nested: It is deleted: its content is lost: whatever its template makes."
+GOES = "dev-results / Nested: It is deleted, and with it the resources of its template."
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_what_is_said_of_an_environment_that_goes() -> None:
     # nobody imports what is exported, functions keep the layer that they have, and the chart goes with its cluster
     assert step.does == ("dev-foundation: deletes it: 5 deleted, 1 left in the account.",)
     assert step.loses == (
-        "dev-foundation / Always: It is deleted: its content is lost: messages.",
+        "dev-foundation / Always: It is deleted, and with it messages.",
         "dev-foundation / Cluster: It is deleted: all Kubernetes objects are lost.",
         "dev-foundation / Chart: It is deleted with Cluster.",
     )
@@ -368,26 +368,26 @@ def _lustre(size: int) -> Assembly:
             _one("AWS::EKS::Cluster", Version="1.33"),
             _one("AWS::EKS::Cluster", Version="1.34"),
             (
-                "The current version cannot be deployed again. dev-foundation / It: Version: A template with a lower "
-                "version starts no rollback: EKS rolls back one minor version only, within seven days, and when asked "
-                "outside of CloudFormation (said of a stack that rolls back, taken to hold for an update to a lower "
-                "version)."
+                "The current version cannot be deployed again. dev-foundation / It: Version: A template with a "
+                "lower version starts no rollback: EKS rolls back only one minor version, within seven days, and "
+                "only on a request outside of CloudFormation (stated for a stack that rolls back, assumed for an "
+                "update to a lower version)."
             ),
         ),
         (
             _lustre(1200),
             _lustre(2400),
             (
-                "The current version cannot be deployed again. dev-foundation / It: StorageCapacity: The capacity of a "
-                "Lustre file system only grows."
+                "The current version cannot be deployed again. dev-foundation / It: StorageCapacity: The capacity "
+                "of a Lustre file system can only grow."
             ),
         ),
         (
             assembly(*_lustre(1200).stacks, replace(_lustre(1200).stacks[0], name="dev-storage", shown="dev/storage")),
             assembly(*_lustre(2400).stacks, replace(_lustre(2400).stacks[0], name="dev-storage", shown="dev/storage")),
             (
-                "The current version cannot be deployed again. dev-foundation / It: StorageCapacity: The capacity of a "
-                "Lustre file system only grows. And 1 more."
+                "The current version cannot be deployed again. dev-foundation / It: StorageCapacity: The capacity "
+                "of a Lustre file system can only grow. And 1 more."
             ),
         ),
         (
@@ -648,13 +648,12 @@ def _of_groups(*groups: tuple[str, int], **of_each: Any) -> Assembly:
 
 _H100 = ("h100", 16)
 _FEWER = (
-    "InstanceGroups[h100].InstanceCount 16 -> 15: Nodes are terminated, and AWS decides which; what is on their "
+    "InstanceGroups[h100].InstanceCount 16 -> 15: Nodes are terminated, and AWS decides which; data on their "
     "volumes is lost."
 )
 _NOT_KNOWN = (
-    "InstanceGroups[h100].ThreadsPerCore 1: Perhaps, because it is unknown: An update that leaves it out resets"
-    " it; what that does to running nodes is not documented (that leaving it out resets it is an observation of"
-    " others)."
+    "InstanceGroups[h100].ThreadsPerCore 1: Perhaps, because it is unknown: An update that omits it resets it; the "
+    "effect on running nodes is not documented (that omitting it resets it was observed by others)."
 )
 _SOFTWARE = (
     "InstanceGroups[h100].ImageReleaseVersion 1.0.0 -> 1.1.0: Another release is installed with UpdateClusterSoftware: "
@@ -662,10 +661,10 @@ _SOFTWARE = (
 )
 _IMAGE = (
     "InstanceGroups[h100].ImageId ami-1 -> ami-2: Another image is installed as a software update is: nodes go down "
-    "and their root volumes are replaced (whether CloudFormation updates running nodes to another ImageId, or only new "
-    "ones get it, is not documented: taken as interrupting)."
+    "and their root volumes are replaced (whether CloudFormation updates running nodes to another ImageId, or only "
+    "new ones get it, is not documented: assumed to interrupt)."
 )
-_GONE = "A group that is left out is deleted with its nodes and all that is on their volumes."
+_GONE = "A group that is omitted is deleted with its nodes and all data on their volumes."
 
 
 @row_by_row(

@@ -151,7 +151,9 @@ def test_a_stack_that_takes_no_deployment(status: str, why: str, what_works: str
 @pytest.mark.parametrize("read", [read_standing, read_to_destroy])
 def test_half_a_template_is_one_line(half: Any, read: Callable[[Api, Assembly], Standing]) -> None:
     torn = replace(FOUNDATION, template=half)
-    with pytest.raises(AssemblyError, match=r"^what is deployed cannot be read: the answer to cloudformation:GetTempl"):
+    with pytest.raises(
+        AssemblyError, match=r"^the deployed stacks cannot be read: the answer to cloudformation:GetTempl"
+    ):
         standing({"dev-foundation": "CREATE_COMPLETE"}, deployed=assembly(torn), read=read)
 
 

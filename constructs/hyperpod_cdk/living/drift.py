@@ -353,8 +353,8 @@ def _next(place: _Place) -> Next:
 
 
 def _left_or_not(place: _Place) -> str:
-    who = "no template has it" if place.deployed is None else "the file leaves it out"
-    return f"Unknown: {who}, and whether an update that leaves it out takes it away is not documented."
+    who = "no template has it" if place.deployed is None else "the file omits it"
+    return f"Unknown: {who}, and whether an update that omits it removes it is not documented."
 
 
 def _next_of_member(place: _Place) -> Next:

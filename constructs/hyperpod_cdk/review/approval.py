@@ -20,7 +20,7 @@ _NOUNS: Final[dict[ReasonKind, tuple[str, str]]] = {
     ReasonKind.INTERRUPTION: ("interruption", "interruptions"),
     ReasonKind.UNKNOWN: ("unknown effect", "unknown effects"),
     ReasonKind.ACCESS: ("gain of access", "gains of access"),
-    ReasonKind.PROTECTION: ("protection lifted", "protections lifted"),
+    ReasonKind.PROTECTION: ("protection removed", "protections removed"),
     ReasonKind.COST: ("cost", "costs"),
     ReasonKind.PROOF: ("network proof lost", "network proofs lost"),
     ReasonKind.QUOTA: ("quota that is short", "quotas that are short"),

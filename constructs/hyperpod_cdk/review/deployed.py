@@ -1,6 +1,6 @@
-"""Reads what is deployed: the environment's stacks as CloudFormation has them. The one side that needs credentials.
+"""Reads what is deployed: the environment's stacks as CloudFormation has them. The only side that needs credentials.
 
-Imported for ``review --deployed`` only, since asking AWS loads botocore.
+Imported only for ``review --deployed``, because calls of AWS load botocore.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from hyperpod_cdk.templates.deployment import TOPICS
 from hyperpod_cdk.templates.values import imports
 
 WITHOUT_RESOURCES = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE"})
-"""States of a stack that holds nothing, and counts as not there."""
+"""States of a stack that has no resources, and counts as missing."""
 
 _TAKEN_BACK: Final = "IMPORT_ROLLBACK_COMPLETE"
 """State of a stack that has "the previous template" (user guide, "Stack status codes"): a new stack has none."""
 
 _NOT_TAKEN_BACK: Final = "IMPORT_ROLLBACK_FAILED"
-"""State of a stack in which "results will be available for the resources CloudFormation successfully imported" (the
-same page): also a new stack may hold something."""
+"""State of a stack for which "results will be available for the resources CloudFormation successfully imported" (the
+same page): a new stack may have resources, too."""
 
 SETTLED = frozenset(
     {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"}
 )
-"""States of a stack that has what its template says."""
+"""States of a stack that matches its template."""
 
 _HIDDEN = "****"
-"""What CloudFormation gives for the value of a parameter with NoEcho."""
+"""What CloudFormation returns as the value of a parameter with NoEcho."""
 
 _MANGLED = (
-    "CloudFormation tells no letter that is not ASCII, it gives a question mark for each: {values} of {stack} are "
-    "taken to be what the file says. A change of nothing but such letters is not seen."
+    "CloudFormation returns a question mark for each character that is not ASCII: {values} of {stack} are assumed "
+    "to be as in the file. A change of only such characters is not detected."
 )
 
 
@@ -51,11 +51,11 @@ class Api(Protocol):
         ...
 
     def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
-        """Give the items of ``key`` of all pages."""
+        """Return the items of ``key`` of all pages."""
         ...
 
     def send(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
-        """Make one call, each time it is asked for: for what changes meanwhile."""
+        """Make one call each time it is called: for values that change in the meantime."""
         ...
 
 
@@ -63,12 +63,12 @@ class Api(Protocol):
 class Deployed:
     """What is deployed, and the head as it would be deployed there.
 
-    A stack that exists keeps the values of its parameters, so the head's defaults give way to them. ``notes`` say what
-    of the stacks is not as it should be, ``statuses`` are those of all stacks that were found, by name, ``protected``
-    the names of those with termination protection, ``empty`` of those that an import has begun and could not fill,
-    ``untold`` of those that it may have filled and of which CloudFormation tells no template, ``arns`` the stacks' ARNs
-    by name, ``outputs`` the values of their outputs by their keys, ``watched`` the alarms that roll their updates back,
-    and for how many minutes after each.
+    An existing stack keeps the values of its parameters, so these replace the head's defaults. ``notes`` state problems
+    of the stacks, ``statuses`` are those of all stacks that were found, by name, ``protected`` the names of those with
+    termination protection, ``empty`` of those that an import has created and could not fill, ``untold`` of those that
+    it may have filled and for which CloudFormation returns no template, ``arns`` the stacks' ARNs by name, ``outputs``
+    the values of their outputs by their keys, ``watched`` the alarms that roll their updates back, and for how many
+    minutes after each.
     """
 
     base: Assembly
@@ -84,10 +84,10 @@ class Deployed:
 
 
 def read_deployed(aws: Api, head: Assembly) -> Deployed:
-    """Read the deployed stacks of the head's environment; one that is not there is left out.
+    """Read the deployed stacks of the head's environment; one that does not exist is omitted.
 
-    Asked for are the stacks of the head and those that the environment can have had before it. Raises AssemblyError
-    where AWS does not answer.
+    It reads the stacks of the head and those that the environment can have had before it. Raises AssemblyError if AWS
+    does not answer.
     """
     names = [stack.name for stack in head.stacks]
     if head.environment:
@@ -103,7 +103,7 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
         bare = frozenset(name for name, stack in whole.items() if stack is None)
         empty = frozenset(name for name in bare if statuses[name] == _TAKEN_BACK)
         notes = [note for each in found for note in _notes(each, is_empty=each["StackName"] in empty)]
-        notes += [f"CloudFormation shows no template of {name}: what it holds is not known." for name in bare - empty]
+        notes += [f"CloudFormation shows no template of {name}: its resources are unknown." for name in bare - empty]
         read = [stack for stack in whole.values() if stack is not None]
         with reading("cloudformation:GetTemplate"):
             stacks = [_restored(stack, head.by_name.get(stack.name)) for stack in read]
@@ -113,7 +113,7 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
             base = Assembly(environment=head.environment, stacks=_in_order([stack for stack, _ in stacks]))
             stands = _with_exports(_with_parameters(head, found), base)
     except NotAnswered as missing:
-        raise AssemblyError(f"what is deployed cannot be read: {missing.sentence}") from None
+        raise AssemblyError(f"the deployed stacks cannot be read: {missing.sentence}") from None
     return Deployed(
         base=base,
         head=stands,
@@ -140,11 +140,11 @@ _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "Parameters": ("ParameterKey",),
     "Tags": ("Key", "Value"),
 }
-"""What is read of the lists in a row of DescribeStacks."""
+"""The keys of the lists in an item of DescribeStacks that are read."""
 
 
 def _told(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give a row of DescribeStacks that has what is read of it; raises KeyError for half of one."""
+    """Return an item of DescribeStacks that has all keys that are read; raises KeyError for an incomplete one."""
     parts = [(each, member) for name, members in _PARTS.items() for each in row.get(name, ()) for member in members]
     for part, member in [*((row, name) for name in ("StackName", "StackId", "StackStatus")), *parts]:
         if member not in part:
@@ -153,7 +153,7 @@ def _told(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def stack_of(aws: Api, name: str) -> Mapping[str, Any]:
-    """Give a stack by name or ID as DescribeStacks tells of it at this moment. Raises NotAnswered."""
+    """Return a stack by name or ID as DescribeStacks shows it at this moment. Raises NotAnswered."""
     answer = aws.send("cloudformation", "describe_stacks", StackName=name)
     with reading("cloudformation:DescribeStacks"):
         (row,) = answer["Stacks"]
@@ -165,13 +165,13 @@ def _may_hold(described: Mapping[str, Any]) -> bool:
 
 
 def _stack(aws: Api, described: Mapping[str, Any], head: Assembly) -> Stack | None:
-    """Read a stack; None of one that an import has begun and of which there is no template."""
+    """Read a stack; None if an import has created it and it has no template."""
     name = str(described["StackName"])
     body = aws.call("cloudformation", "get_template", StackName=name, TemplateStage="Original")["TemplateBody"]
     if not body and described["StackStatus"] in (_TAKEN_BACK, _NOT_TAKEN_BACK):
         return None
     where = f"the deployed stack {name}"
-    # botocore parses a template that is JSON, and gives one in YAML as text
+    # botocore parses a template that is JSON, and returns one in YAML as text
     template = parse_template(body, where) if isinstance(body, str) else with_loops(body, where)
     of = arn_parts(str(described.get("StackId", "")))
     return Stack(
@@ -196,7 +196,7 @@ def _stack(aws: Api, described: Mapping[str, Any], head: Assembly) -> Stack | No
 
 
 def _watched(described: Mapping[str, Any]) -> tuple[tuple[str, ...], int]:
-    """Give the rollback triggers that CloudFormation has saved for a stack: somebody has set them, no app does."""
+    """Return the rollback triggers that CloudFormation has saved for a stack: a user has set them, not an app."""
     stated = described.get("RollbackConfiguration") or {}
     arns = (str(each["Arn"]) for each in stated.get("RollbackTriggers") or () if "Arn" in each)
     alarms = tuple(arn.partition(":alarm:")[2] or arn for arn in arns)
@@ -204,7 +204,7 @@ def _watched(described: Mapping[str, Any]) -> tuple[tuple[str, ...], int]:
 
 
 def _restored(stack: Stack, stated: Stack | None) -> tuple[Stack, int]:
-    """Give a deployed stack with the letters that CloudFormation does not show, and how many values have such."""
+    """Return a deployed stack with the characters that CloudFormation does not show, and how many values have such."""
     if stated is None:
         return stack, 0
     template, number = restored(dict(stack.template), dict(stated.template))
@@ -215,9 +215,9 @@ def _restored(stack: Stack, stated: Stack | None) -> tuple[Stack, int]:
 def _notes(described: Mapping[str, Any], *, is_empty: bool) -> list[str]:
     name, status = described["StackName"], described["StackStatus"]
     if is_empty or status in WITHOUT_RESOURCES:
-        return [f"The deployed stack {name} is {status}: it holds nothing and counts as not there."]
+        return [f"The deployed stack {name} is {status}: it has no resources and counts as missing."]
     if status not in SETTLED:
-        return [f"The deployed stack {name} is {status}: what it has may not be what its template says."]
+        return [f"The deployed stack {name} is {status}: its resources may differ from its template."]
     return []
 
 
@@ -237,7 +237,7 @@ def _with_parameters(head: Assembly, found: list[Any]) -> Assembly:
 
 
 def _with_exports(head: Assembly, base: Assembly) -> Assembly:
-    """Give the head with the names that CloudFormation tells of exports which it states as they are deployed."""
+    """Return the head with CloudFormation's names of the exports that it has unchanged."""
 
     def stated(stack: Stack, key: str) -> Any:
         return (stack.outputs.get(key) or {}).get("Export")
@@ -252,7 +252,7 @@ def _with_exports(head: Assembly, base: Assembly) -> Assembly:
 
 
 def _with_values(template: Mapping[str, Any], described: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give a template whose parameters default to the deployed stack's values."""
+    """Return a template whose parameters default to the deployed stack's values."""
     values = _values(described)
     parameters = template.get("Parameters")
     if not values or not isinstance(parameters, dict):
@@ -265,7 +265,7 @@ def _with_values(template: Mapping[str, Any], described: Mapping[str, Any]) -> M
 
 
 def _values(described: Mapping[str, Any]) -> dict[str, str]:
-    """Give the values that a deployed stack has and CloudFormation shows, by parameter."""
+    """Return the values of a deployed stack that CloudFormation shows, by parameter."""
     return {
         each["ParameterKey"]: each["ParameterValue"]
         for each in described.get("Parameters", ())
@@ -274,7 +274,7 @@ def _values(described: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _in_order(stacks: list[Stack]) -> tuple[Stack, ...]:
-    """Order stacks by their imports, as the deployment of an assembly does by its manifest."""
+    """Order stacks by their imports, as the deployment of an assembly does with its manifest."""
     by_name = {stack.name: stack for stack in stacks}
     exports = Assembly(environment="", stacks=tuple(stacks)).exports
     needed = {

@@ -1,4 +1,4 @@
-"""What the sections of extensions show on both sides."""
+"""The sections of extensions on both sides."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hyperpod_cdk.templates.extension_sections import read_sections
 def extensions(base: Assembly, head: Assembly) -> tuple[Shown, ...]:
     """Compare the sections of both sides, each as the extension of its own side wrote it.
 
-    A side that is deployed has none, and neither has a lone template: there the values before are not known.
+    A deployed side has none, and neither has a single template: then the values before are unknown.
     """
     old, new = (read_sections(side) for side in (base, head))
     is_known = old is not None or base is EMPTY or not base.stacks

@@ -47,37 +47,37 @@ SYSCALLS = {
 }
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
-"""Programs and their libraries: everybody's."""
+"""Programs and their libraries, which every user can read."""
 
 ETC = (
     *("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "timezone", "os-release"),
     *("mime.types", "nsswitch.conf", "protocols", "services", "debian_version"),
 )
-"""Of /etc what programs need to start: no accounts, no hosts, no credentials."""
+"""The files of /etc that programs need to start: no accounts, no hosts, no credentials."""
 
 DEVICES = ("null", "zero", "full", "random", "urandom")
 SHARED_MEMORY = "size=256m,mode=1777"
 ROOT_SIZE = "size=64m,mode=755"
 OVERLAY_SIZE = "size=1g,mode=755"
 INNER_USER = 1000
-"""Who root becomes inside: a user that gains no capabilities by execve(2)."""
+"""The user of root inside: one that gains no capabilities by execve(2)."""
 
 MOST_PROCESSES = 512
 
 APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
-"""Ubuntu's, since 23.10: namespaces are made, and capabilities in them denied."""
+"""Ubuntu's, since 23.10: namespaces can be created, but capabilities in them are denied."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run the plan's command and give its exit code; 128 and the signal's number where a signal ended it."""
+    """Run the plan's command and return its exit code; 128 plus the signal's number if a signal ended it."""
     plan: dict[str, Any] = json.loads(arguments[0])
     status = int(arguments[1])
-    # it is this program's alone: the command would write into the report
+    # only for this program: the command could otherwise write into the report
     os.set_inheritable(status, False)  # noqa: FBT003 - the standard library's own parameter
     parent = os.getppid()
     is_linux = sys.platform == "linux"
     if is_linux:
-        # also the processes that left their session end with this one
+        # processes that left their session end with this one, too
         _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
         _prctl(PR_SET_CHILD_SUBREAPER, 1)
         if os.getppid() != parent:
@@ -85,17 +85,17 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: _end(1))
     why = ""
     if not plan["is_isolated"]:
-        why = "it was asked for"
+        why = "this was requested"
     elif not is_linux:
         why = f"{platform.system()} has no namespaces"
     elif platform.machine() not in SYSCALLS:
-        why = f"this program does not know how on {platform.machine()}"
+        why = f"this program does not support {platform.machine()}"
     else:
         said, told = os.pipe()
         child = os.fork()
         if not child:
             os.close(said)
-            # nor does any process keep it that the command could find in its own /proc
+            # no process may keep it open, because the command could find it in its /proc
             os.close(status)
             with _or_tell(told):
                 _in_namespaces(plan, told)
@@ -116,7 +116,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _in_namespaces(plan: dict[str, Any], told: int) -> NoReturn:
-    """Become the first process of new namespaces' parent; raises OSError where the system refuses one."""
+    """Become the parent of the first process of new namespaces; raises OSError if the system refuses one."""
     outer_user, outer_group = os.getuid(), os.getgid()
     inner_user, inner_group = outer_user or INNER_USER, outer_group or INNER_USER
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -131,7 +131,7 @@ def _in_namespaces(plan: dict[str, Any], told: int) -> NoReturn:
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     with _or_tell(told):
         _make_root(plan, inner_user, inner_group)
-        # else what waits for a failure would wait for the command's end
+        # otherwise a process that waits for a failure would wait for the command's end
         os.set_inheritable(told, False)  # noqa: FBT003 - the standard library's own parameter
         command = os.fork()
         if not command:
@@ -139,7 +139,7 @@ def _in_namespaces(plan: dict[str, Any], told: int) -> NoReturn:
                 resource.setrlimit(resource.RLIMIT_NPROC, (MOST_PROCESSES, MOST_PROCESSES))
             _run(plan)
         os.close(told)
-        # the end of the first process is the end of every other
+        # all other processes end with the first one
         os._exit(_ended(command))
 
 
@@ -154,7 +154,7 @@ def _make_root(plan: dict[str, Any], user: int, group: int) -> None:
     wanted |= dict.fromkeys(plan["writable"], False)
     (root / "tmp").mkdir()
     _mount(str(Path(plan["scratch"], "tmp")), str(root / "tmp"), None, MS_BIND)
-    # a folder comes before what is in it
+    # a folder is mounted before its content
     for path in sorted(wanted, key=lambda each: each.count("/")):
         _show(root, path, is_readonly=wanted[path])
     for number, path in enumerate(plan["overlays"]):
@@ -171,7 +171,7 @@ def _make_root(plan: dict[str, Any], user: int, group: int) -> None:
     (dev / "shm").mkdir()
     _mount("tmpfs", str(dev / "shm"), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, SHARED_MEMORY)
     (root / "proc").mkdir()
-    # refused where the container's own is covered in part; nothing here depends on it
+    # refused if parts of the container's own are covered; nothing here depends on it
     with contextlib.suppress(OSError):
         _mount("proc", str(root / "proc"), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     (root / "etc").mkdir(exist_ok=True)
@@ -187,7 +187,7 @@ def _make_root(plan: dict[str, Any], user: int, group: int) -> None:
 
 
 def _show(root: Path, path: str, *, is_readonly: bool) -> None:
-    """Put a path of the system below the new root, where it has it."""
+    """Mount a path of the system below the new root, if it exists."""
     source = Path(path)
     here = Path(f"{root}{path}")
     if source.is_symlink() and path in SYSTEM:
@@ -207,7 +207,7 @@ def _show(root: Path, path: str, *, is_readonly: bool) -> None:
 
 
 def _overlay(root: Path, path: str, number: int) -> None:
-    """Show a folder that can be written to and keeps nothing; where the system has no overlays it stays away."""
+    """Mount a folder that can be written to and keeps nothing; if the system has no overlays, it is omitted."""
     if not Path(path).is_dir():
         return
     layers, here = root / f".overlay{number}", Path(f"{root}{path}")
@@ -233,7 +233,7 @@ def _mask(root: Path, path: str) -> None:
 
 def _run(plan: dict[str, Any]) -> NoReturn:
     with contextlib.suppress(OSError, ValueError):
-        # what a process may write to memory of its own; address space alone says nothing, V8 reserves gigabytes of it
+        # the memory that a process may write to; address space is no measure, because V8 reserves gigabytes of it
         resource.setrlimit(resource.RLIMIT_DATA, (plan["memory"], plan["memory"]))
     for kind, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, plan["memory"])):
         with contextlib.suppress(OSError, ValueError):
@@ -251,7 +251,7 @@ def _run(plan: dict[str, Any]) -> NoReturn:
 
 
 def _ended(child: int) -> int:
-    """Wait for a child, and for every other that was left to this process meanwhile."""
+    """Wait for a child, and for all others that this process has inherited in the meantime."""
     while True:
         try:
             process, status = os.wait()
@@ -262,9 +262,9 @@ def _ended(child: int) -> int:
 
 
 def _end(code: int) -> NoReturn:
-    """End, and whatever the command has left running."""
+    """End this process, and everything that the command has left running."""
     if sys.platform == "linux":
-        # those of a process that ends become this one's
+        # the children of a process that ends become children of this one
         while left := _children():
             for each in left:
                 with contextlib.suppress(ProcessLookupError):
@@ -275,7 +275,7 @@ def _end(code: int) -> NoReturn:
 
 
 def _children() -> list[int]:
-    # /proc/PID/stat: pid (comm) state ppid ...; a name may hold anything
+    # /proc/PID/stat: pid (comm) state ppid ...; a name may contain any character
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -292,13 +292,13 @@ def _or_tell(told: int) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        os.write(told, f"the system does not let it: {error.strerror}{_of_apparmor()}".encode())
+        os.write(told, f"the system does not allow it: {error.strerror}{_of_apparmor()}".encode())
     finally:
         os._exit(1)
 
 
 def _of_apparmor() -> str:
-    """Say where it is Ubuntu that grants user namespaces and denies them what they need."""
+    """Return a hint if Ubuntu provides user namespaces but denies them the needed capabilities."""
     with contextlib.suppress(OSError):
         if Path(f"/proc/sys/{APPARMOR.replace('.', '/')}").read_text(encoding="ascii").strip() == "1":
             return f"; {APPARMOR} is 1"

@@ -1,8 +1,8 @@
-"""Runs an app that nobody has read yet: without the user's files, variables, network and sockets.
+"""Runs an app that was not reviewed yet: without the user's files, variables, network and sockets.
 
-What a branch's app could take is what its author may not have: cloud credentials, tokens, an agent's socket. So it gets
-a list of allowed variables, an empty home, limits of time and memory, and on Linux namespaces of its own. Where the
-system grants none, ``Ran.exposed`` says so, and the report repeats it.
+The author of a branch must not get what its app could read: cloud credentials, tokens, an agent's socket. So the app
+gets a list of allowed variables, an empty home, limits of time and memory, and on Linux its own namespaces. If the
+system does not provide them, ``Ran.exposed`` states it, and the report repeats it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ MEMORY_LIMIT_MIB: Final = 4096
 ALLOWED: Final = frozenset(
     {"LANG", "LANGUAGE", "PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONPATH", "SOURCE_DATE_EPOCH", "TZ"}
 )
-"""Variables that reach an app, beside those of the locale (``LC_*``); everything else stays behind."""
+"""Variables that an app gets, in addition to those of the locale (``LC_*``); all others are removed."""
 
 NEVER: Final = ("AWS_", "CDK_", "GIT_")
-"""What the names of variables begin with that reach no app, a trusted one neither: the template would follow them."""
+"""Prefixes of variables that no app gets, not even a trusted one: they would change the template."""
 
 _LAUNCHER: Final = Path(__file__).with_name("isolated_app.py")
 _POLL_SECONDS: Final = 0.1
@@ -43,9 +43,9 @@ _MOST_STATUS: Final = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one app may take: ``seconds`` of time, ``mib`` of memory in MiB together with its children.
+    """The limits of one app: ``seconds`` of time, ``mib`` of memory in MiB together with its children.
 
-    With ``is_trusted`` it runs as the user's own program, with home, network and sockets, but for the variables.
+    With ``is_trusted`` it runs as the user's own program, with home, network and sockets, except for the variables.
     """
 
     seconds: float = TIME_LIMIT_SECONDS
@@ -55,7 +55,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """How a command ended: ``stopped`` says which limit it met, ``exposed`` why it was not isolated."""
+    """How a command ended: ``stopped`` is the limit that it reached, ``exposed`` why it was not isolated."""
 
     code: int
     output: str
@@ -74,15 +74,15 @@ def run_isolated(
     limits: Limits,
     begun: Callable[[], object] | None = None,
 ) -> Ran:
-    """Run ``command`` in ``folder``, a text as a line for a shell; what it prints comes back, at most a MiB of it.
+    """Run ``command`` in ``folder``, a text as a line for a shell; return its output, at most 1 MiB of it.
 
-    It may write to ``scratch`` and read ``readable`` and the interpreter, less what is ``masked``. Of this process's
-    variables it gets those that are ``ALLOWED``, and ``variables``. ``begun`` is called as soon as it runs.
+    It may write to ``scratch`` and read ``readable`` and the interpreter, except for ``masked`` paths. Of this
+    process's variables it gets those in ``ALLOWED``, and ``variables``. ``begun`` is called as soon as it runs.
     """
     for name in ("home", "tmp", "system"):
         (scratch / name).mkdir(parents=True, exist_ok=True)
     home = scratch / "home"
-    # jsii unpacks CDK once, and Node.js compiles it once; both anew in an empty home would take seconds each time
+    # jsii unpacks CDK once, and Node.js compiles it once; in an empty home both would take seconds each time
     caches = {
         name: str(cache)
         for name, cache in (("JSII_RUNTIME_PACKAGE_CACHE_ROOT", _package_cache()), (COMPILE_CACHE, compile_cache()))
@@ -124,7 +124,7 @@ def run_isolated(
             _stop(running)
         output.seek(0)
         said = output.read(_MOST_OUTPUT).decode(errors="backslashreplace")
-        # the first line was written before the command ran; whatever else is there is none of the launcher's
+        # the launcher wrote only the first line, before the command ran
         os.set_blocking(said_by_launcher, False)
         exposed = (line.read(_MOST_STATUS) or b"").decode(errors="replace").partition("\n")[0].strip()
     return Ran(code=running.returncode, output=said, stopped=stopped, exposed=exposed)
@@ -137,7 +137,7 @@ def _kept(*, is_trusted: bool) -> dict[str, str]:
 
 
 def _watch(running: subprocess.Popen[bytes], limits: Limits) -> str:
-    """Wait for the end; give which limit was met before it."""
+    """Wait for the end; return the limit that was reached before it."""
     until = time.monotonic() + limits.seconds
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -162,7 +162,7 @@ def _stop(running: subprocess.Popen[bytes]) -> None:
 
 
 def _resident_mib(ancestor: int) -> float:
-    """Give the memory of a process and all below it, 0 where the system does not show."""
+    """Return the memory of a process and all its descendants, 0 if the system does not show it."""
     parents: dict[int, int] = {}
     pages: dict[int, int] = {}
     for entry in Path("/proc").glob("[0-9]*"):
@@ -179,17 +179,17 @@ def _resident_mib(ancestor: int) -> float:
 
 
 def _interpreter() -> list[Path]:
-    """Give where this Python and what it imports lie, and the programs of PATH; never a folder around the home."""
+    """Return the paths of this Python, its imports and the programs of PATH; never a folder that contains the home."""
     home = Path.home()
     listed = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.executable, *sys.path)
     found = [Path(each) for each in (*listed, *os.environ.get("PATH", "").split(os.pathsep)) if os.path.isabs(each)]  # noqa: PTH117 - text, no file yet
-    # the environment's python is a link, and so may be the one that it leads to
+    # the environment's python is a link, possibly to another link
     found += [resolved(each) for each in found]
     return [each for each in dict.fromkeys(found) if each.exists() and each != home and each not in home.parents]
 
 
 def _package_cache() -> Path:
-    """Give where jsii keeps unpacked packages, by its own rules (jsii-kernel's disk-cache)."""
+    """Return where jsii keeps unpacked packages, by its own rules (jsii-kernel's disk-cache)."""
     given = os.environ.get("JSII_RUNTIME_PACKAGE_CACHE_ROOT")
     if given:
         return Path(given).absolute()

@@ -1,6 +1,6 @@
-"""Letters that GetTemplate does not give back: of each that is not ASCII CloudFormation makes a question mark.
+"""Characters that GetTemplate does not return: CloudFormation replaces each that is not ASCII by a question mark.
 
-The CDK CLI knows it, too: ``cdk diff`` compares with a template of which it has done the same (2.1148.1,
+The CDK CLI handles it, too: ``cdk diff`` compares with a template that it has changed in the same way (2.1148.1,
 ``mangleLikeCloudFormation``).
 """
 
@@ -16,7 +16,7 @@ _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 
 
 def mangled(value: Any) -> Any:
-    """Give what GetTemplate gives of a value: a question mark for each letter that is not ASCII."""
+    """Return a value as GetTemplate does: with a question mark for each character that is not ASCII."""
     if isinstance(value, str):
         return _NOT_ASCII.sub("?", value)
     if isinstance(value, list):
@@ -27,9 +27,10 @@ def mangled(value: Any) -> Any:
 
 
 def restored(deployed: Any, head: Any) -> tuple[Any, int]:
-    """Give what is deployed with the head's letters wherever the head's value would come back just so, and how many.
+    """Return the deployed value with the head's characters if the head's value would be returned the same, and how
+    many.
 
-    A value that differs in nothing but such letters so counts as the head's: CloudFormation does not show them apart.
+    A value that differs only in such characters counts as the head's: CloudFormation does not distinguish them.
     """
     found = _Restoring()
     return found.of(deployed, head), found.number
@@ -61,8 +62,9 @@ class _Restoring:
         return found
 
     def _items(self, deployed: list[Any], head: list[Any]) -> list[Any]:
-        """Restore items each from its own: one that reads the same, in its place if it is there, else of its name."""
-        # letters that were lost make items alike, of which those in their places are meant
+        """Restore each item from its counterpart: one that reads the same, at its position if possible, else by its
+        name."""
+        # lost characters make items equal, and then the ones at the same position are meant
         pairs = zip(deployed, head, strict=False)
         own = {place: each for place, (item, each) in enumerate(pairs) if item == mangled(each)}
         left = {place: each for place, each in enumerate(head) if place not in own}

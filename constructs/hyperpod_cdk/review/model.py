@@ -1,4 +1,5 @@
-"""The report as data: what ``--out report.json`` holds and what every rendering reads. Its schema is published."""
+"""The report as data: the content of ``--out report.json`` and the input of every rendering. Its schema is
+published."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ class Effect(StrEnum):
 
 
 class Level(StrEnum):
-    """The gravest that a change does, gravest first."""
+    """The most serious effect of a change, the most serious first."""
 
     REPLACED = "replaced"
     DELETED = "deleted"
@@ -40,15 +41,15 @@ class Side(Model):
     """One of the two things that are compared."""
 
     label: str
-    """What it is to a reader: a revision, a folder, ``deployed``, ``nothing``."""
+    """Its label for a reader: a revision, a folder, ``deployed``, ``nothing``."""
     commit: str | None = None
-    """The commit behind a git revision."""
+    """The commit of a Git revision."""
     environment_file: str | None = None
     """The environment file, as findings show it."""
     stacks: dict[str, str] = Field(default_factory=dict)
-    """SHA-256 of each stack's template, by the stack's name: ``review --still`` holds a deployment to it."""
+    """SHA-256 of each stack's template, by the stack's name: ``review --still`` compares a deployment with it."""
     assembly: str | None = None
-    """SHA-256 over the names and contents of all files of a cloud assembly that lay there, assets included."""
+    """SHA-256 over the names and contents of all files of an existing cloud assembly, assets included."""
 
 
 class Cause(Model):
@@ -57,16 +58,17 @@ class Cause(Model):
     file: str
     line: int | None = None
     path: str
-    """The place in the environment file (``hyperpod.instance_groups[1].count``), in the base's where it is gone."""
+    """The place in the environment file (``hyperpod.instance_groups[1].count``); in the base's file if it was
+    removed."""
     before: str | None = None
     after: str | None = None
 
 
 Part = Literal["property", "metadata", "export"]
-"""What of a template changes: a property or policy of a resource, its metadata that cfn-init reads, an export."""
+"""The part of a template that changes: a property or policy of a resource, its metadata for cfn-init, an export."""
 
 EXPORT_PREFIX: Final = "Export "
-"""What stands before the name of an export where the path of a property does."""
+"""Prefix of an export's name in place of a property's path."""
 
 
 class PropertyEffect(Model):
@@ -75,32 +77,32 @@ class PropertyEffect(Model):
     path: str
     of: Part = "property"
     before: str | None = None
-    """None where there was none."""
+    """None if there was none."""
     after: str | None = None
-    """None where there is none any more."""
+    """None if there is none afterwards."""
     effect: Effect
     reason: str
     """Why it has this effect, in one sentence."""
     source: str | None = None
-    """Where that is said: an address, or ``CloudFormation schema``."""
+    """The source: an address, or ``CloudFormation schema``."""
     interrupts: bool = False
-    """Whether the resource stays in place, and is not reachable, or slower for hours, meanwhile."""
+    """Whether the resource remains but is not reachable, or is slower for hours, during the change."""
     is_indirect: bool = False
-    """Whether it only follows from the replacement of what it refers to."""
+    """Whether it only follows from the replacement of a resource that it refers to."""
     causes: tuple[Cause, ...] = ()
 
 
 class ResourceEffect(Model):
-    """One resource that changes, and what that does to it."""
+    """One resource that changes, and what the change does to it."""
 
     stack: str
     logical_id: str
     type: str
     name: str
-    """The construct path below the stack, or the logical id."""
+    """The construct path below the stack, or the logical ID."""
     effect: Effect
     stateful: bool
-    """Whether it holds data, nodes, an address or a key that others know: one to lose sleep over."""
+    """Whether it contains data, nodes, an address or a key that others use: its loss would do harm."""
     summary: str
     """What happens, in one sentence."""
     properties: tuple[PropertyEffect, ...] = ()
@@ -108,7 +110,7 @@ class ResourceEffect(Model):
 
 
 class LeftBehind(Model):
-    """A resource that leaves its stack, or is replaced, and stays in the account."""
+    """A resource that is removed from its stack, or replaced, and stays in the account."""
 
     stack: str
     logical_id: str
@@ -116,30 +118,30 @@ class LeftBehind(Model):
     name: str
     why: str
     costs_money: bool | None
-    """None where that is not known."""
+    """None if that is unknown."""
 
 
 class BlastRadius(Model):
-    """Every resource that changes, gravest first."""
+    """Every resource that changes, the most serious first."""
 
     resources: tuple[ResourceEffect, ...] = ()
     left_behind: tuple[LeftBehind, ...] = ()
     counts: dict[Effect, int] = Field(default_factory=dict)
     schemas_as_of: str = ""
-    """The date of the CloudFormation schemas that decided."""
+    """The date of the CloudFormation schemas that were used."""
 
 
 class Attention(Model):
-    """One thing that a reviewer must look at."""
+    """One entry that a reviewer must look at."""
 
     effect: Effect | None
-    """What happens to the resource, None where ``about`` is no change to a resource."""
+    """What happens to the resource, None if ``about`` is not a change to a resource."""
     about: Literal[
         "change", "protection", "fabric", "quota", "plan", "addresses", "access", "policy", "cost", "left behind"
     ] = "change"
-    """Which part of the report tells more: ``change`` is the blast radius."""
+    """The section of the report with more details: ``change`` is the blast radius."""
     resource: str
-    """``stack / name`` of the resource (``... and 3 more``), or the group, statement, proof that it is about."""
+    """``stack / name`` of the resource (``... and 3 more``), or the group, statement or proof."""
     property: str | None = None
     before: str | None = None
     after: str | None = None
@@ -148,7 +150,7 @@ class Attention(Model):
 
 
 class ReasonKind(StrEnum):
-    """Why a person must approve. ``review.yaml`` names who approves what by these words."""
+    """Why a person must approve. ``review.yaml`` uses these words to name who approves what."""
 
     REPLACEMENT = "replacement"
     DELETION = "deletion"
@@ -170,58 +172,59 @@ class Reason(Model):
 
     kind: ReasonKind
     resource: str
-    """``stack / name`` of the resource (``... and 3 more``), or the group, statement, proof that it is about."""
+    """``stack / name`` of the resource (``... and 3 more``), or the group, statement or proof."""
     property: str | None = None
     sentence: str
     causes: tuple[Cause, ...] = ()
-    """Lines of the environment file behind it, empty where none is known to be."""
+    """Lines of the environment file that caused it, empty if none is known."""
     approvers: tuple[str, ...] = ()
-    """Who approves such a reason by ``review.yaml``; empty where it names nobody."""
+    """Who approves such a reason according to ``review.yaml``; empty if it names no one."""
 
 
 class Excepted(Model):
-    """A reason that an exception of ``review.yaml`` answers, so that nobody is asked again."""
+    """A reason that an exception of ``review.yaml`` covers, so that no approval is needed."""
 
     reason: Reason
     because: str
-    """What the exception gives as its reason."""
+    """The reason that the exception states."""
     owner: str
     expires: str
     """The last day on which the exception counts."""
 
 
 class Verdict(Model):
-    """The one line, and what stands behind it."""
+    """The summary line, and its basis."""
 
     level: Level
     approval: str
-    """The report's first line: who has to look at what, or why nobody has to."""
+    """The report's first line: who must approve what, or why no approval is needed."""
     sentence: str
     needs_approval: tuple[Reason, ...] = ()
-    """Why a pipeline must ask a person before it deploys, gravest first; empty where it need not."""
+    """Why a pipeline must ask a person before it deploys, the most serious first; empty if it need not."""
     excepted: tuple[Excepted, ...] = ()
-    """What would need approval but for an exception that has not expired."""
+    """What would need approval without an exception that has not expired."""
     reviewed_on: str | None = None
-    """The day on which exceptions were judged, None where none was given; then no exception counts."""
+    """The day on which exceptions were judged, None if none was given; then no exception counts."""
     is_wrong: bool = False
-    """Whether the service certainly refuses, a network is broken, or the policy has an error: exit code 1."""
+    """Whether the service certainly refuses the change, a network is broken, or the policy has an error: exit code
+    1."""
     attention: tuple[Attention, ...] = ()
 
 
 class Change(Model):
-    """A number before and after; None where it is not known, 0 where there is none."""
+    """A number before and after; None if it is unknown, 0 if there is none."""
 
     before: float | None
     after: float | None
 
 
 class GroupCapacity(Model):
-    """What one instance group has."""
+    """One instance group."""
 
     name: str
     instance_types: tuple[str, ...]
     zone_ids: tuple[str, ...]
-    """AZ IDs of its subnets, empty where the template does not show."""
+    """AZ IDs of its subnets, empty if the template does not show them."""
     capacity: str
     """``training plan h100-april``, ``on-demand``, ``spot``, ``flexible``."""
     nodes: Change
@@ -242,13 +245,13 @@ class CapacityTotal(Model):
 
 
 class PlanSeats(Model):
-    """How many instances of a training plan the groups take."""
+    """How many instances of a training plan the groups use."""
 
     plan: str
     instance_type: str
     used: Change
     seats: int | None
-    """None where no record tells."""
+    """None if no record has it."""
     recorded_on: str | None
     problem: str | None = None
 
@@ -271,7 +274,7 @@ class QuotaNeed(Model):
     code: str | None
     needed: Change
     recorded: float | None
-    """What the account had when it was recorded, else AWS's default; None where neither is known."""
+    """The account's value when it was recorded, else AWS's default; None if neither is known."""
     recorded_on: str | None
     """The date of the record, None for AWS's default."""
     result: Literal["enough", "short", "unknown"]
@@ -289,17 +292,17 @@ class Capacity(Model):
 
 
 class Paid(Model):
-    """What of a template is paid for: a resource, and of a cluster one of its instance groups."""
+    """The part of a template that is paid for: a resource, or an instance group of a cluster."""
 
     stack: str
     logical_id: str
     item: str = ""
     properties: tuple[str, ...] = ()
-    """The properties that decide how much it costs, as those of a grant."""
+    """The properties that decide its cost, as those of a grant."""
 
 
 class CostLine(Model):
-    """What one resource costs."""
+    """The cost of one resource."""
 
     resource: str
     of: Paid | None = None
@@ -308,36 +311,36 @@ class CostLine(Model):
     what: str
     """``8 x ml.p5.48xlarge, on demand``"""
     unit_price: float | None
-    """US dollars per unit, None where the price file has none."""
+    """US dollars per unit, None if the price file has none."""
     unit: str
     """``instance-hour``, ``GB-month``, ..."""
     monthly: Change
     """US dollars per month of 730 hours."""
     quantity: Change = Change(before=None, after=None)
-    """How many units (of ``unit`` without its time: instances, GB) are paid; None where that is not known."""
+    """How many units (of ``unit`` without its time: instances, GB) are paid; None if that is unknown."""
     missing: str = ""
-    """Which price is not known, and the command that brings it; empty where nothing is missing."""
+    """Which price is unknown, and the command that gets it; empty if nothing is missing."""
     is_confirmed: bool = True
-    """Whether no doubt is left about the price that it is counted at."""
+    """Whether the price that is used is certain."""
     note: str = ""
 
 
 class Unpriced(Model):
-    """So much of something that has no known price: what the known part of the cost leaves out."""
+    """A quantity without a known price: the known part of the cost does not contain it."""
 
     what: str
     """What is sold: ``ml.p5en.48xlarge``, ``FSx for Lustre, SSD at 500 MB/s per TiB``."""
     kind: Literal["nodes", "volumes", "storage", "network", "control plane", "logs", "other"]
     unit: str
-    """What is counted: ``instance``, ``GB``; empty where it is single things."""
+    """The counted unit: ``instance``, ``GB``; empty for single items."""
     quantity: Change
-    """None where the number itself is not known."""
+    """None if the number itself is unknown."""
     is_accelerated: bool = False
-    """Whether it is nodes with accelerators, or of a type of which that is not known."""
+    """Whether it is nodes with accelerators, or of a type for which that is unknown."""
     missing: str
-    """Why there is no price, and the command that brings it where there is one."""
+    """Why there is no price, and the command that gets it if there is one."""
     of: tuple[Paid, ...] = ()
-    """The resources of which there is more or less, or another number that is not known."""
+    """The resources with a higher or lower number, or with another unknown number."""
 
 
 class PlanFee(Model):
@@ -359,19 +362,19 @@ class Cost(Model):
     prices_as_of: str
     lines: tuple[CostLine, ...] = ()
     monthly: Change = Change(before=0, after=0)
-    """The known part: what has a known price."""
+    """The known part: everything with a known price."""
     unpriced: tuple[Unpriced, ...] = ()
-    """The unknown part, with its quantities: what stands and has no known price."""
+    """The unknown part, with its quantities: deployed resources without a known price."""
     is_lower_bound: bool = False
-    """Whether something has no known price, or one by use, so that the total is at least this."""
+    """Whether something has no known price, or a price by use, so that the total is at least this."""
     plans: tuple[PlanFee, ...] = ()
     unknown: tuple[str, ...] = ()
-    """What has no known price, or a price by use."""
+    """Items without a known price, or with a price by use."""
     notes: tuple[str, ...] = ()
 
 
 class Grant(Model):
-    """Who can do what to which, as one statement says it."""
+    """Who can do what to which, as one statement allows it."""
 
     change: Literal["added", "removed"]
     kind: Literal["permission", "trust", "cluster access", "resource policy"]
@@ -384,19 +387,20 @@ class Grant(Model):
     is_wildcard: bool = False
     """Whether an action or a resource of it is a wildcard."""
     is_grave: bool = False
-    """Whether it is a gain that a person must approve: an administrator of a cluster or of the account, trust of
-    strangers, public data, an action by which a role can give itself more, a limit that no longer holds."""
+    """Whether it is a gain that a person must approve: an administrator of a cluster or of the account, trust in other
+    accounts, public data, an action by which a role can extend its own permissions, a limit that no longer applies."""
     is_relied_on: bool = False
-    """Whether it is a loss of an identity under which something runs, or by which people or endpoints come in."""
+    """Whether an identity loses it under which workloads run, or which people or endpoints use."""
     is_covered: bool = False
-    """Whether a wider statement allows, or denies, the same and more: of what comes until now, of what goes still."""
+    """Whether a wider statement allows, or denies, the same: for an addition the earlier one, for a removal the
+    remaining one."""
     is_of_service: bool = False
-    """Whether ``who`` is a service of AWS."""
+    """Whether ``who`` is an AWS service."""
     stack: str
     logical_id: str
     properties: tuple[str, ...] = ()
-    """The properties of the resource that it comes by, each by its name at any depth, or as ``InstanceGroups.OnCreate``
-    where only below another; empty where they are not known one by one."""
+    """The properties of the resource from which it follows, each by its name at any depth, or as
+    ``InstanceGroups.OnCreate`` if only below another; empty if they are not known one by one."""
 
 
 class Reach(Model):
@@ -407,7 +411,8 @@ class Reach(Model):
     is_world: bool = False
     """Whether it reaches to or from any address."""
     is_grave: bool = False
-    """Whether it is a gain that a person must approve: the internet comes in, another network or account is joined."""
+    """Whether it is a gain that a person must approve: access from the internet, a connection to another network or
+    account."""
     stack: str
     logical_id: str
     properties: tuple[str, ...] = ()
@@ -425,7 +430,7 @@ class Access(Model):
 
 
 class Proof(Model):
-    """One thing that a fast network needs."""
+    """One requirement of a fast network."""
 
     name: str
     result: Literal["holds", "broken", "unknown"]
@@ -433,7 +438,7 @@ class Proof(Model):
 
 
 class FabricSubject(Model):
-    """An instance group or a file system and what is proven of its network."""
+    """An instance group or a file system and the proofs of its network."""
 
     subject: str
     kind: Literal["instance group", "file system"]
@@ -441,19 +446,19 @@ class FabricSubject(Model):
     logical_id: str
     proofs: tuple[Proof, ...]
     newly_broken: tuple[str, ...] = ()
-    """Names of proofs that held before and are broken now."""
+    """Names of proofs that were valid before and are broken now."""
     newly_unknown: tuple[str, ...] = ()
-    """Names of proofs that held before and are not known to hold now."""
+    """Names of proofs that were valid before and are unknown now."""
 
 
 class Fabric(Model):
-    """The proof that EFA and Lustre traffic gets through, for every group and file system of the head."""
+    """The proof that EFA and Lustre traffic is possible, for every group and file system of the head."""
 
     subjects: tuple[FabricSubject, ...] = ()
 
 
 class AssetChange(Model):
-    """Other code or files that a resource gets: of an upload, or of the folder that an image is built from."""
+    """Other code or files that a resource gets: from an upload, or from the folder of an image build."""
 
     name: str
     """The object's key or the image's tag."""
@@ -461,11 +466,11 @@ class AssetChange(Model):
     used_by: tuple[str, ...]
     """``stack / name`` of the resources that get it."""
     files: tuple[str, ...] | None = None
-    """What differs from what they had (``handler.py changes``), None where there is nothing to compare with."""
+    """What differs from the earlier files (``handler.py changes``), None if there are none to compare with."""
     is_read: bool = True
-    """Whether what is deployed was read, where there is anything: else what differs is not known."""
+    """Whether the deployed files were read, if there are any: otherwise the differences are unknown."""
     note: str = ""
-    """Why nothing is compared, or why nothing differs."""
+    """Why nothing was compared, or why nothing differs."""
 
 
 class Minutes(Model):
@@ -490,7 +495,7 @@ class Step(Model):
     source: str
     """Where the duration is from."""
     if_it_fails: str
-    """What is there by then and costs money, and what CloudFormation does."""
+    """What exists by then and costs money, and what CloudFormation does."""
 
 
 class Timeline(Model):
@@ -504,7 +509,7 @@ class Timeline(Model):
 
 
 class PolicyFinding(Model):
-    """What cdk-nag, CloudFormation's engine or our own rules say about the templates."""
+    """What cdk-nag, CloudFormation's engine or our own rules report on the templates."""
 
     rule: str
     severity: Literal["error", "warning"]
@@ -512,7 +517,7 @@ class PolicyFinding(Model):
     message: str
     status: Literal["new", "standing", "resolved"]
     stood: bool = False
-    """Whether the base is known to have it too: then it never changes the exit code."""
+    """Whether the base is known to have it, too: then it never changes the exit code."""
     suppressed: str | None = None
     """The reason in code for which it is suppressed."""
 
@@ -526,7 +531,7 @@ class Policy(Model):
 
 
 class ShownRow(Model):
-    """One value in the section of an extension; None where that side has none, or is not known."""
+    """One value in the section of an extension; None if that side has none, or if it is unknown."""
 
     what: str
     before: str | None = None
@@ -534,13 +539,13 @@ class ShownRow(Model):
 
 
 class Shown(Model):
-    """The section of an extension: what its code says of the templates of each side."""
+    """The section of an extension: what its code shows about the templates of each side."""
 
     extension: str
     says: str
     """What it shows, the first line of the docstring of its ``review``."""
     base_is_known: bool
-    """Whether the values before are known: what is deployed tells none."""
+    """Whether the values before are known: deployed stacks have none."""
     rows: tuple[ShownRow, ...] = ()
 
 
@@ -549,7 +554,7 @@ class Report(Model):
 
     format: Literal[2] = 2
     environment: str
-    """The environment's name, or the template's where only a template was given."""
+    """The environment's name, or the template's if only a template was given."""
     base: Side
     head: Side
     verdict: Verdict
@@ -562,4 +567,4 @@ class Report(Model):
     timeline: Timeline
     policy: Policy
     extensions: Annotated[tuple[Shown, ...], Field(description="What extensions of the project show.")] = ()
-    notes: Annotated[tuple[str, ...], Field(description="What could not be told, and why.")] = ()
+    notes: Annotated[tuple[str, ...], Field(description="What could not be determined, and why.")] = ()

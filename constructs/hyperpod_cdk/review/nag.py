@@ -1,7 +1,7 @@
-"""cdk-nag's AwsSolutions over a plain template: read into a scratch CDK app, in a process of its own.
+"""cdk-nag's AwsSolutions on a plain template, which is read into a temporary CDK app in a separate process.
 
-That process is the only part of a review that knows CDK: importing it takes a second, and a template that it cannot
-read, or one that brings it down, costs the rest of the report nothing.
+Only that process of a review uses CDK: importing it takes a second, and a template that it cannot read, or that crashes
+it, does not affect the rest of the report.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _REPORT: Final = "validation-report.json"
 
 
 class NagError(Exception):
-    """cdk-nag could not be run; the text says why, in one line."""
+    """cdk-nag could not run; the text gives the reason in one line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,15 +43,15 @@ class NagViolation:
 
 
 def nag_violations(template: Mapping[str, Any]) -> list[NagViolation]:
-    """Give what AwsSolutions says of a template, in the order of ids and rules. Raises NagError."""
+    """Return the findings of AwsSolutions on a template, in the order of IDs and rules. Raises NagError."""
     try:
         text = json.dumps(template)
     except (TypeError, ValueError) as error:
-        raise NagError(f"the template holds what JSON cannot: {error}") from None
+        raise NagError(f"the template contains a value that JSON cannot represent: {error}") from None
     return list(_violations_in(text))
 
 
-# a program that reviews one template against many (each way to deploy it, each branch) starts CDK once for it
+# a program that reviews one template against many (each way to deploy it, each branch) starts CDK only once for it
 @lru_cache(maxsize=16)
 def _violations_in(text: str) -> tuple[NagViolation, ...]:
     with tempfile.TemporaryDirectory() as folder:
@@ -71,12 +71,12 @@ def _violations_in(text: str) -> tuple[NagViolation, ...]:
 
 def _last_words(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    said = next((line for line in reversed(lines) if "Error" in line), lines[-1] if lines else "it said nothing")
+    said = next((line for line in reversed(lines) if "Error" in line), lines[-1] if lines else "it printed nothing")
     return said.removeprefix("RuntimeError: ").removeprefix("Error: ")[:300]
 
 
 def _look(template: Path) -> list[NagViolation]:
-    # only the process of its own comes here
+    # only the separate process runs this
     from hyperpod_cdk.packaged_node import use_packaged_node  # noqa: PLC0415
 
     use_packaged_node()
@@ -97,11 +97,11 @@ def _look(template: Path) -> list[NagViolation]:
         include.CfnInclude(stack, _INCLUDE, template_file=str(template), allow_cyclical_references=True)
         cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
         report = Path(folder, _REPORT)
-        # asked for in Python, each text of the report would be a question of its own to Node.js: it is read as a file
+        # read as a file: in Python, each text of the report would be a separate request to Node.js
         try:
             app.synth()
         except RuntimeError:
-            # also where something was found
+            # also if there are findings
             if not report.exists():
                 raise
         rows = json.loads(report.read_text(encoding="utf-8"))["pluginReports"]

@@ -1,4 +1,4 @@
-"""What a reader calls resource types, and how many of them."""
+"""Readable names of resource types, and of numbers of them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NAMED_FIRST: Final = (
 
 
 def noun(resource_type: str) -> str:
-    """Give what a reader calls a resource type: ``file system``, ``IAM role``, ``route table``."""
+    """Return the readable name of a resource type: ``file system``, ``IAM role``, ``route table``."""
     if resource_type in _NOUNS:
         return _NOUNS[resource_type]
     if resource_type.startswith("Custom::"):
@@ -54,14 +54,14 @@ def noun(resource_type: str) -> str:
 
 
 def count(number: int, name: str) -> str:
-    """Give ``3 file systems``."""
+    """Return ``3 file systems``."""
     return f"{number} {name if number == 1 else _plural(name)}"
 
 
 def _plural(name: str) -> str:
     if name.endswith(("ss", "us", "as", "is", "x", "sh", "ch")):
         return f"{name}es"
-    if name.endswith("s"):  # options, settings: there is no singular to begin with
+    if name.endswith("s"):  # options, settings: the name is always plural
         return name
     if name.endswith("y") and name[-2:-1] not in "aeiou":
         return f"{name[:-1]}ies"
@@ -69,5 +69,5 @@ def _plural(name: str) -> str:
 
 
 def place(resource_type: str) -> int:
-    """Give a type's place among those that a reader wants to hear of first: what everything stands on, and its data."""
+    """Return a type's position in lists for readers: foundations of other resources and data first."""
     return _NAMED_FIRST.index(resource_type) if resource_type in _NAMED_FIRST else len(_NAMED_FIRST)

@@ -1,8 +1,8 @@
-"""What a change does where a parameter of a stack has another value than the template's default.
+"""What a change does if a parameter of a stack has another value than the template's default.
 
-A stack that is there keeps the values that it has, whatever the default says ('cdk deploy' sends UsePreviousValue:
-aws-cdk, --previous-parameters). Where the values are not read from the stack (``review --deployed``), the report judges
-by the defaults, and what only another value would show is unknown.
+An existing stack keeps its values, whatever the default is ('cdk deploy' sends UsePreviousValue: aws-cdk,
+--previous-parameters). If the values are not read from the stack (``review --deployed``), the report uses the defaults,
+and effects that only another value would show are unknown.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hyperpod_cdk.templates.values import STORED, references
 
 _SHOWN: Final = 3
 _NO_VALUES: Final = ("Parameters", "Resources", "Rules")
-"""Sections of a template that give nothing a value; resources are looked at one by one."""
+"""Sections of a template that give no values to resources; resources are compared one by one."""
 _WOULD: Final = {
     Effect.REPLACED: "replaces it",
     Effect.DELETED: "deletes it",
@@ -32,7 +32,7 @@ _WOULD: Final = {
 
 
 def hidden_by_defaults(base: Assembly, head: Assembly, radius: BlastRadius) -> Iterator[Reason]:
-    """Give what changes where a parameter has another value than the default by which ``radius`` was told."""
+    """Yield what changes if a parameter has another value than the default that ``radius`` used."""
     both = {stack.name: stack for stack in base.stacks if stack.name in head.by_name}
     assumed = {
         name: sorted({*_assumed(stack), *_assumed(head.by_name[name])})
@@ -58,13 +58,13 @@ def hidden_by_defaults(base: Assembly, head: Assembly, radius: BlastRadius) -> I
             kind=ReasonKind.UNKNOWN,
             resource=f"{each.stack} / {each.name}",
             property=found[0] if found else None,
-            sentence=f"By the default of {shown} nothing of this happens, by another value the change {does}: the "
-            "stack keeps the value that it has, which --deployed reads.",
+            sentence=f"With the default of {shown} none of this happens, with another value the change {does}: the "
+            "stack keeps its value, which --deployed reads.",
         )
 
 
 def _changes_nothing(base: Assembly, head: Assembly, names: Mapping[str, list[str]], radius: BlastRadius) -> bool:
-    """Whether the parameters stand only in resources that are the same on both sides and that nothing changes."""
+    """Whether the parameters are only in resources that are the same on both sides and that nothing changes."""
     told = {(each.stack, each.logical_id) for each in radius.resources}
     for side, other in ((base, head), (head, base)):
         for stack in side.stacks:
@@ -81,7 +81,7 @@ def _changes_nothing(base: Assembly, head: Assembly, names: Mapping[str, list[st
 
 
 def moved_defaults(base: Assembly, head: Assembly) -> Iterator[str]:
-    """Say which defaults change of a stack that is there: it keeps the values that it has."""
+    """Yield notes on defaults that change for an existing stack: it keeps its values."""
     for stack in head.stacks:
         old = base.by_name.get(stack.name)
         if old is None:
@@ -91,19 +91,19 @@ def moved_defaults(base: Assembly, head: Assembly) -> Iterator[str]:
         if names:
             one = len(names) == 1
             yield (
-                f"{stack.name}: the default{'' if one else 's'} of {joined(names)} change{'s' if one else ''}, and the "
-                "report judges by the new one: a stack that is there keeps the value that it has, so that nothing may "
-                "change, or something else. --deployed reads it."
+                f"{stack.name}: the default{'' if one else 's'} of {joined(names)} change{'s' if one else ''}, and "
+                "the report uses the new one: an existing stack keeps its value, so that nothing may change, or "
+                "something else. --deployed reads it."
             )
 
 
 def _assumed(stack: Stack) -> Mapping[str, Any]:
-    """Give the defaults by parameter of which the value that the stack has is not known."""
+    """Return the defaults by parameter for which the stack's value is unknown."""
     return {
         name: each["Default"]
         for name, each in stack.parameters.items()
         if isinstance(each, dict) and "Default" in each and name not in stack.told
-        # a name in Parameter Store, whose value is not known in any case
+        # a name in Parameter Store, whose value is unknown in any case
         if not str(each.get("Type", "")).startswith(STORED)
     }
 
@@ -119,5 +119,6 @@ def _open(stack: Stack, names: Any) -> Stack:
 
 
 def _told(each: ResourceEffect) -> list[str]:
-    """Give the properties that change, each by its first step: below it, a default only changes how they are told."""
+    """Return the properties that change, each by its first step: below it, a default only changes how they are
+    shown."""
     return list(dict.fromkeys(part.path.partition(".")[0].partition("[")[0] for part in each.properties))

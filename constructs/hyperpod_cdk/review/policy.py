@@ -1,7 +1,8 @@
-"""What the policy pack says of both sides: which findings are new, which stand, which are gone, and which are known of.
+"""The policy pack's findings on both sides: which are new, which existed before, which are gone, and which are
+suppressed.
 
-An assembly of ``cdk synth`` brings the report of its validation, cdk-nag included; where there is none the pack runs
-over the templates.
+An assembly of ``cdk synth`` has the report of its validation, cdk-nag included; without it, the pack runs over the
+templates.
 """
 
 from __future__ import annotations
@@ -34,25 +35,25 @@ _NESTED: Final = "AWS::CloudFormation::Stack"
 
 
 def policy(base: Assembly, head: Assembly, *, nag: Nag = nag_violations) -> Policy:
-    """Compare the findings of two sides; either may be ``EMPTY``. ``nag`` runs cdk-nag on a lone template.
+    """Compare the findings of two sides; either may be ``EMPTY``. ``nag`` runs cdk-nag on a single template.
 
-    A finding keeps its identity while its rule, its resource and its place stay, whatever its message says. Where
-    cdk-nag looked at the head only, what it found stands: nobody knows since when.
+    A finding stays the same while its rule, its resource and its place stay, whatever its message is. If cdk-nag ran
+    only on the head, its findings count as existing: it is unknown since when.
     """
-    # cdk-nag runs in a process of its own for each side, and takes most of the time
+    # cdk-nag runs in a separate process for each side, and takes most of the time
     with ThreadPoolExecutor(2) as pool:
         looked = [pool.submit(_look, side, name, nag) for side, name in ((base, "base"), (head, "head"))]
         before, after = (each.result() for each in looked)
     skipped = [*before.skipped, *after.skipped]
     unknown_before = base is not EMPTY and bool(base.stacks) and after.has_nag and not before.has_nag
     if unknown_before and any(_NAG.match(each.rule) for each in after.found):
-        skipped.append("cdk-nag was not run on the base: what it finds in the head is shown as standing")
+        skipped.append("cdk-nag was not run on the base: its findings in the head are shown as existing")
     findings: list[PolicyFinding] = []
     old, new = _by_identity(before.found), _by_identity(after.found)
     for identity in {**old, **new}:
         was, now = old.get(identity, []), new.get(identity, [])
         told = {each.message for each in was} & {each.message for each in now}
-        # of those whose message is another now, as many stand as there were
+        # of findings whose message changed, as many are existing as there were before
         changed = [each for each in was if each.message not in told]
         for each in now:
             stood = each.message in told
@@ -77,7 +78,8 @@ class _Found:
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """What stays the same when other items of a list come and go, or the message has another number."""
+        """Return what stays the same when other items of a list are added or removed, or the message has another
+        number."""
         return self.rule, self.resource, _INDEX.sub("", self.place)
 
     def finding(self, status: Literal["new", "standing", "resolved"], *, stood: bool = False) -> PolicyFinding:
@@ -110,7 +112,7 @@ _STATUSES: Final = ("new", "standing", "resolved")
 
 
 def _order(finding: PolicyFinding) -> tuple[bool, int, bool, str, str, str]:
-    """Put what nobody knows of first, then what is new, then errors."""
+    """Order findings that are not suppressed first, then new ones, then errors."""
     return (
         finding.suppressed is not None,
         _STATUSES.index(finding.status),
@@ -128,13 +130,13 @@ def _look(assembly: Assembly, name: str, nag: Nag) -> _Side:
     reports = _reports(assembly)
     side = _Side()
     for resource in assembly.of_type(_NESTED):
-        side.skipped.append(f"{_label(resource.stack, resource)}: a nested stack, whose template is not looked into")
+        side.skipped.append(f"{_label(resource.stack, resource)}: a nested stack, whose template is not checked")
     if reports is None:
         try:
             side.found += _of_pack(assembly, suppressions)
         except EngineError as error:
             side.skipped.append(
-                f"the policy pack was not run on the {name}: AWS's template engine could not be: {error}"
+                f"the policy pack was not run on the {name}: AWS's template engine could not run: {error}"
             )
         _run_nag(assembly, name, side, suppressions, nag)
         return side
@@ -143,12 +145,12 @@ def _look(assembly: Assembly, name: str, nag: Nag) -> _Side:
     side.found += acknowledged
     side.has_nag = bool(acknowledged) or any(_NAG.match(str(each.get("ruleName"))) for each, _ in reports)
     if not side.has_nag:
-        side.skipped.append(f"whether cdk-nag was run on the {name} is unknown: its report names no finding of it")
+        side.skipped.append(f"it is unknown whether cdk-nag was run on the {name}: its report has no finding of it")
     return side
 
 
 def _of_pack(assembly: Assembly, suppressions: Suppressions) -> Iterator[_Found]:
-    # a template without an environment is somebody else's
+    # a template without an environment is not the library's
     is_large = any(len(stack.resources) >= MANY for stack in assembly.stacks)
     engine = problems_apart if is_large else engine_problems
     for problem in problems(assembly, is_own=bool(assembly.environment), engine=engine):
@@ -163,7 +165,7 @@ def _of_pack(assembly: Assembly, suppressions: Suppressions) -> Iterator[_Found]
 
 
 def _judged(found: _Found, stack: Stack, resource: Resource | None, suppressions: Suppressions) -> Iterator[_Found]:
-    """Give a finding with the reason for which it is suppressed; without a reason, that itself is one."""
+    """Return a finding with the reason for which it is suppressed; a missing reason is a finding itself."""
     known = suppressions.of(stack, resource, found.rule)
     if known is None:
         yield found
@@ -175,17 +177,17 @@ def _judged(found: _Found, stack: Stack, resource: Resource | None, suppressions
             severity=Severity.WARNING,
             resource=found.resource,
             place=f"Metadata {found.rule}",
-            message=f"must say why {found.rule} is suppressed; list it with its reason in "
+            message=f"must state why {found.rule} is suppressed; list it with its reason in "
             "Metadata.cdk_nag.rules_to_suppress",
         )
 
 
 def _run_nag(assembly: Assembly, name: str, side: _Side, suppressions: Suppressions, nag: Nag) -> None:
-    """Put a lone template through cdk-nag; templates of an environment come with the report of their synthesis."""
+    """Run cdk-nag on a single template; templates of an environment have the report of their synthesis."""
     (stack, *others) = assembly.stacks
     if others or assembly.environment or stack.file is None:
         side.skipped.append(
-            f"cdk-nag was not run on the {name}: it runs in 'cdk synth', whose {_REPORT} is not beside these templates"
+            f"cdk-nag was not run on the {name}: it runs in 'cdk synth', whose {_REPORT} is not next to these templates"
         )
         return
     try:
@@ -198,13 +200,13 @@ def _run_nag(assembly: Assembly, name: str, side: _Side, suppressions: Suppressi
         resource = stack.resources.get(violation.logical_id)
         if violation.is_undecided:
             side.skipped.append(
-                f"{_label(stack.name, resource)}: {violation.rule} cannot judge it, since an expression is where it"
-                " wants a value"
+                f"{_label(stack.name, resource)}: {violation.rule} cannot judge it, because it expects a value where "
+                "an expression is"
             )
             continue
         found = _Found(
             rule=violation.rule,
-            # what AWS refuses is the engine's to say; on a template of others the rest is advice
+            # the engine reports what AWS refuses; for templates of others the remaining rules are advice
             severity=Severity.WARNING,
             resource=_label(stack.name, resource),
             place="",
@@ -214,7 +216,7 @@ def _run_nag(assembly: Assembly, name: str, side: _Side, suppressions: Suppressi
 
 
 def _reports(assembly: Assembly) -> list[tuple[Mapping[str, Any], bool]] | None:
-    """Give (violation, whether it is suppressed) of an assembly's validation; None where there is no report of it."""
+    """Return (violation, whether it is suppressed) of an assembly's validation; None if there is no report of it."""
     if assembly.folder is None:
         return None
     try:
@@ -245,7 +247,7 @@ def _reported(assembly: Assembly, reports: list[tuple[Mapping[str, Any], bool]])
             resource = stack.resources.get(str(located.get("logicalId"))) if stack else None
             resource = resource or by_path.get(path) or by_path.get(f"{path}/Resource")
             if stack is None and resource is None:
-                # another environment's: one report tells of every environment of an assembly
+                # a finding of another environment: one report contains all environments of an assembly
                 continue
             reason = str(violation.get("reason") or "no reason given") if suppressed else None
             places = [str(place) for place in located.get("propertyPaths") or () if place != "Properties"]
@@ -261,7 +263,7 @@ def _reported(assembly: Assembly, reports: list[tuple[Mapping[str, Any], bool]])
 
 
 def _acknowledged(assembly: Assembly, suppressions: Suppressions) -> Iterator[_Found]:
-    """Give what is acknowledged to cdk-nag, which leaves such findings out of the report."""
+    """Return the acknowledgments for cdk-nag, which omits such findings from the report."""
     for stack in assembly.stacks:
         for path, reasons in suppressions.acknowledged(stack).items():
             name = "/".join(path.split("/")[2:]) or stack.name
@@ -272,7 +274,7 @@ def _acknowledged(assembly: Assembly, suppressions: Suppressions) -> Iterator[_F
                         severity=Severity.ERROR,
                         resource=f"{stack.name} / {name}",
                         place="",
-                        message="is acknowledged for this construct and what it holds",
+                        message="is acknowledged for this construct and its children",
                         suppressed=reason or "no reason given",
                     )
 
@@ -282,7 +284,7 @@ def _label(stack: str, resource: Resource | None) -> str:
 
 
 def _place(resource: Resource | None, place: str) -> str:
-    """Give a place without ``Properties``, with instance groups by their names."""
+    """Return a place without ``Properties``, with instance groups by their names."""
     place = place.removeprefix("Properties.")
     if place == "Properties":
         return ""

@@ -1,4 +1,4 @@
-"""What a change lets go of: shorter retention, versions and backups switched off, locks and protection taken away."""
+"""Retention and protection that a change reduces: shorter periods, versions and backups switched off, removed locks."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _KEEPS: Final[dict[str, str]] = {
     "MinRetentionDays": "backups are locked for",
     "NoncurrentDays": "older versions are kept for",
     "NoncurrentVersionExpirationInDays": "older versions are kept for",
-    "PendingWindowInDays": "a deleted key can be taken back for",
+    "PendingWindowInDays": "a deleted key can be restored for",
     "RecoveryPeriodInDays": "the table can be restored for",
     "RetainInterval": "snapshots or images are kept for",
     "RetentionDays": "it is kept for",
     "RetentionInDays": "logs are kept for",
     "RetentionLockTimeInDays": "tapes are locked for",
-    "RetentionPeriodValue": "what is deleted can be taken back for",
+    "RetentionPeriodValue": "deleted data can be restored for",
     "RetentionPeriod": "data is kept for",
     "RetentionPeriodHours": "records are kept for",
     "RetentionPeriodInDays": "data is kept for",
@@ -43,7 +43,7 @@ _KEEPS: Final[dict[str, str]] = {
     "SnapshotRetentionPeriod": "snapshots are kept for",
     "Years": "objects are kept for",
 }
-"""Properties, of whatever type, that say how long something is kept; less is kept shorter."""
+"""Properties of any type that state how long something is kept; a lower value is shorter."""
 
 _UNITS: Final[dict[str, str]] = {
     **dict.fromkeys(("DataRetentionInHours", "MemoryStoreRetentionPeriodInHours", "RetentionPeriodHours"), "hour"),
@@ -51,18 +51,18 @@ _UNITS: Final[dict[str, str]] = {
     "MessageRetentionPeriod": "second",
     "Years": "year",
 }
-"""The units of those that are not in days; empty where another property has the unit (the properties' pages)."""
+"""The units of those that are not in days; empty if another property has the unit (the properties' pages)."""
 
 _KEEPS_BELOW: Final[dict[tuple[str, str], str]] = {
-    ("RetainRule", "Count"): "of snapshots or images so many are kept:",
+    ("RetainRule", "Count"): "this number of snapshots or images is kept:",
     ("RetainRule", "Interval"): "snapshots or images are kept for",
-    ("RetentionArchiveTier", "Count"): "of archived snapshots so many are kept:",
+    ("RetentionArchiveTier", "Count"): "this number of archived snapshots is kept:",
     ("RetentionArchiveTier", "Interval"): "archived snapshots are kept for",
 }
-"""Those that are so called elsewhere, too, by the key above them."""
+"""Properties whose names have another meaning elsewhere, by the key above them."""
 
 _UNITS_BELOW: Final = {
-    # SNS counts in days what SQS counts in seconds
+    # SNS has days where SQS has seconds
     ("ArchivePolicy", "MessageRetentionPeriod"): "day",
     **dict.fromkeys(_KEEPS_BELOW, ""),
 }
@@ -73,10 +73,10 @@ _FOREVER_WITHOUT: Final = frozenset(
         *("NoncurrentVersionExpirationInDays", "RetentionDays"),
     }
 )
-"""Those of which none, or -1, means for ever, so that to state a number is less."""
+"""Properties for which none, or -1, means for ever, so that any number is less."""
 
 _NONE_WITHOUT: Final = frozenset({"Days", "MinRetentionDays", "RetentionLockTimeInDays", "Years"})
-"""Those without which nothing is kept or locked."""
+"""Properties without which nothing is kept or locked."""
 
 _SWITCHES: Final[dict[str, tuple[str, ...]]] = {
     "BgpLogEnabled": ("true",),
@@ -147,7 +147,7 @@ _SWITCHES: Final[dict[str, tuple[str, ...]]] = {
 _SWITCHES_OF: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("AWS::DLM::LifecyclePolicy", "State"): ("ENABLED",),
 }
-"""Switches that protect on one type only, by the type: those of others of the name are something else."""
+"""Switches that protect only on one type, by the type: the same name has another meaning elsewhere."""
 
 _LADDERS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("", "ImageTagMutability"): ("IMMUTABLE", "IMMUTABLE_WITH_EXCLUSION", "MUTABLE_WITH_EXCLUSION", "MUTABLE"),
@@ -183,7 +183,7 @@ _LADDERS: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("ServerSideEncryptionByDefault", "SSEAlgorithm"): ("aws:kms:dsse", "aws:kms", "AES256"),
     ("SnaplockConfiguration", "PrivilegedDelete"): ("PERMANENTLY_DISABLED", "DISABLED", "ENABLED"),
 }
-"""Properties, by the key above them, whose values protect more or less, the most first; none is the least.
+"""Properties, by the key above them, whose values protect more or less, the strongest first; none is the weakest.
 
 Source: the property's own page in the CloudFormation template reference.
 """
@@ -191,17 +191,17 @@ Source: the property's own page in the CloudFormation template reference.
 _ATTRIBUTES: Final = re.compile(
     r"(?:deletion_protection|(?:access|connection|health_check)_logs\.s3|routing\.http\.drop_invalid_header_fields)\.enabled"
 )
-"""Attributes of load balancers, by their keys, that protect or record where their value is true.
+"""Attributes of load balancers, by their keys, that protect or record if their value is true.
 
 Source: Elastic Load Balancing API reference, LoadBalancerAttribute, Key.
 """
 
 _LEAST_TLS: Final = frozenset({"MinimumProtocolVersion", "SecurityPolicy", "SslPolicy", "TLSSecurityPolicy"})
-"""Properties, of whatever type, whose value names the oldest version of TLS that is let in."""
+"""Properties of any type whose value names the oldest accepted version of TLS."""
 
 _VERSION_OF_TLS: Final = re.compile(r"(?:TLS13|TLS|FS)[-_]?v?(\d)(?!\d)(?:[-_.](\d)(?!\d))?", re.IGNORECASE)
 _TLS_WITHOUT: Final = {"ELBSecurityPolicy-": "TLS 1.0", "SSLv3": "SSL 3"}
-"""Names that say none, by how they begin, with the version that they let in.
+"""Prefixes of policy names without a version, with the version that they accept.
 
 Sources: Application Load Balancer guide, "Security policies for your Application Load Balancer"; CloudFront developer
 guide, "Supported protocols and ciphers between viewers and CloudFront"; OpenSearch Service API, DomainEndpointOptions;
@@ -231,12 +231,12 @@ _STATES: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ("VersioningConfiguration", "Status"): ("Enabled",),
 }
 _OF_LOGS: Final = re.compile(r"(?:\w*[a-z\d])?Log(?:s|ging)?(?:[A-Z]\w*)?")
-"""Keys, of whatever type, that stand above what is logged: ``BrokerLogs``, ``LogOptions``, ``LoggingInfo``."""
+"""Keys of any type that contain what is logged: ``BrokerLogs``, ``LogOptions``, ``LoggingInfo``."""
 _KEY: Final = re.compile(
     r"(?!Rotate)\w*?(?:KMS|Kms|Cmk)(?:Master|Encryption)?(?:Key)?(?:Arn|ARN|Id|ID|Identifier)?"
     r"|(?!Rotate)\w*EncryptionKey(?:Arn)?|KeyArn"
 )
-"""Properties, of whatever type, that name the customer's key: without one a key of AWS encrypts, without a policy."""
+"""Properties of any type that name the customer's key: without one a key of AWS encrypts, without a policy."""
 
 _LOGS: Final = frozenset(
     {
@@ -244,7 +244,7 @@ _LOGS: Final = frozenset(
         *("LogDeliveryConfigurations", "LogExports"),
     }
 )
-"""Lists, of whatever type, of what is logged; one that is shorter records less."""
+"""Lists of any type of what is logged; a shorter one records less."""
 
 _LIMITS: Final[dict[tuple[str, str], str]] = {
     ("CreateRule", "Interval"): "hours between two snapshots or images:",
@@ -255,8 +255,8 @@ _LIMITS: Final[dict[tuple[str, str], str]] = {
     (
         "",
         "MaxSessionDuration",
-    ): "seconds for which anyone who assumes the role keeps its rights, also after it is taken away:",
-    ("", "SessionDuration"): "time for which anyone who signs in keeps the rights of the permission set:",
+    ): "seconds for which anyone who assumes the role keeps its permissions, also after these are removed:",
+    ("", "SessionDuration"): "time for which anyone who signs in keeps the permissions of the permission set:",
 }
 _LIMIT_WITHOUT: Final = {
     "MaxSessionDuration": 3600.0,
@@ -266,7 +266,7 @@ _LIMIT_WITHOUT: Final = {
 }
 _DURATION: Final = re.compile(r"PT(\d+)([HMS])")
 _SECONDS: Final = {"H": 3600, "M": 60, "S": 1}
-"""Numbers that warn, or stop something, from so much on; more is later, or further.
+"""Numbers from which on something warns or stops; a higher one is later, or further.
 
 Source of the hops: EC2 user guide, "Instance metadata options": with two, containers reach the instance's credentials.
 Of the sessions: IAM API reference, UpdateRole ("the default value of one hour is applied ... from 1 hour to 12 hours");
@@ -274,61 +274,61 @@ IAM Identity Center API reference, CreatePermissionSet.
 """
 
 _GUARDS: Final[dict[tuple[str, str], str]] = {
-    ("", "AutomaticBackupReplicationRegion"): "backups are no longer copied to another region",
-    ("", "DestinationRegion"): "snapshots are no longer copied to another region",
-    ("LockConfiguration", "ChangeableForDays"): "the lock may be taken away again by who has the right to",
-    ("", "GuardrailPolicies"): "members of the channel may use all that its role permits",
-    ("", "CodeSigningConfigArn"): "code is no longer checked for who signed it",
+    ("", "AutomaticBackupReplicationRegion"): "backups are no longer copied to another Region",
+    ("", "DestinationRegion"): "snapshots are no longer copied to another Region",
+    ("LockConfiguration", "ChangeableForDays"): "principals with the permission can remove the lock again",
+    ("", "GuardrailPolicies"): "members of the channel may use all permissions of its role",
+    ("", "CodeSigningConfigArn"): "the signature of code is no longer checked",
     ("LoggingConfiguration", "DestinationBucketName"): "requests are no longer logged",
     ("LoggingProperties", "BucketName"): "connections are no longer logged",
-    ("DistributionConfig", "WebACLId"): "no web ACL looks at requests any more",
-    ("", "AuthToken"): "clients need no token any more",
-    ("", "UserGroupId"): "clients need not be users of a group any more",
-    ("", "UserGroupIds"): "clients need not be users of a group any more",
+    ("DistributionConfig", "WebACLId"): "no web ACL inspects requests any more",
+    ("", "AuthToken"): "clients no longer need a token",
+    ("", "UserGroupId"): "clients no longer need to be users of a group",
+    ("", "UserGroupIds"): "clients no longer need to be users of a group",
 }
-"""Properties, by the key above them, that guard by being there at all, and what no longer happens without."""
+"""Properties, by the key above them, that protect by their existence, and the effect of their removal."""
 
 _GUARDING: Final[dict[str, str]] = {
-    "DataProtectionPolicy": "what is sensitive in it is no longer hidden",
+    "DataProtectionPolicy": "sensitive data in it is no longer hidden",
     "EncryptionConfiguration": "a key of AWS encrypts it, or none",
-    "NetworkAccessControl": "anybody on the internet reaches the workspace's page, where users sign in",
-    "FileSystemPolicy": "EFS's default lets any client that reaches a mount target mount, write and be root",
+    "NetworkAccessControl": "everyone on the internet reaches the workspace's page, where users sign in",
+    "FileSystemPolicy": "EFS's default allows any client that reaches a mount target to mount, write and be root",
     "QueryLoggingConfig": "queries of its names are no longer logged",
     "ReplicationConfiguration": "nothing is replicated any more",
     "StreamEncryption": "records are no longer encrypted",
 }
-"""Whole properties at the top that guard by being there, and what no longer happens without, or what then happens.
+"""Top-level properties that protect by their existence, and the effect of their removal.
 
-Source of the file system's: EFS user guide, "Using IAM to control access to file systems", default file system policy.
-Of the workspace's: Amazon Managed Grafana API reference, CreateWorkspace, networkAccessControl.
+Source for the file system: EFS user guide, "Using IAM to control access to file systems", default file system policy.
+For the workspace: Amazon Managed Grafana API reference, CreateWorkspace, networkAccessControl.
 """
 
 _ENDS_BY: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ("OntapConfiguration", "SnapshotPolicy"): ("none", "no snapshots are taken any more"),
-    ("", "MonitoringInterval"): ("0", "nothing is recorded of its operating system any more"),
+    ("", "MonitoringInterval"): ("0", "its operating system is no longer recorded"),
     ("SharedEnvironmentConfig", "FSxLustreDeletionPolicy"): (
         "DeleteIfNotUsed",
-        "the file system of the restricted groups goes with the last of them, and its files with it",
+        "the file system of the restricted groups is deleted with the last of them, with its files",
     ),
-    ("", "ResolveConflicts"): ("OVERWRITE", "what somebody has set by hand is overwritten"),
-    ("", "ACLName"): ("open-access", "clients need no password any more"),
+    ("", "ResolveConflicts"): ("OVERWRITE", "values that users have set are overwritten"),
+    ("", "ACLName"): ("open-access", "clients no longer need a password"),
 }
-"""Properties, by the key above them, with the value by which something ends, and what."""
+"""Properties, by the key above them, with the value that ends something, and what ends."""
 
 _DELETING_EVENTS: Final[dict[str, str]] = {
-    "AutoExportPolicy": "who deletes a file deletes the object in the bucket",
-    "AutoImportPolicy": "who deletes an object in the bucket deletes the file",
+    "AutoExportPolicy": "deleting a file deletes the object in the bucket",
+    "AutoImportPolicy": "deleting an object in the bucket deletes the file",
 }
-"""Policies of FSx of which the event ``DELETED`` takes what is deleted away on the other side, too.
+"""Policies of FSx whose event ``DELETED`` also deletes on the other side.
 
 Source: FSx API reference, AutoExportPolicy and AutoImportPolicy, Events.
 """
 
 _FILTERS: Final = {"DefaultAction": "Block", "Action": "Block", "OverrideAction": "None"}
-"""What lets a web ACL stop requests; the last one counts the rules of a group in."""
+"""What lets a web ACL block requests; the last one counts the rules of a group."""
 
 _COPIES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
-    "BackupPlanRule": (("RuleName",), "backups are no longer made by the rule"),
+    "BackupPlanRule": (("RuleName",), "the rule no longer creates backups"),
     "CopyActions": (("DestinationBackupVaultArn",), "backups are no longer copied to"),
     "CrossRegionCopyRules": (("TargetRegion", "Target"), "snapshots or images are no longer copied to"),
     "CrossRegionCopyTargets": (("TargetRegion",), "snapshots or images are no longer copied to"),
@@ -336,11 +336,11 @@ _COPIES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "ReplicaRegions": (("Region",), "it is no longer kept in"),
     "Replicas": (("Region",), "it is no longer kept in"),
     "ScanActions": (("MalwareScanner",), "backups are no longer scanned by"),
-    "Schedules": (("Name",), "snapshots or images are no longer made by the schedule"),
+    "Schedules": (("Name",), "the schedule no longer creates snapshots or images"),
 }
-"""Lists, of whatever type, of what makes copies, by which property an item is told from the others, and what ends.
+"""Lists of any type of copies, the property that identifies an item, and what ends.
 
-One that comes takes nothing from those that are made already, however short it keeps its own. Source: the pages of
+An item that is added does not affect existing copies, however short its own retention is. Source: the pages of
 ``AWS::Backup::BackupPlan``, ``AWS::DLM::LifecyclePolicy``, ``AWS::ECR::ReplicationConfiguration``,
 ``AWS::EFS::FileSystem``, ``AWS::SecretsManager::Secret`` and ``AWS::DynamoDB::GlobalTable`` in the CloudFormation
 template reference.
@@ -356,7 +356,7 @@ _DELETES: Final[dict[str, tuple[str, ...]]] = {
     "DeleteOnTermination": ("true",),
     "SkipFinalBackup": ("true",),
 }
-"""Switches, of whatever type, by which something is kept: on is one of these values; those that delete where on."""
+"""Switches of any type with which something is kept: on is one of these values; also those that delete when on."""
 
 
 _BY_DEFAULT: Final[dict[tuple[str, str], str]] = {
@@ -374,14 +374,14 @@ _BY_DEFAULT: Final[dict[tuple[str, str], str]] = {
     ("PointInTimeRecoverySpecification", "RecoveryPeriodInDays"): "35",
     **{(f"{kind}Configuration", "AutomaticBackupRetentionDays"): "30" for kind in ("Windows", "Ontap", "OpenZFS")},
 }
-"""Properties, by the key above them, that protect though nobody states them, and the value by which they do.
+"""Properties, by the key above them, that protect by default, and their protecting value.
 
 Source: the property's own page in the CloudFormation template reference, or that of the service's API.
 """
 
 _SECRET: Final = re.compile(r"\{\{resolve:(?:secretsmanager|ssm-secure):")
 _UNTOLD: Final = re.compile(r"\{\{resolve:|\$\{")
-"""Values of Secrets Manager and secure ones of Parameter Store, and what else only the deployment shows.
+"""Values of Secrets Manager and secure ones of Parameter Store, and other values that only the deployment shows.
 
 Source: CloudFormation user guide, "Get values stored in other services using dynamic references".
 """
@@ -390,14 +390,14 @@ _BY_DEFAULT_BEFORE: Final[dict[tuple[str, str], str]] = {
     ("", "NodeRecovery"): "Automatic",
     ("Rules", "ObjectOwnership"): "BucketOwnerEnforced",
 }
-"""Those that a resource has that never stated them, and of which no page says that it gets them back.
+"""Properties that a resource has if it never stated them, without documentation that their removal restores them.
 
 Source: S3 user guide, "Controlling ownership of objects". No page states HyperPod's; examples are Automatic.
 """
 
 
 def lifted(change: PropertyChange, resource_type: str = "") -> Iterator[tuple[str, Any, Any, str]]:
-    """Give the places below a changed property where protection is lifted: path, before, after, and a clause."""
+    """Yield the places below a changed property where protection is reduced: path, before, after, and a clause."""
     yield from _copied_no_more(change)
     yield from _logged_no_more(change)
     yield from _gone_whole(change)
@@ -409,10 +409,10 @@ def lifted(change: PropertyChange, resource_type: str = "") -> Iterator[tuple[st
     elif was.total() > will.total():
         yield change.path, MISSING, MISSING, "fewer of its rules block"
     if MISSING in (change.before, change.after) and any(name in _COPIES for name in change.steps[-2:-1]):
-        # what makes copies comes, or goes and is told of as such
+        # copies that are added, or removed and reported as such
         return
     for steps, before, after in _leaves(change.steps, change.before, change.after):
-        # what comes along with all around it had no default of its own
+        # a value that is added together with its parent had no default of its own
         is_alone = change.before is not MISSING or steps == change.steps
         on = _SWITCHES_OF.get((resource_type, steps[0])) if len(steps) == 1 else None
         said = _switched(steps[0], before, after, on) if on else _said(steps, before, after, is_alone=is_alone)
@@ -424,7 +424,7 @@ def _said(steps: tuple[str, ...], before: Any, after: Any, *, is_alone: bool) ->
     names = [step for step in steps if not step.startswith("[")]
     name, above = names[-1], names[-2] if len(names) > 1 else ""
     if isinstance(after, str) and _SECRET.search(plain(before)) and not _UNTOLD.search(after):
-        return "its value stands in the template from now on, for anyone who may read the stack"
+        return "its value is now in the template, for anyone who may read the stack"
     default = _BY_DEFAULT.get((above, name), MISSING)
     if before is MISSING:
         before = _BY_DEFAULT_BEFORE.get((above, name), default if is_alone else MISSING)
@@ -433,7 +433,7 @@ def _said(steps: tuple[str, ...], before: Any, after: Any, *, is_alone: bool) ->
     if _KEY.fullmatch(name) or (above, name) in _LIMITS:
         return _loosened(above, name, before, after)
     guards = name in _LEAST_TLS or any((above, name) in each for each in (_GUARDS, _ENDS_BY))
-    # on other types a property of the name may be a switch
+    # on other types a property of that name may be a switch
     if guards or _text(before) in _LADDERS.get((above, name), ()):
         return _weakened(above, name, before, after)
     on = _SWITCHES.get(name) or _state(above, names)
@@ -448,7 +448,7 @@ def _said(steps: tuple[str, ...], before: Any, after: Any, *, is_alone: bool) ->
 
 
 def _least_tls(name: str) -> str:
-    """Give the oldest version that a policy lets in, empty where none is told; their names are in their order."""
+    """Return the oldest version that a policy accepts, empty if it is unknown; their names are in their order."""
     if found := _VERSION_OF_TLS.search(name):
         return f"TLS {found[1]}.{found[2] or 0}"
     return next((version for start, version in _TLS_WITHOUT.items() if name.startswith(start)), "")
@@ -465,7 +465,7 @@ def _weakened(above: str, name: str, before: Any, after: Any) -> str:
         return ends[1] if _text(after) == ends[0] != _text(before) else ""
     if name in _LEAST_TLS:
         until_now, let_in = (_least_tls(_text(each)) for each in (before, after))
-        said = f"connections of {let_in} are let in, until now from {until_now} on"
+        said = f"connections with {let_in} are accepted, until now from {until_now} on"
         return said if "" < let_in < until_now else ""
     ladder = _LADDERS[above, name]
     was, will = (ladder.index(_text(each)) if _text(each) in ladder else len(ladder) for each in (before, after))
@@ -473,20 +473,20 @@ def _weakened(above: str, name: str, before: Any, after: Any) -> str:
 
 
 def _state(above: str, names: list[str]) -> tuple[str, ...] | None:
-    """Give the values of a switch that is one only below some key."""
+    """Return the values of a switch that is one only below some key."""
     ends = ((*names[-3:],), (above, names[-1]))
     is_of_logs = names[-1] == "Enabled" and any(_OF_LOGS.fullmatch(each) for each in names[:-1])
     return next((_STATES[each] for each in ends if each in _STATES), ("true",) if is_of_logs else None)
 
 
 def _gone_whole(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
-    """Give what guards by being there at all, and is gone as a whole."""
+    """Yield what protects by its existence, and is removed as a whole."""
     if len(change.steps) == 1 and change.after is MISSING and (said := _GUARDING.get(change.steps[0])):
         yield change.path, change.before, MISSING, said
 
 
 def _copied_no_more(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
-    """Give what no longer makes copies: an item that goes, or that makes them elsewhere."""
+    """Yield what no longer creates copies: an item that is removed, or that now creates them elsewhere."""
     path = change.path
     for at, name in enumerate(change.steps[:-1]):
         keys, said = _COPIES.get(name, ((), ""))
@@ -514,14 +514,14 @@ def _copied_no_more(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str
 
 
 def _name_of(item: Any, keys: tuple[str, ...]) -> str:
-    """Give by what an item is told from the others of its list, empty where it has none of that."""
+    """Return what identifies an item of its list, empty if it has no such property."""
     return next((plain(item[key]) for key in keys if key in item), "") if isinstance(item, dict) else ""
 
 
 def _paired(name: str, before: Any, after: Any) -> Iterator[tuple[int, Any, Any]]:
-    """Give the items of a list that stand for each other: by their place, of what makes copies by what each is.
+    """Return the items of a list that correspond to each other: by position, or copies by their identity.
 
-    Of the latter only those that both sides have: what goes is told of as such, and what comes takes nothing away.
+    Copies only if both sides have them: removed ones are reported as such, and added ones reduce nothing.
     """
     old, new = (each if isinstance(each, list) else [] for each in (before, after))
     keys, _ = _COPIES.get(name, ((), ""))
@@ -536,7 +536,7 @@ def _paired(name: str, before: Any, after: Any) -> Iterator[tuple[int, Any, Any]
 
 
 def _excluded(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
-    """Give the tags of images that may be overwritten from now on, where they could not be."""
+    """Yield the tags of images that could not be overwritten so far, and now can."""
     if change.steps[0] != "ImageTagMutabilityExclusionFilters" or change.after is MISSING:
         return
     if change.before is MISSING or (
@@ -544,7 +544,7 @@ def _excluded(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
         and isinstance(change.after, list)
         and any(each not in change.before for each in change.after)
     ):
-        yield change.path, change.before, change.after, "tags that it fits may be overwritten, or no longer be"
+        yield change.path, change.before, change.after, "tags that match it may be overwritten, or no longer be"
 
 
 def _deleting(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
@@ -555,7 +555,7 @@ def _deleting(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
 
 
 def _events(steps: tuple[str, ...], value: Any, policy: str) -> set[str]:
-    """Give the events of a policy that stands in, at or above a changed value."""
+    """Return the events of a policy in, at or above a changed value."""
     found: set[str] = set()
     pending = [(steps, value)]
     while pending:
@@ -584,7 +584,7 @@ def _kept_shorter(above: str, name: str, before: Any, after: Any) -> str:
 
 
 def _timed(above: str, name: str, value: Any) -> str:
-    """Give a length with its unit."""
+    """Return a length with its unit."""
     unit = _UNITS_BELOW.get((above, name), _UNITS.get(name, "day"))
     written = plain(value)
     return f"{written} {unit}{'' if written == '1' else 's'}" if unit else written
@@ -594,7 +594,7 @@ _FOREVER: Final = float("inf")
 
 
 def _length(name: str, value: Any) -> float | None:
-    """Give how long something is kept, None where only the deployment shows."""
+    """Return how long something is kept, None if only the deployment shows it."""
     if value is MISSING:
         return _FOREVER if name in _FOREVER_WITHOUT else 0.0
     text = _text(value)
@@ -604,7 +604,7 @@ def _length(name: str, value: Any) -> float | None:
 
 
 def _leaves(steps: tuple[str, ...], before: Any, after: Any) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
-    """Give what stands below a property that comes, goes or changes as a whole."""
+    """Yield what is below a property that is added, removed or changed as a whole."""
     if isinstance(before, dict) or isinstance(after, dict):
         old, new = (value if isinstance(value, dict) else {} for value in (before, after))
         for key in dict.fromkeys((*old, *new)):
@@ -624,12 +624,12 @@ def _loosened(above: str, name: str, before: Any, after: Any) -> str:
     if was is None or (will is not None and will <= was):
         return ""
     until_now = "the default" if before is MISSING else plain(before)
-    from_now_on = "not stated any more" if after is MISSING and least is None else plain(after)
+    from_now_on = "no longer stated" if after is MISSING and least is None else plain(after)
     return f"{_LIMITS[above, name]} {from_now_on}, until now {until_now}"
 
 
 def _filters(steps: tuple[str, ...], value: Any) -> Counter[str]:
-    """Count what stops requests in and around a changed value: an empty object with the name of what it does."""
+    """Count what blocks requests in and around a changed value: an empty object with the name of the action."""
     found: Counter[str] = Counter()
     names = [step for step in steps if not step.startswith("[")]
     if value is not MISSING and len(names) > 1 and _FILTERS.get(names[-2]) == names[-1]:
@@ -656,7 +656,7 @@ def _amount(value: Any) -> float | None:
 
 
 def _logged_no_more(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
-    """Give the lists of what is logged that lose something, in whatever order they stand."""
+    """Yield the lists of what is logged that lose something, in any order."""
     pending = [(change.steps, change.before, change.after)]
     while pending:
         steps, before, after = pending.pop()
@@ -667,7 +667,7 @@ def _logged_no_more(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str
             continue
         if not isinstance(before, list):
             if after is MISSING and not isinstance(before, dict):
-                # one item of the list less; which one only the whole list would tell
+                # one item of the list less; only the whole list would show which one
                 yield ".".join(steps).replace(".[", "["), before, after, "it logs less"
             continue
         left = {plain(each) for each in after} if isinstance(after, list) else set()

@@ -1,4 +1,4 @@
-"""``review.yaml`` beside ``environments/``: thresholds, who approves what, and exceptions that expire."""
+"""``review.yaml`` next to ``environments/``: thresholds, who approves what, and exceptions that expire."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ FILE: Final = judged_by.REVIEW
 """Name of the file, in the project's root."""
 
 LONGEST_DAYS: Final = 366
-"""An exception counts for at most so many days from the day of the review on: somebody looks at it once a year."""
+"""An exception is valid for at most this number of days from the day of the review on: it is reviewed once a year."""
 
 _LEAST_NAMED: Final = 8
-"""So many characters beside ``*`` a pattern has of a sentence, and of a resource's own name."""
+"""The least number of characters besides ``*`` that a pattern has of a sentence, and of a resource's own name."""
 
 _LEAST_OF_STACK: Final = 4
-"""So many characters beside ``*`` a pattern has of the stack that a resource is in."""
+"""The least number of characters besides ``*`` that a pattern has of the stack of a resource."""
 
 _ALWAYS: Final = (judged_by.REVIEW, judged_by.PRICES)
-"""What counts in every review; records of plans and quotas count where something grows."""
+"""What counts in every review; records of plans and quotas count if a need grows."""
 
 WORDING: Final = Wording(
     noun="review",
     a_file="a review.yaml",
     example="thresholds: {monthly_increase_usd: 1000}",
     when_empty="write thresholds, approvers or exceptions, or delete the file",
-    when_missing="write it, or go on without: then the built-in thresholds count",
+    when_missing="write it, or continue without it: then the built-in thresholds apply",
 )
 
 _IN: Final = " / "
-"""Stands between a stack and the name of a resource in it."""
+"""The separator of a stack and the name of a resource in it."""
 
 _GIT_SECONDS: Final = 60
 _SHOWN: Final = 3
-"""So many errors of the base's file are shown."""
+"""Number of errors of the base's file that are shown."""
 
 Kind = Literal[
     "replacement",
@@ -94,7 +94,7 @@ def _dollars_problem(value: float, key: str) -> str | None:
 def _text_problem(value: str, key: str) -> str | None:
     if len(value) > _LONGEST_TEXT:
         return f"must have at most {_LONGEST_TEXT} characters, got {len(value)}; shorten {key}"
-    return None if value.strip() else f"must say something, got {'blanks' if value else 'nothing'}; write {key}"
+    return None if value.strip() else f"must not be empty, got {'blanks' if value else 'nothing'}; write {key}"
 
 
 Text = Annotated[str, Check(_text_problem, "length", {"minLength": 1, "maxLength": _LONGEST_TEXT, "pattern": r"\S"})]
@@ -105,7 +105,7 @@ _DAY: Final = re.compile("^[0-9]{4}-[0-9]{2}-[0-9]{2}$")
 
 
 def _written(value: object) -> object:
-    # YAML 1.1 reads a date where 1.2 reads text: here it is what stands there
+    # YAML 1.1 reads a date where 1.2 reads text: here it is the text as written
     return value.text if isinstance(value, Ambiguous) and value.reading == "a date" else value
 
 
@@ -120,7 +120,7 @@ class _Section(Section):
 
 
 class Thresholds(_Section):
-    """From what on money needs approval."""
+    """Amounts from which on money needs approval."""
 
     monthly_increase_usd: Dollars = MONTHLY_INCREASE_USD
     """US dollars a month more, as far as prices are known, that need approval; also a training plan's upfront fee."""
@@ -145,26 +145,26 @@ class Approvers(_Section):
 
 
 class Exception_(_Section):  # noqa: N801 - "Exception" is Python's
-    """One reason that need not be asked about again, until a day."""
+    """One reason that needs no approval until a day."""
 
     kind: Kind
-    """The kind of the reason, as the report says it. A change of what reviews are judged by cannot be."""
+    """The kind of the reason, as in the report. A change of what reviews are judged by cannot be excepted."""
     resource: Text
-    """The resource as the report says it (``prod-hyperpod / Cluster``); ``*`` is any text of the stack or the name."""
+    """The resource as in the report (``prod-hyperpod / Cluster``); ``*`` is any text of the stack or the name."""
     property: Text | None = None
-    """The property as the report says it (``InstanceGroups[train].InstanceCount``), where it says one."""
+    """The property as in the report (``InstanceGroups[train].InstanceCount``), if it has one."""
     sentence: Text
-    """The sentence as the report says it; ``*`` is a name that the resource has in it, and nothing else."""
+    """The sentence as in the report; ``*`` is a name that the resource has in it, and nothing else."""
     reason: Text
-    """Why nobody need be asked."""
+    """Why no approval is needed."""
     owner: Label
-    """Who answers for it."""
+    """Who is responsible for it."""
     expires: Day
-    """The last day on which it counts, in UTC, such as 2027-03-31."""
+    """The last day on which it is valid, in UTC, such as 2027-03-31."""
 
     @cached_property
     def last_day(self) -> date:
-        """The last day on which it counts. Raises ValueError for one that the calendar does not have."""
+        """The last day on which it is valid. Raises ValueError for one that the calendar does not have."""
         if not _DAY.fullmatch(self.expires):
             raise ValueError(self.expires)
         return date.fromisoformat(self.expires)
@@ -172,13 +172,12 @@ class Exception_(_Section):  # noqa: N801 - "Exception" is Python's
     def answers(self, reason: Reason, resource: str) -> bool:
         """Whether it is about this reason, for this one of its resources.
 
-        Whoever wrote it has seen one reason: what happens, and to which property, is that one. Only what things are
-        called may be another.
+        Its author has seen one reason: its effect and property are fixed. Only names may differ.
         """
         return self.property == reason.property and self.is_about(reason, resource)
 
     def is_about(self, reason: Reason, resource: str) -> bool:
-        """Whether it would answer, were it about the same property."""
+        """Whether it would cover the reason if it were about the same property."""
         return (
             self.kind == reason.kind.value
             and all(map(_matches, *_both(self.resource, resource)))
@@ -187,34 +186,34 @@ class Exception_(_Section):  # noqa: N801 - "Exception" is Python's
 
 
 class ReviewRules(_Section):
-    """What a project says about its reviews."""
+    """The settings of a project for its reviews."""
 
     thresholds: Thresholds = Thresholds()
-    """From what on money needs approval."""
+    """Amounts from which on money needs approval."""
     approvers: Approvers = Approvers()
     """Who approves which kind of reason: teams or people, as labels for the pipelines."""
     default_approvers: Annotated[tuple[Label, ...], Strict(strict=False)] = ()
     """Who approves every kind that ``approvers`` does not name."""
     exceptions: Annotated[tuple[Exception_, ...], Strict(strict=False)] = ()
-    """Reasons that need not be asked about again, each with its reason, owner and last day."""
+    """Reasons that need no approval, each with its reason, owner and last day."""
 
     def approvers_of(self, kind: ReasonKind) -> tuple[str, ...]:
-        """Give who approves a kind of reason, nobody by name where the file names nobody."""
+        """Return who approves a kind of reason, empty if the file names no one."""
         found: tuple[str, ...] | None = getattr(self.approvers, kind.value)
         return tuple(dict.fromkeys(self.default_approvers if found is None else found))
 
 
 NO_RULES: Final = ReviewRules()
-"""What counts where there is no ``review.yaml``."""
+"""What applies without a ``review.yaml``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decided:
-    """By what a review is judged, and what the two sides' files say about themselves.
+    """The rules of a review, and findings about the two sides' files.
 
-    ``reasons`` need approval whatever the rules say: that a file changes, or that the base's cannot be read. ``prices``
-    are those that count, None for those that ship. ``records`` are the changed records of plans and quotas, by which
-    what grows is not known to fit.
+    ``reasons`` need approval whatever the rules are: that a file changes, or that the base's cannot be read. ``prices``
+    are those to use, None for those of the package. ``records`` are the changed records of plans and quotas, with which
+    growing needs are not proven to fit.
     """
 
     rules: ReviewRules
@@ -225,16 +224,16 @@ class Decided:
 
 
 def read_rules(path: Path, *, text: str | None = None, on: date | None = None) -> ReviewRules:
-    """Read a ``review.yaml``; ``text`` is read in place of its content.
+    """Read a ``review.yaml``; ``text`` is read instead of its content.
 
-    ``on`` is the day from which on an exception may count for at most ``LONGEST_DAYS``. Raises DocumentError with all
-    that is wrong.
+    ``on`` is the day from which on an exception may be valid for at most ``LONGEST_DAYS``. Raises DocumentError with
+    all errors.
     """
     source = documents.open_source(path, WORDING, text=text)
     rules, said = documents.validated(ReviewRules, source)
     said += [
         Said(severity=Severity.ERROR, path=("exceptions", index, key), message=message, rule="exceptions")
-        # a draft has none that could be asked
+        # a draft has none to check
         for index, each in enumerate(() if said or source.findings else rules.exceptions)
         for key, message in _wrong(each, on)
     ]
@@ -251,15 +250,15 @@ def _wrong(each: Exception_, on: date | None) -> Iterator[tuple[str, str]]:
     if _is_any(own, _LEAST_NAMED) or _is_any(stack, _LEAST_OF_STACK):
         said = f"its name must have {_LEAST_NAMED} characters or more beside *, its stack {_LEAST_OF_STACK}"
         got = f"got {each.resource!r}; write the resource as the report says it"
-        yield "resource", f"would except what nobody has seen of other resources: {said}, {got}"
+        yield "resource", f"would except unseen changes of other resources: {said}, {got}"
     if _is_any(each.sentence, _LEAST_NAMED) or each.sentence.endswith("*"):
         said = f"it must have {_LEAST_NAMED} characters or more beside *, and its end"
         got = f"got {each.sentence!r}; write the sentence as the report says it"
-        yield "sentence", f"would except whatever happens to the resource: {said}, {got}"
+        yield "sentence", f"would except any change of the resource: {said}, {got}"
     try:
         last = each.last_day
     except ValueError:
-        yield "expires", f"must be a day that the calendar has, such as 2027-03-31, got {each.expires}"
+        yield "expires", f"must be an existing day, such as 2027-03-31, got {each.expires}"
         return
     if on is not None and (last - on).days > LONGEST_DAYS:
         latest = date.fromordinal(on.toordinal() + LONGEST_DAYS).isoformat()
@@ -271,7 +270,7 @@ def _is_any(pattern: str, least: int) -> bool:
 
 
 def _parts(resource: str) -> tuple[str, str]:
-    """Give the stack, empty where there is none, and the name in it."""
+    """Return the stack, empty if there is none, and the name in it."""
     stack, _, own = resource.partition(_IN)
     return (stack, own) if own else ("", resource)
 
@@ -291,15 +290,14 @@ def decided(
     strays: Sequence[str] = (),
     on: date | None = None,
 ) -> Decided:
-    """Give by what a review is judged: nothing that the head brings along, so that no change writes its own verdict.
+    """Return the rules of a review: nothing from the head, so that no change approves itself.
 
-    ``base`` and ``head`` are commits, None for the project as it lies there. The base's files decide. Where it is no
-    commit, a file of the head counts only where it is the one that what is deployed was deployed with: ``deployed`` is
-    what the base's foundation says of that, ``stated`` what the head's does (``config.judged_by.recorded_by``), and
-    ``strays`` are other stacks of the head that claim to say it. What is new or changed is a reason itself, until it
-    is merged or deployed. ``environment`` is the name whose records are looked at,
-    ``on`` the day on which exceptions are judged. Raises DocumentError where the head's review.yaml is wrong, and
-    PricesError where its prices.json is.
+    ``base`` and ``head`` are commits, None for the project's present files. The base's files decide. If the base is no
+    commit, a file of the head counts only if it is the one of the last deployment: ``deployed`` is what the base's
+    foundation states about it, ``stated`` what the head's does (``config.judged_by.recorded_by``), and ``strays`` are
+    other stacks of the head that claim to state it. A new or changed file is a reason itself, until it is merged or
+    deployed. ``environment`` is the name whose records are read, ``on`` the day on which exceptions are judged. Raises
+    DocumentError if the head's review.yaml is wrong, and PricesError if its prices.json is.
     """
     names = judged_by.names(environment)
     new = {name: _bytes(project, head, name) for name in names}
@@ -307,28 +305,27 @@ def decided(
     if base is not None:
         old = {name: _committed(project, base, name) for name in names}
         known = {name: old[name] == new[name] for name in names}
-        until = "what the head's says counts once it is merged"
+        until = "the head's file applies once it is merged"
         by = "the base's"
     else:
         now = {name: judged_by.digest(content) for name, content in new.items() if content is not None}
         then = dict(deployed or {})
         old = {name: content if then.get(name) == now.get(name) else None for name, content in new.items()}
         known = {name: then.get(name) == now.get(name) for name in names}
-        until = "it counts once it is deployed with approval"
-        by = "what is built in"
+        until = "it applies once it is deployed with approval"
+        by = "the built-in values"
         planted = [
             Reason(
                 kind=ReasonKind.REVIEW_FILE,
                 resource=f"{each}/{judged_by.OUTPUT}",
-                sentence="This stack states by which files reviews are judged, which only the foundation does.",
+                sentence="This stack states the files by which reviews are judged, which only the foundation may do.",
             )
             for each in strays
         ]
         if any((stated or {}).get(name) != now.get(name) for name in names if stated or known[name]):
             said = (
-                "The templates state other files by which reviews are judged than the project holds: the"
-                " identity that deploys "
-                "them lets those count from then on."
+                "The templates state other files by which reviews are judged than the project contains: the "
+                "identity that deploys them makes those apply from then on."
             )
             planted.append(Reason(kind=ReasonKind.REVIEW_FILE, resource=judged_by.OUTPUT, sentence=said))
         if planted:
@@ -372,7 +369,9 @@ def _of_base(project: Path, raw: bytes | None, on: date | None, notes: list[str]
         return _rules(project, raw, on)
     except DocumentError as error:
         lines = "; ".join(each.render() for each in error.findings[:_SHOWN])
-        notes.append(f"The base's {FILE} is wrong, so that no threshold, approver or exception of it counts: {lines}")
+        notes.append(
+            f"The base's {FILE} is wrong, so that none of its thresholds, approvers and exceptions applies: {lines}"
+        )
         return NO_RULES
 
 
@@ -384,7 +383,7 @@ def _prices_of_base(raw: bytes | None, notes: list[str]) -> Prices | None:
     try:
         return _prices(raw)
     except PricesError as error:
-        notes.append(f"The base's {judged_by.PRICES} is wrong, so that the prices that ship count: {error}")
+        notes.append(f"The base's {judged_by.PRICES} is wrong, so that the prices of the package apply: {error}")
         return None
 
 
@@ -393,15 +392,15 @@ def _rules(project: Path, raw: bytes | None, on: date | None) -> ReviewRules:
         return NO_RULES
     path = project / FILE
     if len(raw) > MAX_BYTES:
-        # refused with the size, before it is parsed
+        # refused because of its size, before it is parsed
         return read_rules(path, text=" " * len(raw))
     return read_rules(path, text=documents.decoded(raw, documents.shown(path)), on=on)
 
 
 def _bytes(project: Path, commit: str | None, name: str) -> bytes | None:
-    """Give the file of one side as it is, None where it is not there.
+    """Return the file of one side as it is, None if it does not exist.
 
-    Raises DocumentError where it cannot be read, of prices PricesError.
+    Raises DocumentError if it cannot be read, for prices PricesError.
     """
     if commit is not None:
         return _committed(project, commit, name)
@@ -411,7 +410,7 @@ def _bytes(project: Path, commit: str | None, name: str) -> bytes | None:
     try:
         return read_bytes(file, most=MOST_BYTES_OF_PRICES if name == judged_by.PRICES else MAX_BYTES)
     except OSError:
-        # a folder, a link that leads nowhere, or too large: refused in the house's words
+        # a folder, a link to nothing, or too large: refused with the project's own message
         if name == judged_by.PRICES:
             read_prices(file, where=name)
         documents.open_source(file, WORDING)
@@ -426,12 +425,12 @@ def _committed(project: Path, commit: str, name: str) -> bytes | None:
 
 
 def rules_schema() -> dict[str, Any]:
-    """Give the JSON Schema (2020-12) of ``review.yaml``, for editors."""
+    """Return the JSON Schema (2020-12) of ``review.yaml``, for editors."""
     return schema_of_file(ReviewRules, title=FILE)
 
 
 def rules_schema_text() -> str:
-    """Give the schema as the text of its file."""
+    """Return the schema as the text of its file."""
     return as_text(rules_schema())
 
 
@@ -442,7 +441,7 @@ def _matches(pattern: str, text: str) -> bool:
     *middle, last = parts
     if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
         return False
-    # each part where it stands first leaves the most for those after it, so that no other place need be tried
+    # the first match of each part leaves the most for the next ones, so that no other match need be tried
     at, end = len(first), len(text) - len(last)
     for part in middle:
         found = text.find(part, at, end)
@@ -453,7 +452,7 @@ def _matches(pattern: str, text: str) -> bool:
 
 
 def _says(pattern: str, text: str, resource: str) -> bool:
-    """Whether a text is the pattern with a name that the resource has in it for each ``*``."""
+    """Whether a text matches the pattern with a name that the resource has in it for each ``*``."""
     first, *parts = pattern.split("*")
     if not text.startswith(first):
         return False
@@ -465,7 +464,7 @@ def _says(pattern: str, text: str, resource: str) -> bool:
 
 
 def _ends_of_name(text: str, start: int, resource: str) -> Iterator[int]:
-    """Give where what begins at a place of the text can end, if it is one or more whole words of the resource."""
+    """Yield where a match that begins at a position can end, if it is one or more whole words of the resource."""
     words, said = resource.casefold(), text.casefold()
     for end in range(start + 1, len(said) + 1):
         name = said[start:end]

@@ -1,4 +1,4 @@
-"""Puts the report together: what differs, what that does, and what a reviewer must look at."""
+"""Builds the report: what differs, what that does, and what a reviewer must look at."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ def review(
     reasons: Sequence[Reason] = (),
     stored: Stored | None = None,
 ) -> Report:
-    """Tell what it does to deploy ``head`` where ``base`` is deployed; either may be ``assembly.EMPTY``.
+    """Return the report on deploying ``head`` over ``base``; either may be ``assembly.EMPTY``.
 
-    The environments are those that the assemblies were made from, None where only templates were given: with them the
-    report names the line of the file that caused a change, and knows recorded plans. ``prices`` are the project's, by
-    default those that ship with the package. ``notes`` are what could not be told of the two sides. ``rules`` are those
-    of ``review.yaml`` that decide (``review_file.decided``), ``on`` the day (UTC) on which its exceptions are judged: a
-    report knows no clock, and without a day no exception counts. ``witnesses`` are CloudFormation's own change sets.
-    ``reasons`` are those for which a person must approve what neither side says. ``stored`` reads assets of a base that
-    is deployed.
+    The environments are those from which the assemblies were synthesized, None if only templates were given: with them
+    the report names the line of the file that caused a change, and knows recorded plans. ``prices`` are the project's,
+    by default those of the package. ``notes`` state what could not be read of the two sides. ``rules`` are those of
+    ``review.yaml`` that apply (``review_file.decided``), ``on`` the day (UTC) on which its exceptions are judged: a
+    report does not read the clock, and without a day no exception counts. ``witnesses`` are CloudFormation's own change
+    sets. ``reasons`` are additional reasons for an approval, which neither side shows. ``stored`` reads assets of a
+    base that is deployed.
     """
     base = apart(base, head)
     stays = tuple(stack for stack in base.stacks if stack.name not in head.by_name)
@@ -82,7 +82,7 @@ def review(
         head_environment=head_environment,
     )
     of_capacity = capacity(base, head, base_environment=base_environment, head_environment=head_environment)
-    # nobody deletes a stack that the app no longer has: it goes on costing what it costs
+    # no one deletes a stack that the app no longer has: its costs continue
     of_cost = cost(
         base,
         replace(head, stacks=(*head.stacks, *stays)),
@@ -147,20 +147,21 @@ def review(
 
 
 def opaque(base: Assembly, head: Assembly) -> list[Reason]:
-    """Give the stacks that change and whose template a macro rewrites: what becomes of their resources is unknown."""
+    """Yield the stacks that change and whose template a macro rewrites: what happens to their resources is unknown."""
     found = []
     for stack in head.stacks:
         old = base.by_name.get(stack.name)
         macros = _macros(stack)
         if macros and (old is None or old.template != stack.template):
             said = (
-                f"The macro {joined(macros)} changes the template during the deployment: what becomes of it is unknown."
+                f"The macro {joined(macros)} changes the template during the deployment: what happens to the "
+                "resources is unknown."
             )
             found.append(Reason(kind=ReasonKind.UNKNOWN, resource=stack.name, sentence=said))
         gone = [each for each in _macros(old) if each not in macros] if old is not None else []
         if gone:
             said = (
-                f"The macro {joined(gone)} no longer changes the template: what it had made of it, and what becomes of "
+                f"The macro {joined(gone)} no longer changes the template: what it had changed, and what happens to "
                 "that, is unknown."
             )
             found.append(Reason(kind=ReasonKind.UNKNOWN, resource=stack.name, sentence=said))
@@ -173,17 +174,17 @@ def opaque(base: Assembly, head: Assembly) -> list[Reason]:
 
 
 _SECTIONS: Final = {
-    "Hooks": "The hooks of the template change: which deployments CodeDeploy makes by them, and how, is unknown.",
+    "Hooks": "The hooks of the template change: which deployments CodeDeploy creates for them, and how, is unknown.",
     "Rules": "The rules of the template change: whether CloudFormation refuses the stack's parameters is unknown.",
 }
-"""Sections of a template that say how it is deployed, or whether, and what is not known once they change.
+"""Sections of a template that affect how or whether it is deployed, and what is unknown if they change.
 
 Source: CloudFormation template reference, Hooks (AWS::CodeDeploy::BlueGreen) and Rules.
 """
 
 
 def _section(stack: Stack, name: str) -> dict[str, Any]:
-    """Give a section without the rule by which CDK asks for a newer bootstrap stack."""
+    """Return a section without the rule with which CDK requires a newer bootstrap stack."""
     section = stack.template.get(name)
     return {key: each for key, each in section.items() if key != _BY_CDK} if isinstance(section, dict) else {}
 
@@ -192,13 +193,13 @@ _BY_CDK: Final = "CheckBootstrapVersion"
 
 
 def _macros(stack: Stack) -> list[str]:
-    """Give the macros that rewrite a template, or parts of it, in the order in which it names them."""
+    """Return the macros that rewrite a template, or parts of it, in the order in which it names them."""
     named = [*_listed(stack.template.get("Transform")), *_macros_within(stack.template)]
     return list(dict.fromkeys(plain(macro) for macro in named if macro != _LANGUAGE_EXTENSIONS))
 
 
 def _macros_within(value: Any) -> Iterator[Any]:
-    """Give the names of the macros that a template calls by ``Fn::Transform``, wherever that stands."""
+    """Return the names of the macros that a template calls with ``Fn::Transform`` in any place."""
     pending = [value]
     while pending:
         item = pending.pop()
@@ -212,7 +213,8 @@ def _macros_within(value: Any) -> Iterator[Any]:
 
 
 def _by_records(records: Sequence[str], found: Capacity) -> list[Reason]:
-    """Say that a record changes with what it lets grow: it would be the head's own word for what fits."""
+    """Return a reason for each record that changes together with needs that it allows: the head would approve
+    itself."""
     grown = [each.name for each in found.quotas if each.result != "short" and grows(each.needed)]
     plans = [each.plan for each in found.plans if each.seats is not None and grows(each.used)]
     by_suffix = ((QUOTAS_SUFFIX, grown, "quota"), (PLANS_SUFFIX, plans, "training plan"))
@@ -220,8 +222,8 @@ def _by_records(records: Sequence[str], found: Capacity) -> list[Reason]:
         Reason(
             kind=ReasonKind.REVIEW_FILE,
             resource=record,
-            sentence=f"{record} changes together with what is compared with it: more is needed of "
-            f"{count(len(names), noun)}, and whether it suffices only the changed record says.",
+            sentence=f"{record} changes together with the needs that are compared with it: more is needed of "
+            f"{count(len(names), noun)}, and only the changed record shows whether it suffices.",
         )
         for record in records
         for suffix, names, noun in by_suffix
@@ -230,23 +232,23 @@ def _by_records(records: Sequence[str], found: Capacity) -> list[Reason]:
 
 
 def _going_on(base: Assembly, stays: Sequence[Stack], prices: Prices | None) -> list[str]:
-    """Say which stacks the change leaves as they are, and what they go on costing."""
+    """Return a note on the stacks that the change leaves as they are, and on their continuing costs."""
     if not stays:
         return []
-    # of the first deployment of these stacks alone: all that they cost is new
+    # the cost of a first deployment of these stacks alone
     monthly = cost(EMPTY, replace(base, stacks=tuple(stays)), prices=prices)
     known = monthly.monthly.after or 0
     costs = f"${known:,.2f} a month{' or more' if monthly.is_lower_bound else ''}"
     if monthly.is_lower_bound and not known:
-        costs = "an amount that is not known"
+        costs = "an unknown amount"
     names = joined([stack.name for stack in stays])
-    verb, them, they = ("is", "it", "it goes") if len(stays) == 1 else ("are", "them", "they go")
-    goes_on = f"'cdk deploy' does not delete {them}, and {they} on running and costing {costs}"
-    return [f"{names} {verb} not in the app any more: {goes_on}."]
+    verb, them, they = ("is", "it", "it continues") if len(stays) == 1 else ("are", "them", "they continue")
+    goes_on = f"'cdk deploy' does not delete {them}, and {they} to run and cost {costs}"
+    return [f"{names} {verb} no longer in the app: {goes_on}."]
 
 
 def name_of(base: Assembly, head: Assembly) -> str:
-    """Give the environment's name, that of the lone template where there is no environment."""
+    """Return the environment's name, or that of the single template if there is no environment."""
     for assembly in (head, base):
         if assembly.environment:
             return assembly.environment
@@ -254,7 +256,7 @@ def name_of(base: Assembly, head: Assembly) -> str:
 
 
 def untold(base: Assembly, head: Assembly) -> list[str]:
-    """Say what templates leave to others: nested stacks, macros, the account and the region."""
+    """Return notes on what templates leave open: nested stacks, macros, the account and the Region."""
     nested = sorted({f"{each.stack} / {each.name}" for side in (base, head) for each in side.of_type(_NESTED_STACK)})
     notes = [f"The template of the nested stack {name} is another file, which was not read." for name in nested]
     macros = {
@@ -264,12 +266,12 @@ def untold(base: Assembly, head: Assembly) -> list[str]:
         for macro in _listed(stack.template.get("Transform"))
     }
     notes += [
-        f"The macro {macro} changes the template of {stack} during the deployment; what it makes of it is not known."
+        f"The macro {macro} changes the template of {stack} during the deployment; the result is unknown."
         for stack, macro in sorted(macros)
         if macro != _LANGUAGE_EXTENSIONS
     ]
     if head.stacks and not head.region:
-        notes.append("The template names no region, so nothing is shown that differs between regions.")
+        notes.append("The template names no Region, so nothing that differs between Regions is shown.")
     return notes
 
 

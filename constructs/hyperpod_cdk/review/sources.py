@@ -1,10 +1,10 @@
-"""Where the two sides of a review come from: a cloud assembly, a git revision, or the files as they lie there.
+"""The two sides of a review: a cloud assembly, a Git revision, or the project's present files.
 
-The files as they lie there can also be synthesized by the library of another virtual environment, so that a review
-shows what another version of it makes of the same environment.
+The project's files can also be synthesized with the library of another virtual environment, so that a review shows how
+another version of the library changes the same environment.
 
-A revision is taken out of git into a temporary folder, and its own app is run there with its own library, isolated from
-what the user has (review/isolation.py). Nothing is left behind in the repository.
+A revision is written to a temporary folder, and its own app runs there with its own library, isolated from the user's
+files and variables (review/isolation.py). Nothing is left behind in the repository.
 """
 
 from __future__ import annotations
@@ -51,25 +51,25 @@ from hyperpod_cdk.templates.assembly import EMPTY, Assembly, AssemblyError, read
 from hyperpod_cdk.templates.deployment import DeploymentError, tags_of_project
 
 WORKING_TREE = "working tree"
-"""Label of the files as they lie in the project, uncommitted changes included."""
+"""Label of the files that are in the project, uncommitted changes included."""
 
 NOTHING = "nothing"
 """Label of a side on which the environment does not exist."""
 
 CHART = Path("charts/hyperpod-dependencies")
 CHART_LOCK = Path("charts/charts.lock.yaml")
-"""Where 'charts pull' puts the chart, which no revision holds, and the lock that says which one it is."""
+"""The path to which 'charts pull' writes the chart, which no revision contains, and the lock that identifies it."""
 
 _NO_PROGRAM = 127
-"""Exit code of a shell, and of the isolation, for a program that is not there."""
+"""Exit code of a shell, and of the isolation, for a program that does not exist."""
 
 _UNREACHED = (
-    f"an isolated app reaches its project, the system's programs and the Python of this command, {sys.prefix}: install"
-    " hyperpod-cdk where the app's Python is, or add --trusted"
+    f"an isolated app can read its project, the system's programs and the Python of this command, {sys.prefix}: "
+    "install hyperpod-cdk with the app's Python, or add --trusted"
 )
 
 _TOOLS = (".venv", "venv", "node_modules")
-"""What an app is run with and no revision holds: those of the project serve every side."""
+"""Files that an app needs and no revision contains: those of the project are used for every side."""
 
 _SETTINGS_FILE = "cdk.json"
 _CONTEXT_FILE = "cdk.context.json"
@@ -81,7 +81,7 @@ _LONGEST_SETTINGS = 1_000_000
 
 
 class SynthesisError(AssemblyError):
-    """The app of one side failed; ``output`` is what it printed, the text a line that says on which side."""
+    """The app of one side failed; ``output`` is what it printed, the text a line that names the side."""
 
     def __init__(self, message: str, output: str) -> None:
         super().__init__(message)
@@ -90,10 +90,11 @@ class SynthesisError(AssemblyError):
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """One side: its stacks, what to call it, and the environment file behind it where there is one.
+    """One side: its stacks, its label, and its environment file if there is one.
 
-    ``notes`` say what could not be told, ``exposed`` what an app could reach that was to be kept from it, ``reasons``
-    for which a person must approve what neither side says, and ``stored`` reads assets: of a side that is deployed.
+    ``notes`` state what could not be determined, ``exposed`` what an app could access although it should be isolated
+    from it, ``reasons`` why a person must approve although neither side shows it, and ``stored`` reads assets of a side
+    that is deployed.
     """
 
     assembly: Assembly
@@ -117,16 +118,16 @@ def sources(
     limits: Limits | None = None,
     meanwhile: Callable[[], object] | None = None,
 ) -> Iterator[tuple[Source | None, Source]]:
-    """Give both sides, base first, for as long as the context lasts; their files are gone after it.
+    """Return both sides, base first, as a context; their files are deleted after it.
 
-    ``base`` and ``head`` are folders of cloud assemblies, git revisions, or virtual environments, whose library then
-    synthesizes the project as it lies there. No head is the project as it lies there, no base gives None for it.
-    ``environment`` is a name or a file; only between assemblies of one environment each can it be left out.
-    ``head_revision`` is what the assembly ``head`` was made from: its environment file explains changes, and its app is
-    not run. ``context`` is given to the apps beside their own, ``limits`` are theirs. ``meanwhile`` is called while the
-    apps run, so that what the caller loads for the comparison takes no time of its own. An environment
-    that is new at the head has a base without stacks, and the other way round. Raises AssemblyError, SynthesisError
-    where an app fails, UsageError where no side has the environment.
+    ``base`` and ``head`` are folders of cloud assemblies, Git revisions, or virtual environments, whose library then
+    synthesizes the project's files. Without a head, it is the project's present files; without a base, None is returned
+    for it. ``environment`` is a name or a file; it can be omitted only between assemblies of one environment each.
+    ``head_revision`` is the revision from which the assembly ``head`` was synthesized: its environment file explains
+    changes, and its app is not run. ``context`` is passed to the apps in addition to their own, ``limits`` are theirs.
+    ``meanwhile`` is called while the apps run, so that what the caller loads for the comparison takes no extra time. An
+    environment that is new at the head has a base without stacks, and the other way round. Raises AssemblyError,
+    SynthesisError if an app fails, UsageError if no side has the environment.
     """
     with scratch_folder(prefix="hyperpod-review-") as scratch:
         sides: list[_Folder | _Tree] = []
@@ -170,7 +171,7 @@ def sources(
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """What tells environments apart in AWS: the account, the region, and the name that every stack begins with."""
+    """What distinguishes environments in AWS: the account, the Region, and the prefix of all stack names."""
 
     name: str
     account: str
@@ -179,7 +180,7 @@ class Identity:
 
 @dataclass(frozen=True, kw_only=True)
 class _Folder:
-    """A cloud assembly that lies there, and is deployed from the folder of ``project``."""
+    """An existing cloud assembly, which is deployed from the folder of ``project``."""
 
     folder: Path
     project: Path
@@ -187,12 +188,12 @@ class _Folder:
     of: _Tree | None = None
 
     def run(self) -> str:
-        """Give the folder's digest; raises AssemblyError where a link leads out of it."""
+        """Return the folder's digest; raises AssemblyError if a link leads out of it."""
         _refuse_links(self.folder, self.label)
         return digest_of(self.folder)
 
     def read(self, file: str, name: str | None, digest: str) -> Source:
-        """Read the environment of this name, or the only one."""
+        """Read the environment with this name, or the only one."""
         assembly = _tagged(read_assembly(self.folder, name), self.project)
         if self.of:
             assembly = replace(assembly, called=self.of.loaded.called if self.of.loaded else "")
@@ -207,14 +208,14 @@ class _Folder:
                 environment=self.of.loaded,
                 notes=tuple(self.of.notes),
             )
-        note = f"{self.label} is a cloud assembly: the environment file that it was made from is not known."
+        note = f"{self.label} is a cloud assembly: it is unknown from which environment file it was synthesized."
         side = Side(label=self.label, assembly=digest)
         return Source(assembly=assembly, side=side, notes=(note,))
 
 
 @dataclass(kw_only=True)
 class _Tree:
-    """A project's files at one moment: ``root`` is the folder with the app, ``out`` where its assembly goes."""
+    """A project's files at one moment: ``root`` is the folder with the app, ``out`` the folder for its assembly."""
 
     root: Path
     label: str
@@ -225,12 +226,13 @@ class _Tree:
     limits: Limits = field(default_factory=Limits)
     notes: list[str] = field(default_factory=list)
     file: str = ""
-    """The environment's file on this side, relative to the project; a renamed one has another on the other side."""
+    """The environment's file on this side, relative to the project; a renamed one has another path on the other
+    side."""
     begun: Event = field(default_factory=Event)
-    """Set when the app runs, or is not going to."""
+    """Set when the app runs, or if it will not run."""
 
     def identity(self, file: str) -> Identity | None:
-        """Give what CloudFormation knows the environment of a file by, None where the file does not show."""
+        """Return what identifies the environment of a file for CloudFormation, None if the file does not show it."""
         path = self.root / file
         try:
             stated = open_source(path, ENVIRONMENT).data if path.is_file() else None
@@ -241,7 +243,7 @@ class _Tree:
         return Identity(name=stated["name"], account=str(stated.get("account", "")), region=stated["region"])
 
     def find(self, identity: Identity, folder: str) -> str | None:
-        """Give the file in a folder that is of an environment, the first by name where several are."""
+        """Return the file of an environment in a folder, the first by name if there are several."""
         for path in sorted((self.root / folder).glob(f"*{SUFFIX}")):
             file = path.relative_to(self.root).as_posix()
             if self.identity(file) == identity:
@@ -249,50 +251,50 @@ class _Tree:
         return None
 
     def readable(self) -> list[Path]:
-        """Give what the app may read: the checkout that the project is in."""
+        """Return the paths that the app may read: the checkout of the project."""
         return [_checkout(self.root)]
 
     def command(self, command: str | list[str]) -> str | list[str]:
-        """Give the app's command, as cdk.json has it."""
+        """Return the app's command from cdk.json."""
         return command
 
     def library_variables(self) -> dict[str, str]:
-        """Give the variables by which the app finds its library and its programs."""
+        """Return the variables with which the app finds its library and its programs."""
         roots = {"constructs": "hyperpod_cdk", "stacks": "hyperpod_cdk_stacks"}
         found = [self.root / name for name, package in roots.items() if (self.root / name / package).is_dir()]
         if not found:
             return node_variables()
-        # a revision that carries the library is synthesized with it, any other with the one that is installed
+        # a revision that contains the library is synthesized with it, any other one with the installed library
         paths = [*(str(resolved(each)) for each in found), *filter(None, [os.environ.get("PYTHONPATH")])]
         return {**node_variables(), "PYTHONPATH": os.pathsep.join(paths)}
 
     def check_out(self) -> None:
-        """Put the files there; those of the project are."""
+        """Write the files there; those of the project already exist."""
 
     def load(self, file: str, project: Path) -> None:
-        """Read the environment file with this library's rules, which need not be those of the revision.
+        """Read the environment file with the rules of this library, which can differ from those of the revision.
 
-        ``project`` is that of the user, in which the commands that messages tell find the environment.
+        ``project`` is the user's, in which the commands that messages name find the environment.
         """
         path = self.root / file
         if not file or not path.is_file():
             return
         try:
-            # the day of the tables, not of the clock: the same input always gives the same report
+            # the date of the tables, not the current one: the same input always gives the same report
             loaded = load_environment(path, today=kubernetes.AS_OF)
             self.loaded = replace(loaded, file=file, called=called(project / file))
         except EnvironmentFileError:
             self.notes.append(f"{self.label}: this version refuses {file}, so no line of it is named as a cause.")
 
     def run(self) -> tuple[str, ...] | None:
-        """Run the app and give what it was exposed to, None where there is no such file; raises SynthesisError."""
+        """Run the app and return what it was exposed to, None if there is no such file; raises SynthesisError."""
         try:
             return self._synthesize(self.file) if self.file and (self.root / self.file).is_file() else None
         finally:
             self.begun.set()
 
     def read(self, file: str, name: str | None, exposed: tuple[str, ...] | None) -> Source:
-        """Read what the app wrote, ``exposed`` being what ``run`` gave; without such a file there are no stacks."""
+        """Read what the app wrote, with ``run``'s result in ``exposed``; without such a file there are no stacks."""
         if exposed is None:
             note = f"{self.label} has no {file or 'file of it'}: the environment does not exist there."
             return Source(assembly=EMPTY, side=Side(label=NOTHING, commit=self.commit), notes=(note,))
@@ -301,7 +303,7 @@ class _Tree:
         try:
             assembly = read_assembly(target)
         except AssemblyError:
-            # an app of the user's own may write all of its environments whatever it is asked for
+            # a user's own app may synthesize all of its environments, whichever one is requested
             if name is None:
                 raise
             assembly = read_assembly(target, name)
@@ -325,14 +327,15 @@ class _Tree:
         return self.out / "cdk.out"
 
     def _synthesize(self, file: str) -> tuple[str, ...]:
-        """Run the app as the CDK CLI does, without it; give what it was exposed to. Raises SynthesisError."""
+        """Run the app as the CDK CLI does, but without the CLI; return what it was exposed to. Raises
+        SynthesisError."""
         target = self._target
         settings = _settings(self.root / _SETTINGS_FILE, self.label)
         command: Any = settings.get("app")
         if not isinstance(command, str):
             if not (self.root / "app.py").is_file():
                 raise AssemblyError(
-                    f'{self.label}: holds neither an "app" in cdk.json nor an app.py, so there is nothing to run'
+                    f'{self.label}: has neither an "app" in cdk.json nor an app.py, so there is nothing to run'
                 )
             command = [sys.executable, "app.py"]
         command = self.command(command)
@@ -351,9 +354,9 @@ class _Tree:
             folder=self.root,
             scratch=self.out,
             variables={**self.library_variables(), **_variables(target, context)},
-            # in an installation of a clone the library's scripts lie beside its packages
+            # if a clone is installed, the library's scripts are next to its packages
             readable=[*readable, library_scripts()],
-            # tokens that a checkout keeps stand in its configuration, and hooks beside it
+            # its configuration contains the tokens of a checkout, and its hooks are next to it
             masked=[each / ".git" for each in readable],
             limits=self.limits,
             begun=self.begun.set,
@@ -372,18 +375,18 @@ class _Tree:
 
 @dataclass(kw_only=True)
 class _Revision(_Tree):
-    """A git revision, written to ``out`` as a checkout would write it; the repository learns nothing of it."""
+    """A Git revision, written to ``out`` as a checkout would write it; the repository does not change."""
 
     project: Path
     repository: Path
     linked: list[Path] = field(default_factory=list)
 
     def readable(self) -> list[Path]:
-        """Give what the app may read beside its own files: what both sides have."""
+        """Return what the app may read in addition to its own files: the files of the project for both sides."""
         return self.linked
 
     def check_out(self) -> None:
-        """Write every file of the revision, and what the project has beside its files, so that both sides have it."""
+        """Write every file of the revision, and the project's additional files, so that both sides have them."""
         tree = self.out / "tree"
         tree.mkdir(parents=True)
         commit = str(self.commit)
@@ -415,8 +418,8 @@ class _Revision(_Tree):
             self._link(here, pulled)
         else:
             self.notes.append(
-                f"{self.label} locks another {CHART.name} chart than the one that is pulled: its own is not "
-                "here, so that what differs of the chart is not shown as it is."
+                f"{self.label} locks another {CHART.name} chart than the pulled one: its own is missing here, so "
+                "that differences of the chart are not shown correctly."
             )
 
     def _link(self, here: Path, there: Path) -> None:
@@ -430,7 +433,7 @@ class _Revision(_Tree):
             entry, _, path = line.partition("\t")
             if entry.startswith(_SYMLINK) and not resolved(tree / path).is_relative_to(top):
                 (tree / path).unlink(missing_ok=True)
-                self.notes.append(f"{self.label}: the link {path} leads out of the repository and was left out.")
+                self.notes.append(f"{self.label}: the link {path} leads out of the repository and was omitted.")
 
     def _link_submodules(self, tree: Path, entries: Sequence[str]) -> None:
         for line in entries:
@@ -451,19 +454,20 @@ class _Revision(_Tree):
         files = _git_finds(self.repository, _LFS_POINTER, commit)
         if files:
             self.notes.append(
-                f"{self.label}: {len(files)} file{'s' * (len(files) != 1)} of Git LFS stand{'s' * (len(files) == 1)} "
-                "there as a pointer, since nothing is fetched; an asset made from one may seem to differ."
+                f"{self.label}: {len(files)} file{'s' * (len(files) != 1)} of Git LFS "
+                f"{'is a pointer' if len(files) == 1 else 'are pointers'}, because nothing is fetched; an asset with "
+                "such a file may seem to differ."
             )
 
 
 @dataclass(kw_only=True)
 class _ByLibrary(_Tree):
-    """The project as it lies there, synthesized by the library that a virtual environment has."""
+    """The project's present files, synthesized with the library of a virtual environment."""
 
     library: Path
 
     def readable(self) -> list[Path]:
-        """Give what the app may read: the checkout, the virtual environment, and what that is made from."""
+        """Return what the app may read: the checkout, the virtual environment, and the Python that it is based on."""
         python = resolved(self.library / "bin" / "python")
         linked = [
             Path(line)
@@ -475,21 +479,22 @@ class _ByLibrary(_Tree):
         return [*super().readable(), self.library, *([python.parents[1]] if is_of_its_own else []), *linked]
 
     def command(self, command: str | list[str]) -> list[str]:
-        """Give the app's command with this environment's Python; raises AssemblyError for one that is no Python's."""
+        """Return the app's command with this environment's Python; raises AssemblyError if it is not a Python
+        command."""
         words = shlex.split(command) if isinstance(command, str) else command
         program = PurePosixPath(words[0]).name if words else ""
-        # a shell would do more with these than hand them over
+        # a shell would interpret these
         is_plain = isinstance(command, list) or not re.search(r"[|&;<>$`()*?~]", command)
         if not is_plain or not re.fullmatch(r"python3?(\.\d+)?", program):
             shown = command if isinstance(command, str) else shlex.join(command)
             raise AssemblyError(
-                f'{self.label}: "app" in cdk.json must be python with its arguments, got {shown!r}; '
-                "give the cloud assemblies of both versions in place of the virtual environment"
+                f'{self.label}: "app" in cdk.json must be python with its arguments, got {shown!r}; give the cloud '
+                "assemblies of both versions instead of the virtual environment"
             )
         return [str(self.library / "bin" / "python"), *words[1:]]
 
     def library_variables(self) -> dict[str, str]:
-        """Give the variables that name this environment's programs first, and no library that a clone carries."""
+        """Return the variables that name this environment's programs first, and no library of a clone."""
         own = node_variables()
         return {**own, "PATH": os.pathsep.join([str(self.library / "bin"), own["PATH"]]), "PYTHONPATH": ""}
 
@@ -507,7 +512,7 @@ def _by_library(project: Path, given: str, out: Path, option: str) -> _ByLibrary
 
 
 def _side(project: Path, given: str, out: Path, *, option: str) -> _Folder | _Tree:
-    wanted = "want the folder of a cloud assembly or a git revision"
+    wanted = "must be the folder of a cloud assembly or a Git revision"
     if not given or given.startswith("-") or "\0" in given or "\n" in given:
         raise AssemblyError(f"{option}: {wanted}, got {given!r}")
     if os.path.isfile(os.path.join(given, "manifest.json")):  # noqa: PTH113, PTH118 - Path raises for an overlong name
@@ -520,7 +525,7 @@ def _side(project: Path, given: str, out: Path, *, option: str) -> _Folder | _Tr
     except AssemblyError as error:
         if is_there:
             raise _no_assembly(given, option) from None
-        raise AssemblyError(f"{option}: {given!r} is no folder, and no revision can be asked for: {error}") from None
+        raise AssemblyError(f"{option}: {given!r} is not a folder, and no revision can be looked up: {error}") from None
     try:
         commit = _git(project, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{given}^{{commit}}").strip()
     except AssemblyError:
@@ -541,22 +546,25 @@ def _side(project: Path, given: str, out: Path, *, option: str) -> _Folder | _Tr
 
 def _made_from(folder: _Folder | _Tree, revision: _Folder | _Tree) -> _Folder:
     if not isinstance(folder, _Folder):
-        raise AssemblyError(f"{_HEAD_REVISION}: --head is a revision already; want the folder of a cloud assembly")
+        raise AssemblyError(f"{_HEAD_REVISION}: --head is already a revision; give the folder of a cloud assembly")
     if not isinstance(revision, _Tree):
-        raise AssemblyError(f"{_HEAD_REVISION}: want a git revision, got the cloud assembly {revision.label}")
+        raise AssemblyError(f"{_HEAD_REVISION}: must be a Git revision, got the cloud assembly {revision.label}")
     return replace(folder, of=revision)
 
 
 def _no_assembly(given: str, option: str) -> AssemblyError:
     if Path(given).is_dir():
-        return AssemblyError(f"{option}: {given} is no cloud assembly, it has no manifest.json; nor is it a revision")
+        return AssemblyError(
+            f"{option}: {given} is not a cloud assembly, because it has no manifest.json; nor is it a revision"
+        )
     return AssemblyError(
-        f"{option}: {given} is a file; want the folder of a cloud assembly, or --template for one file"
+        f"{option}: {given} is a file; give the folder of a cloud assembly, or use --template for one file"
     )
 
 
 def _file(project: Path, environment: str, trees: Sequence[_Tree]) -> str:
-    """Give the environment's file relative to the project: where the newest side has it, else where the other has."""
+    """Return the environment's file relative to the project: from the newest side if it has one, else from the
+    other."""
     candidates = [f"{FOLDER}/{environment}{SUFFIX}"]
     if os.sep in environment or environment.endswith((SUFFIX, ".yml")):
         folder, name = os.path.split(environment)
@@ -569,17 +577,19 @@ def _file(project: Path, environment: str, trees: Sequence[_Tree]) -> str:
                 return PurePosixPath(candidate).as_posix()
     found = resolve_environment_file(environment, project)
     if os.path.relpath(os.path.realpath(found.parent), os.path.realpath(project)).startswith(os.pardir):
-        raise UsageError(f"{environment} is outside of the project {project}; no revision of the project holds it")
+        raise UsageError(f"{environment} is outside of the project {project}; no revision of the project contains it")
     if found.is_dir():
         raise UsageError(f"{shown(found)} is a folder; name the file itself")
     raise UsageError(f'no environment "{environment}" in {joined((tree.label for tree in trees), last="or")}')
 
 
 def _pair(trees: Sequence[_Tree], file: str) -> None:
-    """Say of each side which of its files is the environment: by what CloudFormation knows, then by its path.
+    """Determine for each side which of its files is the environment: by its identity in CloudFormation, then by its
+    path.
 
-    A file that is moved is still its environment. One whose name, account or region changes is another environment from
-    then on: the one before is compared as what it leaves running, unless another file of the newest side now has it.
+    A file that is moved is still its environment. If its name, account or Region changes, it is another environment
+    from then on: the earlier one is compared as one that stays deployed, unless another file of the newest side now has
+    it.
     """
     for tree in trees:
         tree.file = file
@@ -599,18 +609,18 @@ def _pair(trees: Sequence[_Tree], file: str) -> None:
             tree.notes.append(f"{tree.label} has the environment {identity.name} in {moved}.")
             tree.file = moved
         elif own is not None and newest.find(own, folder) is not None:
-            # what this file was is elsewhere on the newest side, and is reviewed there
+            # the environment of this file is in another file of the newest side, and is reviewed there
             tree.file = ""
         elif own is not None:
             where = f"{own.name} in {own.account or 'no account'} {own.region}"
             tree.notes.append(
-                f"{tree.label}: {file} is another environment there, {where}; {newest.label} makes "
-                f"{identity.name} in {identity.account or 'no account'} {identity.region} beside it."
+                f"{tree.label}: {file} is another environment there, {where}; {newest.label} creates {identity.name} "
+                f"in {identity.account or 'no account'} {identity.region} in addition to it."
             )
 
 
 def _are_two(sides: Sequence[_Folder | _Tree], assemblies: Sequence[Assembly]) -> bool:
-    """Whether the sides are two environments because their files say so, and not because an app wrote another one."""
+    """Whether the sides are two environments according to their files, and not because an app wrote another one."""
     for side, assembly in zip(sides, assemblies, strict=True):
         stated = side.identity(side.file) if isinstance(side, _Tree) and side.file else None
         if assembly.stacks and (stated is None or stated.name != assembly.environment):
@@ -620,7 +630,7 @@ def _are_two(sides: Sequence[_Folder | _Tree], assemblies: Sequence[Assembly]) -
 
 def _choice(project: Path) -> str:
     names = environment_names(project)
-    return f"there are {', '.join(names)}" if names else f"{FOLDER}/ holds none"
+    return f"there are {', '.join(names)}" if names else f"{FOLDER}/ is empty"
 
 
 def _refuse_two_environments(assemblies: Sequence[Assembly]) -> None:
@@ -633,7 +643,7 @@ def _refuse_two_environments(assemblies: Sequence[Assembly]) -> None:
 
 
 def _checkout(root: Path) -> Path:
-    """Give the repository's top, the project itself where it is in none."""
+    """Return the repository's top folder, or the project itself if it is in no repository."""
     try:
         return resolved(Path(_git(root, "rev-parse", "--show-toplevel").rstrip("\n")))
     except AssemblyError:
@@ -641,14 +651,14 @@ def _checkout(root: Path) -> Path:
 
 
 def _refuse_links(folder: Path, label: str) -> None:
-    """Refuse an assembly with a link that leads out of it: what made it could have this process read any file."""
+    """Refuse an assembly with a link that leads out of it: its author could make this process read any file."""
     top = resolved(folder)
     for where, folders, files in os.walk(folder):
         for name in (*folders, *files):
             file = Path(where, name)
             if file.is_symlink() and not _is_within(file, top):
                 raise AssemblyError(
-                    f"{label}: the cloud assembly holds a link out of its folder: {file.relative_to(folder)}"
+                    f"{label}: the cloud assembly contains a link out of its folder: {file.relative_to(folder)}"
                 )
 
 
@@ -656,12 +666,12 @@ def _is_within(link: Path, top: Path) -> bool:
     try:
         return resolved(link).is_relative_to(top)
     except RuntimeError:
-        # links that lead to one another
+        # links that lead to each other
         return False
 
 
 def _tagged(assembly: Assembly, project: Path) -> Assembly:
-    """Give an assembly with the tags that 'cdk deploy' puts on its stacks from a project's folder."""
+    """Return an assembly with the tags that 'cdk deploy' adds to its stacks from a project's folder."""
     try:
         tags = tags_of_project(_settings(project / _SETTINGS_FILE, str(project)))
     except DeploymentError as error:
@@ -685,7 +695,8 @@ def _context(found: object) -> dict[str, Any]:
 
 
 def _context_of_cli(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what the CDK CLI adds: it decides about metadata, so a template without it would differ from deployed."""
+    """Return the CDK CLI's additions: it decides about metadata, so a template without it would differ from the
+    deployed one."""
     added: dict[str, Any] = {
         "aws:cdk:bundling-stacks": ["**"],
         "@aws-cdk/core:failSynthOnValidationErrors": False,
@@ -711,7 +722,7 @@ def _variables(target: Path, context: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _git(folder: Path, *arguments: str, **variables: str) -> str:
-    """Run git; raises AssemblyError with what it said first."""
+    """Run git; raises AssemblyError with the first line of its error output."""
     try:
         done = subprocess.run(
             ["git", "-C", str(folder), *arguments],  # noqa: S607 - git is where PATH has it
@@ -731,23 +742,23 @@ def _git(folder: Path, *arguments: str, **variables: str) -> str:
 
 
 def environments_of(project: Path, revision: str) -> list[str]:
-    """Give the environments that a revision has files of, by name. Raises AssemblyError where git does not show."""
+    """Return the environments of which a revision has files, by name. Raises AssemblyError if git cannot show them."""
     found = _git(project, "ls-tree", "--name-only", "-z", "--end-of-options", revision, f"{FOLDER}/").split("\0")
     return [path.stem for path in map(PurePosixPath, found) if path.suffix == SUFFIX]
 
 
 def _git_finds(folder: Path, pattern: str, commit: str, *paths: str) -> list[str]:
-    """Give the files of a commit with a line like ``pattern``."""
+    """Return the files of a commit with a line like ``pattern``."""
     try:
         found = _git(folder, "grep", "-I", "-l", "-z", "-e", pattern, commit, "--", *paths)
     except AssemblyError:
-        # git grep ends with 1 where it finds nothing
+        # git grep ends with 1 if it finds nothing
         return []
     return [name for name in found.split("\0") if name]
 
 
 def _git_environment() -> dict[str, str]:
-    # inside a hook these name the hook's own index and folders
+    # in a hook these name the hook's own index and folders
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {
         **kept,

@@ -1,7 +1,7 @@
-"""Whether a report still stands: what it compared with is still deployed, and what it reviewed is what will be.
+"""Whether a report is still valid: its base is still deployed, and what was reviewed is what will be deployed.
 
-A pipeline deploys hours after its review, and somebody else may have deployed meanwhile. A template says all that a
-review compares, so its digest says whether the comparison would be another one today.
+A pipeline deploys hours after its review, and another deployment may have run in the meantime. A template has
+everything that a review compares, so its digest shows whether the comparison would have another result now.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_BYTES = 64 * 2**20
 
 
 def fingerprints(assembly: Assembly) -> dict[str, str]:
-    """Give the SHA-256 of each stack by name: its template, with the values of its parameters, and its settings."""
+    """Return the SHA-256 of each stack by name: its template, with the values of its parameters, and its settings."""
     compared = {
         stack.name: [
             stack.account,
@@ -39,7 +39,7 @@ def fingerprints(assembly: Assembly) -> dict[str, str]:
 
 
 LOCKS: Final = ("read.*.lock", "synth.lock")
-"""What a CDK CLI writes into the folder of an assembly for as long as it works on it (its class ``RWLock``)."""
+"""The files that a CDK CLI keeps in the folder of an assembly while it works on it (its class ``RWLock``)."""
 
 
 def _is_lock(file: Path) -> bool:
@@ -47,9 +47,10 @@ def _is_lock(file: Path) -> bool:
 
 
 def digest_of(folder: Path) -> str:
-    """Give the SHA-256 over all files of a cloud assembly by name and content: no template says what an asset holds.
+    """Return the SHA-256 over all files of a cloud assembly by name and content: templates do not show the content of
+    assets.
 
-    ``LOCKS`` are left out: they come and go with each CDK CLI that works on the folder, and say nothing of it.
+    ``LOCKS`` are excluded: each CDK CLI that works on the folder adds and removes them.
     """
     found = hashlib.sha256()
     files = (each for each in folder.rglob("*") if each.is_file() and not _is_lock(each.relative_to(folder)))
@@ -60,9 +61,9 @@ def digest_of(folder: Path) -> str:
 
 
 def copied(folder: Path, target: Path) -> Path:
-    """Copy a cloud assembly into a folder that is not there yet, without ``LOCKS``, and give that folder.
+    """Copy a cloud assembly into a new folder, without ``LOCKS``, and return that folder.
 
-    Raises AssemblyError where what is copied goes away meanwhile.
+    Raises AssemblyError if a file is removed in the meantime.
     """
 
     def locks(where: str, names: list[str]) -> list[str]:
@@ -75,10 +76,11 @@ def copied(folder: Path, target: Path) -> Path:
 
 
 def outdated(report: Path, base: Assembly, head: Assembly, *, digest: str | None = None) -> list[str]:
-    """Give a line for each stack that is not what the report at ``report`` (JSON) compared; none where it stands.
+    """Return a line for each stack that differs from the report at ``report`` (JSON); none if the report is still
+    valid.
 
-    ``digest`` is the one of the head's files where it is a cloud assembly that lies there (``digest_of``): a report of
-    one holds for the same files alone. Raises AssemblyError where the file is no such report.
+    ``digest`` is that of the head's files if it is an existing cloud assembly (``digest_of``): a report on one is valid
+    only for the same files. Raises AssemblyError if the file is not such a report.
     """
     try:
         document = json.loads(read_text(report, most=_MOST_BYTES))
@@ -86,14 +88,14 @@ def outdated(report: Path, base: Assembly, head: Assembly, *, digest: str | None
     except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
         raise AssemblyError(f"{report}: not a report of 'hyperpod-cdk review --out report.json': {error!r}") from None
     if document["base"].get("label") != "deployed":
-        raise AssemblyError(f"{report}: compares with {document['base'].get('label')}, not with what is deployed")
+        raise AssemblyError(f"{report}: compares with {document['base'].get('label')}, not with the deployed stacks")
     found = [
-        *_differences(before["base"], fingerprints(base), "what is deployed"),
-        *_differences(before["head"], fingerprints(head), "what is to be deployed"),
+        *_differences(before["base"], fingerprints(base), "the deployed environment"),
+        *_differences(before["head"], fingerprints(head), "the environment to deploy"),
     ]
     reviewed = document["head"].get("assembly")
     if not found and reviewed is not None and reviewed != digest:
-        found.append("the cloud assembly: its files are not those that were reviewed, though its templates are")
+        found.append("the cloud assembly: its files differ from the reviewed ones, although its templates do not")
     return found
 
 
@@ -101,9 +103,9 @@ def _differences(before: Mapping[str, str], now: Mapping[str, str], what: str) -
     found = []
     for name in sorted(before.keys() | now.keys()):
         if name not in before:
-            found.append(f"{name}: {what} has this stack now, and had not at the review")
+            found.append(f"{name}: {what} has this stack now, but did not have it at the review")
         elif name not in now:
-            found.append(f"{name}: {what} had this stack at the review, and has not now")
+            found.append(f"{name}: {what} had this stack at the review, but does not have it now")
         elif before[name] != now[name]:
-            found.append(f"{name}: {what} is not what was reviewed")
+            found.append(f"{name}: {what} differs from the review")
     return found

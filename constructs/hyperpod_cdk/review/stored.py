@@ -1,6 +1,6 @@
 """Reads objects of S3 and the files of archives: lifecycle scripts, and assets as they were deployed.
 
-Imported where AWS is asked only, since it needs botocore.
+Imported only if AWS is called, because it needs botocore.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ LARGEST: Final = 50_000_000
 """Bytes of an object, or of an archive's files together, that are read; lifecycle scripts have some 100,000."""
 
 NO_BUCKET: Final = "NoSuchBucket"
-"""How S3 says that there is no bucket of a name (S3 API reference, "Error responses")."""
+"""S3's error code for a bucket that does not exist (S3 API reference, "Error responses")."""
 
 
 def content(aws: Api, bucket: str, key: str, *, account: str = "") -> bytes:
-    """Read an object, of nobody's bucket but ``account``'s where that is given. Raises NotAnswered."""
+    """Read an object, only from a bucket of ``account`` if that is given. Raises NotAnswered."""
     owner = {"ExpectedBucketOwner": account} if account else {}
-    # each time, since what came of a stream comes once
+    # each time, because a stream can be read only once
     found = aws.send("s3", "get_object", Bucket=bucket, Key=key, **owner)
     try:
         if int(found["ContentLength"]) > LARGEST:
@@ -36,9 +36,9 @@ def content(aws: Api, bucket: str, key: str, *, account: str = "") -> bytes:
 
 
 def objects(aws: Api, bucket: str, folder: str) -> list[Any] | None:
-    """List what lies in a folder of a bucket as S3 does; None where there is no such bucket. Raises NotAnswered.
+    """List a folder of a bucket as S3 does; None if there is no such bucket. Raises NotAnswered.
 
-    Of an empty folder the answer has no ``Contents`` at all (S3 API reference, ListObjectsV2), which is no half answer.
+    For an empty folder the answer has no ``Contents`` at all (S3 API reference, ListObjectsV2), so it is complete.
     """
     asked = {"Bucket": bucket, "Prefix": folder}
     try:
@@ -54,7 +54,7 @@ def objects(aws: Api, bucket: str, folder: str) -> list[Any] | None:
 
 
 def files_of(archive: bytes, *, key: str) -> dict[str, bytes]:
-    """Give the files of an archive by name. Raises NotAnswered, with ``key`` as its name."""
+    """Return the files of an archive by name. Raises NotAnswered, with ``key`` as its name."""
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
             rows = [each for each in opened.infolist() if not each.is_dir()]
@@ -62,13 +62,13 @@ def files_of(archive: bytes, *, key: str) -> dict[str, bytes]:
                 raise NotAnswered(f"{key} has more than {LARGEST} bytes")
             return {each.filename: opened.read(each) for each in rows}
     except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError) as error:
-        raise NotAnswered(f"{key} is no archive: {error}") from None
+        raise NotAnswered(f"{key} is not an archive: {error}") from None
 
 
 def asset(aws: Api, bucket: str, key: str, *, account: str) -> dict[str, bytes] | None:
-    """Give the files of an asset that is deployed, of a lone file under no name; None where it cannot be read.
+    """Return the files of a deployed asset, a single file with an empty name; None if it cannot be read.
 
-    Nobody has to be permitted ``s3:GetObject`` of the bootstrap's bucket, and its lifecycle rules may have deleted it.
+    Users need not have ``s3:GetObject`` for the bootstrap's bucket, and its lifecycle rules may have deleted the asset.
     """
     try:
         read = content(aws, bucket, key, account=account)

@@ -1,4 +1,4 @@
-"""Tags that change on what stands, and by which something else selects it: a tag alone is never only a mark.
+"""Tags of existing resources that change and by which something else selects them: such a tag is not only a label.
 
 Sources: IAM user guide, "Define permissions based on attributes with ABAC authorization" (``aws:ResourceTag`` and
 ``aws:PrincipalTag``); CloudFormation template reference, ``TargetTags`` of DLM policies, ``ListOfTags`` of backup
@@ -26,9 +26,9 @@ _IN_CONDITIONS: Final = re.compile(r"(?:ResourceTag|PrincipalTag)/([^}]+)", re.I
 _FILTER: Final = "tag:"
 _KEY_OF_TAG: Final = ("Key", "TagKey", "ResourceTagKey", "ConditionKey")
 _MARKS: Final = frozenset({"Tags", "TagSpecifications", "TagsToAdd", "VariableTags"})
-"""Keys below which tags stand that a resource has, or gives to what it makes."""
+"""Keys that contain the tags of a resource, or those that it gives to resources that it creates."""
 _SELECTS_AT_TOP: Final = ("AWS::RBin::Rule",)
-"""Types with tags at the top that are not their own."""
+"""Types whose top-level tags are not their own."""
 _KEEPS_COPIES: Final = ("AWS::Backup::", "AWS::DLM::", "AWS::RBin::")
 _ABOUT: Final[dict[ReasonKind, Literal["access", "protection", "change"]]] = {
     ReasonKind.ACCESS: "access",
@@ -36,18 +36,18 @@ _ABOUT: Final[dict[ReasonKind, Literal["access", "protection", "change"]]] = {
     ReasonKind.INTERRUPTION: "change",
 }
 _OF_OBJECTS: Final = ("AWS::S3::Bucket",)
-"""Types of which the filters by tags select what they hold, and no resource."""
+"""Types whose tag filters select part of their content, not a resource."""
 _BY_CONTROLLERS: Final = re.compile(r"(?:[\w.-]+\.)?(?:karpenter\.sh|kubernetes\.io|k8s\.io|k8s\.aws)/.+")
-"""Tags by which controllers that run in a cluster find subnets, security groups, volumes and instances."""
+"""Tags by which controllers in a cluster find subnets, security groups, volumes and instances."""
 
 
 def retagged(
     base: Assembly, head: Assembly, changes: Iterable[ResourceChange], resources: Sequence[ResourceEffect]
 ) -> list[Found]:
-    """Find tags that come, go or change on what stands, and that something selects by.
+    """Find tags that are added, removed or changed on existing resources, and that something selects by.
 
-    ``resources`` are asked for the causes. What selects is looked for on both sides: a selection that comes or goes
-    together with the tag is told of its own change, and the tag's is told nevertheless.
+    The causes are those of ``resources``. Selections are looked for on both sides: one that is added or removed
+    together with the tag has its own entry, and the tag has one, too.
     """
     changed = [
         (each.before, each.after, tags)
@@ -79,20 +79,20 @@ def retagged(
 
 
 def _said(tagged: Resource, key: str, others: Sequence[Resource]) -> Iterator[tuple[ReasonKind, str]]:
-    """Say what selects by a tag, and what follows, once for each kind of reason."""
+    """Yield what selects by a tag, and what follows, once for each kind of reason."""
     of = f"The tag {key} of the {noun(tagged.type)} changes"
     kept = [each for each in others if each.type.startswith(_KEEPS_COPIES)]
     judged = [each for each in others if each not in kept and _is_condition(each, key)]
     rest = [each for each in others if each not in kept and each not in judged]
     if judged:
-        said = f"{of}, and conditions of {_names(judged)} decide by it who may do what."
+        said = f"{of}, and conditions of {_names(judged)} use it to decide who may do what."
         yield ReasonKind.ACCESS, said
     if kept:
-        yield ReasonKind.PROTECTION, f"{of}, by which {_names(kept)} selects what copies are kept of."
+        yield ReasonKind.PROTECTION, f"{of}, and {_names(kept)} use it to select what they copy."
     if rest:
-        yield ReasonKind.INTERRUPTION, f"{of}, by which {_names(rest)} selects what it acts on."
+        yield ReasonKind.INTERRUPTION, f"{of}, and {_names(rest)} use it to select their targets."
     elif _BY_CONTROLLERS.fullmatch(key):
-        yield ReasonKind.INTERRUPTION, f"{of}, by which controllers in a cluster find it."
+        yield ReasonKind.INTERRUPTION, f"{of}, and controllers in a cluster find it by this tag."
 
 
 def _names(resources: Sequence[Resource]) -> str:
@@ -100,14 +100,14 @@ def _names(resources: Sequence[Resource]) -> str:
 
 
 def _causes(effect: ResourceEffect | None, top: str, key: str) -> tuple[Any, ...]:
-    """Give the lines that caused the change of a tag: its own, or those of all tags where they change as a whole."""
+    """Return the lines that caused the change of a tag: its own, or those of all tags if they change as a whole."""
     told = [each for each in (effect.properties if effect else ()) if each.path.startswith(top)]
     own = [each for each in told if each.path == top or key in each.path]
     return tuple(dict.fromkeys(line for each in own for line in each.causes))
 
 
 def _changed(base: Assembly, head: Assembly, change: ResourceChange) -> dict[tuple[str, str], tuple[Any, Any]]:
-    """Give the tags at the top of a resource that differ, by property and key, with their values."""
+    """Return the top-level tags of a resource that differ, by property and key, with their values."""
     if change.before is None or change.after is None:
         return {}
     tops = dict.fromkeys(each.steps[0] for each in change.properties if _is_own(change.after.type, each.steps[0]))
@@ -139,7 +139,7 @@ def _tags(value: Any) -> dict[str, Any]:
 
 
 def _selecting(base: Assembly, head: Assembly) -> dict[str, list[Resource]]:
-    """Give what selects by a tag, by the tag's key in small letters: IAM does not show keys of conditions apart."""
+    """Return what selects by a tag, by the tag's key in lower case: IAM's condition keys are not case-sensitive."""
     found: dict[str, dict[tuple[str, str], Resource]] = {}
     for side in (base, head):
         for stack in side.stacks:
@@ -156,7 +156,7 @@ def _is_condition(resource: Resource, key: str) -> bool:
 
 def _keys(resource: Resource) -> Iterator[str]:
     for steps, leaf in _leaves(resource):
-        # most stand below no key that says anything of tags
+        # most values are below no key that concerns tags
         is_of_tags = "Tag" in " ".join(steps)
         for text in (*steps, leaf) if is_of_tags else (leaf,):
             yield from _conditions(text)
@@ -168,7 +168,7 @@ def _keys(resource: Resource) -> Iterator[str]:
             continue
         if steps[-1] in _KEY_OF_TAG and isinstance(leaf, str) and any("Tag" in step for step in steps):
             yield leaf
-        # a map of tags has their keys where a list of them says Key
+        # a map of tags has the tag keys as its keys, a list of tags has them in Key
         yield from (step for above, step in pairwise(steps) if "Tag" in above)
 
 
@@ -177,7 +177,7 @@ def _conditions(text: Any) -> list[str]:
 
 
 def _leaves(resource: Resource) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Give what stands in a resource's properties, with the keys above it; items of lists have none of their own."""
+    """Yield the values in a resource's properties, with the keys above them; items of lists have no key."""
     pending: list[tuple[tuple[str, ...], Any]] = [((name,), value) for name, value in resource.properties.items()]
     while pending:
         steps, value = pending.pop()

@@ -1,4 +1,4 @@
-"""The one line on top of a report: how grave a change is, what it does, and whether a person must be asked."""
+"""The line at the top of a report: how serious a change is, what it does, and whether a person must approve it."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def verdict(
     reasons: Sequence[Reason] = (),
     on: date | None = None,
 ) -> Verdict:
-    """Judge a change by the gravest that it does to any resource, list what to look at, and who must approve what.
+    """Return the verdict: the most serious effect on any resource, what to look at, and who must approve what.
 
     A replacement or deletion that costs nothing (``catalog.updates``: a Lambda layer's version) counts as a change in
-    place; one that keeps data, nodes or an address in the account but takes them out of their stack counts as deleted.
-    ``rules`` are those of ``review.yaml``, ``reasons`` what the templates alone do not show, ``on`` the day on which
-    exceptions are judged; without a day none counts.
+    place; one that keeps data, nodes or an address in the account but removes them from their stack counts as deleted.
+    ``rules`` are those of ``review.yaml``, ``reasons`` are those that the templates alone do not show, ``on`` is the
+    day on which exceptions are judged; without a day none counts.
     """
-    # a stack's own protection stands in no template, and is deployed all the same
+    # a stack's own protection is in no template, but it is deployed, too
     least = Level.IN_PLACE if protection or settings else Level.NONE
     level = min([least, *(_level(each) for each in radius.resources)], key=_LEVELS.index)
     wrong = _wrong(radius, fabric, policy)
@@ -96,7 +96,7 @@ def verdict(
 def _said(radius: BlastRadius, protection: Sequence[Attention]) -> list[str]:
     if not protection:
         return [sentence(radius.resources)]
-    lifted = "Protection is lifted."
+    lifted = "Protection is removed."
     added = [each for each in radius.resources if counted_as(each) is Effect.ADDED]
     if len(added) == len(radius.resources):
         return [f"Adds {count(len(added), 'resource')}.", lifted] if added else [lifted]
@@ -105,18 +105,17 @@ def _said(radius: BlastRadius, protection: Sequence[Attention]) -> list[str]:
 
 def _said_of_settings(settings: Sequence[Found]) -> list[str]:
     stacks = list(dict.fromkeys(each.item.resource for each in settings))
-    verb = "is" if len(stacks) == 1 else "are"
-    return [f"How {count(len(stacks), 'stack')} {verb} deployed changes."] if stacks else []
+    return [f"The deployment settings of {count(len(stacks), 'stack')} change."] if stacks else []
 
 
 def sentence(resources: Sequence[ResourceEffect]) -> str:
-    """Say in one sentence what happens to these resources."""
+    """Return a sentence on what happens to these resources."""
     if not resources:
-        return "Nothing that is deployed changes."
+        return "No deployed resource changes."
     of = {effect: [each for each in resources if counted_as(each) is effect] for effect in GRAVEST_FIRST}
     if len(of[Effect.ADDED]) == len(resources):
         acts = any(change.interrupts for each in resources for change in each.properties)
-        beside = ", and acts by that on what is deployed." if acts else "; nothing that is deployed changes."
+        beside = ", with effects on deployed resources." if acts else "; no deployed resource changes."
         return f"Adds {count(len(resources), 'resource')}{beside}"
     parts = []
     if of[Effect.REPLACED]:
@@ -124,11 +123,11 @@ def sentence(resources: Sequence[ResourceEffect]) -> str:
     if of[Effect.DELETED]:
         parts.append(f"deletes {_named(of[Effect.DELETED])}")
     if of[Effect.REFUSED]:
-        parts.append(f"asks of {_named(of[Effect.REFUSED])} what the service refuses")
+        parts.append(f"changes {_named(of[Effect.REFUSED])} in a way that the service refuses")
     if of[Effect.INTERRUPTED]:
         parts.append(f"interrupts the nodes of {_interrupted(of[Effect.INTERRUPTED])}")
     if of[Effect.UNKNOWN]:
-        parts.append(f"does something unknown to {_named(of[Effect.UNKNOWN])}")
+        parts.append(f"has unknown effects on {_named(of[Effect.UNKNOWN])}")
     if of[Effect.LEFT_BEHIND]:
         parts.append(f"leaves {_named(of[Effect.LEFT_BEHIND])} behind")
     in_place, added = len(of[Effect.IN_PLACE]), len(of[Effect.ADDED])
@@ -146,11 +145,11 @@ def sentence(resources: Sequence[ResourceEffect]) -> str:
 
 
 def _wrong(radius: BlastRadius, fabric: Fabric, policy: Policy) -> list[str]:
-    """Say what is wrong with the head whatever it is compared with."""
+    """Return what is wrong with the head, whatever it is compared with."""
     said = []
     refused = sum(each.effect is not Effect.REFUSED and _is_refused_in_part(each) for each in radius.resources)
     if refused:
-        said.append(f"The service refuses part of that for {count(refused, 'resource')}.")
+        said.append(f"The service refuses part of the change to {count(refused, 'resource')}.")
     broken = Counter(each.kind for each in fabric.subjects if any(proof.result == "broken" for proof in each.proofs))
     if broken:
         kinds = [count(broken[kind], kind) for kind in sorted(broken, reverse=True)]
@@ -162,11 +161,11 @@ def _wrong(radius: BlastRadius, fabric: Fabric, policy: Policy) -> list[str]:
 
 
 def _refused_without_asking(radius: BlastRadius, asked: Sequence[Reason]) -> list[str]:
-    """Say what the service refuses as a whole where an exception answers it: nobody is asked, and it fails anyhow."""
+    """Return what the service refuses as a whole if an exception covers it: no approval is asked, but it fails."""
     refused = [each for each in radius.resources if each.effect is Effect.REFUSED]
     if not refused or any(each.kind is ReasonKind.REFUSAL for each in asked):
         return []
-    return [f"The service refuses what is asked of {_named(refused)}."]
+    return [f"The service refuses the change to {_named(refused)}."]
 
 
 def _is_refused_in_part(each: ResourceEffect) -> bool:
@@ -179,7 +178,7 @@ def _level(each: ResourceEffect) -> Level:
         level = Level.DELETED if each.stateful else Level.IN_PLACE
     else:
         level = Level(effect.value)
-    # a Lambda layer's version is made anew without harm, but not while another stack imports it
+    # a Lambda layer's version is replaced without harm, but not while another stack imports it
     return min(level, Level.REFUSED, key=_LEVELS.index) if _is_refused_in_part(each) else level
 
 
@@ -202,7 +201,7 @@ def _item(change: PropertyEffect) -> list[str]:
 
 
 def _named(resources: Sequence[ResourceEffect]) -> str:
-    # what everything stands on is named first, then what holds data, nodes or an address
+    # foundations of other resources are named first, then resources that contain data, nodes or an address
     ordered = sorted(
         resources,
         key=lambda each: (

@@ -25,17 +25,17 @@ STACK = "aws:cloudformation:stack"
 NESTED = "cdk:cloud-assembly"
 
 MOST_BYTES = 16 * 2**20
-"""A file that is larger is none of ours: CloudFormation takes templates of 1 MiB, a manifest is some times that."""
+"""Larger files are refused: CloudFormation accepts templates of 1 MiB, a manifest is some times that."""
 
 MOST_TEMPLATE_BYTES = 2**20
 MOST_DEPTH = 200
-"""A template nested deeper is refused: nothing that CloudFormation takes comes near, and reading it costs time."""
+"""A template nested deeper is refused: CloudFormation accepts far less, and reading it takes time."""
 
 MOST_RESOURCES = 500
-"""What CloudFormation takes at most of one template (CloudFormation user guide, quotas: 1 MB, 500 resources)."""
+"""CloudFormation's limits for one template (CloudFormation user guide, quotas: 1 MB, 500 resources)."""
 
 MOST_VALUES = 1_000_000
-"""As many values fit into no template, but YAML's aliases say as many in a few lines."""
+"""No template can have this number of values, but YAML's aliases can represent them in a few lines."""
 
 _LONGEST_KEY = 200
 
@@ -48,14 +48,14 @@ _NEEDED = {STACK: "templateFile", NESTED: "directoryName"}
 
 
 class AssemblyError(Exception):
-    """What was given cannot be reviewed; the text is one line that says what it is and what is wanted."""
+    """The input cannot be reviewed; the text is one line that states what it is and what is expected."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
     """One resource of a template; ``stack`` is the name of its stack.
 
-    ``path`` is the construct's where the assembly, but not the template, tells it.
+    ``path`` is the construct's if the assembly, but not the template, has it.
     """
 
     stack: str
@@ -72,14 +72,14 @@ class Resource:
 
     @property
     def construct_path(self) -> str:
-        """The path of the construct that made it (``prod/hyperpod/Cluster/Resource``), empty without metadata."""
+        """The path of the construct that created it (``prod/hyperpod/Cluster/Resource``), empty without metadata."""
         metadata = self.body.get("Metadata")
         path = metadata.get("aws:cdk:path") if isinstance(metadata, dict) else None
         return path if isinstance(path, str) else self.path
 
     @property
     def name(self) -> str:
-        """What a reader calls it: the construct path without the environment and ``Resource``, else the logical id."""
+        """Its readable name: the construct path without the environment and ``Resource``, else the logical ID."""
         steps = self.construct_path.split("/")[2:]
         if steps and steps[-1] in ("Resource", "Default"):
             steps.pop()
@@ -87,7 +87,8 @@ class Resource:
 
     @property
     def deletion_policy(self) -> str:
-        """What becomes of it when it leaves its stack, by its DeletionPolicy or by CloudFormation's default."""
+        """What happens to it when it is removed from its stack, by its DeletionPolicy or by CloudFormation's
+        default."""
         stated = self.body.get("DeletionPolicy")
         if isinstance(stated, str):
             return stated
@@ -99,12 +100,12 @@ class Resource:
 
     @property
     def is_kept_on_delete(self) -> bool:
-        """Whether it stays in the account when it leaves its stack."""
+        """Whether it stays in the account when it is removed from its stack."""
         return self.deletion_policy in ("Retain", "RetainExceptOnCreate")
 
     @property
     def is_kept_on_replacement(self) -> bool:
-        """Whether the old one stays in the account when CloudFormation makes another in its place."""
+        """Whether the old one stays in the account when CloudFormation replaces it."""
         return self.body.get("UpdateReplacePolicy") == "Retain"
 
 
@@ -112,11 +113,11 @@ class Resource:
 class Stack:
     """One stack: ``template`` as written, ``dependencies`` the names of the stacks that are deployed before it.
 
-    ``account`` and ``region`` are empty where the assembly leaves them to the deployment. ``paths`` are the construct
-    paths by logical id, where the template's own metadata has none. ``settings`` are what 'cdk deploy' takes beside the
-    template (``templates.deployment``); what is deployed tells some of them, and then ``settings_are_whole`` is False.
-    ``shown`` is the name by which the CDK CLI selects it, empty where it is in no assembly. ``exported`` are the names
-    of exports by output, where CloudFormation has told them.
+    ``account`` and ``region`` are empty if the assembly leaves them to the deployment. ``paths`` are the construct
+    paths by logical ID, if the template's own metadata has none. ``settings`` are what 'cdk deploy' uses in addition to
+    the template (``templates.deployment``); a deployed stack shows some of them, and then ``settings_are_whole`` is
+    False. ``shown`` is the name by which the CDK CLI selects it, empty if it is in no assembly. ``exported`` are the
+    names of exports by output, if CloudFormation has returned them.
     """
 
     name: str
@@ -136,9 +137,9 @@ class Stack:
 
     @cached_property
     def export_names(self) -> dict[str, str | None]:
-        """The names of its exports by output, None where only the deployment knows one.
+        """The names of its exports by output, None if only the deployment knows one.
 
-        An output whose condition does not hold exports nothing; one of which only the deployment knows is there.
+        An output whose condition is false exports nothing; one whose condition only the deployment knows is included.
         """
         return {
             key: self.exported.get(key) or export_name(self, export.get("Name"))
@@ -155,7 +156,8 @@ class Stack:
 
     @cached_property
     def logical_ids(self) -> frozenset[str]:
-        """The logical ids of the resources, by which a function tells a reference to one from a parameter's."""
+        """The logical IDs of the resources, by which a function distinguishes references to resources and to
+        parameters."""
         return frozenset(key for key, body in self._section("Resources").items() if isinstance(body, dict))
 
     @cached_property
@@ -174,7 +176,7 @@ class Stack:
         }
 
     def _with_policies(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Give a resource with the policies that its functions name, as AWS::LanguageExtensions lets them.
+        """Return a resource with the policies that its functions name, as AWS::LanguageExtensions allows.
 
         CloudFormation user guide, "AWS::LanguageExtensions transform", DeletionPolicy and UpdateReplacePolicy.
         """
@@ -209,9 +211,9 @@ class Stack:
 
 @dataclass(frozen=True, kw_only=True)
 class Assembly:
-    """The stacks of one environment in the order of their deployment; ``environment`` is empty for a lone template.
+    """The stacks of one environment in the order of their deployment; ``environment`` is empty for a single template.
 
-    ``called`` is what a command that a message tells takes for the environment, where its file is known.
+    ``called`` is the environment's argument in commands of messages, if its file is known.
     """
 
     environment: str
@@ -221,7 +223,7 @@ class Assembly:
 
     @property
     def word(self) -> str:
-        """What a command that a message tells takes for the environment: its file's name or path, else its name."""
+        """The environment's argument in commands of messages: its file's name or path, else its name."""
         return self.called or self.environment
 
     @cached_property
@@ -241,49 +243,49 @@ class Assembly:
 
     @cached_property
     def read(self) -> dict[object, Any]:
-        """What was read of it once and is asked for often, by whoever read it; nobody changes what stands here."""
+        """Results that are computed once and used often, by their type; they are not changed."""
         return {}
 
     def is_made_of(self, stacks: Sequence[Stack]) -> bool:
-        """Whether these very stacks are its own, in this order: what was read of them holds for it."""
+        """Whether these very stacks are its own, in this order: then its stored results are valid for them."""
         return len(self.stacks) == len(stacks) and all(map(operator.is_, self.stacks, stacks))
 
     @property
     def region(self) -> str:
-        """The region of its stacks, empty where no stack states one."""
+        """The Region of its stacks, empty if no stack states one."""
         return next((stack.region for stack in self.stacks if stack.region), "")
 
     @property
     def account(self) -> str:
-        """The account of its stacks, empty where no stack states one."""
+        """The account of its stacks, empty if no stack states one."""
         return next((stack.account for stack in self.stacks if stack.account), "")
 
     def resources(self) -> Iterator[Resource]:
-        """Give every resource of every stack."""
+        """Yield every resource of every stack."""
         for stack in self.stacks:
             yield from stack.resources.values()
 
     def of_type(self, *types: str) -> Iterator[Resource]:
-        """Give every resource of these types."""
+        """Yield every resource of these types."""
         return (resource for resource in self.resources() if resource.type in types)
 
     def find(self, stack: str, logical_id: str) -> Resource | None:
-        """Give one resource, None where there is none."""
+        """Return one resource, None if it does not exist."""
         found = self.by_name.get(stack)
         return found.resources.get(logical_id) if found else None
 
 
 EMPTY = Assembly(environment="", stacks=())
-"""What is there before the first deployment."""
+"""The state before the first deployment."""
 
 
 def read_assembly(folder: Path, environment: str | None = None) -> Assembly:
-    """Read one environment out of a cloud assembly (``cdk.out``): the stage named ``environment``, or the only one.
+    """Read one environment from a cloud assembly (``cdk.out``): the stage named ``environment``, or the only one.
 
     An app without stages is read as one environment without a name. Raises AssemblyError.
     """
     if not folder.is_dir():
-        raise AssemblyError(f"{folder}: no such folder; want a cloud assembly as 'cdk synth --output' writes it")
+        raise AssemblyError(f"{folder}: no such folder; give a cloud assembly as 'cdk synth --output' writes it")
     artifacts = _artifacts(folder)
     stages = [
         (str(properties.get("displayName") or properties["directoryName"]), properties["directoryName"])
@@ -292,32 +294,33 @@ def read_assembly(folder: Path, environment: str | None = None) -> Assembly:
     ]
     nested = {name: _inside(folder, inner) for name, inner in stages}
     if len(nested) < len(stages):
-        raise AssemblyError(f"{folder}: holds two environments of one name; 'cdk deploy' would deploy both")
+        raise AssemblyError(f"{folder}: contains two environments with one name; 'cdk deploy' would deploy both")
     if not nested:
         stacks = _stacks(folder, artifacts)
         if not stacks:
-            raise AssemblyError(f"{folder}: the cloud assembly holds no stack")
+            raise AssemblyError(f"{folder}: the cloud assembly contains no stack")
         if environment and {stack.name for stack in stacks} and not _belongs(stacks, environment):
             names = ", ".join(stack.name for stack in stacks)
-            raise AssemblyError(f"{folder}: holds no environment {environment!r}; there are the stacks {names}")
+            raise AssemblyError(f"{folder}: contains no environment {environment!r}; there are the stacks {names}")
         return Assembly(environment=environment or "", stacks=stacks, folder=folder)
     if environment is None and len(nested) > 1:
-        raise AssemblyError(f"{folder}: holds {len(nested)} environments ({', '.join(sorted(nested))}); name one")
+        raise AssemblyError(f"{folder}: contains {len(nested)} environments ({', '.join(sorted(nested))}); name one")
     name = environment or next(iter(nested))
     if name not in nested:
-        raise AssemblyError(f"{folder}: holds no environment {name!r}; there are {', '.join(sorted(nested))}")
+        raise AssemblyError(f"{folder}: contains no environment {name!r}; there are {', '.join(sorted(nested))}")
     inner = nested[name]
     _refuse_unread(folder, name, inner)
     return Assembly(environment=name, stacks=_stacks(inner, _artifacts(inner), top=folder), folder=folder)
 
 
 def word_of(base: Assembly, head: Assembly) -> str:
-    """Give what a command that a message tells takes for the environment; ENV where only templates are known."""
+    """Return the environment's argument in commands of messages; ENV if only templates are known."""
     return head.word or base.word or "ENV"
 
 
 def placed(name: str, account: str, region: str) -> str:
-    """Give what tells a stack from those of its name elsewhere: CloudFormation knows it by account, region and name."""
+    """Return what distinguishes a stack from others with its name: CloudFormation identifies it by account, Region and
+    name."""
     return f"{name} in {account or 'its account'} {region}".rstrip()
 
 
@@ -346,15 +349,15 @@ def parse_template(text: str, where: str) -> dict[str, Any]:
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed"
         raise AssemblyError(f"{where}{line}: not YAML: {problem}") from None
     except (AttributeError, TypeError, ValueError):
-        # what PyYAML lets out where an explicit tag, such as !!float, stands before another kind of value
-        raise AssemblyError(f"{where}: not YAML: a value is not what its tag says") from None
+        # PyYAML's errors for an explicit tag, such as !!float, before another kind of value
+        raise AssemblyError(f"{where}: not YAML: a value does not match its tag") from None
     except RecursionError:
         raise AssemblyError(f"{where}: nested too deeply for a template") from None
     if not is_json:
         _refuse_endless(document, where)
     elif _is_deep(document):
         raise AssemblyError(f"{where}: nested too deeply for a template")
-    # an escape may write what stands in no text
+    # an escape can produce a character that no text may contain
     if isinstance(document, dict) and (not is_json or LOOP in text or "\\u" in text):
         document = with_loops(document, where)
     _refuse_no_template(document, where)
@@ -362,7 +365,7 @@ def parse_template(text: str, where: str) -> dict[str, Any]:
 
 
 def _json_of(text: str) -> Any:
-    """Parse JSON, in which no alias is and every number is looked at as it is read."""
+    """Parse JSON, which has no aliases, and check every number as it is read."""
     return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_fraction, parse_int=_whole)
 
 
@@ -384,7 +387,7 @@ def _whole(text: str) -> int:
 
 
 def _is_deep(document: Any) -> bool:
-    """Whether values stand deeper in one another than anybody reads."""
+    """Whether values are nested deeper than any reader needs."""
     level: list[Any] = [document]
     for _ in range(MOST_DEPTH):
         level = [
@@ -404,29 +407,29 @@ def _refuse_no_template(document: Any, where: str) -> None:
     if not isinstance(resources, dict) or not resources:
         raise AssemblyError(f"{none}: it has no Resources")
     if len(resources) > MOST_RESOURCES:
-        raise AssemblyError(f"{where}: has {len(resources)} resources; CloudFormation takes at most {MOST_RESOURCES}")
+        raise AssemblyError(f"{where}: has {len(resources)} resources; CloudFormation accepts at most {MOST_RESOURCES}")
     for logical_id, body in resources.items():
         if not isinstance(body, dict) or not isinstance(body.get("Type"), str):
             raise AssemblyError(f"{none}: Resources.{logical_id} has no Type")
         if not isinstance(body.get("Properties"), dict | None):
-            raise AssemblyError(f"{none}: Resources.{logical_id}.Properties is no object")
+            raise AssemblyError(f"{none}: Resources.{logical_id}.Properties is not an object")
     for section in _SECTIONS:
         if not isinstance(document.get(section), dict | None):
-            raise AssemblyError(f"{none}: {section} is no object")
+            raise AssemblyError(f"{none}: {section} is not an object")
 
 
 def with_loops(template: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Give a template with its ``Fn::ForEach`` written out (``templates.loops``). Raises AssemblyError."""
+    """Return a template with its ``Fn::ForEach`` expanded (``templates.loops``). Raises AssemblyError."""
     try:
         return expanded(template, most=MOST_VALUES)
     except TooManyError as error:
-        raise AssemblyError(f"{where}: {error}; CloudFormation takes no template with so many") from None
+        raise AssemblyError(f"{where}: {error}; CloudFormation accepts no template with so many") from None
     except RecursionError:
         raise AssemblyError(f"{where}: nested too deeply for a template") from None
 
 
 def _inside(folder: Path, name: object) -> Path:
-    """Give a file that a manifest names; one outside of its folder would be a file of the reader's."""
+    """Return a file that a manifest names; one outside of its folder could be any file of the user's."""
     file = folder / str(name)
     if not resolved(file).is_relative_to(resolved(folder)):
         raise AssemblyError(f"{folder / 'manifest.json'}: names a file outside of its folder: {name}")
@@ -444,7 +447,7 @@ def _artifacts(folder: Path) -> dict[str, dict[str, Any]]:
         properties = artifact.get("properties", {}) if isinstance(artifact, dict) else None
         needed = isinstance(artifact, dict) and _NEEDED.get(str(artifact.get("type")))
         if not isinstance(properties, dict) or (needed and not isinstance(properties.get(needed), str)):
-            raise AssemblyError(f"{file}: not the manifest of a cloud assembly: artifact {name} is not whole")
+            raise AssemblyError(f"{file}: not the manifest of a cloud assembly: artifact {name} is incomplete")
     return dict(artifacts)
 
 
@@ -452,11 +455,11 @@ _SECTIONS = ("Parameters", "Mappings", "Conditions", "Outputs", "Metadata", "Rul
 
 
 class _TwiceError(Exception):
-    """A key stands twice: who reads the first and who reads the last deploy two different things."""
+    """A key occurs twice: readers of the first and of the last one would deploy different things."""
 
     def __init__(self, key: object, *, line: int | None = None) -> None:
         super().__init__(
-            f"has the key {str(key)[:_LONGEST_KEY]!r} twice in one object; which of both counts is not certain"
+            f"has the key {str(key)[:_LONGEST_KEY]!r} twice in one object; it is uncertain which one counts"
         )
         self.line = line
 
@@ -484,10 +487,10 @@ def _json(file: Path) -> dict[str, Any]:
 
 
 def _refuse_unread(top: Path, environment: str, read: Path) -> None:
-    """Refuse stacks elsewhere in the assembly that 'cdk deploy "ENV/*"' deploys with those that are read.
+    """Refuse stacks elsewhere in the assembly that 'cdk deploy "ENV/*"' deploys together with those that are read.
 
-    It selects stacks by their display names, and then, by their display names again, those that share one with anything
-    that a selected stack depends on, of whatever type that is (aws-cdk 2.1148, ``includeUpstreamStacks``).
+    It selects stacks by their display names, and then, by their display names again, those that share one with any
+    dependency of a selected stack, of whatever type that is (aws-cdk 2.1148, ``includeUpstreamStacks``).
     """
     elsewhere: set[str] = set()
     pending, seen = [top], set[Path]()
@@ -504,7 +507,7 @@ def _refuse_unread(top: Path, environment: str, read: Path) -> None:
             shown = _shown(key, artifact)
             elsewhere |= {shown, key}
             if shown.startswith(f"{environment}/"):
-                said = f"{shown} would be deployed with {environment}, and is none of its stacks"
+                said = f"{shown} would be deployed with {environment}, and is not one of its stacks"
                 raise AssemblyError(f"{folder / 'manifest.json'}: {said}")
     _refuse_leaving(read, environment, elsewhere)
 
@@ -515,20 +518,20 @@ def _refuse_leaving(read: Path, environment: str, elsewhere: set[str]) -> None:
         for each in _listed(artifact.get("dependencies")):
             needed = artifacts.get(each) if isinstance(each, str) else None
             if needed is None:
-                raise AssemblyError(f"{where}: {key} depends on {each!r}, which is none of the artifacts beside it")
+                raise AssemblyError(f"{where}: {key} depends on {each!r}, which is not one of the artifacts next to it")
             shown = _shown(each, needed)
             if elsewhere & {shown, each}:
-                said = f"{shown} would be deployed with {environment} since {key} depends on {each}"
-                raise AssemblyError(f"{where}: {said}, and is none of its stacks")
+                said = f"{shown} would be deployed with {environment} because {key} depends on {each}"
+                raise AssemblyError(f"{where}: {said}, and is not one of its stacks")
             if needed.get("type") != STACK and needed.get("displayName") is not None:
                 raise AssemblyError(
-                    f"{where}: {key} depends on {each}, which is shown as {shown} and is no stack: 'cdk deploy' takes "
-                    "it for one of that name; leave its displayName out"
+                    f"{where}: {key} depends on {each}, which is shown as {shown} and is not a stack: 'cdk deploy' "
+                    "confuses it with one of that name; omit its displayName"
                 )
     stacks = {key: each for key, each in artifacts.items() if each.get("type") == STACK}
     names = Counter(_shown(key, each) for key, each in stacks.items())
     if twice := [name for name, number in names.items() if number > 1]:
-        raise AssemblyError(f"{where}: two stacks are shown as {twice[0]}; 'cdk deploy' takes one for the other")
+        raise AssemblyError(f"{where}: two stacks are shown as {twice[0]}; 'cdk deploy' confuses them")
     for key, each in stacks.items():
         if each.get("displayName") is not None and not _shown(key, each).startswith(f"{environment}/"):
             said = f"{_shown(key, each)} is a stack of {environment}, and would not be deployed with it"
@@ -536,7 +539,7 @@ def _refuse_leaving(read: Path, environment: str, elsewhere: set[str]) -> None:
 
 
 def _shown(key: str, artifact: Mapping[str, Any]) -> str:
-    """Give the name by which the CDK CLI selects an artifact: its display name, else its own."""
+    """Return the name by which the CDK CLI selects an artifact: its display name, else its own."""
     shown = artifact.get("displayName")
     return key if shown is None else str(shown)
 
@@ -549,9 +552,9 @@ def _stacks(folder: Path, artifacts: Mapping[str, dict[str, Any]], *, top: Path 
     stacks = []
     places = Counter((names[key], str(each.get("environment", ""))) for key, each in of_stacks.items())
     if twice := [name for (name, _), number in places.items() if number > 1]:
-        raise AssemblyError(f"{folder / 'manifest.json'}: holds the stack {twice[0]} twice; one would be unread")
+        raise AssemblyError(f"{folder / 'manifest.json'}: contains the stack {twice[0]} twice; one would not be read")
     several = {name for name, number in Counter(names.values()).items() if number > 1}
-    # one name in several regions or accounts is as many stacks
+    # a name in several Regions or accounts means several stacks
     names = {key: placed(name, *targets[key]) if name in several else name for key, name in names.items()}
     needed = {
         key: [each for each in _listed(stack.get("dependencies")) if each in names] for key, stack in of_stacks.items()
@@ -583,7 +586,7 @@ def _stacks(folder: Path, artifacts: Mapping[str, dict[str, Any]], *, top: Path 
 
 
 def _construct_paths(folder: Path, artifact: Mapping[str, Any], template: Mapping[str, Any]) -> dict[str, str]:
-    """Give the construct paths of a template that was synthesized without them, from the stack's metadata."""
+    """Return the construct paths of a template that was synthesized without them, from the stack's metadata."""
     if any("aws:cdk:path" in _mapped(body.get("Metadata")) for body in template["Resources"].values()):
         return {}
     metadata = artifact.get("metadata")
@@ -599,13 +602,15 @@ def _construct_paths(folder: Path, artifact: Mapping[str, Any], template: Mappin
 
 
 def _template_text(file: Path) -> str:
-    """Read a template; one that CloudFormation would not take is refused before it costs time."""
+    """Read a template; one that CloudFormation would not accept is refused before it takes time."""
     try:
         size = file.stat().st_size if file.is_file() else 0
     except OSError:
         size = 0
     if size > MOST_TEMPLATE_BYTES:
-        raise AssemblyError(f"{file}: has {size:,} bytes; CloudFormation takes at most {MOST_TEMPLATE_BYTES:,} (1 MB)")
+        raise AssemblyError(
+            f"{file}: has {size:,} bytes; CloudFormation accepts at most {MOST_TEMPLATE_BYTES:,} (1 MB)"
+        )
     return _text(file)
 
 
@@ -626,15 +631,15 @@ def _text(file: Path) -> str:
 
 
 def _refuse_endless(document: object, where: str) -> None:
-    """Refuse what YAML's aliases make endless, or larger than any template, once each stands where it is meant."""
+    """Refuse YAML aliases that are endless, or larger than any template when they are expanded."""
     try:
         total = values_with_aliases(document)
     except RecursionError:
         raise AssemblyError(f"{where}: nested too deeply for a template") from None
     if total is None:
-        raise AssemblyError(f"{where}: not a template: an alias stands inside of what it stands for")
+        raise AssemblyError(f"{where}: not a template: an alias is inside of the value that it refers to")
     if total > MOST_VALUES:
-        raise AssemblyError(f"{where}: not a template: its aliases stand for more than {MOST_VALUES:,} values")
+        raise AssemblyError(f"{where}: not a template: its aliases represent more than {MOST_VALUES:,} values")
     if not _is_finite(document):
         raise AssemblyError(f"{where}: {_NO_NUMBER}")
 
@@ -671,7 +676,7 @@ def _ordered(dependencies: Mapping[str, list[str]]) -> list[str]:
     pending = dict(dependencies)
     while pending:
         ready = [key for key, needed in pending.items() if all(each in ordered for each in needed)]
-        # a cycle is the deployment's to refuse; the report still shows the stacks
+        # the deployment refuses a cycle; the report still shows the stacks
         for key in ready or list(pending):
             ordered.append(key)
             del pending[key]
@@ -689,7 +694,7 @@ def _belongs(stacks: tuple[Stack, ...], environment: str) -> bool:
 
 
 class _TemplateLoader(ShallowLoader):
-    """YAML with CloudFormation's short forms; dates stay text, every key is text and stands once."""
+    """YAML with CloudFormation's short forms; dates stay text, every key is text and occurs once."""
 
     _depth = 0
 
@@ -733,7 +738,7 @@ _TemplateLoader.add_multi_constructor("!", _short_form)
 _TemplateLoader.yaml_constructors = {
     tag: constructor
     for tag, constructor in _TemplateLoader.yaml_constructors.items()
-    # what they stand for JSON does not have, and CloudFormation's templates are JSON
+    # JSON cannot represent these values, and CloudFormation's templates are JSON
     if tag not in tuple(f"tag:yaml.org,2002:{each}" for each in ("binary", "set", "omap", "pairs", "timestamp"))
 }
 _TemplateLoader.yaml_implicit_resolvers = {

@@ -1,4 +1,4 @@
-"""What 'cdk deploy' uploads or builds beside the templates: files, folders, and the folders of images."""
+"""What 'cdk deploy' uploads or builds in addition to the templates: files, folders, and the folders of images."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MOST_MEMBERS: Final = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """A file or folder of an assembly, or of an image the folder that it is built from and the name of its Dockerfile.
+    """A file or folder of an assembly; for an image the folder of its build and the name of its Dockerfile.
 
-    ``place`` is where it goes, with its name there: ``s3://bucket/key``, ``repository:tag``.
+    ``place`` is its destination, with its name there: ``s3://bucket/key``, ``repository:tag``.
     """
 
     place: str
@@ -36,9 +36,9 @@ class Upload:
 
 
 def uploads(top: Path) -> dict[str, Upload]:
-    """Give what an assembly uploads and builds, by the place where it goes; ``top`` is the whole assembly.
+    """Return what an assembly uploads and builds, by destination; ``top`` is the whole assembly.
 
-    A manifest that cannot be read, and what lies outside of the assembly, is left out: ``deployment`` refuses both.
+    A manifest that cannot be read, and files outside of the assembly, are omitted: ``deployment`` refuses both.
     """
     found: dict[str, Upload] = {}
     for file in sorted(top.rglob("*.assets.json")):
@@ -59,7 +59,7 @@ def uploads(top: Path) -> dict[str, Upload]:
 
 
 def place_of(destination: object) -> str:
-    """Give where a manifest's destination is: the address of an object, or a repository with the tag of an image."""
+    """Return the destination in a manifest: the address of an object, or a repository with the tag of an image."""
     each = _mapped(destination)
     if "imageTag" in each:
         return f"{each.get('repositoryName')}:{each['imageTag']}"
@@ -67,25 +67,25 @@ def place_of(destination: object) -> str:
 
 
 def other_contents(base: Path, head: Path) -> list[str]:
-    """Give the places to which both assemblies upload something whose content differs, sorted.
+    """Return the destinations to which both assemblies upload different content, sorted.
 
-    CDK names most assets by a fingerprint of their content, but an app may choose any name, and which files and options
-    a fingerprint is made of no assembly tells: so contents are compared, not names recomputed.
+    CDK names most assets by a fingerprint of their content, but an app may choose any name, and no assembly states
+    which files and options a fingerprint includes: so contents are compared, and names are not computed again.
     """
     old, new = uploads(base), uploads(head)
     return sorted(place for place, each in new.items() if place in old and not _is_same(old[place].path, each.path))
 
 
 Files = Mapping[str, bytes]
-"""Files by name, as an archive holds them; a lone file under no name."""
+"""Files by name, as an archive contains them; a single file with an empty name."""
 
 
 def differing_files(old: Path | Files, new: Path) -> list[str]:
-    """Give what differs between two files or folders, each with what becomes of it: ``handler.py changes``.
+    """Return the differences between two files or folders: ``handler.py changes``.
 
-    ``old`` are files, or what an archive of them held. Files are named by their path in the folder, or in the archive
-    that a ``.zip`` is, and a lone file is ``it``. Where the files are the same there is nothing: what is made of them
-    is made with other options.
+    ``old`` are files, or the content of an archive of them. Files are named by their path in the folder, or in the
+    archive of a ``.zip``, and a single file is ``it``. If the files are the same, the result is empty: then only the
+    build options differ.
     """
     was: dict[str, object] = (
         dict(_contents(old)) if isinstance(old, Path) else {name: _Held(each) for name, each in old.items()}
@@ -96,17 +96,17 @@ def differing_files(old: Path | Files, new: Path) -> list[str]:
         for name in sorted(was.keys() | will.keys())
         if was.get(name) != will.get(name)
     ]
-    # members of an archive that are all the same, in an archive that is not
+    # members of an archive that are all the same, although the archives differ
     return found or ([] if not isinstance(old, Path) or _is_same(old, new) else ["it changes"])
 
 
 def number_of_files(top: Path) -> int:
-    """Give how many files a folder holds, of a file one."""
+    """Return how many files a folder contains; 1 for a file."""
     return sum(1 for _ in _contents(top))
 
 
 def _contents(top: Path) -> Iterator[tuple[str, object]]:
-    """Give the files of a folder by name, each with something that is equal where the content is."""
+    """Return the files of a folder by name, each with a value that is equal if the content is."""
     if top.is_file():
         members = list(_members(top)) if top.suffix == ".zip" else []
         yield from members or [("", _Content(top))]
@@ -116,14 +116,15 @@ def _contents(top: Path) -> Iterator[tuple[str, object]]:
             file = Path(where, name)
             path = file.relative_to(top).as_posix()
             if file.is_symlink():
-                # what a link leads to inside of the folder is told of under its own name
+                # the target of a link inside of the folder is reported with its own name
                 yield path, (str(file.readlink()), _Content(file) if file.is_file() else None)
             elif file.is_file():
                 yield path, _Content(file)
 
 
 def _members(archive: Path) -> Iterator[tuple[str, object]]:
-    """Give the members of an archive by name, without unpacking any; nothing of what is none, or holds too many."""
+    """Return the members of an archive by name, without unpacking; nothing for a file that is no archive, or has too
+    many members."""
     try:
         with zipfile.ZipFile(archive) as opened:
             members = opened.infolist()
@@ -134,7 +135,7 @@ def _members(archive: Path) -> Iterator[tuple[str, object]]:
 
 
 class _Content:
-    """A file that is equal to another one of the same bytes; it is read where the sizes are the same."""
+    """A file that is equal to another one of the same bytes; it is read if the sizes are the same."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -152,7 +153,7 @@ class _Content:
 
 
 class _Held:
-    """The content of a file, equal to what ``_contents`` gives of one that holds the same."""
+    """The content of a file, equal to what ``_contents`` returns for a file with the same content."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -164,7 +165,7 @@ class _Held:
             case (int(), int()):
                 return other == (zlib.crc32(self._content), len(self._content))
             case (str(), _Content() as linked):
-                # an archive holds what a link leads to
+                # an archive contains the target of a link
                 return linked.holds(self._content)
         return False
 
@@ -173,16 +174,16 @@ class _Held:
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Whether two files or folders hold the same; a link is what it leads to, as in the archive that is uploaded."""
+    """Whether two files or folders have the same content; a link counts as its target, as in the uploaded archive."""
     if one.is_dir() and other.is_dir():
         names = {each.name for each in one.iterdir()}
         return names == {each.name for each in other.iterdir()} and all(
             _is_same(one / name, other / name) for name in names
         )
     if not (one.is_file() and other.is_file()):
-        # also a link that leads nowhere
+        # also a link without a target
         return not one.exists() and not other.exists()
-    # piece by piece: an asset may be of gigabytes
+    # in chunks: an asset may have gigabytes
     return filecmp.cmp(one, other, shallow=False)
 
 

@@ -1,4 +1,4 @@
-"""The policy pack for CDK: checks finished templates with AWS's own engine, and for what no schema says of HyperPod."""
+"""The policy pack for CDK: checks finished templates with AWS's own engine, and with rules for HyperPod."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from hyperpod_cdk.templates.engine import validation_engine
 from hyperpod_cdk.templates.rules import LEFT_OUT, RULES, Problem, Suppressions, problems
 
 USAGE = 2
-"""Exit code where an extension raised: nothing was judged."""
+"""Exit code if an extension raised: nothing was judged."""
 
 
 def check_templates(paths: Iterable[str | Path], *, region: str | None = None) -> list[Finding]:
-    """Check templates that belong together (a cluster and the network it imports) and give every error and warning.
+    """Check templates that belong together (a cluster and the network that it imports) and return every error and
+    warning.
 
     ``region`` is where they are deployed; without it the engine assumes us-east-1. Paths of findings are construct
-    paths where the template tells them (metadata ``aws:cdk:path``), else logical ids. A rule that a resource lists in
-    its own metadata, for cfn-lint (``ignore_checks``) or cdk-nag (``rules_to_suppress``), is silent about it, and one
-    that is acknowledged in CDK's metadata beside the template.
+    paths if the template has them (metadata ``aws:cdk:path``), else logical IDs. A rule that a resource lists in its
+    own metadata, for cfn-lint (``ignore_checks``) or cdk-nag (``rules_to_suppress``), is not reported for it, nor is
+    one that is acknowledged in CDK's metadata next to the template.
     """
     stacks = tuple(_stack(str(path), str(path), region) for path in paths)
     suppressions = Suppressions()
@@ -44,9 +45,10 @@ class TemplateChecks:
     """CDK policy-validation plugin that runs ``check_templates`` on every template of an app.
 
     ``cdk.Validations.of(app).add_plugins(TemplateChecks())``, with CDK's built-in validation turned off
-    (``cdk.App(builtin_cloud_formation_validation=False)``), which is the same engine, older and a hundred times slower.
-    Errors fail the synthesis, warnings are printed. A finding is acknowledged by the id printed with it, e.g.
-    ``cdk.Validations.of(scope).acknowledge(cdk.Acknowledgment(id="hyperpod-cdk::cluster-tag", reason="..."))``.
+    (``cdk.App(builtin_cloud_formation_validation=False)``), which is an older version of the same engine and a hundred
+    times slower. Errors fail the synthesis, warnings are printed. A finding is acknowledged with the ID that is printed
+    with it, e.g. ``cdk.Validations.of(scope).acknowledge(cdk.Acknowledgment(id="hyperpod-cdk::cluster-tag",
+    reason="..."))``.
     """
 
     @property
@@ -61,19 +63,19 @@ class TemplateChecks:
 
     @property
     def rule_ids(self) -> list[str]:
-        """Every rule that may speak: this pack's own, then the engine's."""
+        """Every rule that can have findings: this pack's own, then the engine's."""
         added = [rule.id for extension in active() for rule in extension.rules]
         return [*RULES, *added, *(rule.id for rule in validation_engine().list_rules() if rule.id not in LEFT_OUT)]
 
     def validate(self, context: cdk.IPolicyValidationContext) -> cdk.PolicyValidationPluginReport:
-        """Check the templates of an app or stage, each for the region of its stack.
+        """Check the templates of an app or stage, each for the Region of its stack.
 
-        ``context``: what CDK gives its plugins; it names the templates.
+        ``context``: CDK's context of plugins; it names the templates.
         """
         try:
             found = [problem for assembly in _assemblies(context) for problem in problems(assembly)]
         except ExtensionError as error:
-            # this is called by JavaScript, which would hide whose mistake it is
+            # called by JavaScript, which would hide the origin of an error
             sys.stderr.write(f"{error}\n")
             sys.stderr.flush()
             os._exit(USAGE)
@@ -84,12 +86,12 @@ class TemplateChecks:
 
 
 def _assemblies(context: cdk.IPolicyValidationContext) -> Iterator[Assembly]:
-    """Give the templates of each stage: what one stage makes, no other refers to."""
-    # every attribute is a call into Node.js
+    """Return the templates of each stage: no stage refers to resources of another."""
+    # every attribute is a call to Node.js
     read = [(each.template_path, each.stack_construct_path, each.region) for each in context.stack_templates]
     read.sort(key=lambda each: str(Path(each[0]).parent))
     for _, stage in groupby(read, key=lambda each: Path(each[0]).parent):
-        # the name that CDK gives a stack which is given none
+        # CDK's name for a stack without a name
         stacks = (_stack(path, construct.replace("/", "-"), region) for path, construct, region in stage)
         yield Assembly(environment="", stacks=tuple(stacks))
 
@@ -98,7 +100,7 @@ def _stack(path: str, name: str, region: str | None) -> Stack:
     try:
         template = parse_template(Path(path).read_text(encoding="utf-8"), path)
     except AssemblyError:
-        # the engine says what is wrong with it, and where
+        # the engine reports what is wrong with it, and where
         template = {}
     return Stack(name=name, template=template, region=region or "", file=Path(path))
 

@@ -1,7 +1,7 @@
-"""What 'cdk deploy' takes of a cloud assembly beside a stack's template: roles, assets, and who is told of it.
+"""What 'cdk deploy' uses of a cloud assembly in addition to a stack's template: roles, assets, notifications.
 
-None of it stands in a template, and all of it decides what is deployed, and as whom (aws-cdk 2.1148: the properties of
-``aws:cloudformation:stack``, the manifests of assets, and how it selects stacks and uploads templates).
+None of it is in a template, and all of it decides what is deployed, and with which role (aws-cdk 2.1148: the properties
+of ``aws:cloudformation:stack``, the manifests of assets, and how it selects stacks and uploads templates).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hyperpod_cdk.templates.assets import place_of
 
 ASSETS: Final = "cdk:asset-manifest"
 TOPICS: Final = "notificationArns"
-"""The setting that names the topics which are told of what happens to a stack."""
+"""The setting with the topics that receive the events of a stack."""
 
 _MOST_BYTES: Final = 16 * 2**20
 
@@ -27,10 +27,10 @@ _READ: Final = (
     *("templateFile", "stackName", "displayName", "tags", "terminationProtection", "stackTemplateAssetObjectUrl"),
     *("additionalDependencies", "requiresBootstrapStackVersion", "validateOnSynth"),
 )
-"""What a stack's artifact has and needs no comparison here: read elsewhere, or only asked of by the CDK CLI."""
+"""Members of a stack's artifact that need no comparison here: read elsewhere, or read only by the CDK CLI."""
 
 _OF_AN_IMAGE: Final = ("directory", "dockerFile", "dockerBuildTarget", "dockerBuildArgs", "platform")
-"""What of an image's source leads nowhere but into the assembly and the image."""
+"""Members of an image's source that refer only to the assembly and the image."""
 
 _ROLES: Final = {
     "assumeRoleArn": "deploy",
@@ -42,7 +42,7 @@ _PARTITION: Final = re.compile(r"\barn:(?:aws[a-z-]*|\$\{AWS::Partition\}):")
 
 @dataclass(frozen=True, order=True)
 class Destination:
-    """Where an asset is uploaded to: a bucket or repository, in which region, and as whom."""
+    """The destination of an asset: a bucket or repository, its Region, and the role of the upload."""
 
     place: str
     region: str
@@ -57,21 +57,21 @@ Setting = tuple[str | Destination, ...]
 
 
 def shown(setting: Setting) -> str:
-    """Write a setting in one line; empty where it names nothing."""
+    """Return a setting in one line; empty if it names nothing."""
     return "; ".join(map(str, setting))
 
 
 class DeploymentError(Exception):
-    """What is deployed is not what the templates of the assembly say; the text is one line."""
+    """The deployment does not match the templates of the assembly; the text is one line."""
 
 
 def settings(
     folder: Path, top: Path, artifacts: Mapping[str, Mapping[str, Any]], key: str, template: Mapping[str, Any]
 ) -> dict[str, Setting]:
-    """Give the settings of one stack's artifact by name, without those that are empty and say nothing.
+    """Return the settings of one stack's artifact by name, without empty ones that have no effect.
 
-    ``folder`` holds its manifest, ``top`` is the whole assembly, ``template`` is the stack's. Raises DeploymentError
-    where what is uploaded as its template is another file, or an asset is made by a command or of files outside of the
+    ``folder`` contains its manifest, ``top`` is the whole assembly, ``template`` is the stack's. Raises DeploymentError
+    if another file is uploaded as its template, or if an asset is created by a command or from files outside of the
     assembly.
     """
     artifact = artifacts[key]
@@ -81,7 +81,7 @@ def settings(
         for name, value in properties.items()
         if name not in _READ
         and name != "lookupRole"
-        # an empty list of topics takes away those that a stack has, none at all leaves them
+        # an empty list of topics removes those of a stack, a missing one leaves them
         and (value not in (None, "", [], {}) or (name == TOPICS and value == []))
     }
     role = properties.get("lookupRole")
@@ -113,9 +113,9 @@ def settings(
 
 
 def is_usual(name: str, setting: Setting, *, account: str, region: str) -> bool:
-    """Whether a setting is what 'cdk bootstrap' makes in the stack's own account and region, by its names.
+    """Whether a setting names resources of 'cdk bootstrap' in the stack's own account and Region.
 
-    The names are those of the bootstrap template (aws-cdk, lib/api/bootstrap/bootstrap-template.yaml), of any
+    The names are those of the bootstrap template (aws-cdk, lib/api/bootstrap/bootstrap-template.yaml), with any
     qualifier.
     """
     own = f"{re.escape(account) if account else '[^-]+'}-{re.escape(region) if region else '.+'}"
@@ -140,27 +140,27 @@ def is_usual(name: str, setting: Setting, *, account: str, region: str) -> bool:
 
 
 def tags_of_project(configuration: Mapping[str, Any]) -> dict[str, str]:
-    """Give the tags that a project's cdk.json puts on every stack in place of the app's own; empty where it has none.
+    """Return the tags that a project's cdk.json adds to every stack instead of the app's own; empty if it has none.
 
-    The CDK CLI takes ``tags`` as a list only, and anything else as none (CDK CLI 2.1148.1, ``deploy``). Raises
-    DeploymentError where an item is no key with a value, which CloudFormation refuses.
+    The CDK CLI uses ``tags`` only if they are a list, and otherwise none (CDK CLI 2.1148.1, ``deploy``). Raises
+    DeploymentError if an item is not a key with a value, which CloudFormation refuses.
     """
     stated = configuration.get("tags")
     if not isinstance(stated, list):
         return {}
     for each in stated:
         if not (isinstance(each, dict) and isinstance(each.get("Key"), str) and isinstance(each.get("Value"), str)):
-            raise DeploymentError(f'tags in cdk.json: want {{"Key": "...", "Value": "..."}}, got {json.dumps(each)}')
+            raise DeploymentError(f'tags in cdk.json: must be {{"Key": "...", "Value": "..."}}, got {json.dumps(each)}')
     return {each["Key"]: each["Value"] for each in stated}
 
 
 def topics(settings: Mapping[str, Setting], *, account: str, region: str) -> frozenset[str]:
-    """Give the topics that are told what happens to a stack, by its settings."""
+    """Return the topics that receive the events of a stack, from its settings."""
     return frozenset(comparable(settings.get(TOPICS, ()), account=account, region=region))
 
 
 def comparable(setting: Setting, *, account: str, region: str) -> tuple[str, ...]:
-    """Give a setting with its placeholders filled in, so that two ways to write one are the same."""
+    """Return a setting with its placeholders filled in, so that different forms of one are the same."""
     return tuple(_filled_in(str(each), account=account, region=region) for each in setting)
 
 
@@ -195,17 +195,19 @@ def _refuse_foreign_sources(folder: Path, top: Path, manifest: Mapping[str, Any]
             source = _mapped(_mapped(asset).get("source"))
             if source.get("executable"):
                 raise DeploymentError(
-                    f"{folder}: 'cdk deploy' would run a command for the asset {name}: {_text(source['executable'])}; "
-                    "want an asset that is a file of the assembly"
+                    f"{folder}: 'cdk deploy' would run a command for the asset {name}: "
+                    f"{_text(source['executable'])}; use an asset that is a file of the assembly"
                 )
             path = str(source.get("path" if kind == "files" else "directory", ""))
             paths = [folder / path, folder / path / str(source.get("dockerFile", ""))]
             if any(not resolved(each).is_relative_to(resolved(top)) for each in paths):
-                raise DeploymentError(f"{folder}: the asset {name} is made of what is outside of the assembly: {path}")
+                raise DeploymentError(
+                    f"{folder}: the asset {name} is created from a path outside of the assembly: {path}"
+                )
 
 
 def _refuse_another_template(folder: Path, key: str, template: str, url: str, manifests: list[dict[str, Any]]) -> None:
-    """What is uploaded stays there under its name: only one with the file's own SHA-256 is certain to be the file."""
+    """An upload stays there with its name: only one whose name is the file's SHA-256 is certain to be the file."""
     said = f"{folder / 'manifest.json'}: what is deployed of {key} is not {template}"
     sources = [
         _mapped(each.get("source"))
@@ -214,9 +216,9 @@ def _refuse_another_template(folder: Path, key: str, template: str, url: str, ma
         if any(url == place_of(one) for one in _mapped(each.get("destinations")).values())
     ]
     if not sources:
-        raise DeploymentError(f"{said}: {url} is none of its assets")
+        raise DeploymentError(f"{said}: {url} is not one of its assets")
     if any(each.get("path") != template or each.get("packaging", "file") != "file" for each in sources):
-        raise DeploymentError(f"{said}: {url} is made of {_text([each.get('path') for each in sources])}")
+        raise DeploymentError(f"{said}: {url} is created from {_text([each.get('path') for each in sources])}")
     file = folder / template
     digest = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
     if not digest or digest not in url.rsplit("/", 1)[-1]:
@@ -234,7 +236,7 @@ def _destinations(manifest: Mapping[str, Any]) -> Iterator[Destination]:
 
 
 def _unused(folder: Path, manifest: Mapping[str, Any], template: Mapping[str, Any], url: str) -> Iterator[str]:
-    """Give the names under which something is uploaded that no property of the stack, nor a nested one, names."""
+    """Return the names of uploads that no property of the stack, or of a nested one, uses."""
     texts = [json.dumps([_mapped(each).get("Properties") for each in _mapped(template.get("Resources")).values()])]
     for asset in _mapped(manifest.get("files")).values():
         path = str(_mapped(_mapped(asset).get("source")).get("path"))

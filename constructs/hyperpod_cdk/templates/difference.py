@@ -15,10 +15,11 @@ NAMES: Final = (
     *("IndexName", "RuleName", "VariantName", "OptionName", "ParameterName"),
     *("AttributeName", "VolumeName", "ColumnName", "FieldName", "Identifier", "Region"),
 )
-"""Properties that tell the items of a list apart, so that an item keeps its identity when others come or go."""
+"""Properties that identify the items of a list, so that an item keeps its identity when others are added or removed."""
 
 ATTRIBUTES: Final = ("DeletionPolicy", "UpdateReplacePolicy", "Condition")
-"""What is compared beside the properties. DependsOn changes nothing that is deployed, and Metadata only by _RUN."""
+"""Attributes that are compared in addition to properties. DependsOn changes nothing deployed, and Metadata only by
+_RUN."""
 
 METADATA: Final = "Metadata"
 
@@ -27,15 +28,15 @@ _RUN: Final = ("AWS::CloudFormation::Init", "AWS::CloudFormation::Authentication
 
 
 MACRO: Final = "Fn::Transform"
-"""The function that has a macro write what stands around it."""
+"""The function with which a macro writes the values around it."""
 
 
 _FREE = re.compile(r"Document|Policy|Pattern|Body|Definition|Content|Json")
-"""Properties that hold JSON of any form, in which 4 and "4" are two values."""
+"""Properties with JSON of any form, in which 4 and "4" are two values."""
 
 
 class Missing:
-    """Stands for a property that is not there."""
+    """Placeholder for a property that does not exist."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -49,7 +50,7 @@ MISSING: Final = Missing()
 
 @dataclass(frozen=True, kw_only=True)
 class PropertyChange:
-    """One property that differs; values are resolved (``values.resolve``), MISSING where one side has none.
+    """One property that differs; values are resolved (``values.resolve``), MISSING if one side has none.
 
     ``steps`` is the place with the names or indexes of list items (``("InstanceGroups", "[h100]", "InstanceCount")``).
     """
@@ -70,13 +71,13 @@ class PropertyChange:
 
     @property
     def item(self) -> str:
-        """The name or index of the outermost list item that it stands in (``h100``), empty outside of lists."""
+        """The name or index of the outermost list item around it (``h100``), empty outside of lists."""
         return next((step[1:-1] for step in self.steps if step.startswith("[")), "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceChange:
-    """One resource that differs: ``before`` is None where it is new, ``after`` where it is gone.
+    """One resource that differs: ``before`` is None if it is new, ``after`` if it is removed.
 
     ``properties`` are the changed ones of a resource that both sides have, ``attributes`` those of ATTRIBUTES.
     """
@@ -88,17 +89,17 @@ class ResourceChange:
 
     @property
     def resource(self) -> Resource:
-        """The resource as it will be, or as it was where it is gone."""
+        """The resource as it will be, or as it was if it is removed."""
         found = self.after or self.before
         assert found is not None  # noqa: S101 - compare() makes no change without a side
         return found
 
 
 def apart(base: Assembly, head: Assembly) -> Assembly:
-    """Give the base with another name for each stack that is none of the head's.
+    """Return the base with another name for each stack that is not one of the head's.
 
-    CloudFormation knows a stack by account, region and name: one of the same name elsewhere is another stack, which
-    stays as it is. What only the deployment knows may be the same.
+    CloudFormation identifies a stack by account, Region and name: one with the same name elsewhere is another stack,
+    which stays as it is. Values that only the deployment knows may be the same.
     """
 
     def is_elsewhere(stack: Stack) -> bool:
@@ -110,7 +111,7 @@ def apart(base: Assembly, head: Assembly) -> Assembly:
     names = {
         stack.name: _place(stack) if is_elsewhere(stack) else places[_place(stack)]
         for stack in base.stacks
-        # one of several of its name is told by its place, on the side that has several
+        # one of several with its name is identified by its place, on the side that has several
         if is_elsewhere(stack) or (stack.name not in head.by_name and _place(stack) in places)
     }
     if not names:
@@ -132,7 +133,7 @@ def _place(stack: Stack) -> str:
 
 
 def compare(base: Assembly, head: Assembly) -> list[ResourceChange]:
-    """Give every resource that differs, in the order of deployment; those that are gone come last."""
+    """Return every resource that differs, in the order of deployment; removed ones are last."""
     against, found = head.read.get("changes", (None, []))
     if against is None or not against.is_made_of(base.stacks):
         found = _compared(base, head)
@@ -174,19 +175,19 @@ def _metadata_changes(base: Assembly, before: Resource, head: Assembly, after: R
 
 
 def property_changes(base: Assembly, before: Resource, head: Assembly, after: Resource) -> Iterator[PropertyChange]:
-    """Give the properties of one resource that differ once references are followed."""
+    """Return the properties of one resource that differ after references are resolved."""
     if before.properties == after.properties and base is head:
         return
     old, new = resolved_properties(base, before), resolved_properties(head, after)
     if isinstance(old, dict) and isinstance(new, dict):
         yield from value_changes((), old, new)
     elif old != new:
-        # one function stands in place of all properties: a macro writes them
+        # one function replaces all properties: a macro writes them
         yield PropertyChange(steps=(MACRO,), before=old, after=new)
 
 
 def value_changes(steps: tuple[str, ...], before: Any, after: Any) -> Iterator[PropertyChange]:
-    """Give the places below ``steps`` where two resolved values differ, items of lists by their names."""
+    """Return the places below ``steps`` where two resolved values differ, items of lists by their names."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in (*before, *(key for key in after if key not in before)):
             yield from value_changes((*steps, key), before.get(key, MISSING), after.get(key, MISSING))
@@ -203,7 +204,7 @@ def value_changes(steps: tuple[str, ...], before: Any, after: Any) -> Iterator[P
 
 
 def _is_same(steps: tuple[str, ...], before: Any, after: Any) -> bool:
-    """Whether CloudFormation takes two values for the same: it reads 4 and "4", true and "true" alike."""
+    """Whether two values are the same for CloudFormation: it reads 4 and "4", true and "true" alike."""
     if before == after and type(before) is type(after):
         return True
     scalars = (str, int, float)
@@ -219,7 +220,8 @@ def _text(value: str | float) -> str:
 
 
 def _named(before: list[Any], after: list[Any]) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
-    """Give the items by name, by index where they have none and are as many; None where neither tells them apart."""
+    """Return the items by name, by index if they have none and their number is equal; None if neither identifies
+    them."""
     everything = [*before, *after]
     if not all(isinstance(item, dict) for item in everything):
         return None, None

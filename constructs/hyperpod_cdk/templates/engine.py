@@ -1,4 +1,4 @@
-"""AWS's template validation engine, made once per process and, where there is time to wait for, beside other work."""
+"""AWS's template validation engine, created once per process and, if there is time, in parallel with other work."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ _LOCK = Lock()
 
 
 def validation_engine() -> Any:
-    """Give the engine. Making it takes 0.2 s, a template a few milliseconds; of its three forms CEL is the fastest."""
+    """Return the engine. Creating it takes 0.2 s, a template a few milliseconds; of its three forms CEL is the
+    fastest."""
     with _LOCK:
         return _made()
 
 
 def warm_up(*modules: str) -> None:
-    """Import ``modules`` and make the engine in a thread: starting Node.js leaves the processor idle for long.
+    """Import ``modules`` and create the engine in a thread: starting Node.js leaves the processor idle for long.
 
-    Whoever asks for one of them before the thread is done waits for it. None of them may call Node.js while it is
-    imported: jsii answers one thread at a time.
+    A caller that needs one of them before the thread has finished waits for it. None of them may call Node.js while it
+    is imported: jsii answers one thread at a time.
     """
     Thread(target=_warm_up, args=modules, name="warm-up", daemon=True).start()
 
@@ -36,6 +37,6 @@ def _warm_up(*modules: str) -> None:
 def _made() -> Any:
     import cloudformation_validate  # noqa: PLC0415 - imported beside other work
 
-    # the engine frees itself through its module, which is gone when the interpreter ends
+    # the engine frees itself through its module, which no longer exists when the interpreter ends
     atexit.register(_made.cache_clear)
     return cloudformation_validate.CelEngine()

@@ -1,4 +1,4 @@
-"""What extensions show of finished templates in a review: written beside the assembly, read from both of its sides."""
+"""The sections of extensions on finished templates in a review: written next to the assembly, read from both sides."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from hyperpod_cdk.templates.rules import Context
 
 FILE = "hyperpod-cdk.review.json"
-"""Beside manifest.json: environment -> extension -> what its section shows."""
+"""Next to manifest.json: environment -> extension -> the rows of its section."""
 
 MOST_ROWS = 500
 LONGEST = 500
-"""Rows of one section, and characters of one text: a page that people read."""
+"""Limits of one section's rows, and of one text's characters: people read the page."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,60}")
 _MOST_BYTES = 16 * 2**20
 
 
 def write_sections(folder: Path, environments: list[str]) -> None:
-    """Ask every extension with a ``review`` for its section of each environment in the cloud assembly ``folder``.
+    """Get the section of each environment in the cloud assembly ``folder`` from every extension with a ``review``.
 
-    Raises ExtensionError where one raises, or gives something else than texts.
+    Raises ExtensionError if one raises, or returns something other than texts.
     """
     from hyperpod_cdk.config.extensions import active  # noqa: PLC0415 - reading sections needs no extension
     from hyperpod_cdk.templates.rules import Context  # noqa: PLC0415 - as above
@@ -46,9 +46,10 @@ def write_sections(folder: Path, environments: list[str]) -> None:
 
 
 def read_sections(assembly: Assembly) -> Mapping[str, tuple[str, Mapping[str, str]]] | None:
-    """Give extension -> what its section says and its rows; None where the side has no assembly or it cannot be read.
+    """Return extension -> the docstring and the rows of its section; None if the side has no assembly or it cannot be
+    read.
 
-    The code of that side wrote it: whatever is no text of a bounded length is left out.
+    The code of that side wrote it: everything except texts of limited length is omitted.
     """
     if assembly.folder is None or not (assembly.folder / "manifest.json").is_file():
         return None
@@ -78,8 +79,8 @@ def _section(extension: Extension, context: Context) -> dict[str, Any]:
     if wrong or len(rows) > MOST_ROWS:
         got = f"{wrong[0]!r}: {rows[wrong[0]]!r}"[:LONGEST] if wrong else f"{len(rows)} rows"
         raise ExtensionError(
-            f"the extension {extension.name}: review must give at most {MOST_ROWS} rows, each two texts of at most"
-            f" {LONGEST} characters, got {got}; shorten it, or show numbers by str()"
+            f"the extension {extension.name}: review must return at most {MOST_ROWS} rows, each with two texts of at "
+            f"most {LONGEST} characters, got {got}; shorten it, or convert numbers with str()"
         )
     says = (inspect.getdoc(extension.review) or "").partition("\n")[0]
     return {"says": says, "rows": rows}

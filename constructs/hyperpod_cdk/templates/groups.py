@@ -1,4 +1,4 @@
-"""Instance groups and subnets of an assembly, as every analysis reads them: whose they are, where, and how many."""
+"""Instance groups and subnets of an assembly, as every analysis reads them: their cluster, zones and counts."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ UseKind = Literal["nodes", "file system", "EKS", "function", "NAT gateway", "end
 class Part:
     """A subnet, security group or VPC that a property names.
 
-    ``key`` tells parts apart, ``label`` is for readers. ``resource`` is the resource that makes it, None for one that
-    stands outside of the templates (an id, a parameter without default); ``attribute`` is what of the resource is
-    meant where that is something of its own: the ``DefaultSecurityGroup`` of a VPC.
+    ``key`` identifies the part, ``label`` is for readers. ``resource`` is the resource that creates it, None for one
+    outside of the templates (an ID, a parameter without default); ``attribute`` is the resource's attribute if that is
+    the part: the ``DefaultSecurityGroup`` of a VPC.
     """
 
     key: str
@@ -35,7 +35,7 @@ class Part:
     attribute: str = ""
 
     def is_made_here(self, resource_type: str) -> bool:
-        """Whether a resource of this type in these templates makes it."""
+        """Whether a resource of this type in these templates creates it."""
         return self.resource is not None and self.resource.type == resource_type
 
 
@@ -43,12 +43,12 @@ class Part:
 class InstanceGroup:
     """One instance group of a HyperPod cluster; what the template does not show is None or empty.
 
-    ``types``: the one instance type, or those of a flexible group, whose ``count`` is that of all together. Empty where
-    a parameter decides. ``count`` is None with ``count_note`` saying why. ``zone_ids`` are AZ IDs, ``zones`` what the
-    template says of each subnet's zone: the ID, the name, or nothing. ``capacity_kind`` ``training plan`` comes with
-    ``plan``: the ARN, or the parameter that gives it. ``storage_gib``: extra EBS volumes of one node together, 0
-    without. ``is_efa_only``: no network interface but the primary one carries IP traffic. ``index`` is its place in the
-    cluster's list.
+    ``types``: the one instance type, or those of a flexible group, whose ``count`` is that of all together. Empty if a
+    parameter decides. ``count`` is None with the reason in ``count_note``. ``zone_ids`` are AZ IDs, ``zones`` the zone
+    of each subnet as the template states it: the ID, the name, or nothing. ``capacity_kind`` ``training plan`` has a
+    ``plan``: the ARN, or the parameter with it. ``storage_gib``: extra EBS volumes of one node together, 0 without.
+    ``is_efa_only``: only the primary network interface carries IP traffic. ``index`` is its position in the cluster's
+    list.
     """
 
     cluster: Resource = field(compare=False, repr=False)
@@ -76,7 +76,7 @@ class InstanceGroup:
 
     @property
     def capacity(self) -> str:
-        """Where its instances come from, in words: ``training plan h100-april``, ``on-demand``, ``spot``, ``flexible``.
+        """The source of its instances, in words: ``training plan h100-april``, ``on-demand``, ``spot``, ``flexible``.
 
         ``flexible`` is an on-demand group of several types.
         """
@@ -92,7 +92,7 @@ class InstanceGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class Use:
-    """Something that takes addresses of a subnet. ``name`` is the instance group's, else the resource's."""
+    """A user of a subnet's addresses. ``name`` is the instance group's, else the resource's."""
 
     kind: UseKind
     name: str
@@ -102,10 +102,10 @@ class Use:
 
 @dataclass(frozen=True, kw_only=True)
 class Subnet:
-    """One subnet, made by the templates or named in them. ``zone_id`` and ``zone_name`` exclude each other.
+    """One subnet, created by the templates or named in them. ``zone_id`` and ``zone_name`` exclude each other.
 
-    ``cidr`` and ``zone_id`` are empty where the template does not show. ``zone`` tells zones apart even then, where two
-    subnets name their zone in the same words; empty where nothing is said. ``uses`` is what stands in it.
+    ``cidr`` and ``zone_id`` are empty if the template does not show them. ``zone`` distinguishes zones even then, if
+    two subnets name their zone in the same way; empty if it is not stated. ``uses`` are the users of its addresses.
     """
 
     part: Part
@@ -118,11 +118,11 @@ class Subnet:
 
     @property
     def resource(self) -> Resource | None:
-        """The resource that makes it, None for an existing one."""
+        """The resource that creates it, None for an existing one."""
         return self.part.resource
 
     def of_kind(self, kind: UseKind) -> tuple[Use, ...]:
-        """Give the uses of one kind."""
+        """Return the uses of one kind."""
         return tuple(use for use in self.uses if use.kind == kind)
 
 
@@ -131,9 +131,9 @@ SCALED: Final = "Karpenter sets it"
 
 
 def instance_groups(assembly: Assembly) -> list[InstanceGroup]:
-    """Give the groups of every HyperPod cluster in the order of the templates, restricted groups last.
+    """Return the groups of every HyperPod cluster in the order of the templates, restricted groups last.
 
-    A resource whose condition does not hold is left out, here and in ``subnets``.
+    A resource whose condition is false is omitted, here and in ``subnets``.
     """
     if (found := assembly.read.get(instance_groups)) is None:
         clusters = [cluster for cluster in assembly.of_type(CLUSTER) if exists(assembly, cluster) is not False]
@@ -143,7 +143,7 @@ def instance_groups(assembly: Assembly) -> list[InstanceGroup]:
 
 
 def subnets(assembly: Assembly) -> list[Subnet]:
-    """Give every subnet of the templates in their order, then those that are named only, by their label."""
+    """Return every subnet of the templates in their order, then those that are only named, by their label."""
     if (found := assembly.read.get(subnets)) is None:
         found = assembly.read[subnets] = tuple(_subnets(assembly))
     return list(found)
@@ -165,12 +165,12 @@ def _subnets(assembly: Assembly) -> list[Subnet]:
 
 
 def part(assembly: Assembly, stack: str, value: Any) -> Part:
-    """Give what a template value names."""
+    """Return the part that a template value names."""
     return resolved_part(assembly, stack, resolve(assembly, stack, value))
 
 
 def parts(assembly: Assembly, stack: str, value: Any) -> tuple[Part, ...]:
-    """Give what a list of template values names; a list that the template does not show is one part."""
+    """Return the parts that a list of template values names; a list that the template does not show is one part."""
     resolved = resolve(assembly, stack, value)
     if resolved is None:
         return ()
@@ -179,7 +179,7 @@ def parts(assembly: Assembly, stack: str, value: Any) -> tuple[Part, ...]:
 
 
 def resolved_part(assembly: Assembly, stack: str, resolved: Any) -> Part:
-    """Give what a resolved value names."""
+    """Return the part that a resolved value names."""
     if isinstance(resolved, Reference):
         resource = assembly.find(resolved.stack, resolved.logical_id)
         if resource is not None:
@@ -188,13 +188,13 @@ def resolved_part(assembly: Assembly, stack: str, resolved: Any) -> Part:
             said = f"{resource.name}.{attribute}" if attribute else resource.name
             return Part(key=key, label=f"{said} ({resource.stack})", resource=resource, attribute=attribute)
     text = plain(resolved)
-    # the same parameter of two stacks may have two values
+    # the same parameter can have different values in two stacks
     key = f"{stack}:{text}" if isinstance(resolved, Unknown) or "${" in text else text
     return Part(key=key, label=text)
 
 
 def exists(assembly: Assembly, resource: Resource) -> bool | None:
-    """Say whether a resource is made, by its condition; None where the template does not show."""
+    """Return whether a resource is created, by its condition; None if the template does not show it."""
     condition = resource.body.get("Condition")
     if condition is None:
         return True
@@ -203,7 +203,7 @@ def exists(assembly: Assembly, resource: Resource) -> bool | None:
 
 
 def whole_number(value: Any) -> int | None:
-    """Give a number, or the number that a text holds (parameters have texts), else None."""
+    """Return a number, or the number in a text (parameters are texts), else None."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -214,11 +214,11 @@ def whole_number(value: Any) -> int | None:
 
 
 def entries(value: Any) -> list[dict[str, Any]]:
-    """Give the objects of a list, nothing for anything else."""
+    """Return the objects of a list, nothing for anything else."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-# what Ref gives of these is what these attributes give
+# Ref returns the same for these as these attributes
 _OWN_ID: Final[Mapping[str, str]] = {SECURITY_GROUP: "GroupId", SUBNET: "SubnetId", "AWS::EC2::VPC": "VpcId"}
 _NODE_COUNTS: Final = "Custom::HyperPodNodeCounts"
 _READ: Final = (
@@ -255,7 +255,7 @@ def _enabled(autoscaling: Any) -> bool:
 
 
 def _readable(assembly: Assembly, stack: str, raw: Any) -> dict[str, Any] | None:
-    """Resolve what is read of a group, and no label or script of it."""
+    """Resolve the parts of a group that are read, without labels and scripts."""
     if isinstance(raw, dict) and len(raw) == 1 and next(iter(raw)).startswith("Fn::"):
         raw = resolve(assembly, stack, raw)
     if not isinstance(raw, dict):
@@ -276,7 +276,7 @@ def _group(
 ) -> InstanceGroup:
     types, is_flexible = _types(body)
     stated = whole_number(body.get("InstanceCount"))
-    # no group has fewer than none: what would come of it is not known
+    # no group has fewer than none: the effect would be unknown
     count = None if stated is not None and stated < 0 else stated
     note = "" if count is not None else _count_note(assembly, body.get("InstanceCount"))
     if count == 0 and is_scalable and not is_restricted:
@@ -318,7 +318,7 @@ def _types(body: Mapping[str, Any]) -> tuple[tuple[str, ...], bool]:
     requirements = body.get("InstanceRequirements")
     several = requirements.get("InstanceTypes") if isinstance(requirements, dict) else None
     named = [name for name in several if isinstance(name, str)] if isinstance(several, list) else []
-    # one that is unknown may be any type, also the hungriest
+    # an unknown one may be any type, including those with the highest needs
     return (tuple(named) if isinstance(several, list) and len(named) == len(several) else ()), requirements is not None
 
 
@@ -327,10 +327,10 @@ def _count_note(assembly: Assembly, count: Any) -> str:
         source = assembly.find(count.stack, count.logical_id)
         if source is not None and source.type == _NODE_COUNTS:
             return SCALED
-        return f"{plain(count)} gives it"
+        return f"{plain(count)} sets it"
     if whole_number(count) is not None:
-        return f"{plain(count)} is none that a group can have"
-    return f"{plain(count)} gives it" if count is not None else "the template does not state it"
+        return f"{plain(count)} is not a valid count of a group"
+    return f"{plain(count)} sets it" if count is not None else "the template does not state it"
 
 
 def _members(assembly: Assembly, stack: str, network: Any, name: str) -> tuple[Part, ...]:
@@ -394,7 +394,7 @@ def _zone_of(assembly: Assembly, subnet: Part) -> _Zone:
             return _Zone(zone_id=value, zone=value)
         if isinstance(value, str):
             return _Zone(zone_name=value, zone=value)
-        # the first zone of the region is the first zone of the region, whichever it is
+        # the first zone of the Region is the same in all of them, whichever it is
         return _Zone(zone=f"{resource.stack}: {json.dumps(stated, sort_keys=True)}")
     return _Zone()
 
@@ -428,7 +428,7 @@ def _with_uses(subnet: Subnet, uses: Iterable[Use]) -> Subnet:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a type names its subnets: the way through its properties."""
+    """The properties of types that name their subnets."""
 
     kind: UseKind
     way: tuple[str, ...] = field(default=())

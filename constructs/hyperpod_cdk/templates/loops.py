@@ -1,7 +1,7 @@
-"""Expands ``Fn::ForEach`` as CloudFormation's transform AWS::LanguageExtensions does, where its list is written out.
+"""Expands ``Fn::ForEach`` as CloudFormation's transform AWS::LanguageExtensions does, if its list is literal.
 
-Source: CloudFormation template reference, "Fn::ForEach": the identifier stands in keys and values as ``${Identifier}``,
-as ``&{Identifier}`` without what is no letter or digit, and as ``Ref``.
+Source: CloudFormation template reference, "Fn::ForEach": the identifier is in keys and values as ``${Identifier}``, as
+``&{Identifier}`` without characters that are no letters or digits, and as ``Ref``.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any, Final
 
 LOOP: Final = "Fn::ForEach::"
 UNTOLD: Final = "Fn::ForEach"
-"""The type of what stands for resources of a loop whose list only the deployment shows: somebody else's code."""
+"""The type of the resources of a loop whose list only the deployment shows; it counts as foreign code."""
 
 _PARTS: Final = 3
 _NO_WORD: Final = re.compile(r"[^A-Za-z0-9]")
 
 
 class TooManyError(Exception):
-    """The loops make more than any template may hold; the text says of which loop."""
+    """The loops create more than any template may contain; the text names the loop."""
 
 
 def expanded(template: Mapping[str, Any], *, most: int) -> dict[str, Any]:
-    """Give a template with its loops written out; ``most`` is how many values they may make. Raises TooManyError.
+    """Return a template with its loops expanded; ``most`` is how many values they may create. Raises TooManyError.
 
-    A loop of resources over a list that is not written out is one resource of the type UNTOLD.
+    A loop of resources over a list that is not literal is one resource of the type UNTOLD.
     """
     if not any(True for _ in _loops(template)):
         return dict(template)
@@ -56,7 +56,7 @@ class _Expansion:
         self.made = 0
 
     def of(self, value: Any, names: Mapping[str, str]) -> Any:
-        """Give a value with the loops in it written out, and the identifiers of those around it filled in."""
+        """Return a value with the loops in it expanded, and the identifiers of those around it filled in."""
         if isinstance(value, str):
             return _filled(value, names)
         if isinstance(value, list):
@@ -69,7 +69,7 @@ class _Expansion:
         for key, item in value.items():
             self.made += 1
             if self.made > self.most:
-                raise TooManyError(f"its loops make more than {self.most:,} values")
+                raise TooManyError(f"its loops create more than {self.most:,} values")
             if isinstance(key, str) and key.startswith(LOOP) and (loop := _read(item, names)) is not None:
                 identifier, values, body = loop
                 for each in values:
@@ -80,7 +80,7 @@ class _Expansion:
 
 
 def _read(item: Any, names: Mapping[str, str]) -> tuple[str, list[str], dict[str, Any]] | None:
-    """Give a loop's identifier, values and body, None where it is none or its list is not written out."""
+    """Return a loop's identifier, values and body, None if it is none or its list is not literal."""
     if not isinstance(item, list) or len(item) != _PARTS:
         return None
     identifier, values, body = item
@@ -92,7 +92,7 @@ def _read(item: Any, names: Mapping[str, str]) -> tuple[str, list[str], dict[str
 
 
 def _is_name(value: Any, names: Mapping[str, str]) -> bool:
-    # what somebody wrote after Ref may be a list, in which no name can be looked up
+    # the argument of Ref may wrongly be a list, in which no name can be looked up
     return isinstance(value, dict) and set(value) == {"Ref"} and isinstance(value["Ref"], str) and value["Ref"] in names
 
 

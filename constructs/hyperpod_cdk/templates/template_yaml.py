@@ -1,4 +1,4 @@
-"""Writes a template as the YAML that people review: with short forms, nothing left out, nothing reordered."""
+"""Writes a template as YAML for reviews: with short forms, nothing omitted, nothing reordered."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _BASE = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 def template_yaml(template: Mapping[str, Any]) -> str:
-    """Give a template as YAML that ``read_template`` reads back to the same data."""
+    """Return a template as YAML that ``read_template`` reads back to the same data."""
     text: str = yaml.dump(dict(template), Dumper=_Dumper, sort_keys=False, width=_WIDTH, allow_unicode=True)
     return text
 
 
 def environment_yaml(assembly: Assembly) -> dict[str, str]:
-    """Give each stack's template as the text of a file, by the file's name; without what it says of other files."""
+    """Return each stack's template as the text of a file, by the file's name; without references to other files."""
     return {f"{stack.name}.yaml": template_yaml(judged_by.without(stack.template)) for stack in assembly.stacks}
 
 
 def differing_files(folder: Path, texts: Mapping[str, str]) -> list[str]:
-    """Give the names below ``folder`` that are missing, differ from ``texts`` or are in it no more."""
+    """Return the names below ``folder`` that are missing, differ from ``texts`` or are no longer in it."""
     present = {path.name: path for path in folder.iterdir()} if folder.is_dir() else {}
     stale = [name for name in present if name not in texts]
     return sorted(
@@ -53,7 +53,7 @@ def differing_files(folder: Path, texts: Mapping[str, str]) -> list[str]:
 
 
 def write_files(folder: Path, texts: Mapping[str, str]) -> list[str]:
-    """Make ``folder`` hold exactly ``texts`` and give the names that changed; what agrees already stays untouched."""
+    """Make ``folder`` contain exactly ``texts`` and return the names that changed; equal files stay untouched."""
     changed = differing_files(folder, texts)
     folder.mkdir(parents=True, exist_ok=True)
     for name in changed:
@@ -65,7 +65,7 @@ def write_files(folder: Path, texts: Mapping[str, str]) -> list[str]:
 
 
 class _Dumper(_BASE):  # type: ignore[misc,valid-type]
-    """Dumps without anchors, which CloudFormation does not read, and texts of several lines as blocks."""
+    """Dumps without anchors, which CloudFormation does not read, and with texts of several lines as blocks."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML asks about each value
         return True
@@ -98,7 +98,7 @@ def _short_form(dumper: Any, key: str, argument: Any) -> yaml.Node | None:
         flow = all(isinstance(each, (str, int)) for each in argument)
         sequence: yaml.Node = dumper.represent_sequence(tag, argument, flow_style=flow)
         return sequence
-    # a short form cannot stand directly inside a short form, so the outer one is written out
+    # a short form cannot be directly inside a short form, so the outer one is written out
     return None
 
 

@@ -1,4 +1,4 @@
-"""Follows references through an environment's stacks, as far as the templates tell."""
+"""Resolves references through an environment's stacks, as far as the templates show."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    # an assembly reads the names of its exports by this module
+    # an assembly reads the names of its exports with this module
     from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 
 _SUBSTITUTION = re.compile(r"\$\{([^!}][^}]*)\}")
 _DEPTH = 100
 STORED = "AWS::SSM::Parameter::Value<"
 UNTOLD_MARKS = ("${", "{Fn::", "{if ", "{import ", "{{resolve:")
-"""What a part of a resolved text begins with that only the deployment knows."""
+"""The start of a part of a resolved text that only the deployment knows."""
 UNTOLD_PART = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}|\{(?:Fn::|if |import )(?:[^{}]|\{[^{}]*\})*\}")
-"""Such a part as a whole, but for a dynamic reference."""
+"""Such a part as a whole, except for a dynamic reference."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A value that AWS gives when the resource is there: ``Ref`` of a resource, or one of its attributes."""
+    """A value that AWS provides when the resource exists: ``Ref`` of a resource, or one of its attributes."""
 
     stack: str
     logical_id: str
@@ -33,7 +33,7 @@ class Reference:
 class Unknown:
     """A value that the templates do not show: a parameter without default, an import from elsewhere, a condition.
 
-    The text holds all that it depends on, so that two are equal only where nothing of it has changed.
+    The text contains everything that it depends on, so that two are equal only if nothing of it has changed.
     """
 
     text: str
@@ -42,17 +42,18 @@ class Unknown:
 
 
 def resolve(assembly: Assembly, stack: str, value: Any) -> Any:
-    """Resolve a template value as far as it goes.
+    """Resolve a template value as far as possible.
 
-    Gives plain data in which every reference to a resource of the assembly is a ``Reference`` and whatever only the
-    deployment knows is an ``Unknown``. A text with such a part inside becomes a text with ``${...}`` in it.
+    Returns plain data in which every reference to a resource of the assembly is a ``Reference`` and every value that
+    only the deployment knows is an ``Unknown``. A text with such a part becomes a text with ``${...}`` in it.
     """
     found = _Resolver(assembly).resolve(assembly.by_name[stack], value, 0)
     return None if found is _NO_VALUE else found
 
 
 def resolved_properties(assembly: Assembly, resource: Resource) -> Any:
-    """Give the properties of a resource of the assembly as ``resolve`` does, but once: nobody changes what is given."""
+    """Return the properties of a resource of the assembly as ``resolve`` does, but only once: callers do not change
+    them."""
     key = ("properties", resource.stack, resource.logical_id)
     body, found = assembly.read.get(key, (None, None))
     if body is not resource.body:
@@ -62,13 +63,13 @@ def resolved_properties(assembly: Assembly, resource: Resource) -> Any:
 
 
 def target(assembly: Assembly, stack: str, value: Any) -> Resource | None:
-    """Give the resource of the assembly that a value refers to, through exports, None for anything else."""
+    """Return the resource of the assembly that a value refers to, through exports, None for anything else."""
     found = resolve(assembly, stack, value)
     return assembly.find(found.stack, found.logical_id) if isinstance(found, Reference) else None
 
 
 def plain(value: Any) -> str:
-    """Give a resolved value as a reader may read it, on one line."""
+    """Return a resolved value in readable form, on one line."""
     if isinstance(value, Reference):
         return f"{value.logical_id}.{value.attribute}" if value.attribute else value.logical_id
     if isinstance(value, Unknown):
@@ -83,8 +84,8 @@ def plain(value: Any) -> str:
 
 
 def references(value: Any) -> Iterator[tuple[str, str]]:
-    """Give (logical id, attribute) of every reference inside one template's value; a ``Ref`` has no attribute."""
-    # where nothing can stand is never looked at: this is called for everything that templates hold
+    """Return (logical ID, attribute) of every reference in one template's value; a ``Ref`` has no attribute."""
+    # parts without references are skipped: this is called for everything in templates
     pending: list[Any] = _holding([value])
     while pending:
         item = pending.pop()
@@ -105,35 +106,36 @@ def references(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def imports(stack: Stack, value: Any = None) -> Iterator[str]:
-    """Give the name of every export that a stack, or ``value`` of its template, imports, as far as it is told."""
+    """Return the name of every export that a stack, or ``value`` of its template, imports, if it is known."""
     found = stack.imported if value is None else _imported(stack, value)
     yield from (name for name in found if name is not None)
 
 
 def imports_untold(stack: Stack) -> bool:
-    """Whether a stack imports something by a name that only the deployment knows."""
+    """Whether a stack imports something with a name that only the deployment knows."""
     return None in stack.imported
 
 
 def export_name(stack: Stack, stated: Any) -> str | None:
-    """Give the name of an export as a stack's template states it, None where only the deployment knows it."""
+    """Return the name of an export as a stack's template states it, None if only the deployment knows it."""
     name = alone(stack, stated)
     return name if isinstance(name, str) and _is_told(name) else None
 
 
 def alone(stack: Stack, value: Any) -> Any:
-    """Resolve a value of a template as far as its own parameters, conditions and mappings tell it."""
+    """Resolve a value of a template as far as possible with its own parameters, conditions and mappings."""
     return _Resolver(None).resolve(stack, value, 0)
 
 
 def holds(stack: Stack, condition: Any) -> bool | None:
-    """Whether a condition of a stack holds, by its name; None where only the deployment knows, or there is none."""
+    """Whether a condition of a stack is true, by its name; None if only the deployment knows it, or if it does not
+    exist."""
     stated = stack.conditions.get(condition) if isinstance(condition, str) else None
     return _Resolver(None).holds(stack, stated, 0)
 
 
 def imported(stack: Stack) -> tuple[str | None, ...]:
-    """Give what ``Stack.imported`` keeps: the name of each import of a template, None where it is unknown."""
+    """Return the value of ``Stack.imported``: the name of each import of a template, None if it is unknown."""
     return tuple(_imported(stack, dict(stack.template)))
 
 
@@ -150,7 +152,7 @@ def _imported(stack: Stack, value: Any) -> Iterator[str | None]:
 
 
 def _holding(values: Iterable[Any]) -> list[Any]:
-    """Give those of the values in which something can stand: most are plain."""
+    """Return the values that may contain something to resolve: most are plain."""
     return [value for value in values if isinstance(value, (dict, list))]
 
 
@@ -172,7 +174,7 @@ class _Resolver:
         if depth > _DEPTH:
             return Unknown("...")
         below = depth + 1
-        # most values are plain, and a call for each is what resolving costs
+        # most values are plain, and a call for each would take most of the time
         if isinstance(value, list):
             items = [self.resolve(stack, item, below) if isinstance(item, (dict, list)) else item for item in value]
             return [item for item in items if item is not _NO_VALUE]
@@ -218,7 +220,7 @@ class _Resolver:
         if exported is None:
             return Unknown(f"{{import {plain(name)}}}")
         if name in self._importing:
-            # two exports that need each other, which no deployment can make
+            # two exports that need each other, which no deployment can create
             return Unknown("{import ...}")
         self._importing.add(name)
         try:
@@ -249,7 +251,7 @@ class _Resolver:
 
         whole = _SUBSTITUTION.fullmatch(text)
         if whole and isinstance(only := meant(whole[1]), (Reference, Unknown)):
-            # nothing but a reference: the same as the reference itself
+            # only a reference: the same as the reference itself
             return only
         return _SUBSTITUTION.sub(replaced, text).replace("${!", "${")
 
@@ -318,15 +320,15 @@ class _Resolver:
 
 
 def _default(kind: str, value: Any) -> Any:
-    """Give the value of a parameter of a type where nobody states another one."""
+    """Return the value of a parameter by its type if no other one is stated."""
     if kind.startswith(STORED):
-        # it is the name of what is read from Parameter Store at deployment
+        # it is the name of a value that is read from Parameter Store at deployment
         return Unknown(f"{{{{resolve:ssm:{value}}}}}")
     return [part.strip() for part in str(value).split(",")] if "List" in kind else value
 
 
 def _combined(function: str, parts: list[bool | None]) -> bool | None:
-    """Judge Fn::Not, Fn::And or Fn::Or of conditions of which some may be unknown."""
+    """Evaluate Fn::Not, Fn::And or Fn::Or of conditions of which some may be unknown."""
     if not parts:
         return None
     if function == "Fn::Not":

@@ -107,12 +107,12 @@ def test_the_files_that_a_function_gets_anew(tmp_path: Path) -> None:
 
 def test_what_is_deployed_has_no_files_to_compare_with(tmp_path: Path) -> None:
     base, head = side(tmp_path / "a", OLD), side(tmp_path / "b", NEW)
-    note = "3 files, not compared: what is deployed lies in the account, and was not read"
+    note = "3 files, not compared: the deployed files are in the account, and were not read"
     assert told(deployed(base), head) == [(f"{key_of(NEW)}.zip", "files", ("x / Code",), None, note)]
     # and a head of templates alone names none
     assert told(base, deployed(head)) == []
     said = (
-        "The files of 1 asset that change were not compared with those that are deployed, which lie in the account and "
+        "The files of 1 asset that change were not compared with the deployed ones, which are in the account and "
         "were not read: this report does not show what differs in them. Use --base with the deployed revision, or, "
         "for assets other than images, credentials with s3:GetObject."
     )
@@ -286,7 +286,7 @@ def test_a_function_that_is_new(tmp_path: Path) -> None:
 
 def test_the_same_files_under_another_name(tmp_path: Path) -> None:
     base, head = side(tmp_path / "a", OLD, key="one"), side(tmp_path / "b", OLD, key="two")
-    note = "the same files, under another name or made with other options"
+    note = "the same files, with another name or other build options"
     assert told(base, head) == [("two.zip", "files", ("x / Code",), (), note)]
 
 

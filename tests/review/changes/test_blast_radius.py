@@ -33,8 +33,8 @@ LUSTRE = "AWS::FSx::FileSystem"
 VPC = "AWS::EC2::VPC"
 SUBNET = "AWS::EC2::Subnet"
 LUSTRE_LOST = (
-    "its files are lost unless they are in a data repository or in a backup that somebody made: automatic backups go "
-    "with it."
+    "its files are lost unless they are in a data repository or in a backup that a user created: automatic backups "
+    "are deleted with it."
 )
 GRAVE = (CLUSTER, LUSTRE, EKS, VPC, SUBNET)
 UPDATE_CLUSTER = (
@@ -420,8 +420,8 @@ def test_every_property_that_this_project_emits_has_a_row(assemblies: Path) -> N
 
 
 SET_AGAIN = (
-    "The update also sets the group to the size that the template states, whatever it has been scaled to: instances "
-    "above it are terminated; IgnoreUnmodifiedGroupSizeProperties in its UpdatePolicy leaves the size alone."
+    "The update also sets the group to the size of the template, however it has been scaled: instances above it are "
+    "terminated; IgnoreUnmodifiedGroupSizeProperties in its UpdatePolicy leaves the size alone."
 )
 IGNORING = {"UpdatePolicy": {"AutoScalingScheduledAction": {"IgnoreUnmodifiedGroupSizeProperties": "true"}}}
 SCHEDULE = resource("AWS::AutoScaling::ScheduledAction", AutoScalingGroupName={"Ref": "A"})
@@ -459,7 +459,7 @@ def test_a_silent_schema_is_unknown_where_something_can_be_lost() -> None:
     silent = updated("AWS::SNS::Topic", {"ArchivePolicy": "a"}, {"ArchivePolicy": "b"})
     assert (silent.effect, silent.stateful) == (Effect.UNKNOWN, True)
     assert [each.reason for each in silent.properties] == [
-        "Its schema lets CloudFormation update it, and what the service then does is not in this table."
+        "Its schema lets CloudFormation update it, and this table does not contain what the service then does."
     ]
     unjudged = updated("AWS::Neptune::DBCluster", {"BackupRetentionPeriod": 7}, {"BackupRetentionPeriod": 1})
     assert (unjudged.effect, unjudged.stateful) == (Effect.UNKNOWN, True)
@@ -661,8 +661,8 @@ def test_a_renamed_group_is_one_that_goes_and_one_that_comes() -> None:
         ("InstanceGroups[h100-b]", None, "2 x ml.p5.48xlarge", Effect.ADDED),
     ]
     assert changed.summary == (
-        "Instance group h100 (2 x ml.p5.48xlarge) is deleted: a group that is left out is deleted with its nodes and "
-        "all that is on their volumes; instance group h100-b (2 x ml.p5.48xlarge) is added: UpdateCluster adds the "
+        "Instance group h100 (2 x ml.p5.48xlarge) is deleted: a group that is omitted is deleted with its nodes and "
+        "all data on their volumes; instance group h100-b (2 x ml.p5.48xlarge) is added: UpdateCluster adds the "
         "group and launches its nodes."
     )
 
@@ -703,8 +703,8 @@ def test_a_restricted_group_that_is_left_out_takes_its_file_system_along(count: 
     assert changed.effect is Effect.INTERRUPTED
     (of_group,) = changed.properties
     assert of_group.reason == (
-        "A restricted group that is left out is deleted with its nodes, and with the file system that the service made "
-        "for it unless a deletion policy keeps that."
+        "A restricted group that is omitted is deleted with its nodes, and with the file system that the service "
+        "created for it, unless a deletion policy keeps that."
     )
 
 
@@ -715,7 +715,7 @@ def test_a_group_at_0_has_nodes_where_karpenter_adds_them() -> None:
     )
     assert changed.effect is Effect.INTERRUPTED
     assert [each.reason for each in changed.properties] == [
-        "A group that is left out is deleted with the nodes that Karpenter has added to it."
+        "A group that is omitted is deleted with the nodes that Karpenter has added to it."
     ]
 
 
@@ -739,7 +739,7 @@ def test_any_update_of_an_autoscaled_cluster_sends_the_counts_of_its_template() 
 def test_groups_that_cannot_be_told_apart_are_unknown() -> None:
     changed = updated(CLUSTER, groups(group(), group()), groups(group()))
     assert changed.effect is Effect.UNKNOWN
-    assert changed.properties[0].reason == "Which of its parts change cannot be told."
+    assert changed.properties[0].reason == "It is unknown which of its parts change."
 
 
 def karpenter(count: Any) -> Assembly:
@@ -815,7 +815,7 @@ def test_a_replaced_vpc_takes_everything_with_it() -> None:
     assert subnet.summary == (
         "VpcId replaces it: it refers to Vpc, which is replaced: CloudFormation cannot change it in place; Export "
         "net:Subnet is refused: the export changes while pod imports it; CloudFormation neither changes nor removes an "
-        "export that another stack imports; the old one is deleted: its content is lost: addresses and the "
+        "export that another stack imports; the old one is deleted, and with it addresses and the "
         "resources that use them."
     )
     assert [(each.path, each.before, each.after, each.effect) for each in cluster.properties] == [
@@ -876,8 +876,8 @@ def test_a_block_is_not_made_anew_within_the_old_one(taker: str, before: str, af
     assert {each.effect for each in changed.properties} == {Effect.REPLACED, effect}
     if effect is Effect.REFUSED:
         assert changed.properties[-1].reason == (
-            "EC2 takes no block that overlaps another one of the VPC, and CloudFormation makes the new one before it "
-            f"deletes the old one: its own, {before}."
+            "EC2 accepts no block that overlaps another one of the VPC, and CloudFormation creates the new one "
+            f"before it deletes the old one: its own, {before}."
         )
 
 
@@ -949,7 +949,7 @@ def test_another_type_under_the_same_logical_id() -> None:
     assert changed.effect is Effect.REFUSED
     assert changed.summary == (
         "Type AWS::EC2::VPC -> AWS::EC2::Subnet is refused: CloudFormation does not change the type of a resource; "
-        "give the new one another logical id."
+        "use another logical ID for the new one."
     )
 
 
@@ -1057,7 +1057,7 @@ def test_names_that_resources_take_from_one_another(
 def test_a_taken_name_is_told_in_words() -> None:
     changed = found(one({"Old": bucket("b")}), one({"A": bucket("b")}))
     assert changed.summary == (
-        "It is created; BucketName b is refused: Old of s is still there when this one is made, and has the same "
+        "It is created; BucketName b is refused: Old of s still exists when this one is created, and has the same "
         "BucketName."
     )
 
@@ -1260,7 +1260,7 @@ def test_everything_is_added_to_an_empty_account() -> None:
     [
         ("Snapshot", "a snapshot of the old one is kept: its UpdateReplacePolicy is Snapshot."),
         ("Retain", "the old one stays in the account: its UpdateReplacePolicy is Retain."),
-        ("Delete", "the old one is deleted: its content is lost: a database."),
+        ("Delete", "the old one is deleted, and with it a database."),
     ],
 )
 def test_the_old_one_of_what_is_replaced(policy: str, told: str) -> None:

@@ -105,20 +105,23 @@ def test_totals_add_up_groups_of_a_type_in_a_zone() -> None:
 @row_by_row(
     "changed, nodes, accelerators, note",
     [
-        ({"count": {"Ref": "Asked"}}, None, None, "The number of nodes of h100 is not known: ${Asked} gives it."),
+        ({"count": {"Ref": "Asked"}}, None, None, "The number of nodes of h100 is unknown: ${Asked} sets it."),
         ({"instance_type": "ml.x9.metal"}, 2, None, None),
         (
             {"instance_type": None},
             2,
             None,
-            "The instance type of h100 is not known: the template leaves it to the deployment.",
+            "The instance type of h100 is unknown: it is set at deployment.",
         ),
         ({"instance_type": "ml.m5.2xlarge", "count": {"Ref": "Asked"}}, None, 0, None),
         (
             {"instance_type": ["ml.g5.12xlarge", "ml.g5.24xlarge"]},
             2,
             8,
-            "h100 takes its nodes of ml.g5.12xlarge or ml.g5.24xlarge, as they are to be had; its count is of all.",
+            (
+                "h100 gets its nodes from ml.g5.12xlarge or ml.g5.24xlarge, depending on availability; its count is "
+                "for all of them."
+            ),
         ),
         ({"instance_type": ["ml.g5.12xlarge", "ml.p5.48xlarge"]}, 2, None, None),
         ({"instance_type": ["ml.g5.12xlarge", "ml.p5.48xlarge"], "count": 0}, 0, 0, None),
@@ -150,7 +153,7 @@ def test_karpenter_s_nodes_are_not_counted() -> None:
     assert [(of(each.used), each.note) for each in found.blocks] == [
         ((0, 0), "without the nodes that Karpenter adds to spot")
     ]
-    assert "The number of nodes of spot is not known: Karpenter sets it." in found.notes
+    assert "The number of nodes of spot is unknown: Karpenter sets it." in found.notes
 
 
 def test_a_type_that_the_catalog_lacks_has_the_numbers_of_the_environment_file(loaded: LoadedEnvironment) -> None:
@@ -158,7 +161,7 @@ def test_a_type_that_the_catalog_lacks_has_the_numbers_of_the_environment_file(l
     found = capacity(EMPTY, head)
     assert any(note.startswith("ml.x9.metal is not in the catalog of ") for note in found.notes)
     assert of(found.blocks[0].used) == (0, None)
-    assert found.blocks[0].note == "how many addresses a node of ml.x9.metal takes is not known"
+    assert found.blocks[0].note == "the number of addresses of a node of ml.x9.metal is unknown"
     row = {"architecture": "x86_64", "vcpu": 192, "memory_gib": 2048, "ips_per_node": 20}
     stated = loaded.environment.model_validate(
         {**loaded.environment.model_dump(mode="json", exclude_unset=True), "instance_types": {"ml.x9.metal": row}}
@@ -262,12 +265,12 @@ def test_addresses_of_file_systems(settings: dict[str, Any], servers: int | None
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"count": {"Ref": "Asked"}}, "the count of h100 is unknown: ${Asked} gives it"),
+        ({"count": {"Ref": "Asked"}}, "the count of h100 is unknown: ${Asked} sets it"),
         (
             {"OverrideVpcConfig": {"Subnets": [{"Ref": "S"}, "subnet-2"]}},
             "h100 has 2 subnets, and how many of its nodes are here is unknown",
         ),
-        ({"instance_type": None}, "how many addresses a node of the type of h100 takes is not known"),
+        ({"instance_type": None}, "the number of addresses of a node of the type of h100 is unknown"),
     ],
 )
 def test_addresses_that_are_not_told(change: dict[str, Any], reason: str) -> None:
@@ -380,10 +383,10 @@ def test_a_gate_of_another_version_is_told() -> None:
 def test_notes_say_which_records_are_missing(loaded: LoadedEnvironment) -> None:
     head = assembly(group(TrainingPlanArn=PLAN))
     assert capacity(EMPTY, head, head_environment=loaded).notes == (
-        "No training plan is recorded; 'hyperpod-cdk plans record prod' writes what AWS says of them.",
+        "No training plan is recorded; 'hyperpod-cdk plans record prod' writes AWS's data of them.",
         (
-            "No quota is recorded, so needs are compared with AWS's defaults, without what others in the account use;"
-            " 'hyperpod-cdk quotas show prod --record' writes what the account has."
+            "No quota is recorded, so needs are compared with AWS's defaults, without other usage of the account; "
+            "'hyperpod-cdk quotas show prod --record' writes the account's values."
         ),
     )
     assert capacity(EMPTY, head, head_environment=seen(loaded, seats=8)).notes == ()

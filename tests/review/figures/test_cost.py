@@ -27,8 +27,8 @@ from tests.support.tables import row_by_row
 
 REGION = "us-west-2"
 LIST = "on demand, before taxes, discounts, savings plans and free tiers; a month has 730 hours"
-FREE = "come with the capacity, and cost nothing, is not documented"
-SEE = "'hyperpod-cdk prices show' says why; run 'hyperpod-cdk prices refresh'"
+FREE = "it is not documented which of its metadata IOPS are included in the capacity"
+SEE = "'hyperpod-cdk prices show' shows why; run 'hyperpod-cdk prices refresh'"
 ENDS = f"when standard support of Kubernetes 1.34 ends (dates as of {kubernetes.AS_OF})"
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:training-plan/h100-april"
 NO_FILE = "no price in the file of 2026-11-21; run 'hyperpod-cdk prices refresh'"
@@ -142,7 +142,7 @@ def test_nodes_on_demand() -> None:
     assert (found.region, found.prices_as_of) == (REGION, "2026-11-21")
     assert found.notes == (
         f"list prices of prices.json, as of 2026-11-21: {LIST}",
-        "root volumes of nodes are not counted: whether HyperPod bills them is not documented",
+        "root volumes of nodes are not counted: it is not documented whether HyperPod charges for them",
     )
 
 
@@ -173,8 +173,8 @@ def test_a_template_without_a_region_has_no_prices() -> None:
     found = cost(EMPTY, stack({"Nat": "AWS::EC2::NatGateway"}, region=""), prices=PRICES)
     assert found.region == ""
     assert found.unknown == (
-        "NAT gateway: the templates name no region, and prices differ between them",
-        "AWS::EC2::NatGateway (1): paid by the data that passes",
+        "NAT gateway: the templates name no Region, and prices differ between Regions",
+        "AWS::EC2::NatGateway (1): charged for the transferred data",
     )
 
 
@@ -184,8 +184,8 @@ def test_a_template_without_a_region_has_no_prices() -> None:
         (
             {"CapacityRequirements": {"Spot": {}}},
             "2 x ml.p4d.24xlarge, spot",
-            "Spot prices change all the time; the price on demand is no bound",
-            "dev-a / Cluster[g]: the price of ml.p4d.24xlarge on Spot is not known",
+            "Spot prices change all the time; the on-demand price is no bound",
+            "dev-a / Cluster[g]: the price of ml.p4d.24xlarge on Spot is unknown",
         ),
         (
             {"InstanceType": {"Ref": "Asked"}},
@@ -197,14 +197,14 @@ def test_a_template_without_a_region_has_no_prices() -> None:
             {"InstanceCount": {"Ref": "Asked"}},
             "? x ml.p4d.24xlarge, on demand",
             "",
-            "dev-a / Cluster[g]: the number of its nodes is not known: ${Asked} gives it",
+            "dev-a / Cluster[g]: the number of its nodes is unknown: ${Asked} sets it",
         ),
         (
             # no group has fewer than none, and none makes an environment cheaper
             {"InstanceCount": -2},
             "? x ml.p4d.24xlarge, on demand",
             "",
-            "dev-a / Cluster[g]: the number of its nodes is not known: -2 is none that a group can have",
+            "dev-a / Cluster[g]: the number of its nodes is unknown: -2 is not a valid count of a group",
         ),
         (
             {"CapacityRequirements": {"Ref": "Asked"}},
@@ -230,8 +230,8 @@ def test_nodes_of_karpenter_are_paid_by_use() -> None:
         ("? x 500 GB of additional EBS volume", 0, None),
     ]
     assert found.lines[0].unit_price == 25.91
-    assert found.lines[0].note == "Karpenter adds and removes these nodes: paid by use"
-    assert found.unknown == ("dev-a / Cluster[g]: the number of its nodes is not known: Karpenter sets it",)
+    assert found.lines[0].note == "Karpenter adds and removes these nodes: charged by use"
+    assert found.unknown == ("dev-a / Cluster[g]: the number of its nodes is unknown: Karpenter sets it",)
 
 
 def test_a_group_without_nodes_costs_nothing() -> None:
@@ -254,7 +254,7 @@ def test_a_flexible_group_costs_at_least_its_cheapest_type() -> None:
     assert found.lines[0].unit_price == 7.09
     assert found.lines[0].note == "counted at the cheapest type; 14862.80 a month if all were ml.g5.24xlarge"
     assert found.unknown == (
-        "dev-a / Cluster[g]: HyperPod takes whichever of ml.g5.24xlarge or ml.g5.12xlarge is to be had",
+        "dev-a / Cluster[g]: HyperPod uses whichever of ml.g5.24xlarge or ml.g5.12xlarge is available",
     )
 
 
@@ -271,7 +271,7 @@ def test_one_type_without_a_price_may_be_the_cheapest() -> None:
         (
             {"Ref": "Asked"},
             ("2 x ? GB of additional EBS volume", 0, None),
-            ("dev-a / Cluster[g]: the size of its nodes' volumes is not known",),
+            ("dev-a / Cluster[g]: the size of its nodes' volumes is unknown",),
         ),
     ],
 )
@@ -289,10 +289,13 @@ def test_a_restricted_group_has_a_file_system_of_which_the_price_is_not_publishe
     found = cost(EMPTY, head, prices=PRICES)
     assert lines(found) == [
         ("2 x ml.p4d.24xlarge, on demand", 0, 37828.6),
-        ("12000 GiB of Lustre at 125 MB/s per TiB that HyperPod makes", 0, None),
+        ("12000 GiB of Lustre at 125 MB/s per TiB that HyperPod creates", 0, None),
     ]
     assert found.unknown == (
-        "dev-a / Cluster[g]: what the file system costs that HyperPod makes for a restricted group is not published",
+        (
+            "dev-a / Cluster[g]: the price of the file system that HyperPod creates for a restricted group is not "
+            "published"
+        ),
     )
 
 
@@ -365,11 +368,11 @@ def test_a_restricted_group_has_a_file_system_of_which_the_price_is_not_publishe
             [
                 ("1200 GiB of Lustre, PERSISTENT_2 on SSD at 250 MB/s per TiB", 252.0),
                 ("6000 metadata IOPS", None),
-                ("1, paid by the backups that are kept", None),
+                ("1, charged for the backups that are kept", None),
             ],
             (
-                f"dev-a / It (AWS::FSx::FileSystem): which of its metadata IOPS {FREE}",
-                "AWS::FSx::FileSystem (1): paid by the backups that are kept",
+                f"dev-a / It (AWS::FSx::FileSystem): {FREE}",
+                "AWS::FSx::FileSystem (1): charged for the backups that are kept",
             ),
         ),
         (
@@ -386,9 +389,9 @@ def test_a_restricted_group_has_a_file_system_of_which_the_price_is_not_publishe
                 ("4000 MB/s of Lustre, Intelligent-Tiering", 2080.0),
                 ("6000 metadata IOPS", 330.0),
                 ("1000 GiB of SSD read cache", 200.0),
-                ("1, paid by the data that is kept and asked for", None),
+                ("1, charged for the stored and requested data", None),
             ],
-            ("AWS::FSx::FileSystem (1): paid by the data that is kept and asked for",),
+            ("AWS::FSx::FileSystem (1): charged for the stored and requested data",),
         ),
         (
             {
@@ -403,12 +406,12 @@ def test_a_restricted_group_has_a_file_system_of_which_the_price_is_not_publishe
                 ("? MB/s of Lustre, Intelligent-Tiering", None),
                 ("6000 metadata IOPS", 330.0),
                 ("? GiB of SSD read cache", None),
-                ("1, paid by the data that is kept and asked for", None),
+                ("1, charged for the stored and requested data", None),
             ],
             (
                 "dev-a / It: throughput: the template does not show it",
-                "dev-a / It: the size of its read cache follows the throughput and is not known here",
-                "AWS::FSx::FileSystem (1): paid by the data that is kept and asked for",
+                "dev-a / It: the size of its read cache follows the throughput and is unknown here",
+                "AWS::FSx::FileSystem (1): charged for the stored and requested data",
             ),
         ),
     ],
@@ -424,18 +427,18 @@ def test_other_file_systems_have_no_price() -> None:
     found = one("AWS::FSx::FileSystem", FileSystemType="OPENZFS", StorageCapacity=64)
     assert found.unknown == (
         "dev-a / It (AWS::FSx::FileSystem): only FSx for Lustre has prices here",
-        "dev-a / It: what its StorageCapacity adds has no price here",
+        "dev-a / It: the price of its StorageCapacity is unknown here",
     )
 
 
 @row_by_row(
     "kind, properties, expected",
     [
-        ("AWS::EC2::NatGateway", {}, [("1 NAT gateway", 32.85), ("1, paid by the data that passes", None)]),
+        ("AWS::EC2::NatGateway", {}, [("1 NAT gateway", 32.85), ("1, charged for the transferred data", None)]),
         (
             "AWS::EC2::NatGateway",
             {"AvailabilityMode": "regional"},
-            [("1 regional NAT gateway", None), ("1, paid by the data that passes", None)],
+            [("1 regional NAT gateway", None), ("1, charged for the transferred data", None)],
         ),
         ("AWS::EC2::EIP", {"Domain": "vpc"}, [("1 public IPv4 address", 3.65)]),
         ("AWS::EC2::EIP", {"PublicIpv4Pool": "mine"}, [("1 public IPv4 address", None)]),
@@ -444,17 +447,17 @@ def test_other_file_systems_have_no_price() -> None:
         (
             "AWS::EC2::VPCEndpoint",
             {"VpcEndpointType": "Interface", "SubnetIds": ["a", "b"]},
-            [("1 interface endpoint in 2 zones", 14.6), ("1, paid by the data that passes", None)],
+            [("1 interface endpoint in 2 zones", 14.6), ("1, charged for the transferred data", None)],
         ),
         (
             "AWS::EC2::VPCEndpoint",
             {"VpcEndpointType": "Interface", "SubnetIds": ["a"]},
-            [("1 interface endpoint in 1 zone", 7.3), ("1, paid by the data that passes", None)],
+            [("1 interface endpoint in 1 zone", 7.3), ("1, charged for the transferred data", None)],
         ),
         (
             "AWS::EC2::VPCEndpoint",
             {"VpcEndpointType": "Interface", "SubnetIds": {"Ref": "Asked"}},
-            [("1 interface endpoint in ? zones", None), ("1, paid by the data that passes", None)],
+            [("1 interface endpoint in ? zones", None), ("1, charged for the transferred data", None)],
         ),
         ("AWS::EC2::VPCEndpoint", {"VpcEndpointType": "GatewayLoadBalancer"}, [("1 endpoint", None)]),
         ("AWS::KMS::Key", {}, [("1 KMS key", 1.0)]),
@@ -477,12 +480,12 @@ def test_other_file_systems_have_no_price() -> None:
         ("AWS::SSM::Parameter", {}, []),
         ("AWS::SSM::Parameter", {"Tier": "Advanced"}, [("1 parameter", None)]),
         ("AWS::EKS::Addon", {"AddonName": "vpc-cni"}, []),
-        ("AWS::EKS::Addon", {"AddonName": "adot"}, [("1, paid by the metrics and traces that it sends", None)]),
+        ("AWS::EKS::Addon", {"AddonName": "adot"}, [("1, charged for the metrics and traces that it sends", None)]),
         ("AWS::EC2::Instance", {"InstanceType": "t3.micro"}, [("1 x t3.micro", None)]),
-        ("AWS::Lambda::Function", {}, [("1, paid by calls and their time", None)]),
+        ("AWS::Lambda::Function", {}, [("1, charged for calls and their time", None)]),
         ("AWS::IAM::Role", {}, []),
         ("Custom::Thing", {}, []),
-        ("AWS::CloudFormation::Stack", {}, [("1, not known whether it costs money", None)]),
+        ("AWS::CloudFormation::Stack", {}, [("1, unknown whether it costs money", None)]),
     ],
 )
 def test_what_else_costs(kind: str, properties: dict[str, Any], expected: list[tuple[str, float | None]]) -> None:
@@ -494,15 +497,19 @@ def test_what_else_costs(kind: str, properties: dict[str, Any], expected: list[t
 @pytest.mark.parametrize(
     ("kind", "properties", "unknown"),
     [
-        ("AWS::EC2::EIP", {"IpamPoolId": "x"}, "dev-a / It (AWS::EC2::EIP): its IpamPoolId decides whether it costs"),
+        (
+            "AWS::EC2::EIP",
+            {"IpamPoolId": "x"},
+            ("dev-a / It (AWS::EC2::EIP): its IpamPoolId decides whether it costs money"),
+        ),
         (
             "AWS::EC2::VPCEndpoint",
             {"VpcEndpointType": {"Ref": "Asked"}},
             "dev-a / It (AWS::EC2::VPCEndpoint): the template does not show its type",
         ),
-        ("AWS::EC2::Instance", {}, "dev-a / It (AWS::EC2::Instance): not one of the prices that are kept here"),
-        ("AWS::Quantum::Computer", {}, "AWS::Quantum::Computer (1): not known whether it costs money"),
-        ("AWS::S3::Bucket", {}, "AWS::S3::Bucket (1): paid by what is kept and how often it is asked for"),
+        ("AWS::EC2::Instance", {}, "dev-a / It (AWS::EC2::Instance): not one of the prices that are recorded here"),
+        ("AWS::Quantum::Computer", {}, "AWS::Quantum::Computer (1): unknown whether it costs money"),
+        ("AWS::S3::Bucket", {}, "AWS::S3::Bucket (1): charged for what is kept and how often it is asked for"),
         ("AWS::SSM::Parameter", {"Tier": "Advanced"}, "dev-a / It (AWS::SSM::Parameter): no price for tier Advanced"),
     ],
 )
@@ -525,8 +532,8 @@ def test_a_version_in_standard_support_says_from_when_it_is_dearer() -> None:
     ("version", "on", "what"),
     [
         ("1.34", "on 2026-12-02", "Kubernetes 1.34"),
-        ("1.37", "on a day that is not known", "Kubernetes 1.37"),
-        (None, "on a day that is not known", "its version of Kubernetes"),
+        ("1.37", "on an unknown day", "Kubernetes 1.37"),
+        (None, "on an unknown day", "its version of Kubernetes"),
     ],
 )
 def test_a_version_that_eks_upgrades_never_costs_more(version: Any, on: str, what: str) -> None:
@@ -563,7 +570,8 @@ def test_a_version_without_any_support_is_upgraded() -> None:
     found = eks("1.30")
     assert found.lines[1].monthly == Change(before=0, after=365)
     assert found.lines[1].note == (
-        f"since 2025-07-23, until 2026-07-23, when EKS upgrades the cluster by itself (dates as of {kubernetes.AS_OF})"
+        "since 2025-07-23, until 2026-07-23, when EKS upgrades the cluster automatically (dates as of "
+        f"{kubernetes.AS_OF})"
     )
 
 
@@ -580,7 +588,7 @@ def test_extended_support_begins_on_its_day(day: date, extended: int, monkeypatc
 def test_a_version_of_which_no_date_is_known(version: Any, stated: str) -> None:
     found = eks(version)
     assert lines(found) == [("1 EKS cluster", 0, 73.0), ("extended support", 0, None)]
-    said = f"whether Kubernetes {stated} costs extended support, and from when, is not known"
+    said = f"it is unknown whether and from when on Kubernetes {stated} costs extended support"
     assert found.unknown == (f"dev-a / It (AWS::EKS::Cluster): {said}",)
 
 
@@ -599,14 +607,14 @@ def test_a_provisioned_control_plane(tier: str, expected: list[tuple[str, float,
 
 def test_auto_mode_is_paid_by_use() -> None:
     found = eks(ComputeConfig={"Enabled": True})
-    assert lines(found) == [("1, paid by the nodes of Auto Mode", 0, None), ("1 EKS cluster", 0, 73.0)]
+    assert lines(found) == [("1, charged for the nodes of Auto Mode", 0, None), ("1 EKS cluster", 0, 73.0)]
 
 
 def test_a_price_that_is_not_confirmed_is_marked() -> None:
     prices = price_file(price("kms.key", "1", unsure="seen once", as_of=None))
     found = one("AWS::KMS::Key", prices, EnableKeyRotation=True)
     assert found.lines[0].note == (
-        "a rotation keeps the old key material, which may cost as much again; price of an unknown day, not confirmed"
+        "a rotation keeps the old key material, which may cost the same again; price of an unknown day, not confirmed"
     )
     assert [each.is_confirmed for each in found.lines] == [False]
     assert found.notes[1] == (f"1 line with a price that is not confirmed: {SEE}")
@@ -631,7 +639,7 @@ def test_a_resource_with_a_condition(condition: str, expected: list[float | None
     body = {**of_type("AWS::EC2::NatGateway"), "Condition": condition}
     found = cost(EMPTY, stack({"Nat": body}, Conditions=CONDITIONS), prices=PRICES)
     assert [line.monthly.after for line in found.lines] == expected
-    said = "dev-a / Nat: made only where condition Maybe holds, which the template does not show"
+    said = "dev-a / Nat: created only if condition Maybe is true, which the template does not show"
     assert (said in found.unknown) == (condition == "Maybe")
 
 
@@ -642,7 +650,7 @@ def test_many_of_a_kind_that_is_paid_by_use_are_one_line() -> None:
         CostLine(
             resource="AWS::Logs::LogGroup",
             kind="logs",
-            what="3, paid by what is written and kept; before: 1, paid by what is written and kept",
+            what="3, charged for what is written and kept; before: 1, charged for what is written and kept",
             unit_price=None,
             unit="by use",
             monthly=Change(before=None, after=None),

@@ -240,11 +240,11 @@ CLUSTER = "USW2-AmazonEKS-Hours:perCluster"
     "broken, problem",
     [
         (product(CLUSTER, unit="Quantity"), f"{CLUSTER} is sold by Quantity, not by cluster-hour"),
-        (product(CLUSTER, terms={"Reserved": {"x": {}}}), f"{CLUSTER} has no price on demand"),
-        (product(CLUSTER, terms=None), f"{CLUSTER} has no price on demand"),
+        (product(CLUSTER, terms={"Reserved": {"x": {}}}), f"{CLUSTER} has no on-demand price"),
+        (product(CLUSTER, terms=None), f"{CLUSTER} has no on-demand price"),
         (
             product(CLUSTER, terms={"OnDemand": {"A": None, "B": {"priceDimensions": []}}}),
-            f"{CLUSTER} has no price on demand",
+            f"{CLUSTER} has no on-demand price",
         ),
         (product(CLUSTER, usd="0"), f"{CLUSTER} has no price in US dollars"),
         (product(CLUSTER, usd="-1"), f"{CLUSTER} has no price in US dollars"),
@@ -261,9 +261,9 @@ CLUSTER = "USW2-AmazonEKS-Hours:perCluster"
         (product(CLUSTER, publicationDate=None), f"{CLUSTER} has no date"),
         (product(CLUSTER, publicationDate="soon"), f"{CLUSTER} has no date"),
         (product(CLUSTER, region="us-east-1"), f"{CLUSTER} is of region us-east-1"),
-        ("{", "a product that cannot be read was left out"),
-        ("[]", "a product that cannot be read was left out"),
-        ({"product": {}}, "a product that cannot be read was left out"),
+        ("{", "a product that cannot be read was omitted"),
+        ("[]", "a product that cannot be read was omitted"),
+        ({"product": {}}, "a product that cannot be read was omitted"),
     ],
 )
 def test_what_is_not_believed(broken: Any, problem: str) -> None:
@@ -276,7 +276,7 @@ def test_what_is_not_believed(broken: Any, problem: str) -> None:
 def test_two_prices_for_one_thing_are_none() -> None:
     fetched = found(oregon(AmazonEKS=[product(CLUSTER, "0.1"), product(CLUSTER, "0.2"), product(CLUSTER, "0.10")]))
     assert ("us-west-2", "eks.cluster") not in fetched.rows
-    assert fetched.problems == ("AmazonEKS in us-west-2: EKS cluster has 2 prices, 0.1, 0.2; none was taken",)
+    assert fetched.problems == ("AmazonEKS in us-west-2: EKS cluster has 2 prices, 0.1, 0.2; none was used",)
 
 
 def test_the_same_price_twice_is_one_of_the_later_day() -> None:
@@ -413,5 +413,5 @@ def test_differences() -> None:
         "us-east-1: NAT gateway: new, 0.045 per gateway-hour",
         "us-west-2: NAT gateway: 0.045 -> 0.05 per gateway-hour",
     ]
-    assert differences(before, old_file(row(day=1))) == ["us-west-2: KMS key: gone, was 1 per key-month"]
+    assert differences(before, old_file(row(day=1))) == ["us-west-2: KMS key: removed, was 1 per key-month"]
     assert differences(before, before) == []

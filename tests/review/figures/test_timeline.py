@@ -144,11 +144,11 @@ def test_stacks_that_do_not_need_one_another_go_side_by_side() -> None:
     assert [each.name for each in found.steps if each.is_critical] == ["Nat", "Slow", "Last"]
     assert found.critical_path == ("one / Nat", "slow / Slow")
     assert step(found, "Quick").if_it_fails.startswith(
-        "CloudFormation deletes what it made of quick; one stays as deployed."
+        "CloudFormation deletes what it created of quick; one stays as deployed."
     )
     assert found.notes[0] == (
-        "Stacks that do not need one another are deployed side by side, as with cdk deploy --concurrency 3; one after "
-        "another, the CLI's default, they take longer."
+        "Stacks that do not depend on each other are deployed in parallel, as with cdk deploy --concurrency 3; one "
+        "after another, the CLI's default, they take longer."
     )
 
 
@@ -218,7 +218,7 @@ def test_a_stack_that_is_gone_stays_in_the_account() -> None:
     found = planned(assembly(a={"X": resource()}, b={"Y": resource(NAT)}), assembly(a={"X": resource()}))
     assert found.steps == ()
     assert found.notes == (
-        "cdk deploy leaves the stack b as it is, which is gone from the app; delete it with CloudFormation.",
+        "cdk deploy leaves the stack b as it is, which is no longer in the app; delete it with CloudFormation.",
     )
 
 
@@ -274,41 +274,42 @@ def test_what_stands_and_costs_money_if_the_first_deployment_fails() -> None:
         )
     )
     assert step(found, "Nat").if_it_fails == (
-        "CloudFormation deletes what it made of net. Nothing that costs money by the hour is there by then."
+        "CloudFormation deletes what it created of net. Nothing that costs money by the hour exists by then."
     )
     assert step(found, "After").if_it_fails == (
-        "CloudFormation deletes what it made of store but keeps Fs; net stays as deployed. "
-        "There by then, and costing money by the hour: the NAT gateway Nat and the file system Fs."
+        "CloudFormation deletes what it created of store but keeps Fs; net stays as deployed. Existing by then, and "
+        "costing money by the hour: the NAT gateway Nat and the file system Fs."
     )
     assert step(found, "Cluster").if_it_fails == (
-        "CloudFormation deletes what it made of pod; net and store stay as deployed. "
-        "Nodes that have started cost money until they are gone again. There by then, and costing money by the hour: "
-        "the NAT gateway Nat, the EKS control plane Eks and the file system Fs."
+        "CloudFormation deletes what it created of pod; net and store stay as deployed. Nodes that have started "
+        "cost money until they are terminated. Existing by then, and costing money by the hour: the NAT gateway "
+        "Nat, the EKS control plane Eks and the file system Fs."
     )
 
 
 def test_what_happens_if_an_update_fails() -> None:
     base, head = (assembly(a={"Nat": resource(NAT), "X": resource(TOPIC, S=size)}) for size in (1, 2))
     assert step(planned(base, head), "X").if_it_fails == (
-        "CloudFormation puts a back to what it was. There by then, and costing money by the hour: the NAT gateway Nat."
+        "CloudFormation rolls a back to its earlier state. Existing by then, and costing money by the hour: the NAT "
+        "gateway Nat."
     )
     assert step(planned(base, head, X=Effect.REFUSED), "X").if_it_fails == (
-        "The service refuses this change, so that the deployment fails here. CloudFormation puts a back to what it "
-        "was. There by then, and costing money by the hour: the NAT gateway Nat."
+        "The service refuses this change, so that the deployment fails here. CloudFormation rolls a back to its "
+        "earlier state. Existing by then, and costing money by the hour: the NAT gateway Nat."
     )
 
 
 def test_what_happens_if_a_deletion_fails() -> None:
     found = planned(assembly(a={"X": resource(), "Y": resource()}), assembly(a={"Y": resource()}))
     assert step(found, "X").if_it_fails == (
-        "CloudFormation leaves it in the account and ends the update of a all the same; nobody deletes it then. "
-        "Nothing that costs money by the hour is there by then."
+        "CloudFormation leaves it in the account and still completes the update of a; it is not deleted later. "
+        "Nothing that costs money by the hour exists by then."
     )
 
 
 def test_many_of_a_kind_are_counted() -> None:
     found = first(assembly(net={f"Nat{number}": resource(NAT) for number in range(4)}, late={"X": resource()}))
-    assert step(found, "X").if_it_fails.endswith("There by then, and costing money by the hour: 4 NAT gateways.")
+    assert step(found, "X").if_it_fails.endswith("Existing by then, and costing money by the hour: 4 NAT gateways.")
 
 
 def test_checks_that_cloudformation_does_not_wait_for_are_noted() -> None:
@@ -420,8 +421,8 @@ def test_what_counts_as_seconds_and_can_take_hours_is_noted(
         who, count, hours = said
         expected = [
             (
-                f"How long {who} will take nobody publishes. {count} as seconds here, and can take hours:"
-                f" CloudFormation waits for up to {hours}."
+                f"It is not published how long {who} will take. {count} as seconds here, and can take hours: "
+                f"CloudFormation waits for up to {hours}."
             )
         ]
-    assert [each for each in found.notes if "nobody publishes" in each] == expected
+    assert [each for each in found.notes if "It is not published" in each] == expected

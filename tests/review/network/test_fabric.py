@@ -246,8 +246,8 @@ def test_two_groups_with_a_side_each_are_not_documented() -> None:
     made["C"] = cluster(group(groups=("G", "H")))
     found = proofs(made)
     detail = (
-        "G (lab) allows all traffic from itself, and H (lab) allows all traffic to itself: whether two groups do what"
-        " one should is not documented"
+        "G (lab) allows all traffic from itself, and H (lab) allows all traffic to itself: whether two groups "
+        "together are sufficient is not documented"
     )
     assert said(found[EFA_IN]) == said(found[EFA_OUT]) == ("unknown", detail)
 
@@ -259,7 +259,7 @@ def test_groups_from_elsewhere_are_not_judged_but_for_what_a_template_adds() -> 
     assert said(found[EFA_IN]) == said(found[EFA_OUT]) == ("unknown", elsewhere)
     assert said(found[APIS]) == (
         "unknown",
-        f"S (lab) reaches them through Nat (lab), if security groups let it: {elsewhere}",
+        f"S (lab) reaches them through Nat (lab), if security groups allow it: {elsewhere}",
     )
     made |= {"In": rule("Ingress", "sg-0abc", "sg-0abc"), "Out": rule("Egress", "sg-0abc", "sg-0abc")}
     found = proofs(made)
@@ -294,7 +294,7 @@ def test_groups_that_aws_makes_have_the_rules_that_aws_documents(
 def test_what_is_proven_of_a_type(instance_type: str, names: list[str]) -> None:
     found = proofs({**network(), "C": cluster(group(InstanceType=instance_type))})
     assert list(found) == names
-    assert EFA not in found or said(found[EFA]) == ("holds", "no EFA on ml.g5.xlarge: nothing to let through")
+    assert EFA not in found or said(found[EFA]) == ("holds", "no EFA on ml.g5.xlarge: no rule is needed")
 
 
 def zones(**body: Any) -> Resources:
@@ -353,7 +353,7 @@ def way(**target: Any) -> dict[str, Any]:
             {"E": None},
             (
                 "holds",
-                "S (lab) reaches it through Nat (lab), which bills every gigabyte, as a gateway endpoint does not",
+                "S (lab) reaches it through Nat (lab), which charges for every gigabyte, unlike a gateway endpoint",
             ),
             ("holds", "S (lab) reaches them through Nat (lab)"),
         ),
@@ -367,32 +367,38 @@ def way(**target: Any) -> dict[str, Any]:
             (
                 "broken",
                 (
-                    "no gateway endpoint for S (lab), and S (lab) has no route table of its own, and the VPC's leads"
-                    " nowhere"
+                    "no gateway endpoint for S (lab), and S (lab) has no route table of its own, and the VPC's has "
+                    "no way out"
                 ),
             ),
             None,
         ),
         (
             {"E": None, "R": way(GatewayId={"Ref": "Igw"})},
-            ("broken", f"no gateway endpoint for S (lab), and S (lab) leads to {PRIVATE_ONLY}"),
-            ("broken", f"no interface endpoint for {MISSING}, and S (lab) leads to {PRIVATE_ONLY}"),
+            ("broken", f"no gateway endpoint for S (lab), and S (lab) has a route to {PRIVATE_ONLY}"),
+            ("broken", f"no interface endpoint for {MISSING}, and S (lab) has a route to {PRIVATE_ONLY}"),
         ),
         (
             {"E": None, "PubR": None},
             (
                 "broken",
                 (
-                    "no gateway endpoint for S (lab), and Nat (lab) stands in Pub (lab), which has no route to an"
-                    " internet gateway"
+                    "no gateway endpoint for S (lab), and Nat (lab) is in Pub (lab), which has no route to an "
+                    "internet gateway"
                 ),
             ),
             None,
         ),
         (
             {"E": None, "R": way(TransitGatewayId="tgw-1")},
-            ("unknown", "the default route leads to tgw-1, and on from there, of which these templates tell nothing"),
-            ("unknown", "the default route leads to tgw-1, and on from there, of which these templates tell nothing"),
+            (
+                "unknown",
+                ("the default route leads to tgw-1; the templates do not show the route from there"),
+            ),
+            (
+                "unknown",
+                ("the default route leads to tgw-1; the templates do not show the route from there"),
+            ),
         ),
         (
             {"E": None, "R": way(NatGatewayId="nat-1")},
@@ -411,8 +417,8 @@ def way(**target: Any) -> dict[str, Any]:
         ),
         (
             {"Acl": res("AWS::EC2::SubnetNetworkAclAssociation", SubnetId={"Ref": "S"}, NetworkAclId="acl-1")},
-            ("unknown", "S (lab) reaches it by gateway endpoint E (lab), if network ACL acl-1 lets it"),
-            ("unknown", "S (lab) reaches them through Nat (lab), if network ACL acl-1 lets it"),
+            ("unknown", "S (lab) reaches it by gateway endpoint E (lab), if network ACL acl-1 allows it"),
+            ("unknown", "S (lab) reaches them through Nat (lab), if network ACL acl-1 allows it"),
         ),
         (
             {"C": cluster(group(subnets=("subnet-0d5a",)))},
@@ -637,15 +643,18 @@ def test_a_file_system_without_groups_has_the_vpc_s_own() -> None:
     [
         (
             [group(), group("system", ("S2",), InstanceType="ml.m5.2xlarge")],
-            ("holds", "h100 is in use1-az5 with it; what system reads of it crosses zones, which costs"),
+            ("holds", "h100 is in use1-az5 with it; data that system reads crosses zones, which costs"),
         ),
         (
             [group(), group("far", ("subnet-0d5a",))],
-            ("holds", "h100 is in use1-az5 with it; where far is, is unknown"),
+            ("holds", "h100 is in use1-az5 with it; where far is is unknown"),
         ),
         (
             [group(subnets=("S2",))],
-            ("broken", "no instance group is in use1-az5: what they read crosses zones, which costs and is slow"),
+            (
+                "broken",
+                ("no instance group is in use1-az5: the data that they read crosses zones, which costs and is slow"),
+            ),
         ),
         (
             [group(subnets=("subnet-0d5a",))],

@@ -175,7 +175,7 @@ def test_the_sections_stand_in_the_order_of_their_weight() -> None:
         "EFA network proof",
         "Timeline",
         "Policy",
-        "What could not be told",
+        "What could not be determined",
     ]
 
 
@@ -370,13 +370,13 @@ def test_the_least_important_is_cut_first() -> None:
 
     order = ["Blast radius", "Capacity", "Cost", "Access", "EFA network proof", "Timeline", "Policy"]
     whole = units(markdown(report, limit=10**9))
-    assert complete(10**9) == [*order, "What could not be told"]
+    assert complete(10**9) == [*order, "What could not be determined"]
     sizes = [complete(int(whole * part)) for part in (0.95, 0.7, 0.4)]
     assert len(sizes[-1]) < len(sizes[0]) < len(complete(10**9))
     for wider, tighter in pairwise(sizes):
         assert set(tighter) <= set(wider)
     for kept in sizes:
-        short = [each for each in kept if each != "What could not be told"]
+        short = [each for each in kept if each != "What could not be determined"]
         assert short == order[: len(short)]
 
 
@@ -426,7 +426,7 @@ def test_one_gigantic_value_breaks_nothing(character: str, length: int) -> None:
 
 
 def test_a_limit_that_no_verdict_fits_into_is_refused() -> None:
-    with pytest.raises(ValueError, match=f"limit: want {SMALLEST_LIMIT} or more, got 100"):
+    with pytest.raises(ValueError, match=f"limit: must be {SMALLEST_LIMIT} or more, got 100"):
         markdown(quiet_report(), limit=100)
 
 

@@ -79,6 +79,6 @@ def test_every_key_is_required_and_every_part_described() -> None:
 
 def test_what_needs_a_word_has_one() -> None:
     definitions = report_schema()["$defs"]
-    assert definitions["Change"]["description"].startswith("A number before and after; None where it is not known")
+    assert definitions["Change"]["description"].startswith("A number before and after; None if it is unknown")
     assert definitions["CostLine"]["properties"]["monthly"]["description"] == "US dollars per month of 730 hours."
     assert definitions["Effect"]["enum"] == [str(effect) for effect in Effect]

@@ -392,7 +392,7 @@ def test_a_template_without_a_network_is_drawn() -> None:
 
 def test_a_template_with_nothing_to_show_says_so() -> None:
     assert words(template("Resources: {Topic: {Type: AWS::SNS::Topic}}"))[-1] == (
-        "The templates hold nothing that this picture shows."
+        "The templates contain nothing that this picture shows."
     )
 
 

@@ -113,8 +113,8 @@ def permitted(*statements: Any, **properties: Any) -> list[str]:
         (
             allow("s3:GetObject", Condition={"ForAnyValue:StringLikeIfExists": {"aws:PrincipalOrgPaths": "o-1/*"}}),
             (
-                "may s3:GetObject on any resource (*),"
-                " if any value of aws:PrincipalOrgPaths, where there is one, is like o-1/*"
+                "may s3:GetObject on any resource (*), if any value of aws:PrincipalOrgPaths, if there is one, is "
+                "like o-1/*"
             ),
         ),
         (
@@ -238,10 +238,10 @@ def test_managed_policies_by_name() -> None:
     aws = {"Fn::Sub": "arn:${AWS::Partition}:iam::aws:policy/AmazonFSxFullAccess"}
     after = {"Role": role(ManagedPolicyArns=[aws, "arn:aws:iam::111122223333:policy/ours"])}
     assert grants({"Role": role()}, after) == [
-        f"{ROLE} has AWS's policy AmazonFSxFullAccess and policy ours, which the templates do not hold"
+        f"{ROLE} has AWS's policy AmazonFSxFullAccess and policy ours, which is not in the templates"
     ]
     literal = {"Role": role(ManagedPolicyArns=["arn:aws:iam::aws:policy/AmazonFSxFullAccess"])}
-    assert grants(after, literal) == [f"{ROLE} no longer has policy ours, which the templates do not hold"]
+    assert grants(after, literal) == [f"{ROLE} no longer has policy ours, which is not in the templates"]
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_permissions_boundary(before: str | None, after: str | None, change: str
         {"PermissionsBoundary": f"arn:aws:iam::111122223333:policy/{each}"} if each else {} for each in (before, after)
     ]
     found = judged(*sides({"Role": role(**stated[0])}, {"Role": role(**stated[1])}))
-    names = {each: f"policy {each}, which the templates do not hold" for each in "ab"}
+    names = {each: f"policy {each}, which is not in the templates" for each in "ab"}
     assert [grant.sentence for grant in found.grants] == ([f"{ROLE} {sentence.format(**names)}"] if sentence else [])
     assert [(grant.change, grant.effect) for grant in found.grants] == ([(change, "Deny")] if sentence else [])
 
@@ -404,7 +404,7 @@ EXTERNAL = "account 444455556666 (another account)"
                     }
                 },
             ),
-            "everybody but role a is denied every s3 action (s3:*) on bucket LifecycleScripts/*",
+            "everyone but role a is denied every s3 action (s3:*) on bucket LifecycleScripts/*",
         ),
         (
             resource("KMS::Key", "Key", KeyPolicy={"Statement": {**WRITE, "Action": "kms:Decrypt", "Resource": "*"}}),
@@ -437,9 +437,8 @@ EXTERNAL = "account 444455556666 (another account)"
                 ),
             ),
             (
-                "service events.amazonaws.com may logs:PutLogEvents on any resource (*), for anyone who"
-                " asks the service:"
-                " no aws:SourceArn or aws:SourceAccount limits it"
+                "service events.amazonaws.com may logs:PutLogEvents on any resource (*), for anyone who calls the "
+                "service: no aws:SourceArn or aws:SourceAccount limits it"
             ),
         ),
         (
@@ -606,8 +605,8 @@ def test_what_is_not_a_statement_is_noted() -> None:
     odd = ["no statement", {"Fn::If": ["Unknown", allow("*"), allow("s3:*")]}, {"Effect": "Maybe"}]
     found = judged(*sides({"Role": role()}, {"Role": role(Policies=[*inline(*odd), "x"], ManagedPolicyArns=5)}))
     said = [grant.sentence for grant in found.grants]
-    assert f"{ROLE} has policy 5, which the templates do not hold" in said
-    assert f"{ROLE}: what this permits is not known: no statement" in said
+    assert f"{ROLE} has policy 5, which is not in the templates" in said
+    assert f"{ROLE}: what this permits is unknown: no statement" in said
     assert all(grant.is_grave for grant in found.grants)
     assert len(found.notes) == 4
     assert all(note.startswith(f"{ROLE}: ") for note in found.notes)
@@ -786,7 +785,7 @@ def test_one_more_administrator_is_one_sentence(assemblies: Path) -> None:
     stacks = tuple(changed if each is stack else each for each in base.stacks)
     found = judged(base, Assembly(environment="two-teams", stacks=stacks))
     assert [grant.sentence for grant in found.grants] == [
-        "role on-call may enter EKS cluster two-teams-eks with AmazonEKSClusterAdminPolicy in the whole cluster"
+        "role on-call can access EKS cluster two-teams-eks with AmazonEKSClusterAdminPolicy in the whole cluster"
     ]
     assert not found.reach
 

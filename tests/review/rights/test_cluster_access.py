@@ -69,19 +69,19 @@ def grants(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("properties", "sentence"),
     [
-        ({}, "may enter EKS cluster eks, without any right of its own"),
+        ({}, "can access EKS cluster eks, without any permission of its own"),
         (
             {"AccessPolicies": [policy(ADMIN)]},
-            "may enter EKS cluster eks with AmazonEKSClusterAdminPolicy in the whole cluster",
+            "can access EKS cluster eks with AmazonEKSClusterAdminPolicy in the whole cluster",
         ),
         (
             {"AccessPolicies": [policy(EDIT, "b", "a")], "KubernetesGroups": ["team", "all"]},
             (
-                "may enter EKS cluster eks with AmazonEKSEditPolicy in namespace a and namespace b,"
-                " in Kubernetes groups all and team"
+                "can access EKS cluster eks with AmazonEKSEditPolicy in namespace a and namespace b, in Kubernetes "
+                "groups all and team"
             ),
         ),
-        ({"Type": "HYPERPOD_LINUX"}, "may enter EKS cluster eks as HYPERPOD_LINUX"),
+        ({"Type": "HYPERPOD_LINUX"}, "can access EKS cluster eks as HYPERPOD_LINUX"),
     ],
 )
 def test_access_entry(properties: dict[str, Any], sentence: str) -> None:
@@ -89,7 +89,7 @@ def test_access_entry(properties: dict[str, Any], sentence: str) -> None:
     assert [grant.sentence for grant in found.grants] == [f"role team {sentence}"]
     assert found.grants[0].kind == "cluster access"
     gone = grants({"Entry": entry(**properties)}, {})
-    assert gone == [f"role team {sentence.replace('may enter', 'may no longer enter')}"]
+    assert gone == [f"role team {sentence.replace('can access', 'can no longer access')}"]
 
 
 def test_only_the_difference_of_an_entry_is_told() -> None:
@@ -143,8 +143,8 @@ def test_pod_identities_and_addons() -> None:
             {**QUIET, "AuthenticationMode": "API_AND_CONFIG_MAP"},
             [
                 (
-                    "EKS cluster eks lets in everyone whom the aws-auth ConfigMap lists"
-                    " (authentication mode API_AND_CONFIG_MAP)"
+                    "EKS cluster eks gives access to everyone whom the aws-auth ConfigMap lists (authentication "
+                    "mode API_AND_CONFIG_MAP)"
                 )
             ],
         ),
@@ -152,17 +152,17 @@ def test_pod_identities_and_addons() -> None:
             {**QUIET, "AuthenticationMode": "CONFIG_MAP"},
             QUIET,
             [
-                "EKS cluster eks lets in everyone who has an access entry (authentication mode API)",
+                "EKS cluster eks gives access to everyone who has an access entry (authentication mode API)",
                 (
-                    "EKS cluster eks no longer lets in everyone whom the aws-auth ConfigMap lists"
-                    " (authentication mode was CONFIG_MAP)"
+                    "EKS cluster eks no longer gives access to everyone whom the aws-auth ConfigMap lists "
+                    "(authentication mode was CONFIG_MAP)"
                 ),
             ],
         ),
         (
             QUIET,
             {"AuthenticationMode": "API"},
-            ["the identity that creates EKS cluster eks administers it"],
+            ["the identity that creates EKS cluster eks is its administrator"],
         ),
         (QUIET, {**QUIET, "BootstrapClusterCreatorAdminPermissions": "false"}, []),
     ],
@@ -179,9 +179,9 @@ def test_aws_auth() -> None:
     }
     found = judged({}, {"Auth": manifest(config_map)})
     assert [grant.sentence for grant in found.grants] == [
-        "Kubernetes manifest Auth (prod-eks): what this permits is not known: aws-auth: mapUsers is not YAML",
-        "Kubernetes manifest Auth (prod-eks): what this permits is not known: aws-auth: odd",
-        "role team may enter EKS cluster eks in Kubernetes group system:masters",
+        "Kubernetes manifest Auth (prod-eks): what this permits is unknown: aws-auth: mapUsers is not YAML",
+        "Kubernetes manifest Auth (prod-eks): what this permits is unknown: aws-auth: odd",
+        "role team can access EKS cluster eks in Kubernetes group system:masters",
     ]
     assert found.notes == (
         "Kubernetes manifest Auth (prod-eks): not judged: aws-auth: odd",
@@ -271,7 +271,7 @@ def test_aggregated_role() -> None:
     metadata = {"name": "jobs", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}}
     role = {"kind": "ClusterRole", "metadata": metadata, "rules": [RULES[2]]}
     assert grants({}, {"Jobs": manifest(role)}) == [
-        "anyone who is bound to ClusterRole view may get path /metrics in what the binding covers of EKS cluster eks"
+        "anyone with a binding to ClusterRole view may get path /metrics in the scope of the binding in EKS cluster eks"
     ]
 
 
@@ -315,7 +315,7 @@ def test_an_identity_provider_lets_in_whom_it_signs_in() -> None:
     }
     found = judged({}, {"Oidc": {"Type": "AWS::EKS::IdentityProviderConfig", "Properties": properties}})
     assert [(grant.sentence, grant.is_grave) for grant in found.grants] == [
-        ("everyone whom https://id.example.com signs in for kubernetes may enter EKS cluster eks", True)
+        ("everyone whom https://id.example.com authenticates for kubernetes can access EKS cluster eks", True)
     ]
 
 
@@ -338,5 +338,5 @@ def test_a_function_that_takes_on_another_role() -> None:
 def test_a_share_lets_another_account_in() -> None:
     share = {"Principals": ["999988887777"], "ResourceArns": ["arn:aws:ec2:us-east-1:111122223333:subnet/subnet-1"]}
     assert grants({}, {"Share": {"Type": "AWS::RAM::ResourceShare", "Properties": share}}) == [
-        "AWS RAM principal 999988887777 is given a share of arn:aws:ec2:us-east-1:111122223333:subnet/subnet-1"
+        "AWS RAM principal 999988887777 gets a share of arn:aws:ec2:us-east-1:111122223333:subnet/subnet-1"
     ]

@@ -60,7 +60,7 @@ CASES: list[tuple[str, dict[str, Any], list[tuple[str, bool | str]]]] = [
         "SSO::PermissionSet",
         {"CustomerManagedPolicyReferences": [{"Name": "ours"}]},
         [
-            ("anyone who is assigned permission set It (s) has policy ours, which the templates do not hold", True),
+            ("anyone who is assigned permission set It (s) has policy ours, which is not in the templates", True),
         ],
     ),
     (
@@ -88,12 +88,12 @@ CASES: list[tuple[str, dict[str, Any], list[tuple[str, bool | str]]]] = [
     (
         "Cognito::IdentityPool",
         {"AllowUnauthenticatedIdentities": True},
-        [("anyone, not signed in, get a role by identity pool It (s)", True)],
+        [("anyone, without signing in, get a role by identity pool It (s)", True)],
     ),
     (
         "Cognito::IdentityPool",
         {"AllowUnauthenticatedIdentities": "true"},
-        [("anyone, not signed in, get a role by identity pool It (s)", True)],
+        [("anyone, without signing in, get a role by identity pool It (s)", True)],
     ),
     ("Cognito::IdentityPool", {"AllowUnauthenticatedIdentities": False}, []),
     (

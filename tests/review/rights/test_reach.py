@@ -109,7 +109,7 @@ def test_egress_rules_name_where_to() -> None:
 
 
 def test_group_without_egress_rules_lets_everything_out_only_when_it_is_new() -> None:
-    default = "all traffic to any address, EC2's default of a group that states no egress"
+    default = "all traffic to any address, EC2's default for a group that states no egress"
     bare, rule = group(SecurityGroupEgress=[]), resource("EC2::SecurityGroupEgress", GroupId=SELF, IpProtocol="-1")
     rule["Properties"]["CidrIp"] = "10.0.0.0/8"
     other = {"Other": resource("SNS::Topic")}
@@ -212,7 +212,7 @@ def test_a_subnet_that_takes_another_route_table_gains_its_routes() -> None:
 def test_public_subnets() -> None:
     public = subnets(GatewayId={"Ref": "Gateway"})
     public["A"] = resource("EC2::Subnet", "NodesA", MapPublicIpOnLaunch=True)
-    sentence = "subnet NodesA (prod-network) gives public addresses to what starts in it"
+    sentence = "subnet NodesA (prod-network) gives public addresses to resources that start in it"
     assert reach(subnets(GatewayId={"Ref": "Gateway"}), public) == [(sentence, True)]
     private = subnets()
     private["A"] = public["A"]
@@ -311,12 +311,12 @@ def test_bucket_that_opens_to_the_public() -> None:
     }
     name = "bucket Data (prod-network)"
     assert reach(closed, after) == [
-        (f"{name} answers to other accounts where its policy is public (RestrictPublicBuckets is off)", True),
+        (f"{name} accepts a public policy (BlockPublicPolicy is off)", True),
+        (f"{name} answers other accounts if its policy is public (RestrictPublicBuckets is off)", True),
         (f"{name} lets anyone read (ACL PublicRead)", True),
-        (f"{name} lets itself be given a public policy (BlockPublicPolicy is off)", True),
     ]
     # S3 blocks by itself for a new bucket; what it does for one that had a block is the deployment's to tell
-    gone = f"{name} may no longer block public access: its template states no PublicAccessBlockConfiguration any more"
+    gone = f"{name} may no longer block public access: its template no longer states PublicAccessBlockConfiguration"
     assert reach(closed, {"B": resource("S3::Bucket", "Data/Bucket")}) == [(gone, True)]
     assert not reach({"B": resource("S3::Bucket", "Data/Bucket")}, closed)
 

@@ -57,7 +57,7 @@ def test_a_cluster_in_pieces_has_the_outputs_of_the_whole_once() -> None:
 
 def test_a_template_that_the_engine_cannot_be_given() -> None:
     stack = Stack(name="prod", template={"Resources": {"It": {"Type": "AWS::SNS::Topic", "Properties": {"A": {1, 2}}}}})
-    with pytest.raises(EngineError, match=r"^the template holds what JSON cannot: "):
+    with pytest.raises(EngineError, match=r"^the template contains a value that JSON cannot represent: "):
         problems_apart(stack)
 
 

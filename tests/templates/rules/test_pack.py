@@ -118,13 +118,13 @@ SOUND: Resources = {
 }
 STAYS = "must be retained when its stack is deleted or replaces it, to keep {}, got {}; set {}"
 NARROW = (
-    "must give the nodes what they use and no more, since every pod on the host network has this role's rights, got {};"
-    " name actions and resources"
+    "must give the nodes only the permissions that they use, because every pod on the host network has them, too, "
+    "got {}; name actions and resources"
 )
 NOBODY = {"AuthenticationMode": "API", "BootstrapClusterCreatorAdminPermissions": False}
 LOCKED_OUT = (
-    "must let somebody in, got false for its maker and no access entry with a policy for a role from elsewhere; add "
-    "AWS::EKS::AccessEntry with AmazonEKSClusterAdminPolicy for the role that you use"
+    "must give someone access, got false for its creator and no access entry with a policy for a role from "
+    "elsewhere; add AWS::EKS::AccessEntry with AmazonEKSClusterAdminPolicy for the role that you use"
 )
 OPEN = (
     "must answer to known addresses only, got a public endpoint open to 0.0.0.0/0{}; set PublicAccessCidrs, or "
@@ -167,8 +167,8 @@ def importing(name: Any) -> Resources:
 
 
 MISSED = (
-    "must import what {} exports, got {}:{}, which is not there; export it from {}, or leave that stack as hyperpod-cdk"
-    " makes it"
+    "must import an export of {}, got {}:{}, which does not exist; export it from {}, or keep that stack as "
+    "hyperpod-cdk creates it"
 )
 
 
@@ -387,8 +387,9 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "lifecycle-bucket",
             "Bucket",
             "Properties.BucketName",
-            "must have a name that begins with sagemaker-, the only buckets that AWS's policy for nodes reads, got "
-            "scripts, and Role has no right of its own to s3:GetObject; rename the bucket or grant the right",
+            "must have a name that begins with sagemaker-, the only buckets that AWS's policy for nodes can read, "
+            "got scripts, and Role has no permission of its own for s3:GetObject; rename the bucket or grant the "
+            "permission",
             id="bucket of another name",
         ),
         pytest.param(
@@ -397,7 +398,7 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "Role",
             "Properties.Policies",
             "must have inline policies of at most 10,240 characters together, got 10,241 or more; name fewer "
-            "resources, or what they have in common",
+            "resources, or their common prefix",
             id="inline policy one character too long",
         ),
         pytest.param(
@@ -405,7 +406,7 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "policies-fit",
             "Wide",
             "Properties.PolicyDocument",
-            "must have at most 6,144 characters, got 6,145 or more; name fewer resources, or what they have in common",
+            "must have at most 6,144 characters, got 6,145 or more; name fewer resources, or their common prefix",
             id="managed policy one character too long",
         ),
         pytest.param(
@@ -413,8 +414,9 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "lifecycle-bucket",
             "Bucket",
             "Properties.BucketName",
-            "must have a name that begins with sagemaker-, the only buckets that AWS's policy for nodes reads, got a "
-            "generated name, and Role has no right of its own to s3:GetObject; rename the bucket or grant the right",
+            "must have a name that begins with sagemaker-, the only buckets that AWS's policy for nodes can read, "
+            "got a generated name, and Role has no permission of its own for s3:GetObject; rename the bucket or "
+            "grant the permission",
             id="bucket without a name",
         ),
         pytest.param(
@@ -422,8 +424,9 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "lifecycle-bucket",
             "Pod",
             "Properties.InstanceGroups.0.LifeCycleConfig.SourceS3Uri",
-            "must have a name that begins with sagemaker-, the only buckets that AWS's policy for nodes reads, got "
-            "scripts, and Role has no right of its own to s3:GetObject; rename the bucket or grant the right",
+            "must have a name that begins with sagemaker-, the only buckets that AWS's policy for nodes can read, "
+            "got scripts, and Role has no permission of its own for s3:GetObject; rename the bucket or grant the "
+            "permission",
             id="existing bucket of another name",
         ),
         pytest.param(
@@ -431,7 +434,7 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "lifecycle-bucket",
             "Bucket",
             "Properties.PublicAccessBlockConfiguration",
-            "must block public access, since anyone who writes its scripts runs as root on every node, got "
+            "must block public access, because anyone who can write its scripts runs as root on every node, got "
             "BlockPublicAcls: false, BlockPublicPolicy: false; set them to true",
             id="public bucket",
         ),
@@ -452,9 +455,7 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "kept-on-delete",
             "Pod",
             "UpdateReplacePolicy",
-            STAYS.format(
-                "its nodes and what runs on them", "UpdateReplacePolicy Delete", "UpdateReplacePolicy: Retain"
-            ),
+            STAYS.format("its nodes and their workloads", "UpdateReplacePolicy Delete", "UpdateReplacePolicy: Retain"),
             id="cluster that goes when replaced",
         ),
         pytest.param(
@@ -470,7 +471,7 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "node-recovery",
             "Pod",
             "Properties.NodeRecovery",
-            "must replace or reboot broken nodes by itself, got NodeRecovery None; set NodeRecovery: Automatic",
+            "must replace or reboot failed nodes automatically, got NodeRecovery None; set NodeRecovery: Automatic",
             id="recovery off",
         ),
         pytest.param(
@@ -478,7 +479,8 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "node-recovery",
             "Pod",
             "Properties.NodeRecovery",
-            "must replace or reboot broken nodes by itself, got NodeRecovery not stated; set NodeRecovery: Automatic",
+            "must replace or reboot failed nodes automatically, got NodeRecovery not stated; set NodeRecovery: "
+            "Automatic",
             id="recovery not stated",
         ),
         pytest.param(
@@ -486,8 +488,8 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "provisioning-mode",
             "Pod",
             "Properties.NodeProvisioningMode",
-            "must say how nodes are provisioned, got no NodeProvisioningMode: without it one instance that AWS has not "
-            "got rolls all others back; set NodeProvisioningMode: Continuous",
+            "must state how nodes are provisioned, got no NodeProvisioningMode: without it one unavailable "
+            "instance rolls all others back; set NodeProvisioningMode: Continuous",
             id="all or nothing",
         ),
         pytest.param(
@@ -496,7 +498,7 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "Pod",
             "Properties.InstanceGroups.0",
             "instance group gpu must check its nodes before they run jobs, got 6 nodes of ml.p5.48xlarge without "
-            "OnStartDeepHealthChecks: one bad accelerator stops a job that runs on all of them; set "
+            "OnStartDeepHealthChecks: one faulty accelerator stops a job that runs on all of them; set "
             "OnStartDeepHealthChecks: [InstanceStress, InstanceConnectivity]",
             id="unchecked nodes",
         ),
@@ -505,7 +507,7 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "group-in-one-zone",
             "Pod",
             "Properties.InstanceGroups.0.OverrideVpcConfig.Subnets",
-            "instance group gpu must be in one availability zone, since EFA does not cross zones, got subnets in "
+            "instance group gpu must be in one Availability Zone, because EFA does not cross zones, got subnets in "
             "use1-az4, use1-az5; set OverrideVpcConfig with the subnets of one zone",
             id="two zones",
         ),
@@ -514,7 +516,7 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "group-in-one-zone",
             "Pod",
             "Properties.InstanceGroups.0.OverrideVpcConfig.Subnets",
-            "instance group gpu must be in one availability zone, since EFA does not cross zones, got subnets in "
+            "instance group gpu must be in one Availability Zone, because EFA does not cross zones, got subnets in "
             "use1-az4, use1-az5; set OverrideVpcConfig with the subnets of one zone",
             id="two nodes in two zones",
         ),
@@ -524,7 +526,7 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "Pod",
             "Properties.InstanceGroups.0",
             "instance group gpu must check its nodes before they run jobs, got 2 nodes of ml.p5.48xlarge without "
-            "OnStartDeepHealthChecks: one bad accelerator stops a job that runs on all of them; set "
+            "OnStartDeepHealthChecks: one faulty accelerator stops a job that runs on all of them; set "
             "OnStartDeepHealthChecks: [InstanceStress, InstanceConnectivity]",
             id="two unchecked nodes",
         ),
@@ -533,8 +535,8 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "lustre-zone",
             "Files",
             "Properties.SubnetIds",
-            "must be in a zone of its nodes, use1-az5 (gpu), got use1-az4: traffic between zones is slower, billed, "
-            "and never EFA; set SubnetIds to a subnet of the nodes' zone",
+            "must be in a zone of its nodes, use1-az5 (gpu), got use1-az4: traffic between zones is slower, "
+            "charged, and never EFA; set SubnetIds to a subnet of the nodes' zone",
             id="files far away",
         ),
         pytest.param(
@@ -542,8 +544,9 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "s3-gateway-endpoint",
             "Vpc",
             "Properties",
-            "must have a gateway endpoint for S3, through which nodes in Near (dev) load scripts, images and "
-            "checkpoints, got none; add AWS::EC2::VPCEndpoint for s3 on the nodes' route tables, which costs nothing",
+            "must have a gateway endpoint for S3, with which nodes in Near (dev) load scripts, images and "
+            "checkpoints, got none; add AWS::EC2::VPCEndpoint for s3 on the nodes' route tables, which costs "
+            "nothing",
             id="no endpoint",
         ),
         pytest.param(
@@ -589,7 +592,7 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "eks-public-endpoint",
             "Eks",
             "Properties.ResourcesVpcConfig",
-            OPEN.format(", as EKS has it where nothing is stated"),
+            OPEN.format(", the default of EKS"),
             id="endpoint not stated",
         ),
         pytest.param(
@@ -629,7 +632,7 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "eks-audit-log",
             "Eks",
             "Properties.Logging",
-            "must log who asked the API server for what, got api; add the type audit to EnabledTypes",
+            "must log the requests to the API server, got api; add the type audit to EnabledTypes",
             id="no audit log",
         ),
         pytest.param(
@@ -637,8 +640,8 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "eks-authentication",
             "Eks",
             "Properties.AccessConfig.AuthenticationMode",
-            "must know access entries, which HyperPod makes for its nodes, got none stated, which means CONFIG_MAP; "
-            "set AuthenticationMode: API",
+            "must support access entries, which HyperPod creates for its nodes, got none stated, which means "
+            "CONFIG_MAP; set AuthenticationMode: API",
             id="config map",
         ),
         pytest.param(
@@ -667,7 +670,7 @@ def test_what_breaks_a_rule(change: Change, rule: str, resource: str, place: str
             "ml.p5.48xlarge",
             Severity.ERROR,
             (
-                "must hold the addresses of its nodes, 567 (gpu 567), got 10.0.0.0/23 with 507, and AWS cannot resize "
+                "must have addresses for its nodes, 567 (gpu 567), got 10.0.0.0/23 with 507, and AWS cannot resize "
                 "a subnet; set CidrBlock to a /22"
             ),
         ),
@@ -676,7 +679,7 @@ def test_what_breaks_a_rule(change: Change, rule: str, resource: str, place: str
             "ml.p5en.48xlarge",
             Severity.WARNING,
             (
-                "must hold the addresses of its nodes, 520 (gpu 520, in part estimated), got 10.0.0.0/23 with 507, and "
+                "must have addresses for its nodes, 520 (gpu 520, partly estimated), got 10.0.0.0/23 with 507, and "
                 "AWS cannot resize a subnet; set CidrBlock to a /22"
             ),
         ),

@@ -1,4 +1,4 @@
-"""Which resources get other code or files than they had, and which files of them differ."""
+"""Which resources get other code or files, and which of these files differ."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ from hyperpod_cdk.templates.assembly import Assembly
 from hyperpod_cdk.templates.assets import Files, Upload, differing_files, number_of_files, other_contents, uploads
 from hyperpod_cdk.templates.difference import ResourceChange
 
-_SAME: Final = "the same files, under another name or made with other options"
+_SAME: Final = "the same files, with another name or other build options"
 
 
 Stored = Callable[[str, str], Files | None]
-"""Reads an asset as it is deployed, by bucket and key; None where it cannot be read."""
+"""Reads an asset as it is deployed, by bucket and key; None if it cannot be read."""
 
 _KEY: Final = re.compile(r'(?:"|s3://[^/"]+/)((?:[\w-]+/)*[0-9a-f]{64}\.\w+)"')
-"""How CDK names what it uploads: by a fingerprint, below a prefix of the bootstrap's where there is one; charts by
-their address."""
+"""How CDK names uploads: by a fingerprint, below a prefix of the bootstrap if it has one; charts by their address."""
 
 
 def changed_assets(
     base: Assembly, head: Assembly, changes: Sequence[ResourceChange], stored: Stored | None = None
 ) -> tuple[AssetChange, ...]:
-    """Give the assets of the head that resources get anew, in the order of the changes, each once.
+    """Return the assets of the head that resources newly get, in the order of the changes, each once.
 
-    A template names an asset by its key alone; here its files are compared with those of the asset that the same
-    property named before. Without a base, or without an assembly of the head, there is nothing to tell. ``stored``
+    A template names an asset only by its key; here its files are compared with those of the asset that the same
+    property named before. Without a base, or without an assembly of the head, there is nothing to compare. ``stored``
     reads those of a base that is deployed, which has templates and no files.
     """
     if head.folder is None or not base.stacks:
@@ -59,13 +58,13 @@ def changed_assets(
 
 
 def not_compared(assets: Sequence[AssetChange]) -> list[str]:
-    """Say of which assets the files that are deployed were not read, nothing where there are none."""
+    """Return a note about the assets whose deployed files were not read, nothing if there are none."""
     names = [each.name for each in assets if not each.is_read]
     if not names:
         return []
     said = (
-        f"The files of {count(len(names), 'asset')} that change were not compared with those that are deployed, which "
-        "lie in the account and were not read: this report does not show what differs in them. Use --base with the "
+        f"The files of {count(len(names), 'asset')} that change were not compared with the deployed ones, which are "
+        "in the account and were not read: this report does not show what differs in them. Use --base with the "
         "deployed revision, or, for assets other than images, credentials with s3:GetObject."
     )
     return [said]
@@ -74,7 +73,7 @@ def not_compared(assets: Sequence[AssetChange]) -> list[str]:
 def _deployed(
     head: Assembly, new: Mapping[str, Upload], changes: Sequence[ResourceChange], stored: Stored
 ) -> Iterator[tuple[str, Files]]:
-    """Read what the properties named until now that name something new, in the bucket to which that goes."""
+    """Read the assets that the properties named so far, in the bucket to which the new one is uploaded."""
     read: set[str] = set()
     for each in (each for change in changes if change.before is not None for each in change.properties):
         was, will = _text(each.before), _text(each.after)
@@ -95,7 +94,7 @@ def _told(old: Path | Files | None, new: Upload, users: Sequence[str], *, is_rea
     note = ""
     if files is None:
         held = count(number_of_files(new.path), "file")
-        unread = "not compared: what is deployed lies in the account, and was not read"
+        unread = "not compared: the deployed files are in the account, and were not read"
         note = f"{held}, and none until now" if is_read else f"{held}, {unread}"
     elif not files:
         note = _SAME
@@ -112,7 +111,7 @@ def _told(old: Path | Files | None, new: Upload, users: Sequence[str], *, is_rea
 def _pairs(
     change: ResourceChange, old: Mapping[str, object], new: Mapping[str, Upload]
 ) -> Iterator[tuple[str | None, str, bool]]:
-    """Give (name until now, name from now on, whether the resource is new) of each asset that a resource gets."""
+    """Return (name so far, new name, whether the resource is new) of each asset that a resource gets."""
     if change.before is None:
         properties = {} if change.after is None else change.after.properties
         yield from ((None, name, True) for name in _named(properties, new))
@@ -121,7 +120,7 @@ def _pairs(
         text = _text(each.before)
         fresh = [name for name in _named(each.after, new) if name not in text]
         gone = [name for name in _named(each.before, old) if name not in _text(each.after)]
-        # of a list that gets longer nobody can tell which one is another's successor
+        # if a list gets longer, it is unknown which item replaces which
         for place, name in enumerate(fresh):
             yield (gone[place] if len(gone) == len(fresh) else None), name, False
 
@@ -135,7 +134,7 @@ def _by_name(side: Assembly) -> dict[str, Upload]:
 
 
 def _named(value: Any, assets: Mapping[str, object]) -> list[str]:
-    """Give the assets that a value names, in their order there."""
+    """Return the assets that a value names, in their order."""
     text = _text(value)
     return sorted((name for name in assets if name in text), key=text.index)
 

@@ -1,4 +1,4 @@
-"""What one changed property does to its resource, from the schemas and the table of what services do beyond them."""
+"""What one changed property does to its resource, from the schemas and the table of the services' own effects."""
 
 from __future__ import annotations
 
@@ -55,35 +55,35 @@ GRAVEST_FIRST: Final = (
     Effect.IN_PLACE,
     Effect.ADDED,
 )
-_SILENT: Final = "its schema lets CloudFormation update it, and what the service then does is not in this table"
+_SILENT: Final = "its schema lets CloudFormation update it, and this table does not contain what the service then does"
 _ITEM: Final = "item"
-"""The circumstance that a whole item of a list comes or goes, of which no row speaks."""
-_PAGE: Final = "the type's page in CloudFormation's reference says Replacement"
+"""The circumstance that a whole item of a list is added or removed, for which the table has no row."""
+_PAGE: Final = "the type's page in CloudFormation's reference states Replacement"
 _RANK: Final = {effect: rank for rank, effect in enumerate(GRAVEST_FIRST)}
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What a change does, why, and where that is said."""
+    """What a change does, why, and where that is documented."""
 
     effect: Effect
     reason: str
     source: str | None
     is_of_update: bool = False
-    """Whether it is what the update of this property does, so that a resource that is made anew is spared it."""
+    """Whether it is an effect of updating this property, which a resource that is created again does not have."""
     interrupts: bool = False
-    """Whether what stays in place is not reachable, or slower for hours, meanwhile."""
+    """Whether the resource remains but is not reachable, or is slower for hours, during the update."""
     may_replace: bool = False
-    """Whether CloudFormation may make another resource in its place."""
+    """Whether CloudFormation may create another resource to replace it."""
 
 
 def gravest(effects: Iterable[Effect]) -> Effect | None:
-    """Give the gravest effect, None where there is none."""
+    """Return the most serious effect, None if there is none."""
     return min(effects, key=_RANK.__getitem__, default=None)
 
 
 def rank(effect: Effect) -> int:
-    """Give an effect's place, gravest first."""
+    """Return an effect's position, the most serious first."""
     return _RANK[effect]
 
 
@@ -94,13 +94,13 @@ def judge(
     change: PropertyChange,
     circumstances: frozenset[str] = frozenset(),
 ) -> Judged:
-    """Judge one property of a resource that stays; ``circumstances`` of the table are those that the caller knows of.
+    """Judge one property of a resource that stays; ``circumstances`` are those of the table that the caller knows.
 
-    A change that the templates do not show whole, because a value is known at deployment only, is judged as one that
-    happens. Whole instance groups that come and go are the caller's.
+    A change that the templates do not show completely, because a value is known only at deployment, is judged as one
+    that happens. Whole instance groups that are added or removed are judged by the caller.
     """
     if _is_of_macro(change):
-        return Judged(Effect.UNKNOWN, "a macro writes it during the deployment, and what it writes is not known", MACRO)
+        return Judged(Effect.UNKNOWN, "a macro writes it during the deployment, and its value is unknown", MACRO)
     items = (updates.of_item(step[1:-1]) for step in change.steps if step.startswith("["))
     also = circumstances | _also(base, head, resource_type, change) | frozenset(items)
     if change.steps[-1].startswith("[") and MISSING in (change.before, change.after):
@@ -111,14 +111,14 @@ def judge(
 
 
 def _is_of_macro(change: PropertyChange) -> bool:
-    """Whether a macro (``Fn::Transform``) stands where a property changes, or writes the properties themselves."""
+    """Whether a macro (``Fn::Transform``) is in a property that changes, or writes the properties themselves."""
     if TRANSFORM in change.steps:
         return True
     return any(TRANSFORM in plain(each) for each in (change.before, change.after) if each is not MISSING)
 
 
 def circumstances_of(before: Resource, head: Assembly, after: Resource) -> frozenset[str]:
-    """The circumstances of the table that a resource, as it is and as it is to be, brings about for its changes."""
+    """Return the circumstances of the table that apply to changes between a resource's two versions."""
     properties = before.properties
     kind = str(properties.get("FileSystemType", "LUSTRE")) if before.type == _FILE_SYSTEM else ""
     found = {
@@ -158,24 +158,24 @@ def circumstances_of(before: Resource, head: Assembly, after: Resource) -> froze
 
 
 def _asks_for_another_major(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether a database goes to another major version of its engine without being allowed to."""
+    """Whether a database is changed to another major version of its engine without permission for that."""
     allowed = after.get("AllowMajorVersionUpgrade", False)
     if after.get("DBClusterIdentifier") or allowed not in (False, "false"):
-        # the version of a cluster's instance is its cluster's
+        # the version of a cluster's instance is that of its cluster
         return False
     engine = str(after.get("Engine", ""))
     return updates.is_another_major(engine, before.get("EngineVersion"), after.get("EngineVersion"))
 
 
 def _of_api(before: Resource, after: Resource) -> dict[str, bool]:
-    """What an API of API Gateway is, and is to be, reached by."""
+    """Return the circumstances of an API of API Gateway: how it can be reached before and after the change."""
     old, new = (_below(each.properties, "EndpointConfiguration", "Types") for each in (before, after))
     is_api = before.type == _REST_API
     return {"private": is_api and old == ["PRIVATE"], "to edge": is_api and new == ["EDGE"]}
 
 
 def _locks_out(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether a key's policy no longer lets the account's own administrators change it, and did so before."""
+    """Whether a key's policy no longer lets the account's own administrators change it, but did before."""
     return _lets_account(before.get("KeyPolicy")) and not _lets_account(after.get("KeyPolicy"))
 
 
@@ -188,13 +188,13 @@ def _lets_account(policy: Any) -> bool:
         and re.search(r":root|\"\d{12}\"|AWS::AccountId|\"\*\"", json.dumps(each.get("Principal"), default=str))
         and names_action(each, "kms:PutKeyPolicy")
     ]
-    # what is denied on a condition may be let on another
+    # an action that is denied under a condition may be allowed under another one
     is_denied = any(each.get("Effect") == "Deny" and not each.get("Condition") for each in speaking)
     return not is_denied and any(each.get("Effect") == "Allow" for each in speaking)
 
 
 def _indexes(properties: Mapping[str, Any]) -> frozenset[str] | None:
-    """Give the names of a table's global indexes, None where one is not told."""
+    """Return the names of a table's global indexes, None if one of them is unknown."""
     stated = properties.get("GlobalSecondaryIndexes", [])
     names = [each.get("IndexName") if isinstance(each, dict) else None for each in stated] if stated else []
     told = frozenset(each for each in names if isinstance(each, str))
@@ -206,7 +206,7 @@ def _are_several(before: frozenset[str] | None, after: frozenset[str] | None) ->
 
 
 def _fires_later(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether an alarm's threshold is further away than it was, or may be."""
+    """Whether an alarm's threshold is further away than before, or may be."""
     operator = str(after.get("ComparisonOperator", ""))
     try:
         old, new = float(before.get("Threshold", "")), float(after.get("Threshold", ""))
@@ -218,11 +218,11 @@ def _fires_later(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 
 
 def _lets_less(side: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether a rule in a security group is gone, or narrower, and no single other one lets through as much.
+    """Whether a rule in a security group is removed or narrower, and no other single one allows as much.
 
-    One that let in the whole internet is meant to go, and no client in particular is known to come by it. Of what goes
-    out a group that never stated a rule lets through all, and one that states none any more nothing (CloudFormation
-    template reference, AWS::EC2::SecurityGroup).
+    A rule that allowed the whole internet is assumed to be removed on purpose, and no client in particular is known to
+    use it. Without an egress rule, a group that never stated one allows all egress, and one that no longer states any
+    allows none (CloudFormation template reference, AWS::EC2::SecurityGroup).
     """
     old, new = _rules_of(side, before, after)
     if side == "Egress" and not old:
@@ -234,7 +234,7 @@ def _lets_less(side: str, before: Mapping[str, Any], after: Mapping[str, Any]) -
 
 
 def _has_gap(side: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether a rule is written anew, and meanwhile no other one lets through what it does.
+    """Whether a rule is replaced, and no other one allows the same traffic in the meantime.
 
     Source: CloudFormation template reference, AWS::EC2::SecurityGroup ("removes the existing rule and then adds a new
     rule. There is a brief period when neither the original rule or the new rule exists").
@@ -292,7 +292,7 @@ def _spans(rule: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def is_within(block: Any, inner: Any) -> bool:
-    """Whether one block of addresses lies in another one; False where either is none."""
+    """Whether one address block is within another one; False if either is not an address block."""
     try:
         outer, within = ip_network(block), ip_network(inner)
     except (TypeError, ValueError):
@@ -316,20 +316,20 @@ def allows_everything_out(group: Any) -> bool:
 
 
 def _policy_of(resource: Resource, name: str) -> Any:
-    """What a resource's UpdatePolicy says by a name, None where it says nothing."""
+    """Return the value of a resource's UpdatePolicy by its name, None if it has none."""
     policy = resource.body.get("UpdatePolicy")
     return policy.get(name) if isinstance(policy, dict) else None
 
 
 def _storage_changes(before: Resource, head: Assembly, after: Resource) -> bool:
-    """Whether the capacity of a file system is surely another one afterwards."""
+    """Whether the capacity of a file system certainly changes."""
     wanted = resolve(head, after.stack, after.properties)
     capacities = [_whole(each.get("StorageCapacity")) for each in (before.properties, wanted) if isinstance(each, dict)]
     return len(set(capacities)) > 1 and None not in capacities
 
 
 def _is_no_size(properties: Any) -> bool:
-    """Whether the catalog's rules refuse a Lustre file system's capacity or throughput, as far as both are told."""
+    """Whether the catalog's rules refuse a Lustre file system's capacity or throughput, if both are known."""
     of_lustre = properties.get("LustreConfiguration") if isinstance(properties, dict) else None
     if not isinstance(of_lustre, dict) or of_lustre.get("DeploymentType") not in lustre.DEPLOYMENT_TYPES.values():
         return False
@@ -352,7 +352,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _is_closed(properties: Any) -> bool:
-    """Whether neither endpoint of an API server is left, as far as the template tells; EKS's defaults count."""
+    """Whether an API server has no endpoint left, as far as the template shows; EKS's defaults count."""
     config = properties.get("ResourcesVpcConfig") if isinstance(properties, dict) else None
     if not isinstance(config, dict):
         return False
@@ -361,7 +361,7 @@ def _is_closed(properties: Any) -> bool:
 
 
 def _is_private(properties: Any) -> bool:
-    """Whether nodes reach an API server without the internet, as far as the template tells."""
+    """Whether nodes reach an API server without the internet, as far as the template shows."""
     return isinstance(properties, dict) and _is_on(_below(properties, "ResourcesVpcConfig", "EndpointPrivateAccess"))
 
 
@@ -375,7 +375,7 @@ def _is_on(value: Any) -> bool:
 
 
 def _also(base: Assembly, head: Assembly, resource_type: str, change: PropertyChange) -> frozenset[str]:
-    """The circumstances that are not in the values alone but in what they refer to."""
+    """Return circumstances that depend on the resources that the values refer to."""
     path = change.schema_path
     if path[-1:] in _ACTIONS:
         return frozenset({"tells more"} if _tells_more(head, change) else ())
@@ -395,9 +395,9 @@ def _also(base: Assembly, head: Assembly, resource_type: str, change: PropertyCh
 
 
 def _go_with_their_subnets(base: Assembly, head: Assembly, change: PropertyChange) -> bool:
-    """Whether all route tables that a list loses are deleted, and no subnet that they route stays in the app.
+    """Whether all route tables that a list loses are deleted, and no subnet that uses them stays in the app.
 
-    EC2 deletes a route table only where no subnet uses it, so that one that others of the account use stays.
+    EC2 deletes a route table only if no subnet uses it, so one that other subnets of the account use stays.
     """
     old, new = ([] if each is MISSING else each for each in (change.before, change.after))
     if not isinstance(old, list) or not isinstance(new, list):
@@ -414,7 +414,7 @@ def _go_with_their_subnets(base: Assembly, head: Assembly, change: PropertyChang
 
 
 def _leaving(base: Assembly, head: Assembly, named: Any) -> Resource | None:
-    """Give what a value names where a stack has it, and has it no more once it is updated."""
+    """Return the resources that a value names in a stack that has them, and no longer has them after its update."""
     if not isinstance(named, Reference) or named.stack not in head.by_name:
         return None
     is_there = head.find(named.stack, named.logical_id) is not None
@@ -422,7 +422,7 @@ def _leaving(base: Assembly, head: Assembly, named: Any) -> Resource | None:
 
 
 def _of_count(base: Assembly, head: Assembly, change: PropertyChange) -> Iterator[str]:
-    """Karpenter's counts come in where the template had a number, or the other way round."""
+    """Whether a number in the template is replaced by Karpenter's count, or the other way round."""
     before, after = is_read(base, change.before), is_read(head, change.after)
     if not after:
         yield from ("uncounted",) if before else ()
@@ -439,7 +439,7 @@ def _is_imported_with_karpenter(base: Assembly) -> bool:
 
 
 def _tells_more(head: Assembly, change: PropertyChange) -> bool:
-    """Whether actions of an alarm gain topics of SNS and nothing else, and lose nothing."""
+    """Whether an alarm's actions only gain SNS topics, and lose nothing."""
     old, new = ([] if each is MISSING else each for each in (change.before, change.after))
     if not isinstance(old, list) or not isinstance(new, list) or any(each not in new for each in old):
         return False
@@ -454,7 +454,7 @@ def _is_topic(head: Assembly, value: Any) -> bool:
 
 
 def _volume_keys(path: create_only.Path, value: Any) -> dict[bool, Any]:
-    """The keys of the volumes that one side of a change is about, the root volume's by True."""
+    """Return the keys of the volumes that one side of a change concerns, the root volume's for True."""
     if path[-1] == "VolumeKmsKeyId":
         return {} if value is MISSING else {False: value}
     configs = value if isinstance(value, list) else [value]
@@ -471,13 +471,13 @@ def _volume_keys(path: create_only.Path, value: Any) -> dict[bool, Any]:
 
 
 def _vpcs(assembly: Assembly, value: Any) -> set[str]:
-    """The VPCs of the subnets or security groups of a list, as far as they are resources of the templates."""
+    """Return the VPCs of the subnets or security groups of a list, if they are resources of the templates."""
     vpcs = (resolve(assembly, each.stack, each.properties.get("VpcId")) for each in _resources(assembly, value) if each)
     return {repr(each) for each in vpcs if isinstance(each, str | Reference)}
 
 
 def _zones(assembly: Assembly, value: Any) -> set[tuple[str, str]]:
-    """The availability zones of a list of subnets, none where one of them is unknown."""
+    """Return the Availability Zones of a list of subnets, none if one of them is unknown."""
     found: set[tuple[str, str]] = set()
     for each in _resources(assembly, value):
         stated = each.properties if each is not None else {}
@@ -491,13 +491,13 @@ def _zones(assembly: Assembly, value: Any) -> set[tuple[str, str]]:
 
 
 def _resources(assembly: Assembly, value: Any) -> list[Resource | None]:
-    """The resources of a list of references, None for what is none of the templates."""
+    """Return the resources of a list of references, None for an item that is not in the templates."""
     items = value if isinstance(value, list) else []
     return [assembly.find(each.stack, each.logical_id) if isinstance(each, Reference) else None for each in items]
 
 
 def is_read(assembly: Assembly, value: Any) -> bool:
-    """Whether a node count is one that a custom resource reads from the running cluster."""
+    """Whether a node count is read from the running cluster by a custom resource."""
     if not isinstance(value, Reference):
         return False
     resource = assembly.find(value.stack, value.logical_id)
@@ -515,7 +515,7 @@ def _judge(  # noqa: PLR0917 - what changes, then of what it is a part
     at = len(path) if at is None else at
     parts = _parts(before, after)
     if parts:
-        # what comes or goes as a whole is judged by its parts: only those that are there count
+        # an item that is added or removed as a whole is judged by the parts that it has
         judged = [_judge(resource_type, (*path, key), old, new, also, at) for key, old, new in parts]
         return min(judged, key=lambda each: (_RANK[each.effect], not each.interrupts))
     rule = create_only.update_rule(resource_type)
@@ -525,7 +525,7 @@ def _judge(  # noqa: PLR0917 - what changes, then of what it is a part
     row = updates.update(resource_type, path, old, new, also, at)
     if rule is not None and rule.is_create_only(path) and (row is None or Effect(row.effect) is not Effect.REFUSED):
         return Judged(Effect.REPLACED, "CloudFormation cannot change it in place", SCHEMA)
-    # an item that comes or goes has none of its properties changed; what is left out with all around it has
+    # no property of an added or removed item changes; omitting one together with its parent is the parent's change
     documented = rule.documented_at(path, at if _ITEM in also else len(path)) if rule is not None else ()
     if documented and (row is None or (len(row.path) < len(documented) and Effect(row.effect) is not Effect.REFUSED)):
         unsure = " (its schema: under a condition that it does not state)" if rule and rule.is_conditional(path) else ""
@@ -535,7 +535,7 @@ def _judge(  # noqa: PLR0917 - what changes, then of what it is a part
         return _of_list(resource_type, path, before, after, also, at)
     if row is not None:
         reason = f"{row.sentence} ({row.unsure})" if row.unsure else row.sentence
-        # what CloudFormation refuses of a create-only property it refuses of a replacement, too
+        # what CloudFormation refuses for a create-only property it refuses for a replacement, too
         is_of_update = rule is None or not rule.is_create_only(path)
         return Judged(
             Effect(row.effect),
@@ -559,11 +559,12 @@ def _parts(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
 def _of_list(  # noqa: PLR0917 - as _judge() has them
     resource_type: str, path: create_only.Path, before: Any, after: Any, also: frozenset[str], at: int
 ) -> Judged:
-    """Judge a whole of whose parts the table tells graver things: a list that comes or goes does so by its items."""
+    """Judge a list or mapping whose parts have more serious effects: an added or removed list is judged by its
+    items."""
     stated = after if before is MISSING else before
     is_one = MISSING in (before, after) and isinstance(stated, list) and all(isinstance(each, dict) for each in stated)
     if not is_one or not stated:
-        return Judged(Effect.UNKNOWN, "which of its parts change cannot be told", None, is_of_update=True)
+        return Judged(Effect.UNKNOWN, "it is unknown which of its parts change", None, is_of_update=True)
     judged = [
         _judge(
             resource_type,
@@ -590,5 +591,5 @@ def _by_schema(resource_type: str, rule: create_only.UpdateRule | None, path: cr
 
 def _unknown(resource_type: str) -> str:
     if resource_type.startswith("Custom::"):
-        return "what a custom resource does with a change depends on its function"
+        return "the effect of a change on a custom resource depends on its function"
     return f"the CloudFormation schemas of {create_only.SCHEMAS_AS_OF.isoformat()} have no type {resource_type}"

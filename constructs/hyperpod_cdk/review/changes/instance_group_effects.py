@@ -1,4 +1,4 @@
-"""What happens to the nodes of whole instance groups that come and go."""
+"""What happens to the nodes of whole instance groups that are added or removed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAME = "InstanceGroupName"
 
 @dataclass(frozen=True)
 class WholeGroup:
-    """A group that comes or goes: its place, and what it has as ``2 x ml.p5.48xlarge``."""
+    """A group that is added or removed: its place, and its nodes as ``2 x ml.p5.48xlarge``."""
 
     steps: tuple[str, ...]
     before: str | None
@@ -32,14 +32,14 @@ class WholeGroup:
 
 
 def subject(resource_type: str, change: PropertyChange) -> str:
-    """Give ``instance group h100`` for a change inside of a cluster's group, nothing for any other."""
+    """Return ``instance group h100`` for a change inside a cluster's group, an empty text for any other change."""
     if resource_type != CLUSTER or change.steps[0] not in GROUPS or not change.item:
         return ""
     return f"instance group {change.item}"
 
 
 def is_of_groups(resource_type: str, change: PropertyChange) -> bool:
-    """Whether whole groups of a cluster come or go with a change."""
+    """Whether a change adds or removes whole groups of a cluster."""
     if resource_type != CLUSTER or change.steps[0] not in GROUPS or MISSING not in (change.before, change.after):
         return False
     if len(change.steps) == 1:
@@ -50,7 +50,8 @@ def is_of_groups(resource_type: str, change: PropertyChange) -> bool:
 def whole_groups(
     base: Assembly, head: Assembly, change: PropertyChange, *, is_autoscaled: bool
 ) -> Iterator[tuple[WholeGroup, Judged]]:
-    """Judge the groups of a change for which ``is_of_groups`` holds; in an autoscaled cluster a count says little."""
+    """Judge the groups of a change for which ``is_of_groups`` is true; in an autoscaled cluster a count is no
+    evidence."""
     is_new = change.before is MISSING
     is_restricted = change.steps[0] == RESTRICTED
     for item in _items(change):
@@ -66,7 +67,7 @@ def whole_groups(
 
 def sent_as_none(before: Resource, after: Resource) -> Iterator[tuple[tuple[str, ...], Judged]]:
     """Judge the groups of an autoscaled cluster that stay and have 0 nodes in its template: any update sends that 0."""
-    # restricted groups are never Karpenter's
+    # Karpenter does not scale restricted groups
     name = GROUPS[0]
     stated, told = (_by_name(each.properties.get(name)) for each in (before, after))
     for group, item in told.items():
@@ -96,15 +97,15 @@ def _items(change: PropertyChange) -> list[Any]:
 
 def _going(group: Mapping[str, Any], *, is_restricted: bool, is_autoscaled: bool) -> Judged:
     if is_restricted:
-        # also at 0: the file system stays for as long as the group does
-        reason = "a restricted group that is left out is deleted with its nodes, and with the file system that the "
-        return Judged(Effect.DELETED, f"{reason}service made for it unless a deletion policy keeps that", _SOURCE)
+        # also at 0: the file system exists as long as the group does
+        reason = "a restricted group that is omitted is deleted with its nodes, and with the file system that the "
+        return Judged(Effect.DELETED, f"{reason}service created for it, unless a deletion policy keeps that", _SOURCE)
     if _is_none(group):
         if is_autoscaled:
-            reason = "a group that is left out is deleted with the nodes that Karpenter has added to it"
+            reason = "a group that is omitted is deleted with the nodes that Karpenter has added to it"
             return Judged(Effect.DELETED, reason, _SOURCE)
         return Judged(Effect.IN_PLACE, "UpdateCluster deletes the group, which has no nodes", _SOURCE)
-    reason = "a group that is left out is deleted with its nodes and all that is on their volumes"
+    reason = "a group that is omitted is deleted with its nodes and all data on their volumes"
     return Judged(Effect.DELETED, reason, _SOURCE)
 
 

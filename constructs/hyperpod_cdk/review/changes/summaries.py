@@ -83,7 +83,7 @@ def lost(resource_type: str, what: str) -> Iterator[str]:
     """State what is lost with a resource of a type that contains something."""
     holds = updates.STATEFUL.get(resource_type)
     if holds is not None:
-        yield f"{what}: {holds.deleted or f'its content is lost: {holds.holds}'}"
+        yield f"{what}: {holds.deleted}" if holds.deleted else f"{what}, and with it {holds.holds}"
 
 
 def sentence(text: str) -> str:

@@ -1,4 +1,5 @@
-"""Who refers to whom: the properties of an assembly in which a resource's id or an attribute of it stands."""
+"""Which resource refers to which: the properties of an assembly that contain a resource's ID or one of its
+attributes."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ Key = tuple[str, str]
 
 
 class Uses:
-    """The references of one assembly, backwards; read when first asked."""
+    """The references of one assembly, from the target to its users; read at the first use."""
 
     @classmethod
     def in_(cls, assembly: Assembly) -> Uses:
-        """Give those of an assembly, which are read once for all who ask."""
+        """Return those of an assembly, which are read once for all callers."""
         if (found := assembly.read.get(cls)) is None:
             found = assembly.read[cls] = cls(assembly)
         return found
@@ -28,11 +29,11 @@ class Uses:
         self._places: dict[Key, dict[Key, list[tuple[tuple[str, ...], Reference]]]] = {}
 
     def of(self, stack: str, logical_id: str) -> list[Resource]:
-        """Give the resources that refer to one, through exports too, in the order of deployment."""
+        """Return the resources that refer to one, through exports too, in the order of deployment."""
         return self._users.get((stack, logical_id), [])
 
     def places(self, user: Resource, stack: str, logical_id: str) -> list[tuple[tuple[str, ...], Reference]]:
-        """Give where in its properties ``user`` refers to a resource, as the steps of a ``PropertyChange``."""
+        """Return where in its properties ``user`` refers to a resource, as the steps of a ``PropertyChange``."""
         own = user.stack, user.logical_id
         if own not in self._places:
             places = self._places.setdefault(own, {})
@@ -41,7 +42,7 @@ class Uses:
         return self._places[own].get((stack, logical_id), [])
 
     def referred(self, stack: str, value: Any) -> list[Key]:
-        """Give the resources that a value of a stack's template refers to, through exports too."""
+        """Return the resources that a value of a stack's template refers to, through exports too."""
         found = self._referred(self.assembly.by_name[stack], value)
         return list(dict.fromkeys((each.stack, each.logical_id) for each in found))
 
@@ -59,7 +60,7 @@ class Uses:
         for logical_id, attribute in references(value):
             if logical_id in stack.resources:
                 yield Reference(stack.name, logical_id, attribute)
-        # most stacks import little, and this is asked of everything that stands in them
+        # most stacks import little, and this is called for every value in them
         for name in imports(stack, value) if stack.imported else ():
             exported = self.assembly.exports.get(name)
             if exported is not None and exported[0] is not stack:
@@ -75,7 +76,7 @@ class Uses:
                 for branch in self._branches(stack, value[function]):
                     yield from self._found(stack, branch, steps)
             elif function == "Ref":
-                # most references are this, and whatever else stands in one is no resource
+                # most references have this form, and other content of one is not a resource
                 if isinstance(name := value["Ref"], str) and name in stack.resources:
                     yield steps, Reference(stack.name, name)
             elif function.startswith("Fn::"):
@@ -93,7 +94,7 @@ class Uses:
 
 
 def _names(items: list[Any]) -> list[tuple[str, ...]]:
-    """Give each item's step as ``difference.compare`` names it, none where items are no mappings."""
+    """Return each item's step as ``difference.compare`` names it, none if items are not mappings."""
     if not all(isinstance(item, dict) for item in items) or any(_is_function(item) for item in items):
         return [()] * len(items)
     for name in NAMES:

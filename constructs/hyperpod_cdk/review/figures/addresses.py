@@ -1,4 +1,4 @@
-"""How many addresses of each subnet the templates take, counted as preflight counts them."""
+"""How many addresses of each subnet the templates need, counted as preflight counts them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from hyperpod_cdk.templates.groups import InstanceGroup, Subnet, Use, subnets, w
 from hyperpod_cdk.templates.values import resolve
 
 TypeRow = Callable[[str], InstanceType | None]
-"""Gives the numbers of an instance type by its name, None where nobody states them."""
+"""Returns the numbers of an instance type by its name, None if they are unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """What a subnet holds. ``used`` is None where something of unknown size stands in it; ``notes`` say what."""
+    """One subnet. ``used`` is None if it contains something of unknown size; ``notes`` describe it."""
 
     subnet: Subnet
     budget: AddressBudget
@@ -29,7 +29,7 @@ class Taken:
 
     @property
     def usable(self) -> int | None:
-        """Addresses of the block without those that AWS keeps, None for a block that is unknown."""
+        """Addresses of the block without those that AWS reserves, None for a block that is unknown."""
         try:
             return catalog.usable_addresses(self.subnet.cidr) if self.subnet.cidr else None
         except ValueError:
@@ -37,23 +37,23 @@ class Taken:
 
     @property
     def note(self) -> str:
-        """What takes the addresses, and what is not counted; empty for an empty subnet."""
+        """What uses the addresses, and what is not counted; empty for an empty subnet."""
         return "; ".join(text for text in (parts(self.budget), *self.notes) if text)
 
 
 def taken(assembly: Assembly, row: TypeRow) -> list[Taken]:
-    """Give every subnet with its addresses, in the order of ``groups.subnets``.
+    """Return every subnet with its addresses, in the order of ``groups.subnets``.
 
     The numbers are those of ``config.addresses.address_budgets``: nodes with their pods and EFA interfaces, one spare
     node for each group with automatic recovery, the servers of file systems, EKS, functions, NAT gateways, endpoints.
-    Nodes that Karpenter adds, and what else asks for addresses later, come on top; a note says so.
+    Nodes that Karpenter adds, and later users of addresses, are not included; a note states it.
     """
     return [_taken(assembly, subnet, row) for subnet in subnets(assembly)]
 
 
 @dataclass(frozen=True)
 class _Counted:
-    """What one thing takes: its needs, or why they are ``unknown``; ``note`` says what of it is not counted."""
+    """The needs of one resource, or why they are ``unknown``; ``note`` states what is not counted."""
 
     needs: tuple[AddressNeed, ...] = ()
     unknown: str = ""
@@ -87,7 +87,7 @@ def _nodes(assembly: Assembly, group: InstanceGroup, row: TypeRow) -> _Counted:
     known = [(each, found) for each, found in counted if each is not None]
     if len(known) < len(rows) or not known:
         names = joined(group.types, last="or") or f"the type of {group.name}"
-        return _Counted(unknown=f"how many addresses a node of {names} takes is not known")
+        return _Counted(unknown=f"the number of addresses of a node of {names} is unknown")
     each, hungriest = max(known, key=lambda pair: pair[0])
     nodes = AddressNeed(
         kind="nodes",

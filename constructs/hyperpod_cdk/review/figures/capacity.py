@@ -41,11 +41,11 @@ def capacity(
     base_environment: LoadedEnvironment | None = None,
     head_environment: LoadedEnvironment | None = None,
 ) -> Capacity:
-    """Tell what the instance groups have before and after, and whether plans, subnets and quotas hold it.
+    """Return the capacity of the instance groups before and after, and whether plans, subnets and quotas suffice.
 
     Groups are matched by name. A number that the templates do not show is None, with the reason in ``notes``: a count
-    that Karpenter sets or a parameter gives, an instance type that nobody states numbers for. The environments give
-    what their files state about instance types, and the head's the records of plans and quotas beside it.
+    that Karpenter or a parameter sets, an instance type with unknown numbers. The environments provide their files'
+    rows of instance types, and the head's the records of plans and quotas next to it.
     """
     before = _Side(base, base_environment)
     # an assembly without changes is read once
@@ -62,7 +62,7 @@ def capacity(
 
 @dataclass(frozen=True)
 class _Numbers:
-    """Numbers of some nodes; None where one is unknown."""
+    """Numbers of some nodes; None if one is unknown."""
 
     nodes: int | None = 0
     accelerators: int | None = 0
@@ -90,7 +90,7 @@ class _Side:
 
     @cached_property
     def groups(self) -> dict[str, InstanceGroup]:
-        """Give the groups by name, which tells them apart unless there are several clusters."""
+        """Return the groups by name, which is unique unless there are several clusters."""
         found = instance_groups(self.assembly)
         names = Counter(group.name for group in found)
         return {
@@ -136,12 +136,12 @@ class _Side:
         return _OR.join(names) or None
 
     def _of_nodes(self, group: InstanceGroup, number: Callable[[InstanceType], int | None]) -> int | None:
-        """Give a number of all nodes of a group; None where its types differ in it or one does not show."""
+        """Return a number of all nodes of a group; None if its types differ in it or one is unknown."""
         each = {number(row) if row is not None else None for row in map(self.row, group.types)}
         if group.count == 0:
             return 0
         if each == {0}:
-            # however many nodes there are
+            # for any number of nodes
             return 0
         only = each.pop() if len(each) == 1 else None
         return None if only is None or group.count is None else only * group.count
@@ -244,9 +244,9 @@ def _quotas(before: _Side, after: _Side) -> Iterator[QuotaNeed]:
 def _compared(
     need: Need, needed: float | None, recorded: RecordedQuotas | None
 ) -> tuple[float | None, str | None, Literal["enough", "short", "unknown"]]:
-    """Give the quota's value, the day of its record and whether it suffices.
+    """Return the quota's value, the day of its record and whether it suffices.
 
-    AWS's default only ever proves that a quota is enough: an account may have been granted more, and no record says.
+    AWS's default can only prove that a quota suffices: an account may have been granted more, which no record shows.
     """
     found = recorded.find(need.service, need.name) if recorded is not None else None
     if found is None or recorded is None:
@@ -272,20 +272,23 @@ def _notes(before: _Side, after: _Side) -> Iterator[str]:
 
 def _about(side: _Side, group: InstanceGroup) -> Iterator[str]:
     if group.count is None:
-        yield f"The number of nodes of {group.name} is not known: {group.count_note}."
+        yield f"The number of nodes of {group.name} is unknown: {group.count_note}."
     if not group.types:
-        yield f"The instance type of {group.name} is not known: the template leaves it to the deployment."
+        yield f"The instance type of {group.name} is unknown: it is set at deployment."
     for name in group.types:
         row = side.row(name)
         if row is None:
-            yield f"{name} is not in the catalog of {instance_types.as_of()}, so its numbers are not known."
+            yield f"{name} is not in the catalog of {instance_types.as_of()}, so its numbers are unknown."
         elif row.efa_supported and row.efa_count is None:
-            yield f"How many EFA interfaces {name} has is not settled: AWS's sources differ."
+            yield f"The number of EFA interfaces of {name} is uncertain: AWS's sources differ."
         if (sold := hyperpod.ultraserver(name)) is not None:
             sizes = _OR.join(str(size) for size in sorted(sold.sizes.values()))
             yield f"{name} is sold as UltraServers of {sizes} instances."
     if group.is_flexible and len(group.types) > 1:
-        yield f"{group.name} takes its nodes of {_OR.join(group.types)}, as they are to be had; its count is of all."
+        yield (
+            f"{group.name} gets its nodes from {_OR.join(group.types)}, depending on availability; its count "
+            "is for all of them."
+        )
 
 
 def _about_records(side: _Side) -> Iterator[str]:
@@ -294,16 +297,16 @@ def _about_records(side: _Side) -> Iterator[str]:
         return
     word = environment.called
     if side.by_plan and environment.recorded_plans is None:
-        yield f"No training plan is recorded; 'hyperpod-cdk plans record {word}' writes what AWS says of them."
+        yield f"No training plan is recorded; 'hyperpod-cdk plans record {word}' writes AWS's data of them."
     if environment.recorded_quotas is None:
         yield (
-            "No quota is recorded, so needs are compared with AWS's defaults, without what others in the account use;"
-            f" 'hyperpod-cdk quotas show {word} --record' writes what the account has."
+            "No quota is recorded, so needs are compared with AWS's defaults, without other usage of the account; "
+            f"'hyperpod-cdk quotas show {word} --record' writes the account's values."
         )
 
 
 def _accelerator(row: InstanceType) -> str:
-    """Give an accelerator's name with its memory: ``H100 80 GB``; empty for a type without."""
+    """Return an accelerator's name with its memory: ``H100 80 GB``; empty for a type without."""
     if not row.is_accelerated or row.accelerator_kind is None:
         return ""
     _, _, model = row.accelerator_kind.partition("-")
@@ -312,7 +315,7 @@ def _accelerator(row: InstanceType) -> str:
 
 
 def _joined(first: Mapping[_Key, object], second: Mapping[_Key, object]) -> list[_Key]:
-    """Give the keys of both, those of the first in its order before those that only the second has."""
+    """Return the keys of both, those of the first in its order before those that only the second has."""
     return list(dict.fromkeys([*first, *second]))
 
 

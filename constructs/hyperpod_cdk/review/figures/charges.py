@@ -1,4 +1,4 @@
-"""What AWS charges for each resource of a template in a month, and what of it has no known price."""
+"""What AWS charges for each resource of a template in a month, and which parts have no known price."""
 
 from __future__ import annotations
 
@@ -36,31 +36,31 @@ REFRESH: Final = "run 'hyperpod-cdk prices refresh'"
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """A line's one side. ``monthly`` is None where it is not known; ``unknown`` then says why."""
+    """One side of a line. ``monthly`` is None if it is unknown; ``unknown`` then gives the reason."""
 
     key: tuple[str, ...]
     is_of_type: bool = False
-    """Whether it counts all resources of a type, by the name of the type, and is of none of them."""
+    """Whether it counts all resources of a type, named by the type, and belongs to none of them."""
     resource: str
     kind: Kind
     what: str
     unit: str
     monthly: Decimal | None
     group: str = ""
-    """The instance group of the resource that it is, or is for; empty where it is for the resource."""
+    """The instance group of the resource that it is about; empty if it is about the whole resource."""
     price: Price | None = None
     is_confirmed: bool = True
     note: str = ""
     unknown: str = ""
     count: Decimal | int | None = None
-    """How many are paid, None where that is not known."""
+    """How many are paid, None if that is unknown."""
     sold: str = ""
-    """What is counted, where it has no known price; empty where it has one, or where nothing is counted."""
+    """The counted unit if it has no known price; empty if it has one, or if nothing is counted."""
     counted_in: str = ""
     is_accelerated: bool = False
     missing: str = ""
     properties: tuple[str, ...] = ()
-    """Those that decide ``count`` and what is sold, by name; empty where they are not known one by one."""
+    """The properties that decide ``count`` and what is sold, by name; empty if they are not known one by one."""
 
 
 _NODES: Final = (
@@ -77,10 +77,10 @@ _LUSTRE: Final = ("StorageCapacity", "StorageType", "PerUnitStorageThroughput", 
 
 @dataclass(frozen=True, kw_only=True)
 class Supported:
-    """A cluster whose Kubernetes version has standard support, until the day ``ends``, None where that is not known.
+    """A cluster whose Kubernetes version has standard support, until the day ``ends``, None if that is unknown.
 
-    Only in extended support a version costs more, whatever the cluster's upgrade policy is (EKS user guide, "Add
-    flexibility to plan Kubernetes version upgrades by enabling EKS extended support"); under the policy ``STANDARD`` it
+    A version costs more only in extended support, whatever the cluster's upgrade policy is (EKS user guide, "Add
+    flexibility to plan Kubernetes version upgrades by enabling EKS extended support"); with the policy ``STANDARD`` it
     is upgraded before (``is_upgraded``).
     """
 
@@ -92,7 +92,7 @@ class Supported:
 
 
 class Charged:
-    """One assembly, with the prices of its region: the charges for everything in it that costs money."""
+    """One assembly, with the prices of its Region: the charges for everything in it that costs money."""
 
     def __init__(self, assembly: Assembly, prices: Prices) -> None:
         self.assembly = assembly
@@ -103,7 +103,7 @@ class Charged:
         self.versions: list[Supported] = []
 
     def items(self) -> Iterator[Charge]:
-        """Give everything that costs money, in the order of the templates."""
+        """Yield everything that costs money, in the order of the templates."""
         by_use: Counter[tuple[str, Kind, str]] = Counter()
         in_doubt: Counter[str] = Counter()
         groups: dict[tuple[str, str], list[InstanceGroup]] = {}
@@ -121,10 +121,10 @@ class Charged:
                 is_of_type=True,
                 resource=name,
                 kind=kind,
-                what=f"{count}, paid by {what}",
+                what=f"{count}, charged for {what}",
                 unit="by use",
                 monthly=None,
-                unknown=f"{name} ({count}): paid by {what}",
+                unknown=f"{name} ({count}): charged for {what}",
             )
         for name, count in in_doubt.items():
             yield Charge(
@@ -132,18 +132,18 @@ class Charged:
                 is_of_type=True,
                 resource=name,
                 kind="other",
-                what=f"{count}, not known whether it costs money",
+                what=f"{count}, unknown whether it costs money",
                 unit="",
                 monthly=None,
-                unknown=f"{name} ({count}): not known whether it costs money",
+                unknown=f"{name} ({count}): unknown whether it costs money",
                 count=count,
                 sold=name,
-                missing="not known whether it costs money",
+                missing="unknown whether it costs money",
             )
         yield from self._sizes()
 
     def _sizes(self) -> Iterator[Charge]:
-        """Give every size that is paid for, of whatever type, and that no other line counts."""
+        """Yield every size of any type that is paid for, and that no other line counts."""
         for resource in self.assembly.resources():
             if self._condition(resource) is False:
                 continue
@@ -156,16 +156,16 @@ class Charged:
                     what=f"{'?' if each.number is None else f'{each.number:f}'} {each.what}",
                     unit="",
                     monthly=None,
-                    unknown=f"{_name(resource)}: what its {each.path} adds has no price here",
+                    unknown=f"{_name(resource)}: the price of its {each.path} is unknown here",
                     count=each.number,
                     sold=f"{each.what} of {noun(resource.type)} {resource.name}",
                     properties=() if each.path.endswith("machines") else (each.path.rpartition(".")[2],),
                     is_accelerated=each.kind == "nodes" and is_accelerated_type(each.what),
-                    missing="not one of the prices that are kept here",
+                    missing="not one of the prices that are recorded here",
                 )
 
     def _condition(self, resource: Resource) -> bool | None:
-        """Say whether the resource is made at all, None where the template does not show."""
+        """Return whether the resource is created at all, None if the template does not show it."""
         name = resource.body.get("Condition")
         if not isinstance(name, str):
             return True
@@ -198,16 +198,16 @@ class Charged:
                 yield self._by_hour(resource, billing.kind)
 
     def _used(self, resource: Resource) -> Iterator[tuple[Kind, str]]:
-        """Give what a resource costs by use, also beside what it costs by the hour."""
+        """Yield the cost of a resource by use, also in addition to its cost by the hour."""
         billing = catalog.billing_of(resource.type)
         if billing is not None and billing.billing == "by use":
             yield billing.kind, billing.what
         match resource.type:
             case "AWS::EC2::NatGateway":
-                yield "network", "the data that passes"
+                yield "network", "the transferred data"
             case "AWS::EC2::VPCEndpoint":
                 if self._get(resource, "VpcEndpointType") == "Interface":
-                    yield "network", "the data that passes"
+                    yield "network", "the transferred data"
             case "AWS::EKS::Addon":
                 use = catalog.by_use_addon(str(self._get(resource, "AddonName")))
                 if use:
@@ -219,7 +219,7 @@ class Charged:
                 if whole_number(_at(self._get(resource, "LustreConfiguration"), "AutomaticBackupRetentionDays")):
                     yield "storage", "the backups that are kept"
                 if self._get(resource, "StorageType") == "INTELLIGENT_TIERING":
-                    yield "storage", "the data that is kept and asked for"
+                    yield "storage", "the stored and requested data"
             case _:
                 pass
 
@@ -244,7 +244,7 @@ class Charged:
         why: str = "",
         properties: tuple[str, ...] = (),
     ) -> Charge:
-        """Give the line of ``count`` units of a sku; a count of None is not known, and ``why`` says why."""
+        """Return the line of ``count`` units of a sku; a count of None is unknown, for the reason ``why``."""
         region = self._region(resource.stack)
         price = self.prices.find(region, sku)
         shown = _name(resource, group)
@@ -284,7 +284,7 @@ class Charged:
 
     def _no_price(self, sku: str, region: str) -> str:
         if not region:
-            return f"{thing(sku)}: the templates name no region, and prices differ between them"
+            return f"{thing(sku)}: the templates name no Region, and prices differ between Regions"
         return f"{thing(sku)} in {region}: no price in the file of {self.prices.as_of}; {REFRESH}"
 
     def _unpriced(
@@ -301,7 +301,7 @@ class Charged:
         is_accelerated: bool = False,
         properties: tuple[str, ...] = (),
     ) -> Charge:
-        """Give the line of something that has no price: ``count`` of what is ``sold``, by default one of its type."""
+        """Return the line of something that has no price: ``count`` of what is ``sold``, by default one of its type."""
         return Charge(
             key=(resource.stack, resource.logical_id, part, "", ""),
             resource=_name(resource),
@@ -319,8 +319,9 @@ class Charged:
         )
 
     def _by_hour(self, resource: Resource, kind: Kind) -> Charge:
-        """Give the line of a type that is paid by the hour and has no price here, with the machines that it holds."""
-        why = "not one of the prices that are kept here"
+        """Return the line of a type that is paid by the hour and has no price here, with the machines of its
+        resource."""
+        why = "not one of the prices that are recorded here"
         machines = _MACHINES.get(resource.type)
         if machines is None:
             return self._unpriced(resource, kind, "1", why)
@@ -339,8 +340,7 @@ class Charged:
         )
 
     def _started_types(self, resource: Resource) -> list[str]:
-        """Give the types of the machines that a launch template or configuration of the templates starts, or that
-        stand over it."""
+        """Return the types of the machines that a launch template or configuration starts, or that override it."""
         mixed = _at(self._get(resource, "MixedInstancesPolicy"), "LaunchTemplate")
         overrides = [_at(each, "InstanceType") for each in entries(_at(mixed, "Overrides"))]
         if found := [each for each in overrides if isinstance(each, str)]:
@@ -393,14 +393,14 @@ class Charged:
             why = "the template does not show its instance types"
             yield replace(unpriced, unknown=f"{name}: {why}", missing=why)
         elif group.capacity_kind == "spot":
-            note = "Spot prices change all the time; the price on demand is no bound"
-            why = f"the price of {shown} on Spot is not known"
+            note = "Spot prices change all the time; the on-demand price is no bound"
+            why = f"the price of {shown} on Spot is unknown"
             yield replace(unpriced, note=note, unknown=f"{name}: {why}", missing=why, sold=f"{shown} on Spot")
         elif group.capacity_kind == "unknown":
             why = "the template does not show how its nodes are paid"
             yield replace(unpriced, unknown=f"{name}: {why}", missing=why)
         elif group.is_scaled:
-            note = "Karpenter adds and removes these nodes: paid by use"
+            note = "Karpenter adds and removes these nodes: charged by use"
             scaled = replace(item, note=note, unknown=_uncounted(group, name), missing=_uncounted(group))
             yield replace(scaled, sold=f"{shown} that Karpenter adds")
         elif group.count is None:
@@ -416,7 +416,7 @@ class Charged:
             if dearest.usd != item.price.usd:
                 most = cents(dearest.monthly * group.count)
                 notes.insert(0, f"counted at the cheapest type; {most} a month if all were {dearest.sku[5:]}")
-                unknown = f"{name}: HyperPod takes whichever of {shown} is to be had"
+                unknown = f"{name}: HyperPod uses whichever of {shown} is available"
             monthly = item.price.monthly * group.count
             note, is_confirmed = "; ".join(filter(None, notes)), not item.price.unsure
             yield replace(item, monthly=monthly, is_confirmed=is_confirmed, note=note, unknown=unknown)
@@ -424,7 +424,7 @@ class Charged:
     def _volumes(self, group: InstanceGroup) -> Iterator[Charge]:
         if group.storage_gib == 0:
             return
-        why = "the size of its nodes' volumes is not known"
+        why = "the size of its nodes' volumes is unknown"
         count = None
         if group.storage_gib is not None:
             why = _uncounted(group)
@@ -444,7 +444,7 @@ class Charged:
         )
 
     def _own_storage(self, group: InstanceGroup) -> Iterator[Charge]:
-        """Give the file system that HyperPod makes for a restricted group."""
+        """Return the file system that HyperPod creates for a restricted group."""
         if not group.is_restricted:
             return
         raw = entries(group.cluster.properties.get("RestrictedInstanceGroups"))
@@ -459,14 +459,15 @@ class Charged:
             resource=name,
             group=group.name,
             kind="storage",
-            what=f"{size} GiB of Lustre at {tier} MB/s per TiB that HyperPod makes",
+            what=f"{size} GiB of Lustre at {tier} MB/s per TiB that HyperPod creates",
             unit="",
             monthly=None,
-            unknown=f"{name}: what the file system costs that HyperPod makes for a restricted group is not published",
+            unknown=f"{name}: the price of the file system that HyperPod creates for a restricted group is not "
+            "published",
             count=whole_number(asked.get("SizeInGiB")),
-            sold=f"Lustre at {tier} MB/s per TiB that HyperPod makes",
+            sold=f"Lustre at {tier} MB/s per TiB that HyperPod creates",
             counted_in="GB",
-            missing="what it costs is not published",
+            missing="its price is not published",
             properties=("FSxLustreConfig",),
         )
 
@@ -494,13 +495,13 @@ class Charged:
         else:
             sku, at = f"lustre.{storage.lower()}.{tier}", f" at {tier} MB/s per TiB"
         what = f"{size} GiB of Lustre, {deployment} on {plain(storage)}{at}"
-        # FSx sells the GiB that a file system has as the price list's GB
+        # FSx sells the GiB of a file system as the price list's GB
         why = "the template does not show its capacity"
         yield self._priced(resource, "storage", sku, capacity, what, why=why, properties=_LUSTRE)
         metadata = _at(lustre, "MetadataConfiguration")
         if _at(metadata, "Mode") == "USER_PROVISIONED":
             iops = plain(_at(metadata, "Iops"))
-            why = "which of its metadata IOPS come with the capacity, and cost nothing, is not documented"
+            why = "it is not documented which of its metadata IOPS are included in the capacity"
             yield self._unpriced(
                 resource,
                 "storage",
@@ -527,7 +528,7 @@ class Charged:
         yield self._priced(resource, "storage", sku, iops, what, why=f"metadata IOPS: {why}", properties=by)
         if sizing not in (None, "NO_CACHE"):
             what = f"{'?' if size is None else size} GiB of SSD read cache"
-            why = "the size of its read cache follows the throughput and is not known here"
+            why = "the size of its read cache follows the throughput and is unknown here"
             by = ("DataReadCacheConfiguration", "StorageType", *(("ThroughputCapacity",) if size is None else ()))
             yield self._priced(resource, "storage", "lustre.read_cache", size, what, why=why, properties=by)
 
@@ -543,24 +544,24 @@ class Charged:
             if catalog.unit_of(sku):
                 yield self._priced(resource, "control plane", sku, 1, what, properties=by)
             else:
-                why = "its price is not known"
+                why = "its price is unknown"
                 yield self._unpriced(resource, "control plane", what, why, part="tier", properties=by)
         version = self._get(resource, "Version")
-        # CloudFormation takes a number for the text that it is written as
+        # CloudFormation accepts a number for the text
         version = str(version) if isinstance(version, float) else version
         support = _at(self._get(resource, "UpgradePolicy"), "SupportType")
         row = kubernetes.get(version) if isinstance(version, str) else None
         ends = row.standard_support_ends if row else None
         if (row is None or ends is None) and support != "STANDARD":
             stated = plain(version) or "that the template does not state"
-            why = f"whether Kubernetes {stated} costs extended support, and from when, is not known"
+            why = f"it is unknown whether and from when on Kubernetes {stated} costs extended support"
             part = "extended support"
             yield self._unpriced(resource, "control plane", part, why, part=part, properties=_SUPPORT)
         elif row is not None and ends is not None and support != "STANDARD" and ends <= kubernetes.AS_OF:
             last = row.extended_support_ends
             until = f"until {last}"
             if last is not None and last <= kubernetes.AS_OF:
-                until = f"until {last}, when EKS upgrades the cluster by itself"
+                until = f"until {last}, when EKS upgrades the cluster automatically"
             note = f"since {ends}, {until} (dates as of {kubernetes.AS_OF})"
             what = f"extended support of Kubernetes {version}"
             sku = "eks.extended_support"
@@ -579,7 +580,9 @@ class Charged:
     def _elastic_ip(self, resource: Resource) -> Iterator[Charge]:
         pool = next((name for name in ("PublicIpv4Pool", "IpamPoolId") if name in resource.properties), "")
         if pool:
-            yield self._unpriced(resource, "network", "1 public IPv4 address", f"its {pool} decides whether it costs")
+            yield self._unpriced(
+                resource, "network", "1 public IPv4 address", f"its {pool} decides whether it costs money"
+            )
         else:
             yield self._priced(resource, "network", "public_ipv4", 1, "1 public IPv4 address")
 
@@ -615,7 +618,7 @@ class Charged:
 
     def _key(self, resource: Resource) -> Iterator[Charge]:
         rotated = self._get(resource, "EnableKeyRotation") is True
-        note = "a rotation keeps the old key material, which may cost as much again" if rotated else ""
+        note = "a rotation keeps the old key material, which may cost the same again" if rotated else ""
         yield self._priced(resource, "other", "kms.key", 1, "1 KMS key", note=note)
 
     def _nat(self, resource: Resource) -> Iterator[Charge]:
@@ -633,7 +636,7 @@ class Charged:
         what = f"{'?' if size is None else size} GB of gp3 volume"
         yield self._priced(resource, "volumes", "ebs.gp3", size, what, why="the template does not show its size")
         if {"Iops", "Throughput"} & resource.properties.keys():
-            why = "what its IOPS and throughput add to the size has no price here"
+            why = "the price of its IOPS and throughput above the included ones is unknown here"
             yield self._unpriced(resource, "volumes", "IOPS and throughput", why, part="performance")
 
     def _parameter(self, resource: Resource) -> Iterator[Charge]:
@@ -649,7 +652,7 @@ _UNITS: Final = {
     "IOPS-month": "IOPS",
     "instance-hour": "instance",
 }
-"""What is counted, where it is no single thing."""
+"""The counted unit, if it is not a single item."""
 _MACHINES: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "AWS::AutoScaling::AutoScalingGroup": (("DesiredCapacity",), ()),
     "AWS::EC2::Host": ((), ("InstanceType",)),
@@ -657,7 +660,7 @@ _MACHINES: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "AWS::EKS::Nodegroup": (("ScalingConfig", "DesiredSize"), ("InstanceTypes",)),
     "AWS::SageMaker::NotebookInstance": ((), ("InstanceType",)),
 }
-"""Where types state how many machines they hold (one, without a place), and which."""
+"""Where types state how many machines they have (one, without a place), and of which type."""
 _FREE_TIER: Final = "the account's free tier is not counted"
 _READERS: Final[Mapping[str, Callable[[Charged, Resource], Iterator[Charge]]]] = {
     "AWS::FSx::FileSystem": Charged._file_system,  # noqa: SLF001 - a table of this module's own functions
@@ -692,7 +695,7 @@ _THINGS: Final[Mapping[str, str]] = {
 
 
 def thing(sku: str) -> str:
-    """Give the words for what is sold under a name of the price file: ``NAT gateway``, ``ml.p5.48xlarge``."""
+    """Return the name of what is sold with a key of the price file: ``NAT gateway``, ``ml.p5.48xlarge``."""
     family, _, rest = sku.partition(".")
     if family == "node":
         return rest
@@ -705,7 +708,7 @@ def thing(sku: str) -> str:
 
 
 def is_accelerated_type(name: str) -> bool:
-    """Whether an instance type has accelerators. One that the catalog does not have is told by its family's name.
+    """Whether an instance type has accelerators. One that is not in the catalog is judged by its family's name.
 
     Source of the families: docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html.
     """
@@ -724,12 +727,12 @@ def _name(resource: Resource, group: str = "") -> str:
 
 
 def _uncounted(group: InstanceGroup, name: str = "") -> str:
-    """Say why the number of a group's nodes, and with it what they cost, is not known."""
-    return f"{f'{name}: ' if name else ''}the number of its nodes is not known: {group.count_note}"
+    """Return why the number of a group's nodes, and so their cost, is unknown."""
+    return f"{f'{name}: ' if name else ''}the number of its nodes is unknown: {group.count_note}"
 
 
 def _conditional(item: Charge, condition: str) -> Charge:
-    unknown = f"{item.resource}: made only where condition {condition} holds, which the template does not show"
+    unknown = f"{item.resource}: created only if condition {condition} is true, which the template does not show"
     return replace(item, monthly=None, unknown=unknown)
 
 

@@ -26,12 +26,12 @@ def cost(
     base_environment: LoadedEnvironment | None = None,
     head_environment: LoadedEnvironment | None = None,
 ) -> Cost:
-    """Count what stands in the account before and after, in US dollars at list prices.
+    """Return the cost of the account's resources before and after, in US dollars at list prices.
 
-    ``prices`` are the project's (``catalog.prices.of_project``). Default: those that ship with the package. The
-    environments bring what was recorded of their training plans; without a record a plan's fee is not known. What has
-    no known price, or one by use, is counted as nothing and named in ``unknown``, so that the total is a lower bound.
-    Support dates of Kubernetes are judged on the catalog's date, since a report knows no clock.
+    ``prices`` are the project's (``catalog.prices.of_project``). Default: those of the package. The environments have
+    the records of their training plans; without a record a plan's fee is unknown. Items without a known price, or with
+    one by use, count as nothing and are named in ``unknown``, so that the total is a lower bound. Support dates of
+    Kubernetes are judged on the catalog's date, because a report does not read the clock.
     """
     of = prices or catalog.shipped()
     sides = Charged(base, of), Charged(head, of)
@@ -77,11 +77,11 @@ def _line(before: Charge | None, after: Charge | None) -> CostLine:
 
 
 def _unpriced(before: Mapping[tuple[str, ...], Charge], after: Mapping[tuple[str, ...], Charge]) -> Iterator[Unpriced]:
-    """Give what stands on either side and has no known price, alike things together."""
+    """Return what is on either side and has no known price, similar items together."""
     sides = before, after
     alike = {(item.sold, item.kind, item.counted_in): item for side in sides for item in side.values() if item.sold}
     for key, item in alike.items():
-        # what has a price on one side only is without one on the other: nothing, where it is not counted there
+        # an item with a price on one side only has none on the other: nothing, if it is not counted there
         counted = [[each for each in side.values() if (each.sold, each.kind, each.counted_in) == key] for side in sides]
         yield Unpriced(
             what=item.sold,
@@ -102,7 +102,7 @@ def _paid(item: Charge) -> Paid | None:
 
 
 def _changed(before: Sequence[Charge], after: Sequence[Charge]) -> Iterator[Paid]:
-    """Give what is counted on the two sides with another number, or with one that is not known."""
+    """Return what is counted with different numbers on the two sides, or with an unknown one."""
     old, new = ({each.key: each for each in side} for side in (before, after))
     for key in dict.fromkeys((*old, *new)):
         was, will = old.get(key), new.get(key)
@@ -127,7 +127,7 @@ def _side(item: Charge | None) -> Decimal | None:
 
 
 def _total(amounts: Iterable[float | None]) -> Decimal:
-    """Add what is known; each line is whole cents already, so that the lines add up to the total."""
+    """Add known amounts; each line is rounded to whole cents already, so that the lines add up to the total."""
     return sum((cents(Decimal(str(amount))) for amount in amounts if amount is not None), Decimal(0))
 
 
@@ -136,7 +136,7 @@ def _unknown(items: Iterable[Charge]) -> Iterator[str]:
 
 
 def _gone(before: Mapping[tuple[str, ...], Charge], after: Mapping[tuple[str, ...], Charge]) -> Iterator[str]:
-    """Give what is not known of the side before, where the side after says nothing of it."""
+    """Return the unknown items of the side before for which the side after has none."""
     for key, item in before.items():
         if item.unknown and not (key in after and after[key].unknown):
             yield f"before: {item.unknown}"
@@ -150,20 +150,20 @@ def _notes(prices: Prices, lines: Iterable[CostLine], sides: tuple[Charged, Char
     doubts = sum(not line.is_confirmed for line in lines)
     if doubts:
         yield (
-            f"{doubts} line{'' if doubts == 1 else 's'} with a price that is not confirmed: 'hyperpod-cdk prices show' "
-            f"says why; {REFRESH}"
+            f"{doubts} line{'' if doubts == 1 else 's'} with a price that is not confirmed: 'hyperpod-cdk prices "
+            f"show' shows why; {REFRESH}"
         )
     if any(side.groups for side in sides):
-        yield "root volumes of nodes are not counted: whether HyperPod bills them is not documented"
+        yield "root volumes of nodes are not counted: it is not documented whether HyperPod charges for them"
     yield from _dearer(prices, sides[1])
 
 
 def _dearer(prices: Prices, side: Charged) -> Iterator[str]:
-    """Say from when on a cluster costs more, unless somebody upgrades it."""
+    """Return a note on when a cluster starts to cost more, unless it is upgraded."""
     for each in side.versions:
         price = prices.find(each.region, "eks.extended_support")
-        more = f"{cents(price.monthly)} US dollars a month more" if price else "more, at a price that is not known"
-        on = "on a day that is not known" if each.ends is None else f"on {each.ends}"
+        more = f"{cents(price.monthly)} US dollars a month more" if price else "more, at an unknown price"
+        on = "on an unknown day" if each.ends is None else f"on {each.ends}"
         what = f"EKS upgrades it {on}" if each.is_upgraded else f"costs {more} from {each.ends}"
         ends = f"when standard support of {each.version} ends (dates as of {kubernetes.AS_OF})"
         yield f"{each.cluster}: {what}, {ends}"

@@ -1,4 +1,4 @@
-"""What training plans cost, which are paid at once, and while each runs."""
+"""What training plans cost, which are paid upfront, and what everything else costs while each runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def as_change(before: Decimal | None, after: Decimal | None) -> Change:
-    """Give two amounts as the report has them."""
+    """Return two amounts as the report has them."""
     return Change(
         before=None if before is None else float(before),
         after=None if after is None else float(after),
@@ -25,7 +25,7 @@ def as_change(before: Decimal | None, after: Decimal | None) -> Change:
 
 
 def sides_of(change: Change) -> tuple[float | None, float | None]:
-    """Give the two sides of a change."""
+    """Return the two sides of a change."""
     return change.before, change.after
 
 
@@ -35,7 +35,7 @@ def plan_fees(
     base_environment: LoadedEnvironment | None,
     head_environment: LoadedEnvironment | None,
 ) -> Iterator[PlanFee]:
-    """Give the fee of each plan on either side, with what the rest of an environment costs while the plan runs."""
+    """Return the fee of each plan on either side, with the cost of the rest of an environment while the plan runs."""
     used = [dict.fromkeys(group.plan for group in side.groups if group.plan) for side in sides]
     records = [
         environment.recorded_plans if environment else None for environment in (base_environment, head_environment)
@@ -58,7 +58,7 @@ def plan_fees(
 
 
 def unknown_fees(plans: Iterable[PlanFee], sides: tuple[Charged, Charged]) -> Iterator[Unpriced]:
-    """Give the fees that are not known: without them a plan would look like nodes that cost nothing."""
+    """Return the fees that are unknown: without them a plan would look like nodes that cost nothing."""
     for each in plans:
         unknown = [int(fee is None) for fee in sides_of(each.fee)]
         if any(unknown):
@@ -90,7 +90,7 @@ def _plan_note(plan: RecordedPlan | None, word: str) -> str:
 
 
 def fee_of(plan: RecordedPlan | None) -> Decimal | None:
-    """Give the upfront fee of a plan in US dollars, None where the record does not show it or in another currency."""
+    """Return the upfront fee of a plan in US dollars, None if the record does not show it or has another currency."""
     if plan is None or plan.currency not in ("USD", ""):
         return None
     try:
@@ -101,7 +101,7 @@ def fee_of(plan: RecordedPlan | None) -> Decimal | None:
 
 
 def _window(plan: RecordedPlan | None) -> tuple[datetime | None, datetime | None]:
-    """Give the start of the first block and the end of the last; None where a block does not show."""
+    """Return the start of the first block and the end of the last; None if a block does not show them."""
     blocks = plan.blocks if plan else ()
     starts, ends = [block.start for block in blocks], [block.end for block in blocks]
     start = min((each for each in starts if each), default=None) if None not in starts else None

@@ -1,8 +1,8 @@
-"""Asks the AWS Pricing API for what HyperPod environments are made of, and makes a price file of the answers.
+"""Reads the AWS Pricing API for the resources of HyperPod environments, and creates a price file from the answers.
 
-Which product is which, the API's documentation does not say: the rules below go by usage types as public projects have
-seen them in price lists (``USW2-NatGateway-Hours``). So nothing is believed without its unit: a product of another
-unit, of another currency, without a date or with two prices is reported and left out.
+The API's documentation does not state which product is which: the rules below use usage types as public projects have
+seen them in price lists (``USW2-NatGateway-Hours``). So each product must have the expected unit: one with another
+unit, another currency, without a date or with two prices is reported and omitted.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from hyperpod_cdk.catalog.prices import ANY, Price, Prices, amount_of, unit_of
 from hyperpod_cdk.review.figures.charges import thing
 
 REGION: Final = "us-east-1"
-"""Where the API stands that knows the prices of all regions."""
+"""The Region of the API endpoint that has the prices of all Regions."""
 
 ACTION: Final = "pricing:GetProducts"
-"""What IAM must allow; the API takes nothing narrower than ``*`` as resource."""
+"""What IAM must allow; the API supports only ``*`` as resource."""
 
 SOURCE: Final = "api"
 
@@ -42,20 +42,20 @@ WANTED: Final = (
     "node_volume",
     "public_ipv4",
 )
-"""What every region is expected to have a price of, beside some instance type; what lacks is reported."""
+"""Prices that every Region is expected to have, in addition to instance types; missing ones are reported."""
 
 
 class Pages(Protocol):
-    """Asks a service as often as there are pages: ``checks.aws.LiveAws.pages``."""
+    """Calls a service once for each page: ``checks.aws.LiveAws.pages``."""
 
     def __call__(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
-        """Give the items of ``key`` of all pages. Raises checks.answers.NotAnswered."""
+        """Return the items of ``key`` of all pages. Raises checks.answers.NotAnswered."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """What the API said. ``missing`` are prices that were looked for and not found, ``problems`` products left out."""
+    """The result of the API. ``missing`` are prices that were not found, ``problems`` are omitted products."""
 
     rows: Mapping[tuple[str, str], Price]
     missing: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Fetched:
 class _Rule:
     """Products of one kind: ``pattern`` of the usage type, and ``sku`` for what it matched.
 
-    ``units`` are the price list's names for the unit that the sku has here, in small letters.
+    ``units`` are the price list's names for the unit of the sku, in lower case.
     """
 
     pattern: re.Pattern[str]
@@ -77,7 +77,8 @@ class _Rule:
 
 @dataclass(frozen=True, kw_only=True)
 class _Question:
-    """One GetProducts: ``filters`` beside the region's. A later question of a service is asked only for what lacks."""
+    """One GetProducts: ``filters`` in addition to the Region's. A later question of a service is asked only for missing
+    prices."""
 
     service: str
     filters: tuple[tuple[str, str], ...] = ()
@@ -141,7 +142,7 @@ _LUSTRE: Final = (
         units=("iops-mo", "iops-month"),
     ),
     _Rule(
-        # MiBps is no MBps, so that the price of a MiBps is left out and reported
+        # MiBps is not MBps, so that the price of a MiBps is omitted and reported
         pattern=re.compile(r"(?i)(?:[A-Z0-9]+-)?.*throughput.*"),
         sku=_named("lustre.tiering.throughput"),
         units=("mbps-mo", "mbps-month"),
@@ -186,7 +187,7 @@ _ALARMS: Final = (
 )
 _QUESTIONS: Final = (
     _Question(service="AmazonSageMaker", filters=(("component", "Cluster"),), rules=_NODES),
-    # the whole service has thousands of products: only where the component is not what it was
+    # the whole service has thousands of products: asked only if the component had another name
     _Question(service="AmazonSageMaker", rules=_NODES, only_without="node."),
     _Question(service="AmazonEKS", rules=_EKS),
     _Question(service="AmazonFSx", filters=(("fileSystemType", "Lustre"),), rules=_LUSTRE),
@@ -216,7 +217,7 @@ _QUESTIONS: Final = (
     _Question(service="AmazonCloudWatch", rules=_ALARMS),
     _Question(
         service="AmazonCloudWatch",
-        # dashboards belong to an account, not to a region; "-Basic" is the one of up to 50 metrics, at the same price
+        # dashboards belong to an account, not to a Region; "-Basic" is the one of up to 50 metrics, at the same price
         filters=(("usagetype", "DashboardsUsageHour"),),
         rules=(
             _Rule(
@@ -231,10 +232,10 @@ _QUESTIONS: Final = (
 
 
 def fetch(pages: Pages, regions: Mapping[str, Iterable[str]]) -> Fetched:
-    """Ask for the prices of these regions.
+    """Request the prices of these Regions.
 
-    ``regions`` has the instance types that somebody uses there: one without a price is reported. Raises
-    checks.answers.NotAnswered where a question has no answer, since half a file would pass for a whole one.
+    ``regions`` has the instance types that are used there: one without a price is reported. Raises
+    checks.answers.NotAnswered if a question has no answer, because half a file would look like a complete one.
     """
     rows: dict[tuple[str, str], Price] = {}
     problems: list[str] = []
@@ -264,9 +265,9 @@ def fetch(pages: Pages, regions: Mapping[str, Iterable[str]]) -> Fetched:
 
 
 def merged(fetched: Fetched, old: Prices | None, *, where: str) -> Prices | None:
-    """Make the new file: what was fetched, and of the old file the regions that were not asked for.
+    """Return the new file: the new prices, and the old ones of Regions that were not requested.
 
-    None where nothing was fetched: an empty file is never written. The file is as new as its newest price.
+    None if there are no new prices: an empty file is never written. The file's date is that of its newest price.
     """
     if not fetched.rows:
         return None
@@ -286,7 +287,7 @@ def merged(fetched: Fetched, old: Prices | None, *, where: str) -> Prices | None
 
 
 def differences(old: Prices, new: Prices) -> list[str]:
-    """Say in one line each how the regions of ``new`` differ from what was known of them before."""
+    """Return lines on the differences between the Regions of ``new`` and the earlier prices."""
     lines = []
     regions = {region for region, _ in new.rows}
     for key in sorted({*new.rows, *(key for key in old.rows if key[0] in regions)}):
@@ -295,7 +296,7 @@ def differences(old: Prices, new: Prices) -> list[str]:
         if before is None and after is not None:
             lines.append(f"{what}: new, {after.usd:f} per {after.unit}")
         elif after is None and before is not None:
-            lines.append(f"{what}: gone, was {before.usd:f} per {before.unit}")
+            lines.append(f"{what}: removed, was {before.usd:f} per {before.unit}")
         elif before is not None and after is not None and before.usd != after.usd:
             lines.append(f"{what}: {before.usd:f} -> {after.usd:f} per {after.unit}")
     return lines
@@ -316,7 +317,7 @@ def _ask(pages: Pages, question: _Question, region: str) -> tuple[dict[str, Pric
     for raw in products:
         product = _product(raw)
         if product is None:
-            problems.append(f"{question.service} in {region}: a product that cannot be read was left out")
+            problems.append(f"{question.service} in {region}: a product that cannot be read was omitted")
             continue
         for rule in question.rules:
             price = _price(product, rule, region)
@@ -331,21 +332,21 @@ def _ask(pages: Pages, question: _Question, region: str) -> tuple[dict[str, Pric
 
 
 def _chosen(found: Mapping[str, Sequence[Price]]) -> tuple[dict[str, Price], list[str]]:
-    """Give the one price of each sku; two prices for one thing are none."""
+    """Return the one price of each sku; two prices for one item are none."""
     chosen: dict[str, Price] = {}
     ambiguous = []
     for sku, prices in found.items():
         amounts = sorted({price.usd for price in prices})
         if len(amounts) > 1:
             several = ", ".join(f"{amount:f}" for amount in amounts)
-            ambiguous.append(f"{thing(sku)} has {len(amounts)} prices, {several}; none was taken")
+            ambiguous.append(f"{thing(sku)} has {len(amounts)} prices, {several}; none was used")
             continue
         chosen[sku] = max(prices, key=lambda price: price.as_of or date.min)
     return chosen, ambiguous
 
 
 def _product(raw: Any) -> dict[str, Any] | None:
-    """Read one item of a PriceList: JSON text, or what a client has made of it already."""
+    """Read one item of a PriceList: JSON text, or the object that a client has made of it."""
     if isinstance(raw, str):
         try:
             raw = json.loads(raw)
@@ -355,7 +356,7 @@ def _product(raw: Any) -> dict[str, Any] | None:
 
 
 def _price(product: Mapping[str, Any], rule: _Rule, region: str) -> Price | str | None:
-    """Give what a product costs, a sentence where it is the rule's and cannot be believed, None where it is not."""
+    """Return the price of a product, a sentence if it matches the rule but is not valid, None if it does not match."""
     attributes = product["product"]["attributes"]
     usage = attributes.get("usagetype")
     matched = rule.pattern.fullmatch(usage) if isinstance(usage, str) else None
@@ -364,7 +365,7 @@ def _price(product: Mapping[str, Any], rule: _Rule, region: str) -> Price | str 
     sku = rule.sku(matched)
     unit = unit_of(sku)
     if unit is None:
-        return f"{usage} is nothing that has a name here"
+        return f"{usage} has no name here"
     dimensions = list(_dimensions(product))
     usd, day = _first(dimensions), _day(product.get("publicationDate"))
     doubt = _doubt(attributes, dimensions, rule, region=region, unit=unit)
@@ -376,11 +377,11 @@ def _price(product: Mapping[str, Any], rule: _Rule, region: str) -> Price | str 
 def _doubt(
     attributes: Mapping[str, Any], dimensions: Sequence[Mapping[str, Any]], rule: _Rule, *, region: str, unit: str
 ) -> str:
-    """Say why a product is not what it was asked for, empty where it is."""
+    """Return why a product does not match its request, empty if it does."""
     if region != ANY and attributes.get("regionCode", region) != region:
         return f"is of region {attributes['regionCode']}"
     if not dimensions:
-        return "has no price on demand"
+        return "has no on-demand price"
     units = sorted({str(each.get("unit")) for each in dimensions})
     if any(each.lower() not in rule.units for each in units):
         return f"is sold by {', '.join(units)}, not by {unit}"
@@ -397,7 +398,8 @@ def _dimensions(product: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _first(dimensions: Iterable[Mapping[str, Any]]) -> Decimal | None:
-    """Give the price of the first tier that costs anything: a free one is the account's, not the environment's."""
+    """Return the price of the first tier that costs anything: a free tier belongs to the account, not the
+    environment."""
     tiers = []
     for each in dimensions:
         begin, usd = amount_of(each.get("beginRange", "0")), amount_of(_at(each, "pricePerUnit", "USD"))

@@ -1,10 +1,10 @@
-"""How much of something costs money, read from the properties of any type: machines, sizes, rates, modes.
+"""Numbers that cost money, read from the properties of any type: machines, sizes, rates, modes.
 
 AWS's price lists charge for machines by their type and number, for storage by its size, for provisioned IOPS,
-throughput, capacity and concurrency, and for some modes beside them. CloudFormation's types name these alike, so they
-are found by name, of whatever type; types that another reader counts, or of which such a number costs nothing, are
-left out. Source: the product attributes of the AWS Price List Query API (``aws pricing get-attribute-values``) and the
-pricing page of each service.
+throughput, capacity and concurrency, and for some modes in addition. CloudFormation's types use the same names for
+them, so they are found by name on any type; types that another reader counts, or for which such a number costs nothing,
+are excluded. Source: the product attributes of the AWS Price List Query API (``aws pricing get-attribute-values``) and
+the pricing page of each service.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NUMBER: Final = re.compile(
     r"|NumberOfWorkers|DesiredCount|TotalTargetCapacity|ReplicationFactor|NumberOfInstances|Size)"
 )
 _BESIDE: Final[Mapping[str, str]] = {"DedicatedMasterType": "DedicatedMasterCount", "WarmType": "WarmCount"}
-"""Machines of a second kind beside those of a domain, with the property that says how many there are."""
+"""Machines of a second kind in addition to those of a domain, with the property that states their number."""
 _SIZE: Final = re.compile(
     r"StorageCapacity|AllocatedStorage|DiskSize|MaxAllocatedStorage|VolumeSize|VolumeSizeInGB|EBSVolumeSizeGB"
     r"|SizeInGiBs?|ThroughputCapacity(PerHAPair)?|ProvisionedThroughputInMibps|Iops|(Storage|Volume)?Throughput"
@@ -59,17 +59,17 @@ _DEARER: Final[Mapping[tuple[str, ...], tuple[str, ...]]] = {
     ("AWS::DynamoDB::Table", "BillingMode"): ("PAY_PER_REQUEST", "PROVISIONED"),
     ("AWS::Shield::ProactiveEngagement", "ProactiveEngagementStatus"): ("DISABLED", "ENABLED"),
 }
-"""Modes, the more expensive last; a default is the mode that is not stated, and counts as none."""
+"""Modes, the most expensive last; a default is the mode that is not stated, and counts as none."""
 
 _FREE_UP_TO: Final[Mapping[str, int]] = {"Throughput": 125, "PerformanceInsightsRetentionPeriod": 7}
-"""Up to which number something costs nothing beside what it belongs to.
+"""The highest number that costs nothing in addition to the resource.
 
 Source: EBS pricing, gp3: 125 MB/s are included; RDS Performance Insights pricing: 7 days are free.
 """
 
 
 class Quantity(NamedTuple):
-    """So much of something that is paid for; ``number`` is None where only the deployment shows."""
+    """A quantity that is paid for; ``number`` is None if only the deployment shows it."""
 
     path: str
     what: str
@@ -78,7 +78,7 @@ class Quantity(NamedTuple):
 
 
 def of(type_: str, properties: Any) -> Iterator[Quantity]:
-    """Give what of a resource's resolved properties is paid for by its number, and that no price here covers."""
+    """Return the quantities of a resource's resolved properties that are paid for and that no price here covers."""
     if type_ in _COUNTED_ELSEWHERE or type_.startswith("Custom::") or not isinstance(properties, dict):
         return
     if type_ == "AWS::FSx::FileSystem" and properties.get("FileSystemType") == "LUSTRE":

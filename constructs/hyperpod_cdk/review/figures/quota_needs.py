@@ -1,4 +1,4 @@
-"""What a template needs of the account's quotas: as its quota gate says, else as far as its resources tell."""
+"""The needs of a template for the account's quotas: from its quota gate, else as far as its resources show them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ GATE: Final = "Custom::HyperPodQuotaGate"
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """What is needed of one quota; ``needed`` is None where the template does not show.
+    """The need for one quota; ``needed`` is None if the template does not show it.
 
-    ``key`` tells quotas apart, ``label`` is the quota's name with what it is counted by (``(use1-az5)``). ``default``
-    is AWS's as documented; ``is_default_sure`` is False where accounts have been seen with another.
+    ``key`` identifies the quota, ``label`` is the quota's name with its scope (``(use1-az5)``). ``default`` is AWS's as
+    documented; ``is_default_sure`` is False if accounts have been seen with another.
     """
 
     key: str
@@ -36,9 +36,9 @@ class Need:
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """Needs by key. ``is_whole`` says that a quota gate lists them: what it does not list is not needed.
+    """Needs by key. ``is_whole`` if a quota gate lists them: what it does not list is not needed.
 
-    ``has_all_types`` says so of instances alone: every group names its types.
+    ``has_all_types`` is the same for instances alone: every group names its types.
     """
 
     by_key: Mapping[str, Need]
@@ -47,7 +47,7 @@ class Needs:
     notes: tuple[str, ...] = ()
 
     def needed(self, key: str) -> float | None:
-        """Give how much is needed of a quota; 0 for one that a complete list leaves out, None where that is open."""
+        """Return how much of a quota is needed; 0 for one that a complete list omits, None if that is unknown."""
         found = self.by_key.get(key)
         if found is not None:
             return found.needed
@@ -56,11 +56,11 @@ class Needs:
 
 
 def quota_needs(assembly: Assembly) -> Needs:
-    """Give what the templates need.
+    """Return the needs of the templates.
 
-    The gate's list is that of ``checks.requirements``. Without a gate, or with one whose list cannot be read, there are
-    the quotas for instances of HyperPod clusters and for what the templates make one by one: VPCs, EKS clusters,
-    addresses. An empty assembly needs nothing.
+    The gate's list is that of ``checks.requirements``. Without a gate, or if its list cannot be read, these are the
+    quotas for instances of HyperPod clusters and for resources that the templates create one by one: VPCs, EKS
+    clusters, addresses. An empty assembly needs nothing.
     """
     gates = [each for each in assembly.of_type(GATE) if exists(assembly, each) is not False]
     found: dict[str, Need] = {}
@@ -108,7 +108,7 @@ def _of_instances(groups: list[InstanceGroup]) -> Iterator[Need]:
         ([group for group in groups if group.capacity_kind != "spot"], quotas.cluster_usage),
         (spot, quotas.cluster_spot_usage),
     ):
-        # a flexible group takes its first type before all others
+        # a flexible group uses its first type before all others
         for name in dict.fromkeys(group.types[0] for group in members if group.types):
             yield _need(quota_of(name), _sum(group.count for group in members if group.types[:1] == (name,)))
     for which, prefix in ((groups, "hyperpod_instances"), (spot, "hyperpod_spot_instances")):

@@ -1,7 +1,8 @@
-"""The deployment in time: what waits for what, how long each step lasts, and what stands if it fails there.
+"""The deployment in time: dependencies, the duration of each step, and the state if it fails there.
 
-Stacks that need one another follow one another, others go side by side, as with ``cdk deploy --concurrency``, and
-inside a stack CloudFormation works on everything at once whose references are done. Deletions come last in a stack.
+Stacks that depend on each other are deployed in sequence, others in parallel, as with ``cdk deploy --concurrency``, and
+within a stack CloudFormation works on all resources at once whose references are complete. Deletions are last in a
+stack.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from hyperpod_cdk.templates.values import references
 
 CLUSTER: Final = "AWS::SageMaker::Cluster"
 QUICK_MINUTES: Final = 1.0
-"""A step that lasts less at most is not named on the critical path."""
+"""A step that takes at most less than this is not named on the critical path."""
 
 _Action = Literal["create", "update", "replace", "delete"]
 
 
 def timeline(base: Assembly, head: Assembly, changes: Sequence[ResourceChange], blast: BlastRadius) -> Timeline:
-    """Lay the deployment of ``changes`` out in time; the durations are the catalog's ranges.
+    """Return the deployment of ``changes`` in time; the durations are the catalog's ranges.
 
-    ``starts`` of a step holds when it starts if everything is as fast, and as slow, as it may be. ``is_critical`` and
-    ``critical_path`` are those of the slow case; the path names what lasts a minute or more. A resource of a stack that
-    is gone is no step: ``cdk deploy`` deletes no stack.
+    ``starts`` of a step is when it starts if everything is as fast, and as slow, as possible. ``is_critical`` and
+    ``critical_path`` are those of the slow case; the path names steps of a minute or more. A resource of a stack that
+    was removed from the app is no step: ``cdk deploy`` does not delete stacks.
     """
     effects = {(each.stack, each.logical_id): each.effect for each in blast.resources}
     work: dict[str, list[_Work]] = {}
@@ -57,7 +58,7 @@ def timeline(base: Assembly, head: Assembly, changes: Sequence[ResourceChange], 
 
 @dataclass(eq=False, kw_only=True)
 class _Work:
-    """One step; the mutable half is what the schedule finds."""
+    """One step; the mutable half is the result of the schedule."""
 
     resource: Resource
     action: _Action
@@ -80,7 +81,8 @@ class _Work:
 
 @dataclass(frozen=True, eq=False)
 class _StackWork:
-    """The steps of one stack, each after those it waits for, deletions last; ``after`` are the stacks it waits for."""
+    """The steps of one stack, each after its dependencies, deletions last; ``after`` are the stacks that it depends
+    on."""
 
     name: str
     items: tuple[_Work, ...]
@@ -92,12 +94,12 @@ class _StackWork:
 
     @cached_property
     def earlier(self) -> Mapping[str, None]:
-        """The names of all stacks that are done before this one begins, the first one first."""
+        """The names of all stacks that are complete before this one begins, the first one first."""
         return {name: None for each in self.after for name in (*each.earlier, each.name)}
 
     @property
     def parts(self) -> tuple[list[_Work], list[_Work]]:
-        """What is made or changed, and what is deleted once all of that is done."""
+        """What is created or changed, and what is deleted after that is complete."""
         made = [item for item in self.items if item.action != "delete"]
         return made, [item for item in self.items if item.action == "delete"]
 
@@ -105,7 +107,7 @@ class _StackWork:
 def _consequences(
     base: Assembly, head: Assembly, changes: Sequence[ResourceChange], blast: BlastRadius
 ) -> Iterator[ResourceChange]:
-    """Give what changes only because something that it refers to is replaced."""
+    """Return what changes only because something that it refers to is replaced."""
     told = {(change.resource.stack, change.resource.logical_id) for change in changes}
     for each in blast.resources:
         before, after = (assembly.find(each.stack, each.logical_id) for assembly in (base, head))
@@ -124,7 +126,7 @@ def _work(change: ResourceChange, head: Assembly, effects: Mapping[tuple[str, st
     before, after = change.before, change.after
     if after is None:
         assert before is not None  # noqa: S101 - compare() makes no change without a side
-        # what is kept is only forgotten, which takes no time
+        # a retained resource is only removed from the stack, which takes no time
         if before.stack in head.by_name and not before.is_kept_on_delete:
             yield _Work(resource=before, action="delete", duration=_duration(before, "delete"))
         return
@@ -151,7 +153,7 @@ def _duration(resource: Resource, action: durations.Action, changed: Iterable[st
 
 
 def circumstance(resource: Resource, action: str, changed: set[str]) -> str:  # noqa: PLR0911 - one for each
-    """Give the circumstance of the catalog's durations in which a resource is; ``changed`` are its properties."""
+    """Return the circumstance of the catalog's durations that applies to a resource; ``changed`` are its properties."""
     properties = resource.properties
     match resource.type:
         case "AWS::EKS::Cluster" if action == "update" and "Version" in changed:
@@ -177,8 +179,8 @@ def circumstance(resource: Resource, action: str, changed: set[str]) -> str:  # 
 
 
 def _stacks(base: Assembly, head: Assembly, work: Mapping[str, list[_Work]]) -> list[_StackWork]:
-    """Give the stacks with steps in the order of the assembly, in which each comes after those it needs."""
-    # through a stack that does not change a stack waits for those behind it
+    """Return the stacks with steps in the order of the assembly, in which each is after those that it needs."""
+    # a stack depends on the dependencies of an unchanged stack
     behind: dict[str, tuple[_StackWork, ...]] = {}
     found: list[_StackWork] = []
     for stack in head.stacks:
@@ -192,7 +194,7 @@ def _stacks(base: Assembly, head: Assembly, work: Mapping[str, list[_Work]]) -> 
 
 
 def _ordered(stack: Stack, old: Stack | None, items: list[_Work]) -> tuple[_Work, ...]:
-    """Put a stack's steps into an order in which every step comes after those it waits for, deletions last."""
+    """Put a stack's steps into an order in which every step is after its dependencies, deletions last."""
     made = {item.resource.logical_id: item for item in items if item.action != "delete"}
     gone = {item.resource.logical_id: item for item in items if item.action == "delete"}
     ordered = list(_linked(stack.resources, made, is_deletion=False))
@@ -211,7 +213,7 @@ def _linked(resources: Mapping[str, Resource], items: Mapping[str, _Work], *, is
             for each in needed:
                 turned[each].add(name)
         needs = turned
-    # through a resource that does not change a step waits for those behind it
+    # a step depends on the dependencies of an unchanged resource
     behind: dict[str, dict[int, _Work]] = {}
     for name in order:
         reached: dict[int, _Work] = {}
@@ -249,12 +251,12 @@ def _topological(needs: Mapping[str, set[str]]) -> list[str]:
             waiting[each] -= 1
             if waiting[each] == 0:
                 ready.append(each)
-    # CloudFormation refuses a circle; the report shows its resources nevertheless
+    # CloudFormation refuses a cycle; the report shows its resources nevertheless
     return [*order, *(name for name in needs if waiting[name] > 0)]
 
 
 def _schedule(stacks: Sequence[_StackWork], case: Literal["low", "high"]) -> float:
-    """Place every step in time if all durations are low, or high; give when the last one ends."""
+    """Place every step in time if all durations are low, or high; return when the last one ends."""
 
     def minutes(duration: Duration) -> float:
         return duration.low if case == "low" else duration.high
@@ -363,14 +365,14 @@ class _Costs:
         self._said: dict[tuple[int, ...], str] = {}
 
     def if_it_fails(self, item: _Work) -> str:
-        """Say what CloudFormation does then, and what is there by then and costs money."""
+        """Return what CloudFormation does then, and what exists by then and costs money."""
         there = tuple(number for number, (_, maker) in enumerate(self._costing) if _is_there(maker, item))
         sentences = []
         if item.is_refused:
             sentences.append("The service refuses this change, so that the deployment fails here.")
         sentences.append(self._what_cloudformation_does(item, there))
         if item.resource.type == CLUSTER and item.action in ("create", "replace"):
-            sentences.append("Nodes that have started cost money until they are gone again.")
+            sentences.append("Nodes that have started cost money until they are terminated.")
         if there not in self._said:
             self._said[there] = _what_costs([self._costing[number][0] for number in there])
         return " ".join([*sentences, self._said[there]])
@@ -379,24 +381,24 @@ class _Costs:
         stack = item.resource.stack
         if item.action == "delete":
             return (
-                f"CloudFormation leaves it in the account and ends the update of {stack} all the same; "
-                "nobody deletes it then."
+                f"CloudFormation leaves it in the account and still completes the update of {stack}; it is not "
+                "deleted later."
             )
         earlier = self._earlier[stack]
         stays = f"; {joined(earlier)} {'stays' if len(earlier) == 1 else 'stay'} as deployed" if earlier else ""
         if stack in self._old_stacks:
-            return f"CloudFormation puts {stack} back to what it was{stays}."
+            return f"CloudFormation rolls {stack} back to its earlier state{stays}."
         kept = [
             resource.name
             for resource, _ in (self._costing[number] for number in there)
             if resource.stack == stack and resource.body.get("DeletionPolicy") == "Retain"
         ]
         but = f" but keeps {joined(kept)}" if kept else ""
-        return f"CloudFormation deletes what it made of {stack}{but}{stays}."
+        return f"CloudFormation deletes what it created of {stack}{but}{stays}."
 
 
 def _is_there(maker: _Work | None, item: _Work) -> bool:
-    """Whether something costs money when ``item`` fails; None made it before the deployment."""
+    """Whether something costs money when ``item`` fails; None if it was created before the deployment."""
     if maker is None or maker.action in ("update", "replace"):
         return True
     return maker is not item and maker.ends_high <= item.starts_high + _EPSILON
@@ -418,21 +420,22 @@ def _what_costs(resources: Sequence[Resource]) -> str:
             parts.append(one.format(names[0]))
         elif names:
             parts.append(several.format(len(names)) + (f" ({joined(names)})" if len(names) <= _NAMED else ""))
-    return f"There by then, and costing money by the hour: {joined(parts)}." if parts else _NOTHING
+    return f"Existing by then, and costing money by the hour: {joined(parts)}." if parts else _NOTHING
 
 
 def _notes(base: Assembly, head: Assembly, stacks: Sequence[_StackWork]) -> Iterator[str]:
     schedule = [item for stack in stacks for item in stack.items]
     if any(len(stack.earlier) < number for number, stack in enumerate(stacks)):
         yield (
-            "Stacks that do not need one another are deployed side by side, as with cdk deploy --concurrency 3; one "
-            "after another, the CLI's default, they take longer."
+            "Stacks that do not depend on each other are deployed in parallel, as with cdk deploy --concurrency 3; "
+            "one after another, the CLI's default, they take longer."
         )
     if any(item.duration.source == durations.OTHERS.source for item in schedule):
-        yield "AWS publishes few durations: ranges without a published source are defaults, and each step says which."
+        yield "AWS publishes few durations: ranges without a published source are defaults, and each step states which."
     yield from _untold(schedule)
     yield from (
-        f"cdk deploy leaves the stack {stack.name} as it is, which is gone from the app; delete it with CloudFormation."
+        f"cdk deploy leaves the stack {stack.name} as it is, which is no longer in the app; delete it with "
+        "CloudFormation."
         for stack in base.stacks
         if stack.name not in head.by_name
     )
@@ -440,7 +443,7 @@ def _notes(base: Assembly, head: Assembly, stacks: Sequence[_StackWork]) -> Iter
 
 
 def _untold(schedule: Sequence[_Work]) -> Iterator[str]:
-    """Say what is counted as seconds, although CloudFormation itself reckons with hours."""
+    """Return a note on what counts as seconds here, although CloudFormation itself allows for hours."""
     slow = [
         (item.resource, durations.WAITS[item.resource.type])
         for item in schedule
@@ -450,13 +453,13 @@ def _untold(schedule: Sequence[_Work]) -> Iterator[str]:
         kinds = joined([count(number, kind) for kind, number in Counter(noun(each.type) for each, _ in slow).items()])
         it = "It counts" if len(slow) == 1 else "They count"
         yield (
-            f"How long {kinds} will take nobody publishes. {it} as seconds here, and can take hours: CloudFormation "
-            f"waits for up to {max(minutes for _, minutes in slow) / 60:.0f}."
+            f"It is not published how long {kinds} will take. {it} as seconds here, and can take hours: "
+            f"CloudFormation waits for up to {max(minutes for _, minutes in slow) / 60:.0f}."
         )
 
 
 def _checked_later(head: Assembly, schedule: Sequence[_Work]) -> Iterator[str]:
-    """Name the groups whose deep health checks CloudFormation does not wait for."""
+    """Return a note on the groups whose deep health checks CloudFormation does not wait for."""
     busy = {
         (item.resource.stack, item.resource.logical_id)
         for item in schedule
@@ -489,4 +492,4 @@ def _rounded(minutes: float) -> float:
 
 
 _EPSILON: Final = 1e-6
-_NOTHING: Final = "Nothing that costs money by the hour is there by then."
+_NOTHING: Final = "Nothing that costs money by the hour exists by then."

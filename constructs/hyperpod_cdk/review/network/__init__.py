@@ -1,1 +1,1 @@
-"""Security groups, routes and endpoints, and the proof that EFA and Lustre traffic gets through."""
+"""Security groups, routes and endpoints, and the proof that EFA and Lustre traffic is possible."""

@@ -1,4 +1,4 @@
-"""Proves from the templates that the traffic of nodes and file systems gets through: EFA, Lustre, S3, AWS's APIs."""
+"""Proves from the templates that the traffic of nodes and file systems is possible: EFA, Lustre, S3, AWS's APIs."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ _SUBNET_ID: Final = re.compile(r"subnet-[0-9a-f]+")
 def fabric(base: Assembly, head: Assembly) -> Fabric:
     """Prove the network of every instance group and every Lustre file system of ``head``.
 
-    A proof ``holds`` only where rules, routes and endpoints of the templates show it, is ``broken`` where the templates
-    make everything that decides and do not allow it, and ``unknown`` with its reason in all other cases: a security
-    group or subnet from elsewhere, a parameter, a condition. ``newly_broken`` and ``newly_unknown`` name
-    what held in ``base``.
+    A proof ``holds`` only if rules, routes and endpoints of the templates show it, is ``broken`` if the templates
+    create everything that decides it and do not allow it, and is ``unknown`` with its reason in all other cases: a
+    security group or subnet from elsewhere, a parameter, a condition. ``newly_broken`` and ``newly_unknown`` name the
+    proofs that held in ``base``.
     """
     word = word_of(base, head)
     before = {
@@ -75,11 +75,11 @@ def fabric(base: Assembly, head: Assembly) -> Fabric:
 
 
 def efa_proofs(rules: SecurityGroups, groups: Sequence[Part], word: str) -> tuple[Proof, Proof]:
-    """Prove that nodes which all carry these security groups may send EFA traffic to each other, in and out.
+    """Prove that nodes which all have these security groups may send EFA traffic to each other, in and out.
 
-    It takes one security group that allows all traffic from and to itself, by its id. Where one group has the one side
-    and another group the other, AWS's documents do not say whether that does. ``word`` is what a command takes for the
-    environment.
+    It needs one security group that allows all traffic from and to itself, by its ID. If one group has one direction
+    and another group the other, AWS's documents do not state whether that is sufficient. ``word`` is the environment's
+    argument in commands.
     """
     if not groups:
         why = "the template names no security group for its nodes"
@@ -97,7 +97,9 @@ def efa_proofs(rules: SecurityGroups, groups: Sequence[Part], word: str) -> tupl
     found_in = _itself(rules, groups, "in", sides["in"], word)
     found_out = _itself(rules, groups, "out", sides["out"], word)
     if found_in.result == found_out.result == "holds":
-        detail = f"{found_in.detail}, and {found_out.detail}: whether two groups do what one should is not documented"
+        detail = (
+            f"{found_in.detail}, and {found_out.detail}: whether two groups together are sufficient is not documented"
+        )
         return Proof(name=EFA_IN, result="unknown", detail=detail), Proof(name=EFA_OUT, result="unknown", detail=detail)
     return found_in, found_out
 
@@ -122,7 +124,7 @@ def _itself(
 
 @dataclass(frozen=True, kw_only=True)
 class _System:
-    """A Lustre file system and where it stands."""
+    """A Lustre file system and its place."""
 
     resource: Resource
     places: tuple[Part, ...]
@@ -136,7 +138,7 @@ class _System:
 
 @dataclass(frozen=True)
 class _Network:
-    """One assembly, with what several proofs read of it."""
+    """One assembly, with the data that several proofs use."""
 
     assembly: Assembly
     word: str
@@ -167,7 +169,7 @@ class _Network:
 
     @cached_property
     def standing(self) -> dict[str, list[str]]:
-        """Give the blocks in which nodes with a security group stand, by its key; "" for one that is unknown."""
+        """Return the blocks of the nodes with a security group, by its key; "" for one that is unknown."""
         found: dict[str, list[str]] = {}
         for group in self.groups:
             for each in group.security_groups:
@@ -204,7 +206,7 @@ class _Network:
         if has_efa is not False:
             yield from efa_proofs(self.rules, group.security_groups, self.word)
         elif is_fast:
-            yield _holds(EFA, f"no EFA on {_few(group.types)}: nothing to let through")
+            yield _holds(EFA, f"no EFA on {_few(group.types)}: no rule is needed")
         if is_fast:
             yield _one_zone(group, self.word)
         sharing = self.by_plan.get(group.plan or "", [])
@@ -232,8 +234,8 @@ class _Network:
                     detail = f"{place.label} reaches it by gateway endpoint {label}"
                     proof = self._through(S3, place, detail, groups)
                     is_proven = endpoint.is_open or proof.result == "broken"
-                    return proof if is_proven else _unknown(S3, f"{detail}, if its policy lets it")
-                doubts.append(f"a condition decides about gateway endpoint {label}")
+                    return proof if is_proven else _unknown(S3, f"{detail}, if its policy allows it")
+                doubts.append(f"gateway endpoint {label} depends on a condition")
             elif not endpoint.is_gateway:
                 answer = self._admits(endpoint, subnet, groups)
                 if answer:
@@ -244,8 +246,8 @@ class _Network:
         way = self.routes.way_out(place)
         if way.kind == "NAT gateway" and way.target is not None:
             detail = (
-                f"{place.label} reaches it through {way.target.label}, which bills every gigabyte, as a gateway"
-                " endpoint does not"
+                f"{place.label} reaches it through {way.target.label}, which charges for every gigabyte, unlike a "
+                "gateway endpoint"
             )
             return self._through(S3, place, detail, groups)
         if doubts or way.is_doubtful:
@@ -264,7 +266,7 @@ class _Network:
                 continue
             answer = self._admits(endpoint, subnet, groups)
             if answer is False and endpoint.private_dns and endpoint.is_certain:
-                # the service's usual name leads to the endpoint, whatever other way there is
+                # the service's usual name resolves to the endpoint, whatever other way exists
                 return _broken(
                     APIS,
                     f"calls of {service} go to {endpoint.part.label}, and no rules let {_or(groups)} reach it on port"
@@ -272,7 +274,7 @@ class _Network:
                 )
             served[service] = any_of([served[service], answer])
             if not answer and endpoint.private_dns is not False:
-                # it may take the calls, and then no other way counts
+                # it may receive the calls, and then no other way counts
                 doubtful.append(service)
         if all(served.values()):
             return self._past_acl(APIS, place, f"{place.label} reaches them by interface endpoints")
@@ -286,7 +288,7 @@ class _Network:
         if way.kind == "NAT gateway" and way.target is not None:
             if taken:
                 detail = f"{place.label} reaches others through {way.target.label}, but whether interface endpoints for"
-                return _unknown(APIS, f"{detail} {_few(taken)} take calls and let nodes in is unknown")
+                return _unknown(APIS, f"{detail} {_few(taken)} receive calls and accept nodes is unknown")
             return self._through(APIS, place, f"{place.label} reaches them through {way.target.label}", groups)
         if way.is_doubtful:
             return _unknown(APIS, _on_from(way, self.word))
@@ -297,17 +299,17 @@ class _Network:
         return _unknown(APIS, f"whether interface endpoints for {_few(doubtful)} serve {place.label} is unknown")
 
     def _through(self, name: str, place: Part, detail: str, groups: Sequence[Part]) -> Proof:
-        """Judge a way that is there: security groups and the network ACL must let traffic take it."""
+        """Judge an existing way: security groups and the network ACL must allow its traffic."""
         answer = self._reaches_out(groups)
         if answer is False:
             return _broken(name, f"no rule lets {_or(groups)} send to any address on port {_HTTPS}")
         if answer is None:
-            return _unknown(name, f"{detail}, if security groups let it: {self._untold(groups, 'out')}")
+            return _unknown(name, f"{detail}, if security groups allow it: {self._untold(groups, 'out')}")
         return self._past_acl(name, place, detail)
 
     def _past_acl(self, name: str, place: Part, detail: str) -> Proof:
         acl = self.routes.acl_of(place)
-        return _unknown(name, f"{detail}, if network ACL {acl.label} lets it") if acl else _holds(name, detail)
+        return _unknown(name, f"{detail}, if network ACL {acl.label} allows it") if acl else _holds(name, detail)
 
     def _reaches_out(self, groups: Sequence[Part]) -> bool | None:
         if not groups:
@@ -315,7 +317,7 @@ class _Network:
         return self.rules.allows_ports(groups, "out", [_HTTPS], cidrs=[ANYWHERE])
 
     def _admits(self, endpoint: Endpoint, subnet: Subnet, groups: Sequence[Part]) -> bool | None:
-        """Say whether nodes with these security groups reach an interface endpoint by the service's usual name."""
+        """Return whether nodes with these security groups reach an interface endpoint by the service's usual name."""
         if not groups or not endpoint.security_groups:
             return None
         own, places = endpoint.security_groups, self.cidrs(endpoint.subnets)
@@ -331,7 +333,7 @@ class _Network:
 
     def _of_file_system(self, system: _System) -> Iterator[Proof]:
         yield self._servers(system)
-        # restricted groups have file systems of the service's own
+        # the file systems of restricted groups are the service's own
         clients = [group for group in self.groups if not group.is_restricted]
         if clients:
             yield self._clients(system, clients)
@@ -370,7 +372,7 @@ class _Network:
         return _gravest(CLIENTS, proofs)
 
     def _acl_between(self, system: _System, members: Sequence[InstanceGroup]) -> Part | None:
-        """Give a network ACL that may stop traffic; none does within one subnet."""
+        """Return a network ACL that may stop traffic; within one subnet there is none."""
         own = {each.key for each in system.places}
         apart = [each for group in members for each in group.subnets if each.key not in own]
         places = [*apart, *system.places] if apart else []
@@ -390,16 +392,16 @@ class _Network:
         where = zone if _are_told([zone]) else labels(system.places)
         if here:
             stand = f"{_few(here)} {_is_or_are(here)} in {where} with it"
-            crossing = f"; what {_few(apart)} {_reads(apart)} of it crosses zones, which costs" if apart else ""
-            doubt = f"; where {_few(untold)} {_is_or_are(untold)}, is unknown" if untold else ""
+            crossing = f"; data that {_few(apart)} {_reads(apart)} crosses zones, which costs" if apart else ""
+            doubt = f"; where {_few(untold)} {_is_or_are(untold)} is unknown" if untold else ""
             return _holds(SAME_ZONE, f"{stand}{crossing}{doubt}")
         if untold:
             return _unknown(SAME_ZONE, f"whether {_few(untold)} {_is_or_are(untold)} in the zone of {where} is unknown")
         slow = "and EFA does not leave a zone" if system.has_efa else "which costs and is slow"
-        return _broken(SAME_ZONE, f"no instance group is in {where}: what they read crosses zones, {slow}")
+        return _broken(SAME_ZONE, f"no instance group is in {where}: the data that they read crosses zones, {slow}")
 
     def _passes(self, system: _System, senders: Sequence[Part], receivers: Sequence[Part]) -> bool | None:
-        """Say whether Lustre's traffic goes from one side to the other, by the rules of both."""
+        """Return whether Lustre's traffic is possible from one side to the other, by the rules of both."""
         if not senders or not receivers:
             return None
         sides: tuple[tuple[Direction, Sequence[Part], Sequence[Part]], ...] = (
@@ -407,7 +409,7 @@ class _Network:
             ("in", receivers, senders),
         )
         if system.has_efa:
-            # by id: with EFA a block of addresses does not do
+            # by ID: an address block is not sufficient for EFA
             return all_of(
                 any_of(self.rules.allows_all_of(each, side, peers) for each in own) for side, own, peers in sides
             )
@@ -417,7 +419,7 @@ class _Network:
         )
 
     def _blocks(self, side: Sequence[Part], system: _System) -> list[str]:
-        """Give the blocks in which those who carry these security groups stand."""
+        """Return the address blocks of resources with these security groups."""
         carried = {each.key for each in side}
         blocks = [block for key in sorted(carried) for block in self.standing.get(key, [])]
         if carried & {each.key for each in system.security_groups}:
@@ -453,7 +455,7 @@ def _file_systems(assembly: Assembly) -> Iterator[_System]:
 
 
 def _default_groups(assembly: Assembly, places: Sequence[Part]) -> tuple[Part, ...]:
-    """Give the security group that FSx takes where none is named: the default one of the VPC."""
+    """Return the security group that FSx uses if none is named: the default one of the VPC."""
     for place in places:
         if place.resource is not None and place.is_made_here(SUBNET):
             vpc = part(assembly, place.resource.stack, place.resource.properties.get("VpcId")).resource
@@ -501,7 +503,7 @@ def _plan_zone(group: InstanceGroup, sharing: Sequence[InstanceGroup]) -> Proof:
 
 
 def _are_told(zones: Sequence[str]) -> bool:
-    """Say whether zones can be compared: all of them IDs, or all of them names."""
+    """Return whether zones can be compared: all of them IDs, or all of them names."""
     return bool(zones) and (all(map(regions.is_az_id, zones)) or all(map(regions.is_az_name, zones)))
 
 
@@ -539,7 +541,11 @@ def _elsewhere(named: Sequence[Part], word: str) -> str:
 
 
 def _on_from(way: Way, word: str) -> str:
-    return f"{way.why}, of which these templates tell nothing" if way.kind == "other" else f"{way.why}; {_look(word)}"
+    return (
+        f"{way.why}; the templates do not show the route from there"
+        if way.kind == "other"
+        else f"{way.why}; {_look(word)}"
+    )
 
 
 def _look(word: str) -> str:
@@ -548,7 +554,7 @@ def _look(word: str) -> str:
 
 def _no_way(way: Way, place: Part) -> str:
     if way.kind == "internet gateway":
-        return f"{place.label} leads to an internet gateway, which nodes without public addresses cannot use"
+        return f"{place.label} has a route to an internet gateway, which nodes without public addresses cannot use"
     return way.why
 
 

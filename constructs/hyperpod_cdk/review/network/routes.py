@@ -17,7 +17,7 @@ WayKind = Literal["NAT gateway", "internet gateway", "other", "none", "unknown"]
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """Where a subnet's default route leads. ``why`` ends a sentence about it where it is no NAT gateway that works."""
+    """The target of a subnet's default route. ``why`` ends a sentence about it if it is not a working NAT gateway."""
 
     kind: WayKind
     target: Part | None = None
@@ -31,10 +31,10 @@ class Way:
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """A VPC endpoint that the templates make; ``service`` is its service's name, ``""`` where a parameter gives it.
+    """A VPC endpoint of the templates; ``service`` is its service's name, ``""`` if it is a parameter.
 
-    ``private_dns`` is None where the template leaves it to the service. ``is_certain`` is False where a condition that
-    nobody can tell decides about it, ``is_open`` where its policy may hold something back.
+    ``private_dns`` is None if the template leaves it to the service. ``is_certain`` is False if it depends on an
+    unknown condition, ``is_open`` False if its policy may restrict it.
     """
 
     part: Part
@@ -69,15 +69,15 @@ class Routes:
         )
 
     def of_vpc(self, vpc: Part | None) -> tuple[Endpoint, ...]:
-        """Give the endpoints of a VPC, none where the VPC is unknown."""
+        """Return the endpoints of a VPC, none if the VPC is unknown."""
         return tuple(each for each in self.endpoints if vpc is not None and each.vpc.key == vpc.key)
 
     def table_of(self, subnet: Part) -> Part | None:
-        """Give the route table of a subnet, None where the templates associate none."""
+        """Return the route table of a subnet, None if the templates associate none."""
         return self._associations.get(subnet.key)
 
     def way_out(self, subnet: Part) -> Way:
-        """Give where the default route of a subnet leads, and whether that is a way to AWS's public endpoints."""
+        """Return the target of a subnet's default route, and whether it is a way to AWS's public endpoints."""
         way = self._default_route(subnet)
         if way.kind != "NAT gateway" or way.target is None:
             return way
@@ -85,18 +85,20 @@ class Routes:
         if gateway.resource is None:
             return Way(kind="unknown", target=gateway, why=f"{gateway.label} is not in these templates")
         if gateway.resource.properties.get("ConnectivityType") == "private":
-            return Way(kind="unknown", target=gateway, why=f"{gateway.label} is private, and its way on is unknown")
+            return Way(
+                kind="unknown", target=gateway, why=f"{gateway.label} is private, and its further route is unknown"
+            )
         home = part(self.assembly, gateway.resource.stack, gateway.resource.properties.get("SubnetId"))
         behind = self._default_route(home)
         if behind.kind == "internet gateway":
             return way
-        why = f"{gateway.label} stands in {home.label}, which has no route to an internet gateway"
+        why = f"{gateway.label} is in {home.label}, which has no route to an internet gateway"
         return Way(kind="unknown" if behind.kind in {"unknown", "other"} else "none", target=gateway, why=why)
 
     def acl_of(self, subnet: Part) -> Part | None:
-        """Give the network ACL that may stop traffic of a subnet; None where none does.
+        """Return the network ACL that may stop traffic of a subnet; None if there is none.
 
-        A VPC's own ACL lets everything through, and so does one whose first rule on each side does.
+        A VPC's default ACL allows everything, and so does one whose first rule on each side does.
         """
         acl = self._acls.get(subnet.key)
         return None if acl is None or acl.key in self._open_acls else acl
@@ -107,8 +109,8 @@ class Routes:
         table = self.table_of(subnet)
         if table is None:
             if self._has_stray_association:
-                return Way(kind="unknown", why=f"which route table {subnet.label} has is unknown")
-            return Way(kind="none", why=f"{subnet.label} has no route table of its own, and the VPC's leads nowhere")
+                return Way(kind="unknown", why=f"the route table of {subnet.label} is unknown")
+            return Way(kind="none", why=f"{subnet.label} has no route table of its own, and the VPC's has no way out")
         routes = self._routes.get(table.key, ())
         if not routes:
             if table.resource is None:
@@ -132,7 +134,7 @@ class Routes:
 
     @cached_property
     def _routes(self) -> dict[str, list[Way]]:
-        """Give the default routes by their table's key."""
+        """Return the default routes by their table's key."""
         found: dict[str, list[Way]] = {}
         for resource in self.assembly.of_type("AWS::EC2::Route"):
             made = exists(self.assembly, resource)
@@ -142,7 +144,7 @@ class Routes:
             table = _named(self.assembly, resource, "RouteTableId")
             way = _way(self.assembly, resource)
             if made is None or destination != ANYWHERE:
-                way = Way(kind="unknown", why=f"a condition or parameter decides about the route {resource.name}")
+                way = Way(kind="unknown", why=f"the route {resource.name} depends on a condition or parameter")
             found.setdefault(table.key, []).append(way)
         return found
 
@@ -196,12 +198,16 @@ def _way(assembly: Assembly, route: Resource) -> Way:
             continue
         target = _named(assembly, route, name)
         is_internet = target.is_made_here("AWS::EC2::InternetGateway") or target.label.startswith("igw-")
-        # what is called a gateway may be a virtual private one too
+        # a gateway can also be a virtual private one
         kind: WayKind = "other" if usual == "internet gateway" and not is_internet else usual
         if kind == "other":
-            return Way(kind=kind, target=target, why=f"the default route leads to {target.label}, and on from there")
+            return Way(
+                kind=kind,
+                target=target,
+                why=f"the default route leads to {target.label}",
+            )
         return Way(kind=kind, target=target)
-    return Way(kind="unknown", why=f"the route {route.name} names no target that is known here")
+    return Way(kind="unknown", why=f"the route {route.name} has no target that is known here")
 
 
 def _named(assembly: Assembly, resource: Resource, name: str) -> Part:
@@ -211,7 +217,7 @@ def _named(assembly: Assembly, resource: Resource, name: str) -> Part:
 def _endpoint(assembly: Assembly, resource: Resource) -> Endpoint:
     properties, stack = resource.properties, resource.stack
     service = resolve(assembly, stack, properties.get("ServiceName"))
-    # what stands for the service when the type is left out
+    # the type's default if it is omitted
     kind = resolve(assembly, stack, properties.get("VpcEndpointType", "Gateway"))
     private_dns = resolve(assembly, stack, properties.get("PrivateDnsEnabled"))
     return Endpoint(
@@ -229,7 +235,7 @@ def _endpoint(assembly: Assembly, resource: Resource) -> Endpoint:
 
 
 def _is_open(policy: Any) -> bool:
-    """Whether an endpoint's policy is the one that it has without any: everybody may do everything."""
+    """Whether an endpoint's policy is the default one, which allows everything to everyone."""
     if policy is None:
         return True
     stated = policy.get("Statement") if isinstance(policy, dict) else None

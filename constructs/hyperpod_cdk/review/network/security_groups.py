@@ -1,4 +1,4 @@
-"""What the security groups of an assembly let through: proven, refused, or not to be told from the templates."""
+"""What the security groups of an assembly allow: proven, refused, or not shown by the templates."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ ANYWHERE: Final = "0.0.0.0/0"
 class Rule:
     """One rule of a security group; what the template does not show is None.
 
-    ``protocol`` is ``-1`` for all traffic. ``peer`` is a security group, ``cidr`` a block; a prefix list is neither.
-    ``is_certain`` is False where a condition that nobody can tell decides whether the rule is there.
+    ``protocol`` is ``-1`` for all traffic. ``peer`` is a security group, ``cidr`` an address block; a prefix list is
+    neither. ``is_certain`` is False if the rule depends on an unknown condition.
     """
 
     protocol: str | None
@@ -37,10 +37,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class SecurityGroups:
-    """The rules of every security group that an assembly makes or adds to.
+    """The rules of every security group that an assembly creates or extends.
 
-    Every question is answered with True (a rule allows it), False (the group is made here, and no rule of it does) or
-    None (rules may exist that these templates do not show).
+    Every question is answered with True (a rule allows it), False (the group is created here, and no rule of it allows
+    it) or None (there may be rules that these templates do not show).
     """
 
     assembly: Assembly
@@ -50,16 +50,16 @@ class SecurityGroups:
         if (group.key, direction) in self._tables.blurred or group.resource is None:
             return False
         if group.is_made_here(SECURITY_GROUP) and not group.attribute:
-            # a rule whose group another stack names in words that lead nowhere may be this group's
+            # a rule that refers to its group by an unresolved text of another stack may belong to this group
             return not self._tables.stray.get(direction, frozenset()) - {group.resource.stack}
         return _made(group) is not None
 
     def allows_itself(self, group: Part, direction: Direction) -> bool | None:
-        """Say whether a group allows all traffic with itself, by its id, as EFA wants it."""
+        """Return whether a group allows all traffic with itself, by its ID, as EFA requires."""
         return self.allows_all_of(group, direction, [group])
 
     def allows_all_of(self, group: Part, direction: Direction, peers: Sequence[Part]) -> bool | None:
-        """Say whether a group allows all traffic with any of these groups, by id: a block of addresses never counts."""
+        """Return whether a group allows all traffic with any of these groups, by ID: an address block never counts."""
         answers = [
             _both(rule.is_certain or None, _all_traffic(rule), any_of(_same(rule.peer, peer) for peer in peers))
             for rule in self.rules(group, direction)
@@ -76,7 +76,7 @@ class SecurityGroups:
         peers: Sequence[Part] = (),
         cidrs: Sequence[str] = (),
     ) -> bool | None:
-        """Say whether those who carry all these groups may have TCP on every port, by the rules of any of them.
+        """Return whether resources with all these groups may use TCP on every port, by the rules of any of the groups.
 
         It is TCP with any of ``peers``, or with all addresses of all ``cidrs``; a block that is unknown is ``""``.
         """
@@ -98,7 +98,7 @@ class SecurityGroups:
     def _allows_plainly(
         self, groups: Sequence[Part], direction: Direction, ports: Sequence[int], peers: Sequence[Part]
     ) -> bool:
-        """Say whether rules for any address, or for one of ``peers`` by id, do: what most templates have."""
+        """Return whether rules for any address, or for one of ``peers`` by ID, allow it: the most frequent form."""
         to = (ANYWHERE, *(peer.key for peer in peers))
         near = [rule for group in groups for each in to for rule in self._by_peer(group, direction).get(each, ())]
         return all(any(_covers(rule, port) for rule in near) for port in ports)
@@ -119,7 +119,7 @@ class SecurityGroups:
         return {}
 
     def rules(self, group: Part, direction: Direction) -> Sequence[Rule]:
-        """Give the rules of a group that the templates show, those that AWS makes itself among them."""
+        """Return the rules of a group that the templates show, including those that AWS creates itself."""
         rules = self._tables.rules.get((group.key, direction), [])
         made = _made(group)
         if made is not None:
@@ -127,7 +127,8 @@ class SecurityGroups:
         resource = group.resource
         is_own = group.is_made_here(SECURITY_GROUP) and resource is not None
         if is_own and direction == "out" and not (resource and resource.properties.get("SecurityGroupEgress")):
-            # a rule of its own makes CloudFormation take the default one away, but for those of other stacks
+            # if a group states a rule of its own, CloudFormation removes the default one, but rules of other stacks do
+            # not
             return [*rules, Rule(protocol="-1", cidr=ANYWHERE, is_certain=not rules)]
         return rules
 
@@ -141,7 +142,7 @@ class SecurityGroups:
 
 
 def any_of(answers: Iterable[bool | None]) -> bool | None:
-    """Give True where one is True, False where all are, else None; asks no further than it must."""
+    """Return True if one is True, False if all are, else None; evaluates no more than necessary."""
     found: bool | None = False
     for answer in answers:
         if answer:
@@ -152,7 +153,7 @@ def any_of(answers: Iterable[bool | None]) -> bool | None:
 
 
 def all_of(answers: Iterable[bool | None]) -> bool | None:
-    """Give False where one is False, True where all are, else None; asks no further than it must."""
+    """Return False if one is False, True if all are, else None; evaluates no more than necessary."""
     found: bool | None = True
     for answer in answers:
         if answer is False:
@@ -264,7 +265,7 @@ def _rule(
 
 
 def _is_ipv6(body: Mapping[str, Any]) -> bool:
-    # nodes, file systems and endpoints talk over IPv4
+    # nodes, file systems and endpoints communicate over IPv4
     return body.get("CidrIpv6") is not None
 
 
@@ -301,14 +302,14 @@ def _covers(rule: Rule, port: int) -> bool | None:
 
 
 def _same(one: Part | None, other: Part) -> bool | None:
-    """Say whether two parts are one security group; None where only the deployment can tell."""
+    """Return whether two parts are one security group; None if only the deployment shows it."""
     if one is None:
         return None
     if one.key == other.key:
         return True
     if _is_told(one) and _is_told(other):
         return False
-    # what a stack makes itself is no parameter of its own
+    # a resource of the stack itself is not a parameter
     told, untold = (one, other) if _is_told(one) else (other, one)
     if told.resource is not None and untold.resource is None and untold.key.startswith(f"{told.resource.stack}:${{"):
         return False

@@ -1,4 +1,4 @@
-"""Folds what says the same of many into one, which counts them, names some and has all of them behind it."""
+"""Combines similar entries into one, which counts them, names some and contains all of them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from hyperpod_cdk.review.pages.page import Cell, Many, Moved, Word
 from hyperpod_cdk.review.pages.wording import place, visible
 
 FEW: Final = 3
-"""So many that say the same are shown one by one, more of them as one; so many of them are named."""
+"""The number of similar entries that are shown one by one, and the number that a combined entry names."""
 
 _ITEM: Final = re.compile(r"\[([^\]]*)\]")
 _ANY: Final = "…"
-"""Stands for what tells alike ones apart: the name of an item, or of a resource."""
+"""Placeholder for what distinguishes similar entries: the name of an item, or of a resource."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Said:
-    """What is said of one resource or property: its sentence, what it was and is, and which lines caused it."""
+    """What is stated about one resource or property: its sentence, its values before and after, and its causes."""
 
     resource: str
     property: str | None
@@ -31,14 +31,14 @@ class Said:
     moved: Moved | None = None
     causes: tuple[Cause, ...] = ()
     names: frozenset[str] = frozenset()
-    """What else it is told by in its sentence: items and values of its own."""
+    """Other names in its sentence: items and values of its own."""
 
 
 def alike(things: Iterable[T], said: Callable[[T], Said], beside: Callable[[T], object]) -> Iterator[list[T]]:
-    """Give the things in their order, those together that say the same of more than ``FEW``.
+    """Return the entries in their order, more than ``FEW`` similar ones combined.
 
-    They are of the same property, whichever item of a list it is in, say the same sentence, whatever it calls them, and
-    have the same ``beside`` it.
+    They are about the same property, in any item of a list, have the same sentence, with any names, and the same
+    ``beside``.
     """
     groups: dict[tuple[object, ...], list[T]] = {}
     for each in things:
@@ -51,36 +51,36 @@ def alike(things: Iterable[T], said: Callable[[T], Said], beside: Callable[[T], 
 
 
 def shape(said: Said) -> tuple[str | None, str]:
-    """Give what alike ones have in common: the property, whichever item it is in, and what is said of it."""
+    """Return what similar entries have in common: the property, in any item, and the statement about it."""
     return pattern(said.property), _sentence(said)
 
 
 def pattern(path: str | None) -> str | None:
-    """Give a property's path without the names of the items that it is in."""
+    """Return a property's path without the names of the items in it."""
     return None if path is None else _ITEM.sub(f"[{_ANY}]", path)
 
 
 def sentence(together: Sequence[Said]) -> str:
-    """Give what all of them say, in which none is called by its name."""
+    """Return the common sentence of all of them, without their names."""
     if len({each.sentence for each in together}) == 1:
         return together[0].sentence
     text = _sentence(together[0])
     words = [each.sentence.split(" ") for each in together]
     if len({len(each) for each in words}) == 1:
         told = [some[0] if len(set(some)) == 1 else _ANY + _end(some) for some in zip(*words, strict=True)]
-        # a name of several words, of which only one tells them apart
+        # a name of several words, only one of which differs
         return f"Each{text.removeprefix(_ANY)}" if text.startswith(_ANY) and _ANY not in text[1:] else " ".join(told)
     return f"Each{text.removeprefix(_ANY)}" if text.startswith(_ANY) else text
 
 
 def _end(words: Sequence[str]) -> str:
-    """Give the mark within a sentence with which all of these words end, empty where they have none in common."""
+    """Return the mark within a sentence with which all of these words end, empty if they have none in common."""
     ends = {each[-1:] for each in words}
     return ends.pop() if len(ends) == 1 and ends <= set(",;:") else ""
 
 
 def how_many(together: Sequence[Said]) -> str:
-    """Say how many they are, and of what."""
+    """Return how many they are, and of what."""
     number = f"{len(together):,}"
     if len({each.resource for each in together}) == 1:
         return f"{number} items" if len({each.property for each in together}) > 1 else f"{number} times"
@@ -88,13 +88,13 @@ def how_many(together: Sequence[Said]) -> str:
 
 
 def moved_alike(together: Sequence[Said]) -> Moved | None:
-    """Give the values before and after where all of them have the same."""
+    """Return the values before and after if all of them have the same."""
     first = together[0].moved
     return first if all(each.moved == first for each in together) else None
 
 
 def many(together: Sequence[Said]) -> Many:
-    """Name some of them and list all, each with what only itself has."""
+    """Name some of them and list all, each with its own details."""
     is_moved_alike = len({each.moved for each in together}) == 1
     is_said_alike = len({each.sentence for each in together}) == 1
     is_caused_alike = len({each.causes for each in together}) == 1
@@ -131,7 +131,7 @@ def _caused(causes: Iterable[tuple[Cause, ...]]) -> list[Word | Moved]:
 
 
 def _names(together: Sequence[Said]) -> list[str]:
-    """Give what tells each apart: its resource, the items of its property, or both."""
+    """Return what distinguishes each: its resource, the items of its property, or both."""
     are_of_one = len({each.resource for each in together}) == 1
     are_one_property = len({each.property for each in together}) == 1
     names = []
@@ -145,16 +145,16 @@ def _names(together: Sequence[Said]) -> list[str]:
 
 
 def _sentence(said: Said) -> str:
-    """Give the sentence with ``_ANY`` in place of what the thing is called, and of what it was and is."""
+    """Return the sentence with ``_ANY`` for the names in it, and for the values before and after."""
     names = {said.resource, said.resource.rpartition(" / ")[2], *_ITEM.findall(said.property or "")}
     values = {said.moved.before, said.moved.after} if said.moved else set()
-    # a number is the name of nothing, but what a property was, and is, stands beside the sentence
+    # a number is not a name, but the values before and after are shown next to the sentence
     named = {name for name in names if not name.isdecimal()} | {value for value in values if value is not None}
     named |= said.names
     stated = said.sentence.lower()
     told = sorted((name for name in named if name and name.lower() in stated), key=lambda name: (-len(name), name))
     if not told:
         return said.sentence
-    # the name as a whole: not as a part of a longer one
+    # the name as a whole, not as a part of a longer one
     pattern_ = "|".join(re.escape(name) for name in told)
     return re.sub(rf"(?<![\w-])(?:{pattern_})(?![\w-])", _ANY, said.sentence, flags=re.IGNORECASE)

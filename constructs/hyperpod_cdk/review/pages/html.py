@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: no script, no font, no picture from anywhere."""
+"""The report as one HTML file without dependencies: no script, no font, no picture from elsewhere."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _ADDRESS = re.compile(r"https?://\S+")
 
 
 def html(report: Report, *, diagram: str | None = None, gantt: str | None = None) -> str:
-    """Give the page. ``diagram`` and ``gantt`` are SVG that this package drew; they are embedded as they are.
+    """Return the page. ``diagram`` and ``gantt`` are SVG that this package drew; they are embedded as they are.
 
-    Every word of the report is escaped. The page forbids itself scripts and requests with its own content policy.
+    Every word of the report is escaped. The page forbids scripts and requests with its own content policy.
     """
     template = _environment().get_template("report.html.jinja")
     return template.render(

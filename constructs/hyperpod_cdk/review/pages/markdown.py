@@ -33,10 +33,10 @@ from hyperpod_cdk.review.pages.sections import page
 from hyperpod_cdk.review.pages.wording import shortened, shortened_pair, visible
 
 GITHUB_LIMIT = 65_536
-"""GitHub refuses a comment of more characters."""
+"""GitHub refuses a comment with more characters."""
 
 SMALLEST_LIMIT = 16_384
-"""Below this the verdict alone may not fit, whatever a template holds."""
+"""Below this the verdict alone may not fit, whatever a template contains."""
 
 ICONS: dict[Tone, str] = {
     "grave": "\U0001f534",
@@ -50,7 +50,8 @@ MOST_OPEN = 12
 """A table or list with more rows is folded into ``<details>``."""
 
 CAPS = (40, 10, 0)
-"""So many rows of each table are left, step by step, until the comment fits; with 0 a section is its lead alone."""
+"""The numbers of rows of each table that are kept, step by step, until the comment fits; with 0 a section is its lead
+alone."""
 
 VALUE = 240
 TEXT = 600
@@ -65,19 +66,19 @@ _BLOCK_START = re.compile(r"^(\d+(?=[.)])|(?=[#+=-]))(.)")
 _LIVE = re.compile(
     r"@|\$|#\d|\bgh-\d|://|\bwww\.|\bmailto:|\bxmpp:|:[a-z0-9_+-]+:|^\W*[0-9a-f]{7,40}\W*$", re.IGNORECASE
 )
-"""A word that GitHub makes something of after Markdown is done (mention, mathematics, issue, commit, address, emoji):
-as a code span it stays what it is."""
+"""A word that GitHub interprets after Markdown (mention, mathematics, issue, commit, address, emoji): as a code span it
+stays as it is."""
 _ADDRESS = re.compile(r"https://[\w./?=&%#~+,:;@-]+")
 
 
 def markdown(report: Report, *, limit: int = GITHUB_LIMIT) -> str:
-    """Give the comment, shorter than ``limit`` characters and UTF-16 units, with the least important cut first.
+    """Return the comment, shorter than ``limit`` characters and UTF-16 units, with the least important parts cut first.
 
-    Its first line is ``marker(report.environment)``. The verdict and what a reviewer must look at are kept in full as
-    long as they fit on their own. Raises ValueError for a limit below ``SMALLEST_LIMIT``.
+    Its first line is ``marker(report.environment)``. The verdict and what a reviewer must look at are complete as long
+    as they fit. Raises ValueError for a limit below ``SMALLEST_LIMIT``.
     """
     if limit < SMALLEST_LIMIT:
-        raise ValueError(f"limit: want {SMALLEST_LIMIT} or more, got {limit}")
+        raise ValueError(f"limit: must be {SMALLEST_LIMIT} or more, got {limit}")
     laid_out = page(report)
     parts = [_part(section) for section in laid_out.sections]
     gantt = _gantt(report.timeline)
@@ -88,7 +89,7 @@ def markdown(report: Report, *, limit: int = GITHUB_LIMIT) -> str:
     looked_at = partial(_attention, [title for title, _ in above], because=_cell(laid_out.because))
     attention = [[_entry(each) for each in entries] for _, entries in above]
     texts = [""] * len(parts)
-    # what cannot fit anyway need not be rendered
+    # a section that cannot fit need not be rendered
     if sum(len(piece.rows) for part in parts for piece in part.pieces) * _SHORTEST_ROW < limit:
         texts = [each.text(None) for each in parts]
         if _fits(limit, top, *looked_at(attention), *texts):
@@ -109,7 +110,7 @@ def markdown(report: Report, *, limit: int = GITHUB_LIMIT) -> str:
 
 
 def marker(environment: str) -> str:
-    """Give the hidden first line by which a workflow finds its comment and updates it in place."""
+    """Return the hidden first line by which a workflow finds its comment and updates it in place."""
     name = re.sub(r"-{2,}", "-", re.sub(r"[^A-Za-z0-9_.-]", "-", environment))[:100].strip("-")
     return f"<!-- hyperpod-cdk review: {name} -->"
 
@@ -127,7 +128,7 @@ class _Piece:
     def text(self, cap: int | None) -> str:
         shown = [_rendered(each, with_all=cap is None) for each in self.rows[:cap]]
         left = _number(self.rows[len(shown) :])
-        # a table's last row would have to have its columns, so the rest is a line below it
+        # a table's last row would need its columns, so the rest is a line below it
         after = ["", f"*… {_MORE.format(left)}*"] if left else []
         lines = "\n".join([*self.head, *shown, *self.tail, *after])
         if not self.folded:
@@ -137,7 +138,7 @@ class _Piece:
 
 
 def _number(rows: Iterable[Row | Cell | Entry | str]) -> int:
-    """Give how many things these are; an entry may be many."""
+    """Return how many things these are; an entry may be many."""
     return sum(each.number if isinstance(each, Entry) else 1 for each in rows)
 
 
@@ -186,7 +187,7 @@ def _top(laid_out: Page) -> str:
 def _attention(
     titles: Sequence[str], listed: Sequence[Sequence[str]], kept: int | None = None, *, because: str
 ) -> tuple[str, ...]:
-    """Give the lists above the sections; of all their entries the first ``kept``."""
+    """Return the lists above the sections; of all their entries the first ``kept``."""
     texts: list[str] = []
     room = sum(map(len, listed)) if kept is None else kept
     said = [f"{because}.", ""] if because else []
@@ -199,7 +200,7 @@ def _attention(
             texts.append("\n".join([f"### {title}", "", *said, *shown, *after]))
             said = []
         elif title == LOOK:
-            # every list but this one is left out where it is empty
+            # every list but this one is omitted if it is empty
             texts.append(f"### {title}\n\n{NOTHING_BESIDES if is_asked else NOTHING_TO_LOOK_AT}")
     return tuple(texts)
 
@@ -240,7 +241,8 @@ def _rendered(row: Row | Cell | Entry | str, *, with_all: bool) -> str:
 
 
 def _entry(entry: Entry, *, with_all: bool = True) -> str:
-    """Give an entry; ``with_all`` is whether everything that many are is listed, folded, or left to the HTML report."""
+    """Return an entry; ``with_all`` is whether all items of a combined entry are listed, folded, or left to the HTML
+    report."""
     lines = [f"- {_cell((entry.badge, *entry.name))}"]
     for line in entry.lines:
         lines.append(f"  - {_cell(line.some if isinstance(line, Many) else line)}")
@@ -282,7 +284,7 @@ def _moved(moved: Moved, *, in_table: bool) -> str:
     shown = str(after) if before == after else f"{before} -> {after}"
     if moved.style == "number":
         return f"{shown}{unit}{f' ({moved.difference})' if moved.difference else ''}"
-    # two dollar signs in a line would be mathematics to GitHub; not so in a code span
+    # two dollar signs in a line would be mathematics for GitHub, but not in a code span
     return f"`{shown}`{unit}{f' (`{moved.difference}`)' if moved.difference else ''}"
 
 
@@ -305,7 +307,7 @@ def code(text: str, *, in_table: bool = False) -> str:
         text = f"{fence} {text} {fence}"
     else:
         text = f"`{text}`"
-    # a table is split into cells before code spans are looked for
+    # a table is split into cells before code spans are recognized
     return text.replace("|", "\\|") if in_table else text
 
 
@@ -338,5 +340,5 @@ def _task(count: int, step: Step) -> str:
 
 
 def _label(text: str) -> str:
-    """Give text without what mermaid's grammar or a fenced block would take for its own."""
+    """Return text without characters that mermaid's grammar or a fenced block would interpret."""
     return " ".join(re.sub(r"[^\w./ -]", " ", visible(text)).split())[:60].rstrip() or "unnamed"

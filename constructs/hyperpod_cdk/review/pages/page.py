@@ -1,7 +1,6 @@
-"""The shapes that every rendering reads: sections of tables, entries and sentences.
+"""The structures that every rendering reads: sections of tables, entries and sentences.
 
-Nothing in them is Markdown or HTML, and nothing is cut short: a rendering escapes, folds and shortens as its medium
-needs.
+They contain no Markdown or HTML, and nothing is cut: a rendering escapes, folds and shortens as its medium needs.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from hyperpod_cdk.review.model import Effect, Level, ReasonKind
 APPROVAL = "Who must approve, and why"
 EXCEPTED = "Excepted by review.yaml"
 LOOK = "What to look at"
-"""The titles of what stands above the sections."""
+"""The titles of the lists above the sections."""
 
 Tone = Literal["grave", "warning", "doubt", "calm", "good", "plain"]
-"""How much something weighs. A rendering colours by it, and never says anything by colour alone."""
+"""The severity of something. A rendering colours by it, but never uses colour alone."""
 
 TONES: dict[str, Tone] = {
     Effect.REPLACED: "grave",
@@ -41,7 +40,7 @@ ABOUT_TONES: dict[str, Tone] = {
     "access": "warning",
     "cost": "doubt",
 }
-"""What is to be looked at, and is no change to a resource."""
+"""Entries to look at that are not a change to a resource."""
 
 KIND_TONES: dict[ReasonKind, Tone] = {
     ReasonKind.REPLACEMENT: "grave",
@@ -58,7 +57,7 @@ KIND_TONES: dict[ReasonKind, Tone] = {
     ReasonKind.ADDRESSES: "warning",
     ReasonKind.REVIEW_FILE: "warning",
 }
-"""What needs approval and is no change to a resource."""
+"""Reasons for approval that are not a change to a resource."""
 
 FIRST_LOOK = frozenset({Effect.REPLACED, Effect.DELETED, Effect.REFUSED, Effect.INTERRUPTED, Effect.UNKNOWN})
 """Effects that are shown unfolded."""
@@ -66,12 +65,12 @@ FIRST_LOOK = frozenset({Effect.REPLACED, Effect.DELETED, Effect.REFUSED, Effect.
 
 NOTHING_TO_LOOK_AT = "Nothing in particular."
 NOTHING_BESIDES = "Nothing except what needs approval."
-"""What stands in place of an empty list of what to look at: without reasons above it, and below some."""
+"""Texts for an empty list of what to look at: without reasons above it, and below some."""
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A piece of text. ``code`` is a value, ``badge`` one word with a weight, ``source`` an address or a title."""
+    """A piece of text. ``code`` is a value, ``badge`` one word with a severity, ``source`` an address or a title."""
 
     text: str
     style: Literal["plain", "strong", "code", "badge", "faint", "source", "amount"] = "plain"
@@ -80,7 +79,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Something before and after; ``difference`` is shown in brackets, after ``unit``. None is "there is none"."""
+    """Values before and after; ``difference`` is shown in brackets, after ``unit``. None is "there is none"."""
 
     before: str | None
     after: str | None
@@ -94,7 +93,7 @@ Cell = tuple[Word | Moved, ...]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A table's column; numbers stand to the right."""
+    """A table's column; numbers are aligned to the right."""
 
     title: str
     is_number: bool = False
@@ -110,7 +109,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells, what matters most first."""
+    """Rows of cells, the most important first."""
 
     title: str
     columns: tuple[Column, ...]
@@ -119,7 +118,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    """A line that names some of many, and all of them, which a rendering folds or leaves to the others."""
+    """A line that names some of many, and all of them, which a rendering folds or omits."""
 
     some: Cell
     all: tuple[Cell, ...]
@@ -127,7 +126,7 @@ class Many:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing with its details, or ``number`` alike; ``folded`` where a reader need not see them at first."""
+    """One thing with its details, or ``number`` similar ones; ``folded`` if a reader need not see them at first."""
 
     badge: Word
     name: Cell
@@ -138,7 +137,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Things with their details, what matters most first."""
+    """Things with their details, the most important first."""
 
     title: str
     entries: tuple[Entry, ...]
@@ -158,7 +157,7 @@ Block = Table | Entries | Listing
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the report: ``lead`` says in one sentence what the blocks show, ``count`` how much there is to see."""
+    """A part of the report: ``lead`` summarizes the blocks in one sentence, ``count`` is how much there is to see."""
 
     key: str
     title: str
@@ -169,7 +168,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number that a reader wants first; ``is_cost`` says that it is what a month costs."""
+    """One number that a reader wants first; ``is_cost`` for the monthly cost."""
 
     title: str
     value: Cell
@@ -180,8 +179,8 @@ class Figure:
 class Page:
     """The whole report; ``approval`` is its first line, ``because`` the cause that all of ``reasons`` have.
 
-    ``reasons`` are what a person must approve, ``excepted`` what an exception answers, ``attention`` what else is worth
-    a look.
+    ``reasons`` are what a person must approve, ``excepted`` what an exception covers, ``attention`` what else to look
+    at.
     """
 
     environment: str
@@ -199,12 +198,12 @@ class Page:
 
 
 def joined(cell: Cell, rendered: Callable[[Word | Moved], str]) -> str:
-    """Give a cell's pieces, each ``rendered``, with spaces between them but none before a comma or a full stop."""
+    """Return a cell's pieces, each ``rendered``, with spaces between them but none before a comma or a full stop."""
     return "".join(f"{space}{rendered(piece)}" for space, piece in spaced(cell))
 
 
 def spaced(cell: Cell) -> Iterator[tuple[str, Word | Moved]]:
-    """Give a cell's pieces, each with what stands ahead of it: a space, or nothing."""
+    """Return a cell's pieces, each with the text before it: a space, or nothing."""
     is_first = True
     for piece in cell:
         closes = isinstance(piece, Word) and piece.style == "plain" and piece.text[:1] in (",", ".", ";", ":")

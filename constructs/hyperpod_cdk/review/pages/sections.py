@@ -1,4 +1,4 @@
-"""Lays a report out: what it says and in which order, the same for every rendering."""
+"""Lays a report out: its content and order, the same for every rendering."""
 
 from __future__ import annotations
 
@@ -79,19 +79,19 @@ from hyperpod_cdk.review.pages.wording import (
 )
 
 SAID_ONCE = 3
-"""From so many on, a cause that all changes have is said above them and not with each."""
+"""From this number on, a cause that all changes have is stated above them and not with each."""
 
 
 MOST_FILES = 12
-"""So many files of an asset are named; the JSON names all."""
+"""The number of an asset's files that are named; the JSON names all."""
 
 
 MOST_UNPRICED = 3
-"""So many things without a price are named beside the known part of the cost."""
+"""The number of items without a price that are named next to the known part of the cost."""
 
 
 def page(report: Report) -> Page:
-    """Lay the report out, most important first."""
+    """Lay the report out, the most important first."""
     sections = (
         _blast_radius(report.blast_radius),
         _capacity(report.capacity),
@@ -107,7 +107,7 @@ def page(report: Report) -> Page:
     asked = _asked(report.verdict)
     others = [each for each in report.verdict.attention if not any(each is one for _, one in asked)]
     cause = _only_cause(report.verdict.attention)
-    told = Section("notes", "What could not be told", _say(lead), _listing("", report.notes), len(report.notes))
+    told = Section("notes", "What could not be determined", _say(lead), _listing("", report.notes), len(report.notes))
     return Page(
         environment=visible(report.environment),
         level=str(report.verdict.level),
@@ -125,7 +125,7 @@ def page(report: Report) -> Page:
 
 
 def _asked(verdict: Verdict) -> list[tuple[Reason, Attention | None]]:
-    """Give each reason with the line of what to look at that tells more of it, where there is one."""
+    """Return each reason with the matching line of what to look at that has more details, if there is one."""
     left = list(verdict.attention)
     found: list[tuple[Reason, Attention | None]] = []
     for reason in verdict.needs_approval:
@@ -146,7 +146,7 @@ def _is_excepted(item: Attention, verdict: Verdict) -> bool:
 
 @dataclass(frozen=True)
 class _Told:
-    """One thing above the sections, with the badge and the last line that only a reason or an exception has."""
+    """One entry above the sections, with the badge and the last line that only a reason or an exception has."""
 
     item: Attention
     badge: Word | None = None
@@ -171,11 +171,11 @@ def _excepted(each: Excepted, on: str | None) -> _Told:
 
 
 def _entries(told: Iterable[_Told], cause: Cause | None) -> tuple[Entry, ...]:
-    """Show each, those that say the same of many as one."""
+    """Show each, similar ones combined."""
 
     def said(each: _Told) -> Said:
         item = each.item
-        # whether a grant or a broken network begins or ends, the sentence says
+        # the sentence states whether a grant or a broken network begins or ends
         is_said = item.about in ("access", "fabric") and (item.before is None) != (item.after is None)
         return Said(
             resource=item.resource,
@@ -199,7 +199,7 @@ def _shown_as(told: _Told) -> Word:
 def _entry(told: _Told, together: Sequence[Said]) -> Entry:
     first = together[0]
     is_one = len(together) == 1
-    # what is only one of them, or another one with each, is named below
+    # names and values of only one of them are listed below it
     are_of_one = len({each.resource for each in together}) == 1
     path = first.property if is_one else pattern(first.property)
     name: list[Word | Moved] = [Word(visible(first.resource), "code")] if are_of_one else []
@@ -232,7 +232,7 @@ def _figures(report: Report) -> Iterable[Figure]:
 
 
 def _is_refused(blast: BlastRadius) -> bool:
-    """Whether the service refuses a part of it, so that the deployment does not come to its end."""
+    """Whether the service refuses a part of it, so that the deployment fails."""
     return any(
         each.effect is Effect.REFUSED or any(one.effect is Effect.REFUSED for one in each.properties)
         for each in blast.resources
@@ -249,7 +249,7 @@ def _side(side: Side) -> Cell:
 
 
 def _only_cause(items: Iterable[Attention]) -> Cause | None:
-    """Give the line behind every change of a resource, where there is one and it would be repeated."""
+    """Return the line that caused every change of a resource, if there is one and it would be repeated."""
     causes = [each.causes for each in items if each.effect]
     if len(causes) < SAID_ONCE or len(causes[0]) != 1 or any(each != causes[0] for each in causes):
         return None
@@ -271,7 +271,7 @@ def _causes(causes: Iterable[Cause]) -> Iterable[Cell]:
 
 
 def _moved(before: str | None, after: str | None) -> Moved | None:
-    # a reference to what is made anew reads the same afterwards, and the sentence beside it says what happens to that
+    # a reference to a replaced resource is unchanged as text, and the sentence next to it states what happens to that
     if before == after is None or (before is not None and after == f"{before} ({Effect.REPLACED})"):
         return None
     return Moved(None if before is None else visible(before), None if after is None else visible(after))
@@ -307,7 +307,7 @@ def _blast_radius(blast: BlastRadius) -> Section:
 
 
 def _resources(resources: Iterable[ResourceEffect]) -> Iterator[Entry]:
-    """Show each, those as one to which the same happens for the same changes."""
+    """Show each, combined if the same happens for the same changes."""
 
     def beside(each: ResourceEffect) -> object:
         told = tuple((shape(_property(each, one)), one.effect, one.source) for one in each.properties)
@@ -328,12 +328,12 @@ def _resource(resource: ResourceEffect) -> Said:
 
 
 def _property(resource: ResourceEffect, change: PropertyEffect) -> Said:
-    # what caused the resource's change is said below it
+    # the cause of the resource's change is stated below it
     return Said(f"{resource.stack} / {resource.name}", change.path, change.reason, _moved(change.before, change.after))
 
 
 def _changed(together: Sequence[ResourceEffect]) -> Entry:
-    """Show one resource, or many that are alike with all of their changes."""
+    """Show one resource, or many similar ones with all of their changes."""
     first, told = together[0], [_resource(each) for each in together]
     is_one = len(together) == 1
     name: list[Word | Moved] = [Word(visible(told[0].resource), "code")] if is_one else []
@@ -341,7 +341,7 @@ def _changed(together: Sequence[ResourceEffect]) -> Entry:
     name += [] if is_one else [Word(how_many(told), "badge")]
     if first.stateful:
         name.append(Word("stateful", "badge"))
-    # the values by which each is told stand with its properties
+    # the values that distinguish each are next to its properties
     summary = sentence(told)
     told = [replace(each, sentence=summary) for each in told]
     changed = [line for places in _properties(first) for line in _lines(together, places)]
@@ -358,7 +358,7 @@ def _changed(together: Sequence[ResourceEffect]) -> Entry:
 
 
 def _properties(resource: ResourceEffect) -> Iterator[list[int]]:
-    """Give the places of the changed properties, those together that say the same of many items."""
+    """Return the places of the changed properties, similar items combined."""
 
     def beside(place_: int) -> object:
         return resource.properties[place_].effect, resource.properties[place_].source
@@ -367,7 +367,7 @@ def _properties(resource: ResourceEffect) -> Iterator[list[int]]:
 
 
 def _lines(resources: Sequence[ResourceEffect], places: Sequence[int]) -> Iterator[Cell | Many]:
-    """Say what the properties at these places become, of all of the resources."""
+    """Return what the properties at these places become, for all of the resources."""
     told = [_property(each, each.properties[at]) for each in resources for at in places]
     first = resources[0].properties[places[0]]
     paths = {each.property for each in told}
@@ -536,7 +536,11 @@ def _cost(cost: Cost) -> Section:
             )
             for each in cost.plans
         ]
-        numbers = (Column("upfront fee, once", is_number=True), "window", Column("all else meanwhile", is_number=True))
+        numbers = (
+            Column("upfront fee, once", is_number=True),
+            "window",
+            Column("everything else meanwhile", is_number=True),
+        )
         blocks.append(_table("Training plans", ("plan", *numbers, "note"), rows))
     blocks += _listing("Without a known price, or billed by usage", cost.unknown)
     blocks += _listing("Notes", cost.notes)
@@ -584,7 +588,7 @@ def _access(access: Access) -> Section:
 
 
 def _assets(assets: Sequence[AssetChange]) -> Iterator[Section]:
-    """Give no section where no resource gets other files: most changes are of the templates alone."""
+    """Return no section if no resource gets other files: most changes concern only the templates."""
     if not assets:
         return
     rows = [
@@ -592,8 +596,8 @@ def _assets(assets: Sequence[AssetChange]) -> Iterator[Section]:
         for each in assets
     ]
     lead = (
-        f"{counted(len(assets), 'asset')} that resources get in addition. Which rights the code has, the"
-        " part on access says."
+        f"{counted(len(assets), 'asset')} that resources get in addition. The section about access shows the "
+        "permissions of the code."
     )
     table = _table("Files", ("what", "which resources get it", "what differs"), rows)
     yield Section("assets", "Code and files", _say(lead), (table,), len(assets))
@@ -650,7 +654,7 @@ def _timeline(timeline: Timeline, *, ends_early: bool) -> Section:
     lead = f"{at_most(total)} for {counted(len(timeline.steps), 'step')}, from published typical durations"
     lead += f" as of {timeline.durations_as_of}." if timeline.durations_as_of else "."
     if at_most(total) != span(total):
-        # what is wide, is wide by a few steps
+        # if a range is wide, a few steps cause it
         wide = max(timeline.steps, key=lambda each: (each.is_critical, each.lasts.high - each.lasts.low))
         lead += f" {visible(f'{wide.stack} / {wide.name}')} alone lasts {span(wide.lasts)}."
     if ends_early:
@@ -659,7 +663,7 @@ def _timeline(timeline: Timeline, *, ends_early: bool) -> Section:
     if timeline.critical_path:
         items = tuple(_code(each) for each in timeline.critical_path)
         blocks.append(
-            Listing("Critical path: the deployment takes longer if one of these does", items, is_ordered=True)
+            Listing("Critical path: the deployment takes longer if one of these steps does", items, is_ordered=True)
         )
     ordered = sorted(timeline.steps, key=lambda each: not each.is_critical)
     blocks.append(
@@ -675,7 +679,7 @@ def _timeline(timeline: Timeline, *, ends_early: bool) -> Section:
 
 
 def _failures(timeline: Timeline) -> Table:
-    """Say what is there if a step fails, once for all steps where that is the same."""
+    """Return what exists if a step fails, once for all steps with the same text."""
     names: dict[str, list[str]] = {}
     for step in timeline.steps:
         names.setdefault(step.if_it_fails, []).append(f"{step.stack} / {step.name}")
@@ -763,7 +767,7 @@ def _finding(finding: PolicyFinding) -> Row:
 
 
 def _table(title: str, columns: Sequence[str | Column], rows: Iterable[Row]) -> Table:
-    # what the change touches stands first; Python's sort keeps the order otherwise
+    # rows that the change affects are first; Python's sort keeps the order otherwise
     ordered = sorted(rows, key=lambda row: not row.changes)
     return Table(title, tuple(Column(each) if isinstance(each, str) else each for each in columns), tuple(ordered))
 
@@ -812,7 +816,8 @@ def _count(change: Change) -> Moved:
 
 
 def _headline(cost: Cost, period: str = "", *, most: int = MOST_UNPRICED) -> Cell:
-    """Give the known part of the cost, and beside it what it leaves out, of ``most`` things with quantities."""
+    """Return the known part of the cost, and next to it what it does not contain, of ``most`` things with
+    quantities."""
     words: list[Word | Moved] = [_dollars(cost.monthly, period)]
     shown = sorted(cost.unpriced, key=lambda each: (not changes(each.quantity), each.kind != "nodes"))
     for each in shown[:most]:

@@ -1,4 +1,4 @@
-"""The report on a terminal: the verdict, what to look at, and of every section what matters most."""
+"""The report on a terminal: the verdict, what to look at, and the most important part of every section."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from hyperpod_cdk.review.pages.sections import page
 from hyperpod_cdk.review.pages.wording import counted, shortened, shortened_pair
 
 MOST_ROWS: Final = 12
-"""So many rows of each table are shown; the file that ``--out`` writes has all."""
+"""The number of rows of each table that are shown; the file that ``--out`` writes has all."""
 
 VALUE: Final = 120
 _ANY_WIDTH: Final = 100_000
@@ -48,7 +48,7 @@ STYLES: Final[dict[Tone, str]] = {
 
 
 def text(report: Report, console: Console) -> None:
-    """Print the report; nothing in it is taken for rich's markup, and without colour no word is missing."""
+    """Print the report; nothing in it is interpreted as rich's markup, and without colour no word is missing."""
     laid_out = page(report)
     _print(console, Text(laid_out.approval, "bold"))
     _print(console, Text.assemble("Review of ", (shortened(laid_out.environment, VALUE), "bold")))
@@ -74,7 +74,7 @@ def text(report: Report, console: Console) -> None:
 
 
 def judgement(report: Report) -> tuple[str, ...]:
-    """Give who must approve, and what a month costs, as lines that stand for themselves."""
+    """Return who must approve, and the monthly cost, as separate lines."""
     laid_out = page(report)
     costs = [f"{each.title}: {_cell(each.value).plain}" for each in laid_out.figures if each.is_cost]
     return laid_out.approval, *costs
@@ -100,25 +100,25 @@ def _block(console: Console, block: Block) -> None:
         shown_table = _essential(block)
         same = sum(not row.changes for row in block.rows)
         if not shown_table.rows:
-            _print(console, Text(f"{same:,} that stay as they are (--out writes all)", "dim"))
+            _print(console, Text(f"{same:,} unchanged (--out writes all)", "dim"))
             return
         drawn = _table(shown_table)
         if Measurement.get(console, console.options.update(max_width=_ANY_WIDTH), drawn).maximum <= console.width:
             console.print(drawn, highlight=False)
         else:
-            # cells would be a word wide
+            # otherwise cells would be a word wide
             for row in shown_table.rows:
                 _stacked(console, shown_table, row)
         _rest(console, len(block.rows) - same - MOST_ROWS)
         if same:
-            _print(console, Text(f"and {same:,} that stay as they are (--out writes all)", "dim"))
+            _print(console, Text(f"and {same:,} unchanged (--out writes all)", "dim"))
     elif isinstance(block, Entries):
         shown = [each for each in block.entries if not each.folded][:MOST_ROWS]
         for entry in shown:
             _entry(console, entry)
         folded = [each for each in block.entries if each.folded][: MOST_ROWS - len(shown)]
         for entry in folded:
-            # what calls for no look is named only
+            # entries that need no look are only named
             _entry(console, Entry(entry.badge, entry.name))
         _rest(console, sum(each.number for each in block.entries) - sum(each.number for each in (*shown, *folded)))
     else:
@@ -135,7 +135,7 @@ def _entry(console: Console, entry: Entry) -> None:
 
 
 def _essential(table: Table) -> Table:
-    """Give the first rows that change, without a column that only says where a number is from."""
+    """Return the first rows that change, without a column that only has the source of a number."""
     rows = [row for row in table.rows if row.changes][:MOST_ROWS]
     kept = [
         index
@@ -172,7 +172,7 @@ def _rest(console: Console, left: int, indent: int = 0) -> None:
 
 
 def _cell(cell: Cell) -> Text:
-    # an address is in the files that are written; here it would be longer than what it proves
+    # an address is in the written files; here it would be longer than what it proves
     cell = tuple(piece for piece in cell if not (isinstance(piece, Word) and piece.style == "source"))
     words = Text()
     for space, piece in spaced(cell):

@@ -1,4 +1,4 @@
-"""How a report says numbers, money, minutes and values; the same words in every rendering."""
+"""How a report writes numbers, money, minutes and values; the same words in every rendering."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hyperpod_cdk.review.model import Cause, Change, Minutes
 UNKNOWN = "unknown"
 
 _TELLING = 4
-"""How many times its lower end the upper end of a range may be, for both to tell something."""
+"""The largest ratio of the ends of a range at which both are shown."""
 
 
 class _Shown(dict[int, str]):
-    """What each character is shown as, found out once."""
+    """How each character is shown, determined once."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -22,21 +22,21 @@ class _Shown(dict[int, str]):
         return self[code]
 
 
-# characters of control and of format, but for those that letters of some scripts and joined emoji need
+# control and format characters, except for those that letters of some scripts and joined emoji need
 _SHOWN = _Shown({ord("\n"): "⏎", ord("\r"): "⏎", ord("\t"): " ", 0x200C: "\u200c", 0x200D: "\u200d"})
 
 
 def visible(text: str) -> str:
-    """Give text in which nothing hides: line breaks as ``⏎``, control and direction marks as their escapes.
+    """Return text in which nothing is hidden: line breaks as ``⏎``, control and direction marks as their escapes.
 
-    A template is somebody else's text: a mark that turns the direction round could show a reviewer something else than
-    what is deployed, and a lone surrogate cannot be written at all.
+    A template is untrusted text: a mark that reverses the direction could show a reviewer something else than what is
+    deployed, and a lone surrogate cannot be written at all.
     """
     return text if text.isprintable() else text.replace("\r\n", "\n").translate(_SHOWN)
 
 
 def shortened(text: str, most: int) -> str:
-    """Cut text in its middle to ``most`` characters at most, saying how many are left out."""
+    """Cut text in its middle to ``most`` characters at most, with the number of omitted characters."""
     if len(text) <= most:
         return text
     kept = max(most - len(f"…({len(text):,} more)…"), 2)
@@ -44,7 +44,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def shortened_pair(before: str, after: str, most: int) -> tuple[str, str]:
-    """Cut two values around the first place where they differ, so that the difference is still seen."""
+    """Cut two values around the first place where they differ, so that the difference remains visible."""
     if len(before) <= most and len(after) <= most:
         return before, after
     same = next((i for i, (one, other) in enumerate(zip(before, after, strict=False)) if one != other), None)
@@ -56,7 +56,7 @@ def shortened_pair(before: str, after: str, most: int) -> tuple[str, str]:
 
 
 def number(value: float) -> str:
-    """Give ``1,234`` or ``0.25``: two decimals at most, none for a whole number."""
+    """Return ``1,234`` or ``0.25``: two decimals at most, none for a whole number."""
     rounded = round(value, 2)
     if rounded == int(rounded):
         return f"{int(rounded):,}"
@@ -64,7 +64,7 @@ def number(value: float) -> str:
 
 
 def money(dollars: float, *, cents: bool | None = None) -> str:
-    """Give ``$12,345`` or ``$3.20``; by default cents are shown below a hundred dollars."""
+    """Return ``$12,345`` or ``$3.20``; by default cents are shown below a hundred dollars."""
     exact = 0 < abs(dollars) < 100 if cents is None else cents
     amount = f"{abs(dollars):,.2f}" if exact else f"{abs(dollars):,.0f}"
     sign = "-" if dollars < 0 and amount.strip("0.,") else ""
@@ -72,13 +72,13 @@ def money(dollars: float, *, cents: bool | None = None) -> str:
 
 
 def unit_price(dollars: float) -> str:
-    """Give a price per unit with as many decimals as it has, up to six: ``$0.0225``, ``$98.32``."""
+    """Return a price per unit with as many decimals as it has, up to six: ``$0.0225``, ``$98.32``."""
     whole, _, fraction = f"{dollars:,.6f}".partition(".")
     return f"${whole}.{fraction.rstrip('0').ljust(2, '0')}"
 
 
 def difference(change: Change) -> float | None:
-    """Give after minus before, None where either is not known."""
+    """Return after minus before, None if either is unknown."""
     if change.before is None or change.after is None:
         return None
     return change.after - change.before
@@ -90,7 +90,7 @@ def changes(change: Change) -> bool:
 
 
 def minutes(value: float) -> str:
-    """Give ``45 s``, ``12 min``, ``2 h 5 min``."""
+    """Return ``45 s``, ``12 min``, ``2 h 5 min``."""
     if 0 < value < 1:
         return f"{max(round(value * 60), 1)} s"
     hours, rest = divmod(round(value), 60)
@@ -99,22 +99,22 @@ def minutes(value: float) -> str:
 
 
 def span(value: Minutes) -> str:
-    """Give ``12 min to 2 h 5 min``, or one duration where both ends read the same."""
+    """Return ``12 min to 2 h 5 min``, or one duration if both ends read the same."""
     low, high = minutes(value.low), minutes(value.high)
     return low if low == high else f"{low} to {high}"
 
 
 def at_most(value: Minutes) -> str:
-    """Return the span, or ``up to 50 min`` where its ends are so far apart that the lower one says nothing."""
+    """Return the span, or ``up to 50 min`` if its ends are so far apart that the lower one has no meaning."""
     return f"up to {minutes(value.high)}" if value.high > _TELLING * value.low else span(value)
 
 
 def place(cause: Cause) -> str:
-    """Give ``environments/prod.yaml:31 hyperpod.instance_groups[1].count``."""
+    """Return ``environments/prod.yaml:31 hyperpod.instance_groups[1].count``."""
     line = f":{cause.line}" if cause.line is not None else ""
     return f"{cause.file}{line} {cause.path}".strip()
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
-    """Give ``1 resource`` or ``3 resources``."""
+    """Return ``1 resource`` or ``3 resources``."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -1,4 +1,4 @@
-"""Boxes in boxes: what a picture holds, placed by Taffy's CSS flexbox, and painted."""
+"""Boxes in boxes: the content of a picture, placed by Taffy's CSS flexbox, and painted."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Words:
 class Box:
     """A rectangle with boxes in it, or with one line of text.
 
-    ``kind`` is the class of its rectangle, empty for one that is not seen. ``style`` holds CSS in stretchable's words.
-    ``flow`` are boxes with a size and text of their own that fill its width line after line, in place of ``children``.
+    ``kind`` is the class of its rectangle, empty for one that is not drawn. ``style`` is CSS with stretchable's names.
+    ``flow`` are boxes with a size and text of their own that fill its width line after line, instead of ``children``.
     ``accent`` is the colour of a bar on its left; ``title`` its tooltip. Boxes of one ``level`` are all as high as the
     highest of them. ``paint`` draws what is neither box nor text.
     """
@@ -61,7 +61,7 @@ class Placed:
     children: tuple[Placed, ...] = ()
 
     def everything(self) -> Iterator[Placed]:
-        """Give it and all that is in it."""
+        """Return it and all boxes in it."""
         pending: list[Placed] = [self]
         while pending:
             item = pending.pop()
@@ -78,7 +78,7 @@ def text(
     anchor: Anchor = "start",
     gives_way: bool = True,
 ) -> Box:
-    """Give a line of text that takes the room it needs, and gives way where there is less unless it is never to."""
+    """Return a line of text that takes the room it needs, and shrinks if there is less, unless it may not."""
     natural = text_width(words, size, bold=bold)
     style: dict[str, Any] = {
         "size": (natural + 0.5, round(size * LINE_HEIGHT)),
@@ -108,7 +108,7 @@ def grid(*children: Box, columns: int, gap: float = 8, shares: Mapping[int, floa
     for start in range(0, len(children), columns):
         line = children[start : start + columns]
         cells = [_cell(child, (shares or {}).get(number, 1)) for number, child in enumerate(line)]
-        # what is padded keeps that much more of the width, and so must what stands in for it
+        # a padded box uses that much more of the width, and so must its placeholder
         blank = Box(style={"padding": line[0].style.get("padding", 0)})
         cells += [_cell(blank, 1) for _ in range(columns - len(line))]
         lines.append(row(*cells, gap=gap, align_items="stretch", flex_shrink=0))
@@ -120,7 +120,7 @@ def _cell(box: Box, share: float) -> Box:
 
 
 def pill(words: str, *, kind: str, ink: str = "ink", title: str = "") -> Box:
-    """Give a few words with rounded ends, for a flow."""
+    """Return a few words with rounded ends, for a flow."""
     size = (text_width(words, _PILL_FONT) + 13, 19)
     shown = Words(text=words, size=_PILL_FONT, ink=ink, anchor="middle")
     return Box(kind=kind, words=shown, radius=9.5, title=title, style={"size": size})
@@ -136,7 +136,7 @@ _ANCHORS: Final[Mapping[Anchor, float]] = {"start": 0.0, "middle": 0.5, "end": 1
 
 
 def spacer() -> Box:
-    """Give the room that is left between two boxes of a row."""
+    """Return the space between two boxes of a row."""
     return Box(style={"flex_grow": 1})
 
 
@@ -168,12 +168,12 @@ _STYLES: Final[dict[str, Any]] = {}
 
 class _Layout:
     def __init__(self) -> None:
-        # not at the module's top: importing it takes 40 ms, which a report without a picture need not wait for
+        # not at the module's top: importing it takes 40 ms, which a report without a picture does not need
         import attrs  # noqa: PLC0415
         import stretchable  # noqa: PLC0415
         from stretchable import style  # noqa: PLC0415
 
-        # every node is drawn: to ask each of all that it stands in takes longer than the layout
+        # every node is drawn: asking each for all of its parents takes longer than the layout
         self._node: Callable[..., Any] = type("Shown", (stretchable.Node,), {"is_visible": True})
         self._evolved: Callable[..., Any] = attrs.evolve
         self._auto = style.AUTO
@@ -187,7 +187,7 @@ class _Layout:
         direction = self._words["flex_direction"].COLUMN
         outer = self._node(self._made(root), flex_direction=direction, size=(width, self._auto))
         outer.compute_layout()
-        # how high a flow is depends on its width, which is known only now
+        # the height of a flow depends on its width, which is known only now
         for box, made in self._flows:
             last = list(_flowed(box.flow, 0, 0, made.get_box().width))[-1]
             made.style = self._evolved(made.style, size=(self._auto, last.y + last.height))
@@ -210,8 +210,8 @@ class _Layout:
         return made
 
     def _style(self, box: Box) -> Any:
-        # stretchable takes a millisecond for a style from nothing: most boxes differ in nothing but their size, and of
-        # sizes there are few; a style never changes, so the next picture has it, too
+        # stretchable takes a millisecond to create a style: most boxes differ only in their size, and there are few
+        # sizes; a style never changes, so the next picture can use it, too
         rest = {name: value for name, value in box.style.items() if name != "size"}
         key = repr(rest)
         if key not in _STYLES:
@@ -241,7 +241,7 @@ class _Layout:
 
 
 def _flowed(boxes: Iterable[Box], x: float, y: float, width: float) -> Iterator[Placed]:
-    """Put boxes of a size of their own side by side, as many as fit, then into the next line."""
+    """Put boxes with a fixed size side by side, as many as fit, then into the next line."""
     left, top, lowest = x, y, 0.0
     for box in boxes:
         wanted, height = box.style["size"]

@@ -27,7 +27,7 @@ from hyperpod_cdk.templates.assembly import EMPTY, Assembly
 
 WIDTH: Final = 1200
 ZONES_IN_A_ROW: Final = 4
-"""Columns side by side; more zones stand in a second row, so that texts keep their size."""
+"""Columns side by side; more zones are in a second row, so that texts keep their size."""
 
 _MARGIN: Final = 24
 _GAP: Final = 12
@@ -53,9 +53,9 @@ def diagram(
 ) -> str:
     """Draw the environment as SVG, 1200 wide; ``viewBox`` lets it scale.
 
-    With ``base`` what is added, changed and removed against it is marked, and removed things stand where they were.
-    ``numbers`` are the capacity of the same two assemblies, computed where they are not given. ``judgement`` are
-    sentences that stand below the title: who must approve the change, and what a month costs.
+    With ``base``, additions, changes and removals against it are marked, and removed things are where they were.
+    ``numbers`` are the capacity of the same two assemblies, computed if they are not given. ``judgement`` are sentences
+    below the title: who must approve the change, and what a month costs.
     """
     placed = place(head, base, numbers, judgement)
     picture = Picture(
@@ -66,7 +66,7 @@ def diagram(
 
 
 def place(head: Assembly, base: Assembly | None, numbers: Capacity | None, judgement: Sequence[str] = ()) -> Placed:
-    """Give every box of the picture with its place."""
+    """Return every box of the picture with its place."""
     known = capacity(base or EMPTY, head) if numbers is None else numbers
     return lay_out(_page(scene(head, base, known), judgement), WIDTH)
 
@@ -81,7 +81,7 @@ def _page(shown: Scene, judgement: Sequence[str]) -> Box:
     if shown.outside:
         frame.append(_titled("Outside of the VPC", _cards(shown.outside, columns=4, limit=8)))
     if not frame:
-        frame.append(text("The templates hold nothing that this picture shows.", ink="muted"))
+        frame.append(text("The templates contain nothing that this picture shows.", ink="muted"))
     return column(
         _header(shown),
         *([_judgement(judgement)] if judgement else []),
@@ -119,7 +119,7 @@ def _judgement(said: Sequence[str]) -> Box:
 
 
 def _wrapped(words: str, *, bold: bool = False) -> Iterator[str]:
-    """Break a sentence into lines that the width takes; what is one word too long for it gives way."""
+    """Break a sentence into lines that fit the width; a single word that is too long is shortened."""
     line = ""
     for word in words.split():
         longer = f"{line} {word}".strip()
@@ -151,7 +151,7 @@ def _titled(title: str, *content: Box) -> Box:
 
 
 def _control(cards: Sequence[Card]) -> Box:
-    """Put few cards side by side, the last of which, the add-ons, has as much room as two."""
+    """Put few cards side by side; the last of them, the add-ons, is as wide as two."""
     boxes = [_card(card) for card in cards]
     columns = min(len(boxes), _CONTROL_CARDS)
     return grid(*boxes, columns=columns, gap=_GAP, shares={2: 2} if len(boxes) == _CONTROL_CARDS else None)
@@ -169,7 +169,7 @@ _GRAVEST_FIRST: Final[tuple[Mark, ...]] = ("removed", "changed", "added", "")
 
 
 def _folded(cards: Sequence[Card], limit: int) -> tuple[Sequence[Card], Sequence[Card]]:
-    """Keep what goes, what changes and what is new, then what comes first; one card alone is never folded."""
+    """Keep removed, changed and new cards, then the first ones; a single card is never folded."""
     if len(cards) <= limit + 1:
         return cards, ()
     ranked = sorted(range(len(cards)), key=lambda number: _GRAVEST_FIRST.index(cards[number].mark))
@@ -280,7 +280,7 @@ def _network(network: Network) -> Box:
     rows = [zones[start : start + in_a_row] for start in range(0, len(zones), in_a_row)]
     parts += [_zone_row(each, f"{network.label} {number}") for number, each in enumerate(rows)]
     if network.across:
-        parts.append(_titled("In several zones, or in none that is told", _cards(network.across, columns=3, limit=12)))
+        parts.append(_titled("In several zones, or in an unknown one", _cards(network.across, columns=3, limit=12)))
     if network.endpoints:
         shown, rest = network.endpoints[:28], network.endpoints[28:]
         chips = [*shown, *([Chip(f"and {len(rest)} more")] if rest else [])]
@@ -290,7 +290,7 @@ def _network(network: Network) -> Box:
 
 
 def _zone_row(zones: Sequence[Zone], name: str) -> Box:
-    """Put zones side by side, and the blocks of one role of all of them on one level."""
+    """Put zones side by side, and the blocks with the same role in all of them on one level."""
     roles = [role for role in ROLES if any(block.role == role for zone in zones for block in zone.blocks)]
     columns = 1 if len(zones) > 2 else 2 if len(zones) == 2 else 3
     boxes = []

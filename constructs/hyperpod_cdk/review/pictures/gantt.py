@@ -1,4 +1,4 @@
-"""The deployment's timeline as a picture: a bar for every step that lasts, grouped by stack."""
+"""The deployment's timeline as a picture: a bar for every step with a duration, grouped by stack."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hyperpod_cdk.review.pictures.svg import DASH, SMALLEST_FONT, Picture, text_
 
 WIDTH: Final = 1200
 ROWS: Final = 40
-"""Rows at most; what does not fit is folded."""
+"""Rows at most; the rest is folded."""
 
 QUICK_MINUTES: Final = 1.0
-"""A step that lasts less at most has no row of its own."""
+"""A step that takes less at most has no row of its own."""
 
 _LABELS: Final = 340
 _RIGHT: Final = 120
@@ -36,7 +36,7 @@ _RULES: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class _Row:
-    """A row of the picture: a stack, a step or quick steps folded. ``spans`` are its bars without a low half."""
+    """A row of the picture: a stack, a step or folded quick steps. ``spans`` are its bars without a low half."""
 
     label: str
     steps: tuple[Step, ...]
@@ -48,8 +48,8 @@ class _Row:
 def gantt(timeline: Timeline) -> str:
     """Draw the timeline as SVG, 1200 wide; ``viewBox`` lets it scale.
 
-    A bar begins where its step begins if everything is slow. Its full half is what it lasts at least, its pale half
-    what it lasts at most. Steps that last under a minute are one row for each stack.
+    A bar begins where its step begins if everything is slow. Its full half is the shortest duration, its pale half the
+    longest one. Steps of less than a minute are one row for each stack.
     """
     rows = _rows(timeline)
     height = _TOP + _ROW * len(rows) + 26 + _EDGE
@@ -104,7 +104,8 @@ def _rows(timeline: Timeline) -> list[_Row]:
 
 
 def _varied(steps: Sequence[Step]) -> list[Step]:
-    """Put the first of every type of a stack before the second of any, so that many alike do not crowd out the rest."""
+    """Put the first of every type of a stack before the second of any, so that many of one type do not hide the
+    rest."""
     seen: dict[tuple[str, str], int] = {}
     ranks = []
     for step in steps:

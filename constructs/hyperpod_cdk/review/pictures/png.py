@@ -1,4 +1,4 @@
-"""Pictures as PNG, for viewers that show no SVG: the light side, drawn by resvg with a font of its own."""
+"""Pictures as PNG, for viewers that show no SVG: the light colours, drawn by resvg with a font of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FILES: Final = ("SourceSansPro-Regular.ttf", "SourceSansPro-Semibold.ttf")
 def png(svg: str) -> bytes:
     """Return the PNG of an SVG of ours, the same bytes on every machine, whatever fonts it has.
 
-    Raises ModuleNotFoundError where the packages of the extra `pictures` are not installed.
+    Raises ModuleNotFoundError if the packages of the extra `pictures` are not installed.
     """
     import font_source_sans_pro  # noqa: PLC0415 - of an extra
     import resvg_py  # noqa: PLC0415 - of an extra

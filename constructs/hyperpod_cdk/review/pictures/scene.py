@@ -1,4 +1,4 @@
-"""What the architecture diagram shows: cards in blocks in zones in VPCs, with what a change does to each."""
+"""What the architecture diagram shows: cards in blocks in zones in VPCs, with the effect of a change on each."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Chip:
 
 @dataclass(frozen=True, kw_only=True)
 class Squares:
-    """Accelerators, drawn one by one: ``each`` of every node. ``is_neuron`` tells AWS's own from NVIDIA's."""
+    """Accelerators, drawn one by one: ``each`` of every node. ``is_neuron`` distinguishes AWS's own from NVIDIA's."""
 
     nodes: int
     each: int
@@ -54,9 +54,9 @@ class Squares:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """One thing: ``changes`` say what becomes of it.
+    """One thing: ``changes`` describe what happens to it.
 
-    An instance group ``is_group``; its ``nodes`` and ``accelerators`` are None where the template does not show.
+    An instance group ``is_group``; its ``nodes`` and ``accelerators`` are None if the template does not show them.
     """
 
     kind: Kind
@@ -75,7 +75,7 @@ class Card:
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """One subnet and what stands in it; ``used`` and ``usable`` are addresses, None where nothing tells."""
+    """One subnet and its content; ``used`` and ``usable`` are addresses, None if they are unknown."""
 
     role: str
     cidr: str
@@ -89,7 +89,7 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True)
 class Zone:
-    """A column: an availability zone with its blocks."""
+    """A column: an Availability Zone with its blocks."""
 
     label: str
     blocks: tuple[Block, ...]
@@ -122,13 +122,13 @@ class Scene:
 
 
 ROLES: Final = ("public", "control plane", "nodes", "other")
-"""What a block is for, from top to bottom."""
+"""The roles of blocks, from top to bottom."""
 
 _SHORT: Final = 34
 
 
 def scene(head: Assembly, base: Assembly | None, capacity: Capacity) -> Scene:
-    """Describe an environment, with its changes against ``base``; ``capacity`` gives addresses, plans and totals."""
+    """Describe an environment, with its changes against ``base``; ``capacity`` has addresses, plans and totals."""
     changes = _Changes(base, head)
     after, before = _Side(head), _Side(base or EMPTY)
     return Scene(
@@ -144,7 +144,7 @@ def scene(head: Assembly, base: Assembly | None, capacity: Capacity) -> Scene:
 
 
 class _Side:
-    """One assembly with what is read of it more than once."""
+    """One assembly with the data that is used more than once."""
 
     def __init__(self, assembly: Assembly) -> None:
         self.assembly = assembly
@@ -173,7 +173,7 @@ class _Changes:
                     self._groups.setdefault(key, []).append(change)
 
     def of(self, resource: Resource) -> tuple[Mark, tuple[str, ...]]:
-        """Give what becomes of a resource, in words where it changes."""
+        """Return what happens to a resource, in words if it changes."""
         mark, properties = self._resources.get((resource.stack, resource.logical_id), ("", ()))
         own = [each for each in properties if not _is_of_groups(each)]
         if mark == "changed" and not own:
@@ -181,7 +181,7 @@ class _Changes:
         return mark, tuple(_in_words(own))
 
     def of_group(self, group: InstanceGroup) -> tuple[Mark, tuple[str, ...]]:
-        """Give what becomes of an instance group of the head."""
+        """Return what happens to an instance group of the head."""
         cluster = group.cluster
         mark, _ = self._resources.get((cluster.stack, cluster.logical_id), ("", ()))
         if mark != "changed":
@@ -231,7 +231,7 @@ def _figures(capacity: Capacity, *, is_change: bool) -> Iterator[tuple[str, str]
 
 
 def total(values: Iterable[float | None]) -> str:
-    """Add up; what nobody knows is a plus behind the rest."""
+    """Add up; an unknown number is a plus after the sum."""
     known = list(values)
     if None in known and not any(known):
         return "?"
@@ -239,7 +239,7 @@ def total(values: Iterable[float | None]) -> str:
 
 
 def _both(after: _Side, before: _Side, *types: str) -> Iterator[tuple[_Side, Resource]]:
-    """Give the resources of these types: those of the head, then those that are gone."""
+    """Return the resources of these types: those of the head, then those that are removed."""
     yield from ((after, each) for each in after.assembly.of_type(*types))
     for each in before.assembly.of_type(*types):
         if after.assembly.find(each.stack, each.logical_id) is None:
@@ -474,7 +474,7 @@ def _repositories(after: _Side, before: _Side) -> dict[tuple[str, str], list[str
 
 @dataclass
 class _Place:
-    """A subnet while the scene is put together."""
+    """A subnet while the scene is built."""
 
     subnet: Subnet
     side: _Side
@@ -500,7 +500,7 @@ def _networks(after: _Side, before: _Side, changes: _Changes, capacity: Capacity
     by_vpc: dict[str, list[_Place]] = {key: [] for key in made}
     for place in places.values():
         by_vpc.setdefault(place.subnet.vpc.key if place.subnet.vpc else "", []).append(place)
-    # what spans zones, or stands in none that is told, belongs to the network that holds its subnets
+    # what is in several zones, or in an unknown one, belongs to the network of its subnets
     for key in {**across, **loose}:
         by_vpc.setdefault(key, [])
     for key, members in by_vpc.items():
@@ -535,7 +535,7 @@ def _cidrs(side: _Side, key: str, vpc: Resource) -> Iterator[str]:
 
 
 def _put_groups(after: _Side, before: _Side, changes: _Changes, places: Mapping[str, _Place]) -> dict[str, list[Card]]:
-    """Put every group into its block; give those of several zones, or of no subnet, by their VPC."""
+    """Put every group into its block; return those of several zones, or of no subnet, by their VPC."""
     across: dict[str, list[Card]] = {}
     there = {(each.cluster.stack, each.cluster.logical_id, each.name) for each in after.groups}
     gone = [each for each in before.groups if (each.cluster.stack, each.cluster.logical_id, each.name) not in there]
@@ -557,7 +557,7 @@ def _put_groups(after: _Side, before: _Side, changes: _Changes, places: Mapping[
 def _put_file_systems(
     after: _Side, before: _Side, changes: _Changes, places: Mapping[str, _Place]
 ) -> dict[str, list[Card]]:
-    """Put every file system into its first block; give those whose subnet nothing tells, by no VPC."""
+    """Put every file system into its first block; return those with an unknown subnet, by no VPC."""
     repositories = _repositories(after, before)
     by_system: dict[tuple[str, str], _Place] = {}
     for place in places.values():
@@ -584,7 +584,7 @@ def _zones(members: Sequence[_Place], addresses: Mapping[str, BlockAddresses], p
 
 
 def _zone_label(subnet: Subnet) -> str:
-    # a zone that is told in a function only (the region's first one) has no name to show
+    # a zone that only a function gives (the Region's first one) has no name to show
     return subnet.zone_id or subnet.zone_name or UNTOLD
 
 
@@ -630,7 +630,7 @@ def _uses(uses: Iterable[Use]) -> Iterator[Chip]:
 
 
 def _public(side: _Side) -> set[str]:
-    """Give the keys of the subnets whose route table leads to an internet gateway."""
+    """Return the keys of the subnets whose route table has a route to an internet gateway."""
     gateways = set()
     for route in side.assembly.of_type("AWS::EC2::Route"):
         found = target(side.assembly, route.stack, route.properties.get("GatewayId"))
@@ -680,7 +680,7 @@ def _outside(after: _Side, before: _Side, changes: _Changes, capacity: Capacity)
 def _bucket(name: Any) -> str:
     if not isinstance(name, str):
         return "S3 bucket"
-    # from the inside outwards, as functions stand in one another
+    # from the inside outwards, as functions contain each other
     while _PARTS.search(name):
         name = _PARTS.sub("…", name)
     return f"S3 bucket {name}"

@@ -73,8 +73,8 @@ def _widths(numbers: str) -> tuple[int, ...]:
     return tuple(map(int, numbers.split()))
 
 
-# thousandths of the font's size for the characters from space to tilde: of Arial and DejaVu Sans the wider one,
-# so that a text has room whichever font a reader's machine has
+# thousandths of the font's size for the characters from space to tilde: the wider one of Arial and DejaVu Sans, so that
+# a text has room with any font of a reader's machine
 _REGULAR: Final = _widths(
     "318 401 460 838 636 950 780 275 390 390 500 838 318 361 318 337 636 636 636 636 636 636 636 636 636 636 "
     "337 337 838 838 838 556 1015 684 686 722 770 667 611 778 752 295 500 667 557 863 748 787 667 787 722 667 "
@@ -91,12 +91,12 @@ _OTHERS: Final[Mapping[str, int]] = {"·": 380, DASH: 556, "→": 1000, "…": 1
 
 
 def text_width(words: str, size: float, *, bold: bool = False) -> float:
-    """Give the pixels that a text takes at most in any font of FONTS."""
+    """Return the pixels that a text needs at most in any font of FONTS."""
     return _thousandths(words, bold=bold) * size / 1000
 
 
 def shortened(words: str, width: float, size: float, *, bold: bool = False) -> str:
-    """Give the text if it fits into ``width`` pixels, else its beginning with an ellipsis; empty where none fits."""
+    """Return the text if it fits into ``width`` pixels, else its beginning with an ellipsis; empty if none fits."""
     if text_width(words, size, bold=bold) <= width:
         return words
     room = width * 1000 / size - _OTHERS["…"]
@@ -126,11 +126,11 @@ def _character(character: str, *, bold: bool) -> int:
 
 
 class Picture:
-    """An SVG that scales with its page, follows the reader's light or dark and needs nothing from elsewhere.
+    """An SVG that scales with its page, follows the reader's light or dark and has no dependencies.
 
-    ``title`` is what a screen reader says. ``rules`` are the declarations of further classes, with a palette's role
-    in braces for its colour. A page forces one side with the class ``hp-light`` or ``hp-dark`` on the picture or
-    around it; a viewer that knows neither media queries nor these shows the light side.
+    ``title`` is the text for screen readers. ``rules`` are the declarations of further classes, with a palette's role
+    in braces for its colour. A page forces one side with the class ``hp-light`` or ``hp-dark`` on the picture or around
+    it; a viewer that supports neither media queries nor these shows the light side.
     """
 
     def __init__(self, width: float, height: float, title: str, *, rules: Mapping[str, str] | None = None) -> None:
@@ -197,7 +197,8 @@ class Picture:
         width: float | None = None,
         anchor: str = "start",
     ) -> None:
-        """Add a line of text whose baseline is ``y``; what is wider than ``width`` is shortened, whole as a tooltip."""
+        """Add a line of text whose baseline is ``y``; text wider than ``width`` is shortened, and complete as a
+        tooltip."""
         shown = words if width is None else shortened(words, width, size, bold=bold)
         attributes: dict[str, str | float] = {"class": f"t-{kind}", "x": x, "y": y, "font-size": size}
         if bold:
@@ -211,18 +212,18 @@ class Picture:
             element.text = clean(shown)
 
     def render(self) -> str:
-        """Give the SVG as text."""
+        """Return the SVG as text."""
         return ET.tostring(self.root, encoding="unicode")
 
 
 def number(value: float) -> str:
-    """Give a number as SVG has it, with two digits behind the point at most."""
-    # what rounds to nothing has no sign
+    """Return a number as SVG has it, with at most two decimals."""
+    # a number that is rounded to zero has no sign
     return f"{round(value, 2) + 0.0:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
 def clean(words: str) -> str:
-    """Replace what no XML may hold, and show marks of control and direction, as pages do."""
+    """Replace characters that XML may not contain, and show control and direction marks, as pages do."""
     return visible(_FORBIDDEN.sub("\ufffd", words))
 
 
@@ -234,10 +235,10 @@ _PLACE: Final = re.compile(r"\{([a-z-]+)\}")
 
 
 def themed(rules: Mapping[str, str]) -> str:
-    """Give the style sheet of some classes for a light and a dark page.
+    """Return the style sheet of some classes for a light and a dark page.
 
     ``rules`` are declarations by class, with a role of the palettes in braces for its colour. The colours are written
-    out: viewers other than browsers know no variables and take what they do not know for black.
+    out: viewers other than browsers do not support variables and show unknown colours as black.
     """
     light, dark = (_declared(rules, palette) for palette in (LIGHT, DARK))
     themed_only = {kind: each for kind, each in dark.items() if each != light[kind]}

@@ -21,10 +21,10 @@ from hyperpod_cdk.templates.difference import ResourceChange
 
 
 def access(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> Access:
-    """Compare what both sides permit, action by action and resource by resource.
+    """Compare the permissions of both sides, action by action and resource by resource.
 
-    How statements are ordered, split, merged or spread over policies of one principal makes no difference. Additions
-    to access come first, widest first: what is newly allowed, and what is no longer denied.
+    The order of statements, and how they are split, merged or distributed over policies of one principal, does not
+    matter. Additions come first, the widest first: newly allowed actions, and removed denials.
     """
     before, after = views(base, head, changes)
     old, new = _Side(before), _Side(after, before)
@@ -85,14 +85,14 @@ def _order_of_reach(found: Reach) -> tuple[bool, bool, bool, str, str, str]:
 
 
 def _notes(old: _Side, new: _Side, changes: Sequence[ResourceChange]) -> Iterator[str]:
-    """Tell, of resources that change, what the templates do not: a statement that is no statement, a parameter."""
+    """Yield notes on changing resources whose access the templates do not show: an invalid statement, a parameter."""
     for change in changes:
         side, resource = (new, change.after) if change.after is not None else (old, change.before)
         if resource is None:
             continue
         place, label = place_of(resource), ""
         unread = [*side.permissions.unread.get(place, ()), *side.network.unread.get(place, ())]
-        # a subnet's zone is the only thing of it that is often left to the deployment, and lets nobody in
+        # often only a subnet's zone is known at deployment, and it gives no access
         is_told = resource.type == "AWS::EC2::Subnet"
         unknown = [each for each in side.view.unknown.get(place, ()) if not is_told and not each.startswith("${AWS::")]
         for said in dict.fromkeys((*unread, *unknown)):

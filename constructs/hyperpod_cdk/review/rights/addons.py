@@ -1,4 +1,4 @@
-"""EKS add-ons: whose code they are, and which of their settings decide what runs, and with which rights."""
+"""EKS add-ons: whose code they run, and which of their settings decide what runs, and with which permissions."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ _ONLY_WHERE_AND_HOW_MANY: Final = frozenset(
         *("resources", "tolerations", "topologySpreadConstraints", "updateStrategy", "verbosity"),
     }
 )
-"""Keys, at any depth, below which a value decides where Pods run, how many and how large: nothing of their rights."""
+"""Keys, at any depth, whose values decide where Pods run, how many and how large, but not their permissions."""
 
 _GIVES: Final = (
     *("image", "registry", "repository", "privileged", "securitycontext", "capabilities", "hostnetwork", "hostpid"),
     *("hostpath", "command", "args", "clusterrole", "rbac", "serviceaccount", "rolearn", "volumes", "rules"),
 )
-"""What the keys are called, in part, that decide which code runs, or with which rights."""
+"""Parts of the names of keys that decide which code runs, or with which permissions."""
 
 
 def is_of_eks(name: str) -> bool:
-    """Whether AWS builds the add-on of this name; a name that is not known here is somebody else's."""
+    """Whether AWS builds the add-on with this name; one that is unknown here is another publisher's."""
     return name in _OF_EKS or addons.get(name) is not None
 
 
 def settings(value: Any) -> dict[str, str]:
-    """Give the settings of ``ConfigurationValues`` that may give a right, by path; what cannot be read by itself."""
+    """Return the settings of ``ConfigurationValues`` that may give permissions, by path; unreadable ones under one
+    key."""
     if value in (None, ""):
         return {}
     stated = value
@@ -57,7 +58,7 @@ def settings(value: Any) -> dict[str, str]:
 
 
 def gives(path: str) -> bool:
-    """Whether a setting decides which code runs, or with which rights, by what it is called."""
+    """Whether a setting decides which code runs, or with which permissions, according to its name."""
     lowered = path.lower()
     return any(each in lowered for each in _GIVES)
 

@@ -1,4 +1,4 @@
-"""Statements taken apart, so that how they are split or merged makes no difference, and put together again."""
+"""Statements split into single actions and resources, so that their division does not matter, and combined again."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from hyperpod_cdk.review.rights.statements import Block, Term
 from hyperpod_cdk.review.rights.views import Place
 
 _MOST_ATOMS: Final = 200_000
-"""Above it the statements of one principal are compared as they are written: no policy that IAM takes comes near."""
+"""With more atoms, the statements of one principal are compared as they are written: no valid policy has that many."""
 
 Atom = tuple[Term, Term]
 
 
 def differing(was: Mapping[Block, Place], will: Mapping[Block, Place]) -> tuple[dict[Atom, Place], dict[Atom, Place]]:
-    """Give what only the first permits and what only the second does."""
+    """Return what only the first permits and what only the second does."""
     if sum(len(block.actions) * len(block.resources) for block in (*was, *will)) > _MOST_ATOMS:
         was, will = (
             {block: place for block, place in some.items() if block not in others}
@@ -38,7 +38,7 @@ def _expanded(blocks: Mapping[Block, Place]) -> dict[Atom, Place]:
 
 
 def grouped(atoms: Mapping[Atom, Place]) -> Iterator[tuple[Block, Place]]:
-    """Give as few blocks as cover the atoms, each atom once; each "everything but" stands alone."""
+    """Return as few blocks as possible that contain each atom once; each "everything but" has its own block."""
     kinds: dict[tuple[Term, Term], dict[Atom, Place]] = {}
     for atom, place in atoms.items():
         action, resource = (term if term[0] == "but" else (term[0], ()) for term in atom)
@@ -54,7 +54,7 @@ def grouped(atoms: Mapping[Atom, Place]) -> Iterator[tuple[Block, Place]]:
 
 
 def _rows(atoms: Iterable[Atom], side: Literal[0, 1]) -> dict[frozenset[Term], frozenset[Term]]:
-    """Give the actions (0) that have the same resources, or the resources (1) with the same actions, by those."""
+    """Return the actions (0) that have the same resources, or the resources (1) with the same actions, by those."""
     of: dict[Term, set[Term]] = {}
     for atom in atoms:
         of.setdefault(atom[side], set()).add(atom[1 - side])

@@ -1,7 +1,8 @@
-"""Reads who may enter EKS clusters, and as what: access entries, aws-auth, pod identities and RBAC in manifests.
+"""Reads who can access EKS clusters, and with which rights: access entries, aws-auth, pod identities, RBAC in
+manifests.
 
-Beside them it reads what else lets somebody in without a policy: the roles that functions and clusters take on,
-identity providers and shares.
+It also reads other access without a policy: the roles that functions and clusters assume, identity providers and
+shares.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from hyperpod_cdk.yaml_reading import read_inner
 MANIFEST: Final = "Custom::AWSCDK-EKS-KubernetesResource"
 
 Right = tuple[str, str, str]
-"""What an entry holds: ``("policy", name, namespace)``, ``("group", name, "")``, ``("type", name, "")``.
+"""One right of an entry: ``("policy", name, namespace)``, ``("group", name, "")``, ``("type", name, "")``.
 
-A policy without a namespace holds for the whole cluster.
+A policy without a namespace applies to the whole cluster.
 """
 
 _PATCH: Final = "Custom::AWSCDK-EKS-KubernetesPatch"
@@ -38,7 +39,7 @@ _CARRIERS: Final = {
     "AWSQS::Kubernetes::Resource": "Manifest",
     "AWSQS::Kubernetes::Helm": "Values",
 }
-"""Where types carry Kubernetes objects."""
+"""The properties, by type, that contain Kubernetes objects."""
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _AGGREGATION: Final = f"{_RBAC}/aggregate-to-"
@@ -49,13 +50,13 @@ ACTS_AS: Final = {
     "AWS::StepFunctions::StateMachine": "RoleArn",
     "AWS::CodeBuild::Project": "ServiceRole",
 }
-"""The property by which what stays may take on another role."""
+"""The property with which an unchanged resource may assume another role."""
 _ANYBODY: Final = ("system:unauthenticated", "system:authenticated", "system:anonymous", "system:serviceaccounts")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fact:
-    """One access that is either there or not; ``needs`` is a token that both sides must have for it to be news."""
+    """One access that either exists or not; it is reported only if both sides have the token in ``needs``."""
 
     kind: Literal["trust", "cluster access"]
     who: str
@@ -67,7 +68,7 @@ class Fact:
     needs: str = ""
     is_grave: bool = False
     roles: tuple[Principal, ...] = ()
-    """The roles that are taken on: grave where one of them is."""
+    """The roles that are assumed: the access is high-risk if one of them is."""
     properties: tuple[str, ...] = ()
 
 
@@ -76,32 +77,32 @@ class ClusterAccess:
     """What one side grants in its clusters."""
 
     entries: dict[tuple[Principal, str], dict[Right, Place]] = field(default_factory=dict)
-    """The rights of whom in which cluster, by the cluster's token or name; an entry without any has none."""
+    """The rights of each principal in each cluster, by the cluster's token or name; an entry without any has none."""
     facts: dict[tuple[str, ...], Fact] = field(default_factory=dict)
     guards: dict[tuple[str, ...], tuple[str, str, Place]] = field(default_factory=dict)
-    """What holds something back in a cluster: its content, what a reader calls it, and where it stands."""
+    """Objects that restrict something in a cluster: content, readable name, and place."""
     levels: dict[tuple[str, ...], tuple[int, str, Place]] = field(default_factory=dict)
     """How strict the Pod Security Standard of a namespace is."""
     left: dict[tuple[str, ...], tuple[str, Place]] = field(default_factory=dict)
-    """Objects that leave their manifest and stay in the cluster: what a reader calls them, and where they stood."""
+    """Objects that are removed from their manifest and stay in the cluster: readable name, and earlier place."""
 
 
 def cluster_access(view: View, permissions: Permissions, until_now: View | None = None) -> ClusterAccess:
-    """Read one side; what RBAC permits, and what could not be read, is added to ``permissions``.
+    """Read one side; RBAC's permissions, and what could not be read, are added to ``permissions``.
 
-    ``until_now`` is the side before, where there is one: objects that leave a manifest which nothing prunes stay in
-    the cluster, with all that they give.
+    ``until_now`` is the earlier side, if there is one: objects that are removed from a manifest without pruning stay in
+    the cluster, with all permissions that they give.
     """
     return _Reader(view, permissions, until_now).read()
 
 
 def scope_name(namespace: str) -> str:
-    """Give in words where a right holds that is limited to a namespace, or by none."""
+    """Return the scope of a right in words: a namespace, or none."""
     return f"namespace {namespace}" if namespace else "the whole cluster"
 
 
 def is_anybody(who: Principal) -> bool:
-    """Whether a Kubernetes subject is everybody who reaches the API server, or everybody that it knows."""
+    """Whether a Kubernetes subject is everyone who reaches the API server, or everyone that it authenticates."""
     return who[0].startswith("Kubernetes") and who[1] in _ANYBODY
 
 
@@ -153,14 +154,14 @@ class _Reader:
         cluster = self._cluster_of(properties)
         name, issuer = self._cluster_name(cluster), words.shown(self.view, text(oidc.get("IssuerUrl")))
         audience = words.shown(self.view, text(oidc.get("ClientId")))
-        who = f"everyone whom {issuer} signs in for {audience}"
+        who = f"everyone whom {issuer} authenticates for {audience}"
         self.found.facts["identity provider", cluster, issuer, audience] = Fact(
             kind="cluster access",
             who=who,
             what=("Kubernetes groups and users of the identity provider",),
             which=(name,),
-            gained=f"{who} may enter {name}",
-            lost=f"{who} may no longer enter {name}",
+            gained=f"{who} can access {name}",
+            lost=f"{who} can no longer access {name}",
             place=place_of(resource),
         )
 
@@ -172,11 +173,11 @@ class _Reader:
                 self.found.facts["share", who, what] = Fact(
                     kind="trust",
                     who=who,
-                    what=("what the share permits",),
+                    what=("the permissions of the share",),
                     which=(what,),
                     is_grave=True,
-                    gained=f"{who} is given a share of {what}",
-                    lost=f"{who} is no longer given a share of {what}",
+                    gained=f"{who} gets a share of {what}",
+                    lost=f"{who} no longer has a share of {what}",
                     place=place_of(resource),
                 )
 
@@ -223,8 +224,8 @@ class _Reader:
                 who=f"the identity that creates {name}",
                 what=("AmazonEKSClusterAdminPolicy",),
                 which=(name,),
-                gained=f"the identity that creates {name} administers it",
-                lost=f"the identity that creates {name} no longer administers it",
+                gained=f"the identity that creates {name} is its administrator",
+                lost=f"the identity that creates {name} is no longer its administrator",
                 place=place_of(resource),
                 properties=("BootstrapClusterCreatorAdminPermissions",),
             )
@@ -235,8 +236,8 @@ class _Reader:
                     who=f"everyone {who}",
                     what=(f"authentication mode {mode}",),
                     which=(name,),
-                    gained=f"{name} lets in everyone {who} (authentication mode {mode})",
-                    lost=f"{name} no longer lets in everyone {who} (authentication mode was {mode})",
+                    gained=f"{name} gives access to everyone {who} (authentication mode {mode})",
+                    lost=f"{name} no longer gives access to everyone {who} (authentication mode was {mode})",
                     place=place_of(resource),
                     needs=token if accepted == "API" else "",
                     properties=("AuthenticationMode",),
@@ -250,7 +251,7 @@ class _Reader:
         if (type_ := text(properties.get("Type", "STANDARD"))) != "STANDARD":
             rights.setdefault(("type", type_, ""), place)
         if name := properties.get("Username"):
-            # anyone who is bound by that name, in the templates or not, is who signs in
+            # everyone with a binding to that name, in the templates or not, is the one who signs in
             rights.setdefault(("user", text(name), ""), place)
         for group in items(properties.get("KubernetesGroups")):
             rights.setdefault(("group", text(group), ""), place)
@@ -315,9 +316,9 @@ class _Reader:
             self._object(resource, cluster, each)
             kind = each.get("kind")
             if kind in _ROLES and (kind, cluster, _name(each)) not in bound and not any(_aggregates(each)):
-                # somebody may be bound to it whom no template names
-                where = f"what the binding covers of {self._cluster_name(cluster)}"
-                self._grant(resource, (f"anyone who is bound to {kind}", _name(each)), where, list(_rules(each)))
+                # a principal that no template names may have a binding to it
+                where = f"the scope of the binding in {self._cluster_name(cluster)}"
+                self._grant(resource, (f"anyone with a binding to {kind}", _name(each)), where, list(_rules(each)))
             if kind in ("RoleBinding", "ClusterRoleBinding"):
                 self._binding(resource, cluster, each, rules)
             elif kind == "ClusterRole":
@@ -326,9 +327,10 @@ class _Reader:
                 self._aws_auth(resource, cluster, each)
 
     def _left(self, stated: set[tuple[str, tuple[str, str, str]]]) -> list[tuple[Resource, str, dict[str, Any]]]:
-        """Give the objects that leave their manifest and stay in the cluster: kubectl prunes only by a label.
+        """Return the objects that are removed from their manifest and stay in the cluster: kubectl prunes only by a
+        label.
 
-        Source: aws-cdk-lib, the handler kubectl-handler/apply, which adds ``--prune -l`` where PruneLabel is stated.
+        Source: aws-cdk-lib, the handler kubectl-handler/apply, which adds ``--prune -l`` if PruneLabel is stated.
         """
         found: list[tuple[Resource, str, dict[str, Any]]] = []
         if self.until_now is None:
@@ -380,7 +382,7 @@ class _Reader:
             )
 
     def _chart(self, resource: Resource) -> None:
-        """A chart that is not an asset of the assembly: another place holds what it installs, with its rights."""
+        """Read a chart that is not an asset of the assembly: its objects and their permissions are elsewhere."""
         properties = self.view.properties(resource)
         chart, source = text(properties.get("Chart") or ""), text(properties.get("Repository") or "")
         if not chart or (properties.get("ChartAssetURL") and not source):
@@ -391,10 +393,10 @@ class _Reader:
         self.found.facts["chart", cluster, source, chart] = Fact(
             kind="cluster access",
             who=who,
-            what=("installs what it holds",),
+            what=("installs its objects",),
             which=(name,),
             roles=(),
-            gained=f"{who} installs objects that no template shows, with whatever rights they have",
+            gained=f"{who} installs objects that no template shows, with unknown permissions",
             lost=f"no longer installed: {who}",
             place=place_of(resource),
         )
@@ -409,7 +411,7 @@ class _Reader:
             who=said,
             what=(f"patch of {what}",),
             which=(name,),
-            gained=f"{said} is applied: what it permits is not known",
+            gained=f"{said} is applied: its permissions are unknown",
             lost=f"{said} is no longer applied",
             place=place_of(resource),
         )
@@ -430,8 +432,8 @@ class _Reader:
 
     def _aggregated(self, resource: Resource, cluster: str, role: dict[str, Any]) -> None:
         for name in _aggregates(role):
-            where = f"what the binding covers of {self._cluster_name(cluster)}"
-            self._grant(resource, ("anyone who is bound to ClusterRole", name), where, list(_rules(role)))
+            where = f"the scope of the binding in {self._cluster_name(cluster)}"
+            self._grant(resource, ("anyone with a binding to ClusterRole", name), where, list(_rules(role)))
 
     def _grant(self, resource: Resource, who: Principal, scope: str, granted: list[Block], namespace: str = "") -> None:
         heading = Heading("cluster access", who, "Allow", "", scope, namespace)
@@ -463,7 +465,7 @@ class _Reader:
 
 
 def _aggregates(role: Mapping[str, Any]) -> Iterator[str]:
-    """Give the built-in roles into which Kubernetes takes a role's rules."""
+    """Return the built-in roles into which Kubernetes aggregates a role's rules."""
     metadata = role.get("metadata")
     labels = metadata.get("labels") if isinstance(metadata, dict) else None
     for label, value in labels.items() if isinstance(labels, dict) else ():
@@ -505,7 +507,7 @@ def _rules(role: Mapping[str, Any]) -> Iterator[Block]:
 
 
 def _kind(group: str, kind: str) -> str:
-    """Give a resource as kubectl names it: ``jobs.batch``, ``pods/log``."""
+    """Return a resource as kubectl names it: ``jobs.batch``, ``pods/log``."""
     if not group or (group == kind == "*"):
         return kind
     plural, _, below = kind.partition("/")

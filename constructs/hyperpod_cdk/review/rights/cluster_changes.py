@@ -1,4 +1,4 @@
-"""Who enters a cluster, what runs and holds back in it: entries, facts, add-ons, objects that stay, guards."""
+"""Changes in clusters: access entries, other access, add-ons, objects that stay, restrictions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SETTINGS: Final = "ConfigurationValues"
 
 
 class ClusterChanges:
-    """What differs in who may do what in Kubernetes."""
+    """Differences in who may do what in Kubernetes."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -45,7 +45,7 @@ class ClusterChanges:
                     yield self._fact(change, fact, is_grave=is_grave and change == "added")
 
     def addons(self, changes: Sequence[ResourceChange]) -> Iterator[Found]:
-        """Tell of add-ons that are not AWS's own, and of settings that may give what runs in them more rights."""
+        """Find add-ons that are not AWS's own, and settings that may give add-ons more permissions."""
         for change in changes:
             resource, old = change.after, change.before
             if resource is None or resource.type != _ADDON:
@@ -63,10 +63,10 @@ class ClusterChanges:
                 different = [path for path in different if addons.gives(path)]
             said = []
             if not is_same and not addons.is_of_eks(str(properties.get("AddonName"))):
-                said.append(("AddonName", f"new {name} runs code in the cluster of a publisher that is not known here"))
+                said.append(("AddonName", f"new {name} runs code of an unknown publisher in the cluster"))
             if different:
                 what = words.listed(different, "settings")
-                said.append((_SETTINGS, f"{name} gets other settings ({what}): what they permit is not judged"))
+                said.append((_SETTINGS, f"{name} gets other settings ({what}): their permissions are not judged"))
             for property_, sentence in said:
                 yield grant(
                     change="added",
@@ -82,14 +82,16 @@ class ClusterChanges:
                 )
 
     def left(self, new: ClusterAccess) -> Iterator[Found]:
-        """Tell of objects that leave their manifest and stay in the cluster, with whatever they give or run."""
+        """Find objects that are removed from their manifest and stay in the cluster, with their permissions and
+        Pods."""
         for (_, kind, *_), (said, place) in new.left.items():
             yield grant(
                 change="added",
                 kind="cluster access",
-                sentence=f"{said} leaves its manifest and stays in the cluster: the manifest has no prune label",
+                sentence=f"{said} is removed from its manifest and stays in the cluster: "
+                "the manifest has no prune label",
                 who=said,
-                what=("what it gives stays",),
+                what=("its permissions stay",),
                 which=(),
                 place=place,
                 width=3,
@@ -97,14 +99,14 @@ class ClusterChanges:
             )
 
     def guards(self, old: ClusterAccess, new: ClusterAccess) -> Iterator[Found]:
-        """Tell of what held something back in a cluster and may do so no more, or less."""
+        """Find restrictions in a cluster that are removed or may restrict less."""
         found: list[tuple[str, str, Place]] = []
         for key, (content, said, place) in old.guards.items():
             now = new.guards.get(key)
             if now is None:
-                found.append((said, f"{said} is gone: what it held back gets through", place))
+                found.append((said, f"{said} is removed: what it restricted is now allowed", place))
             elif now[0] != content:
-                found.append((said, f"{said} changes: what it lets through is not judged", now[2]))
+                found.append((said, f"{said} changes: what it allows is not judged", now[2]))
         for key, (strictness, said, _) in old.levels.items():
             level = new.levels.get(key)
             if level is not None and level[0] < strictness:
@@ -145,9 +147,9 @@ class ClusterChanges:
             parts.append(f"as Kubernetes user {words.listed(users, 'users')}")
         if types:
             parts.append(f"as {types[0]}")
-        enters = "may enter" if is_whole else "enters"
-        no_longer = "may no longer enter" if is_whole else "no longer enters"
-        rest = f" {', '.join(parts)}" if parts else ", without any right of its own"
+        enters = "can access" if is_whole else "enters"
+        no_longer = "can no longer access" if is_whole else "no longer enters"
+        rest = f" {', '.join(parts)}" if parts else ", without any permission of its own"
         is_whole_cluster = any(kind == "policy" and not namespace for kind, _, namespace in rights)
         is_admin = any(kind == "policy" and "ClusterAdmin" in name for kind, name, _ in rights)
         return grant(

@@ -1,8 +1,8 @@
-"""Other code under an identity that stays: what a resource runs, and as whom.
+"""Other code with an unchanged identity: what a resource runs, and with which role.
 
-Whoever decides the code of something that runs as a powerful identity has its power (``power``), and whatever runs as
-root on nodes has all that the nodes hold. The table says per type by which properties its code is decided; what CDK
-uploads is named by its content there, so the same code has the same value on both sides.
+A principal that decides the code of a resource with a powerful identity has its permissions (``power``), and code that
+runs as root on nodes can use everything on them. The table states by type which properties decide the code; the name of
+a CDK upload contains a hash of its content, so unchanged code has the same value on both sides.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _UPLOAD: Final = "Custom::CDKBucketDeployment"
 _ALIAS: Final = "AWS::Lambda::Alias"
 _LAYER: Final = "AWS::Lambda::LayerVersion"
 _OF_AWS: Final = "aws/codebuild/"
-"""CodeBuild's own images; ``images`` tells of those that are somebody else's."""
+"""CodeBuild's own images; ``images`` reports those of other publishers."""
 
 _ALL: Final[frozenset[str]] = frozenset()
 _CONTAINER: Final = frozenset({"Image", "Command", "EntryPoint", "image", "command", "args"})
@@ -37,7 +37,7 @@ _VARIABLES: Final = frozenset(
         *("DOTNET_STARTUP_HOOKS", "PERL5OPT"),
     }
 )
-"""Variables by which a program loads other code before its own."""
+"""Variables with which a program loads other code before its own."""
 
 _AS_ROLE: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
     "AWS::AppRunner::Service": {"SourceConfiguration": _ALL},
@@ -80,12 +80,12 @@ _AS_ROLE: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
         ("Definition", "DefinitionString", "DefinitionS3Location", "DefinitionSubstitutions"), _ALL
     ),
     "AWS::Synthetics::Canary": {"Code": _ALL},
-    # the SDK's calls that the CDK's own handler makes as its role
+    # the SDK calls that the CDK's own handler makes with its role
     "Custom::AWS": {"Create": _ALL, "Update": _ALL, "Delete": _ALL},
 }
-"""Type -> property that decides what runs under the resource's role -> the keys below it that do, all where none.
+"""Type -> property that decides what runs with the resource's role -> the deciding keys below it, all if none.
 
-Source: each type's page in the CloudFormation template reference; of Events, Scheduler and Pipes the input of a target
+Source: each type's page in the CloudFormation template reference; for Events, Scheduler and Pipes the input of a target
 can be a command (a task's overrides, a document's parameters).
 """
 
@@ -93,7 +93,7 @@ _AS_ROOT: Final[Mapping[str, tuple[str, Mapping[str, frozenset[str]]]]] = {
     "AWS::AutoScaling::LaunchConfiguration": ("on its instances, as root", dict.fromkeys(_BOOT, _ALL)),
     **{
         f"AWS::CloudFormation::{kind}DefaultVersion": (
-            "wherever templates use the type",
+            "in all templates that use the type",
             dict.fromkeys(("VersionId", "TypeVersionArn", "VersionArn"), _ALL),
         )
         for kind in ("Hook", "Module", "Resource")
@@ -130,7 +130,7 @@ _AS_ROOT: Final[Mapping[str, tuple[str, Mapping[str, frozenset[str]]]]] = {
         "on the nodes that it names, as root",
         dict.fromkeys(("Name", "DocumentVersion", "Parameters", "Targets", "InstanceId"), _ALL),
     ),
-    "AWS::SSM::Document": ("where it is run, as root", {"Content": _ALL, "Attachments": _ALL}),
+    "AWS::SSM::Document": ("on its targets, as root", {"Content": _ALL, "Attachments": _ALL}),
     "AWS::SSM::MaintenanceWindowTarget": ("on other nodes, by the window's tasks, as root", {"Targets": _ALL}),
     "AWS::SSM::MaintenanceWindowTask": (
         "on the nodes that it names, as root",
@@ -143,7 +143,7 @@ Source: SSM, "AWS-RunShellScript" runs as root; SageMaker, "Customization of a n
 scripts" of HyperPod: as root; EC2, "Run commands when you launch an EC2 instance": user data runs as root.
 """
 _BEGINS_AT_ONCE: Final = ("AWS::SSM::Association", "AWS::SSM::MaintenanceWindowTask", "AWS::EMR::Step")
-"""Types that run their code on what was there before them."""
+"""Types that run their code on existing resources."""
 
 
 _UPLOADS: Final = (
@@ -154,9 +154,9 @@ _BUCKET_KEYS: Final = frozenset({"S3Bucket", "Bucket", "BucketName"})
 
 
 class OtherCode(NamedTuple):
-    """Code that changes: a sentence that begins with ``subject``, and the roles as which it runs.
+    """Code that changes: a sentence that begins with ``subject``, and the roles with which it runs.
 
-    ``is_grave``: whether it gains anybody something; other code under a role that can do little is named all the same.
+    ``is_grave`` is whether it gives more access; other code with a role that can do little is listed, too.
     """
 
     subject: str
@@ -168,7 +168,7 @@ class OtherCode(NamedTuple):
 
 
 def other_code(before: View, after: View, changes: Sequence[ResourceChange], power: Power) -> Iterator[OtherCode]:
-    """Tell of what stays and runs other code as a powerful identity or as root, and of code from another bucket."""
+    """Find unchanged resources that run other code with a powerful identity or as root, or code from another bucket."""
     for change in changes:
         resource = change.after
         if resource is None:
@@ -177,7 +177,7 @@ def other_code(before: View, after: View, changes: Sequence[ResourceChange], pow
         if old is None:
             if before.resources and resource.type in _BEGINS_AT_ONCE:
                 where, names = _AS_ROOT[resource.type]
-                said = "runs code on what was there"
+                said = "runs code on existing resources"
                 stated = _stated(after, resource, names)
                 yield _told(after, resource, f"{{}} {said}: {where} ({', '.join(stated)})", stated, names)
             continue
@@ -202,7 +202,7 @@ def _under_an_identity(
     properties: tuple[Mapping[str, Any], Mapping[str, Any]],
     power: Power,
 ) -> Iterator[OtherCode]:
-    """Tell of other code by the gravest that is said of it: as whom it runs, what hangs on it, where it is from."""
+    """Return other code with its most serious aspect: its identity, the resources that depend on it, or its origin."""
     was, will = properties
     names = {"Content": _ALL} if resource.type == _LAYER else _AS_ROLE.get(resource.type, {})
     found = _different(was, will, names)
@@ -211,12 +211,12 @@ def _under_an_identity(
     said = f"{{}} runs other code ({', '.join(found)} changes)"
     if roles := _roles(after, resource, power):
         is_told = any(each in power for each in roles)
-        whom = "that can get every right" if is_told else "of which no template says what it may do"
+        whom = "that can get every permission" if is_told else "of which no template says what it may do"
         yield _told(after, resource, f"{said} as an identity {whom}", found, names, roles)
     elif _answers(after, resource):
-        yield _told(after, resource, f"{said} and decides what becomes of custom resources", found, names)
+        yield _told(after, resource, f"{said} and decides the result of custom resources", found, names)
     elif buckets := _buckets(after, will, names) - _buckets(before, was, names):
-        yield _told(after, resource, f"{{}} runs code of another bucket: {', '.join(sorted(buckets))}", found, names)
+        yield _told(after, resource, f"{{}} runs code from another bucket: {', '.join(sorted(buckets))}", found, names)
     elif weak := _any_roles(after, resource, power):
         yield _told(after, resource, said, found, names, weak)._replace(is_grave=False)
 
@@ -241,7 +241,7 @@ def _stated(view: View, resource: Resource, names: Mapping[str, frozenset[str]])
 
 
 def _different(was: Mapping[str, Any], will: Mapping[str, Any], names: Mapping[str, frozenset[str]]) -> list[str]:
-    """Give the properties that newly decide what runs; what is only gone from a list, or moved in it, does not."""
+    """Return the properties that newly decide what runs; not those only removed from a list, or moved in it."""
     found = []
     for name, keys in names.items():
         old, new = (_parts(each.get(name), keys) for each in (was, will))
@@ -251,7 +251,7 @@ def _different(was: Mapping[str, Any], will: Mapping[str, Any], names: Mapping[s
 
 
 def _parts(value: Any, keys: frozenset[str]) -> set[str]:
-    """Give what decides below a property, each container or group for itself, as text."""
+    """Return the deciding values below a property, each container or group on its own, as text."""
     if not keys:
         return {json.dumps(value, sort_keys=True)}
     found: set[str] = set()
@@ -273,17 +273,17 @@ def _bare(value: Any) -> Any:
 
 
 def _roles(view: View, resource: Resource, power: Power) -> tuple[Principal, ...]:
-    """Give the powerful identities as which the code of a resource runs."""
+    """Return the powerful identities with which the code of a resource runs."""
     return tuple(sorted({role for each in _running(view, resource) for role in power.runs_as(each)}))
 
 
 def _any_roles(view: View, resource: Resource, power: Power) -> tuple[Principal, ...]:
-    """Give the roles of the templates as which it runs, whatever they may do."""
+    """Return the roles of the templates with which it runs, whatever they may do."""
     return tuple(sorted({role for each in _running(view, resource) for role in power.acting.get(view.token(each), ())}))
 
 
 def _running(view: View, resource: Resource) -> list[Resource]:
-    """Give what runs the code that a resource decides."""
+    """Return the resources that run the code that a resource decides."""
     if resource.type == _LAYER:
         layer = view.token(resource)
         return [
@@ -300,7 +300,8 @@ def _running(view: View, resource: Resource) -> list[Resource]:
 
 
 def _answers(view: View, resource: Resource) -> bool:
-    """Whether a function answers for custom resources: by them it acts as its role, and gives values to others."""
+    """Whether a function handles custom resources: for them it acts with its role, and gives values to other
+    resources."""
     token = view.token(resource)
     return any(
         (found := TOKEN.match(text(view.properties(each)["ServiceToken"]))) and f"${{{found[1]}/{found[2]}}}" == token
@@ -310,7 +311,7 @@ def _answers(view: View, resource: Resource) -> bool:
 
 
 def _is_run_from(view: View, upload: Mapping[str, Any]) -> bool:
-    """Whether something of the templates runs what lies in the bucket of an upload, or they do not show which it is."""
+    """Whether a resource of the templates runs files of an upload's bucket, or they do not show which bucket it is."""
     bucket = text(upload.get("DestinationBucketName"))
     if "${" in bucket and not TOKEN.fullmatch(bucket):
         return True
@@ -325,7 +326,7 @@ def _is_run_from(view: View, upload: Mapping[str, Any]) -> bool:
 
 
 def _buckets(view: View, properties: Mapping[str, Any], names: Mapping[str, frozenset[str]]) -> set[str]:
-    """Give the buckets that code is taken from, without those of the templates and of the CDK's bootstrap."""
+    """Return the buckets that code is read from, without those of the templates and of the CDK's bootstrap."""
     found: set[str] = set()
     pending: list[Any] = [properties.get(name) for name in names]
     while pending:

@@ -12,14 +12,14 @@ from typing import Any, Final, Literal, NamedTuple
 _EQUAL: Final = ("StringEquals", "StringLike", "StringEqualsIgnoreCase", "ArnEquals", "ArnLike")
 _UNEQUAL: Final = ("StringNotEquals", "StringNotLike", "StringNotEqualsIgnoreCase", "ArnNotEquals", "ArnNotLike")
 _LITERAL: Final = ("StringEquals", "StringNotEquals", "StringEqualsIgnoreCase", "StringNotEqualsIgnoreCase")
-"""Operators to which ``*`` and ``?`` are characters; to ArnEquals they are wildcards (IAM user guide, operators)."""
+"""Operators for which ``*`` and ``?`` are characters; for ArnEquals they are wildcards (IAM user guide, operators)."""
 _BELOW: Final = ("NumericLessThan", "NumericLessThanEquals", "DateLessThan", "DateLessThanEquals")
 _ABOVE: Final = ("NumericGreaterThan", "NumericGreaterThanEquals", "DateGreaterThan", "DateGreaterThanEquals")
 _LOOKS: Final = (
     *("get", "list", "describe", "head", "batchget", "query", "scan", "search", "lookup", "view", "check", "select"),
     *("simulate", "test", "validate", "estimate", "preview", "read", "count"),
 )
-"""How the names of actions begin that change nothing."""
+"""The prefixes of actions that change nothing."""
 
 
 class Limit(NamedTuple):
@@ -33,14 +33,14 @@ class Limit(NamedTuple):
 
 
 class Wider(NamedTuple):
-    """A key that limits less than it did."""
+    """A key that limits less than before."""
 
     key: str
     how: Literal["dropped", "wider"]
 
 
 def limits(condition: str) -> Iterator[Limit]:
-    """Give what a statement's condition (canonical JSON, empty without) says, key by key as it is written."""
+    """Return the lines of a statement's condition (canonical JSON, empty without), key by key as it is written."""
     stated: Any = json.loads(condition) if condition else {}
     for written, keys in stated.items() if isinstance(stated, dict) else ():
         quantifier, _, plain = str(written).rpartition(":")
@@ -51,9 +51,9 @@ def limits(condition: str) -> Iterator[Limit]:
 
 
 def wider(until_now: str, condition: str) -> list[Wider]:
-    """Give the keys by which ``until_now`` limited and ``condition`` does not, or less, sorted by key.
+    """Return the keys by which ``until_now`` limited and ``condition`` does not, or less, sorted by key.
 
-    What cannot be compared, of two operators that are not alike, counts as wider.
+    Values that cannot be compared, because their operators differ, count as wider.
     """
     stated: dict[str, list[Limit]] = {}
     for each in limits(condition):
@@ -67,18 +67,18 @@ def wider(until_now: str, condition: str) -> list[Wider]:
 
 
 def changes_something(actions: Iterable[str]) -> bool:
-    """Whether one of these actions (lower case, with wildcards) does more than look."""
+    """Whether one of these actions (lower case, with wildcards) does more than read."""
     return any(not name.partition(":")[2].startswith(_LOOKS) for name in actions)
 
 
 @cache
 def overlap(one: str, other: str) -> bool:
-    """Whether two patterns of IAM, with ``*`` and ``?``, mean a text in common."""
+    """Whether two patterns of IAM, with ``*`` and ``?``, match a common text."""
     if not set("*?") & {*one, *other}:
         return one == other
     reached = {0}
     for each in (*one, ""):
-        # the places of the other pattern that can be reached with what stands of the first until here
+        # the positions of the other pattern that can be reached with the characters of the first so far
         reached |= _past_stars(reached, other)
         if each == "":
             return len(other) in reached
@@ -94,7 +94,7 @@ def overlap(one: str, other: str) -> bool:
 
 
 def _past_stars(places: set[int], pattern: str) -> set[int]:
-    """Give the places behind the stars that stand at these places: a star may mean nothing at all."""
+    """Return the positions after the stars at these positions: a star may match nothing."""
     passed = set()
     for place in places:
         at = place
@@ -105,7 +105,7 @@ def _past_stars(places: set[int], pattern: str) -> set[int]:
 
 
 def _is_within(new: Limit, old: Limit) -> bool:
-    """Whether whatever the new limit lets through, the old one let through."""
+    """Whether the old limit allowed everything that the new limit allows."""
     if new == old:
         return True
     if new.quantifier != old.quantifier or (new.is_if_exists and not old.is_if_exists):
@@ -116,7 +116,7 @@ def _is_within(new: Limit, old: Limit) -> bool:
     compare, is_of_excluded = _COMPARED[same]
     inner, outer = (old, new) if is_of_excluded else (new, old)
     if compare is _is_like:
-        # a value that is compared in any case of letters lets through, or shuts out, more spellings
+        # a value that is compared without regard to case allows, or excludes, more spellings
         if "IgnoreCase" in inner.operator and "IgnoreCase" not in outer.operator:
             return False
         one, other = (_written(each) for each in (inner, outer))
@@ -124,12 +124,12 @@ def _is_within(new: Limit, old: Limit) -> bool:
         pairs = ([each.lower() for each in side] if folds else side for side in (one, other))
         inner_values, outer_values = pairs
         return all(any(compare(each, bound) for bound in outer_values) for each in inner_values)
-    # what was shut out still is, or what gets through did
+    # all that was excluded still is, or all that was allowed is
     return all(any(compare(each, bound) for bound in outer.values) for each in inner.values)
 
 
 def _written(limit: Limit) -> list[str]:
-    """Give the values as patterns: what a literal operator takes for itself stands escaped."""
+    """Return the values as patterns: characters that a literal operator takes literally are escaped."""
     if limit.operator not in _LITERAL:
         return list(limit.values)
     return [each.replace("*", _STAR).replace("?", _MARK) for each in limit.values]
@@ -137,11 +137,11 @@ def _written(limit: Limit) -> list[str]:
 
 _STAR: Final = "\ue000"
 _MARK: Final = "\ue001"
-"""Stand for a star and a question mark that are characters and no wildcards: private use, in no name of AWS's."""
+"""Represent a star and a question mark that are no wildcards: private-use characters, in no name of AWS's."""
 
 
 def _is_like(value: str, pattern: str) -> bool:
-    """Whether all that a pattern means (``value``) is meant by another: only a star covers a star."""
+    """Whether all that a pattern matches (``value``) is matched by another: only a star contains a star."""
     places = {0}
     for each in (*value, ""):
         places |= _past_stars(places, pattern)
@@ -175,7 +175,7 @@ def _is_at_least(value: str, bound: str) -> bool:
 
 
 def _number(text: str) -> Decimal | None:
-    """Give a number, or a date as one that orders like it."""
+    """Return a number, or a date as a number with the same order."""
     digits = "".join(each for each in text if each.isdecimal()) if "-" in text[1:] else text
     try:
         return Decimal(digits)
@@ -191,4 +191,4 @@ _COMPARED: Final[dict[tuple[str, ...], tuple[Callable[[str, str], bool], bool]]]
     **{(each,): (_is_at_most, False) for each in _BELOW},
     **{(each,): (_is_at_least, False) for each in _ABOVE},
 }
-"""Operators that are compared with each other: whether a value is within another, and whether values are shut out."""
+"""Operators that are compared with each other: whether a value is within another, and whether values are excluded."""

@@ -1,8 +1,8 @@
-"""What any type says of accounts, addresses and public access outside of policies and security groups.
+"""What other types state about accounts, addresses and public access, outside of policies and security groups.
 
-Policies, security groups, routes and clusters are read by what they mean (``statements``, ``reach``,
-``cluster_access``). Every other type is read here by the words that all types share, so that no account, no address
-block and no switch that opens something is added without a row.
+Policies, security groups, routes and clusters are read by their meaning (``statements``, ``reach``,
+``cluster_access``). Every other type is read here by the property names that all types share, so that each new account,
+address block and switch that gives access is reported.
 """
 
 from __future__ import annotations
@@ -37,50 +37,52 @@ _READ_AS_ENTRIES: Final = frozenset(
     }
 )
 _WAYS_IN: Final[dict[str, str]] = {
-    "AWS::Budgets::BudgetsAction": "applies policies, or stops instances, by itself once a budget is passed",
+    "AWS::Budgets::BudgetsAction": "applies policies, or stops instances, automatically once a budget is exceeded",
     **dict.fromkeys(
         ("AWS::Chatbot::MicrosoftTeamsChannelConfiguration", "AWS::Chatbot::SlackChannelConfiguration"),
-        "lets members of a chat channel read and run what its role and its guardrails permit, which permit all where "
-        "none are stated",
+        "lets members of a chat channel read and run what its role and its guardrails permit, which permit "
+        "everything if none are stated",
     ),
-    "AWS::CloudFormation::HookTypeConfig": "says what hooks look at, and whether they stop what they find",
-    "AWS::CloudFormation::Stack": "makes what a template says that was not read",
-    "AWS::CloudFormation::StackSet": "makes in other accounts or regions what a template says that was not read",
-    "AWS::CodeStarConnections::Connection": "lets in anyone who pushes to what it is connected with",
-    "AWS::Config::RemediationConfiguration": "runs a document of Systems Manager by itself where a rule fails",
+    "AWS::CloudFormation::HookTypeConfig": "defines what hooks check, and whether they stop what they find",
+    "AWS::CloudFormation::Stack": "creates the resources of a template that was not read",
+    "AWS::CloudFormation::StackSet": (
+        "creates the resources of a template that was not read in other accounts or Regions"
+    ),
+    "AWS::CodeStarConnections::Connection": "gives access to anyone who pushes to its connection",
+    "AWS::Config::RemediationConfiguration": "runs a document of Systems Manager automatically if a rule fails",
     "AWS::DMS::ReplicationTask": "copies data to its target",
     "AWS::EC2::ClientVpnAuthorizationRule": "lets clients of a VPN reach a network",
-    "AWS::EC2::ClientVpnEndpoint": "lets clients from the internet into a VPC",
-    "AWS::EC2::EIPAssociation": "gives what it is associated with a public address",
+    "AWS::EC2::ClientVpnEndpoint": "lets clients from the internet reach a VPC",
+    "AWS::EC2::EIPAssociation": "gives a public address to the resource that it is associated with",
     "AWS::EC2::InstanceConnectEndpoint": "lets anyone whom IAM permits connect to private addresses from the internet",
     "AWS::EC2::TrafficMirrorSession": "copies a network interface's traffic to its target",
     "AWS::EC2::TransitGatewayPeeringAttachment": "connects a transit gateway with another one",
-    "AWS::EC2::TransitGatewayRoute": "opens a way between networks of a transit gateway, or drops what goes there",
-    "AWS::EC2::TransitGatewayRouteTableAssociation": "opens ways between networks of a transit gateway",
-    "AWS::EC2::TransitGatewayRouteTablePropagation": "opens ways between networks of a transit gateway",
-    "AWS::EC2::VPCBlockPublicAccessExclusion": "takes a network out of the account's block of public access",
+    "AWS::EC2::TransitGatewayRoute": "opens a route between networks of a transit gateway, or drops its traffic",
+    "AWS::EC2::TransitGatewayRouteTableAssociation": "opens routes between networks of a transit gateway",
+    "AWS::EC2::TransitGatewayRouteTablePropagation": "opens routes between networks of a transit gateway",
+    "AWS::EC2::VPCBlockPublicAccessExclusion": "excludes a network from the account's block of public access",
     "AWS::EC2::VPNConnection": "connects a network outside of AWS",
     "AWS::ECR::PullThroughCacheRule": "makes images of another registry look like the account's own",
-    "AWS::ElastiCache::User": "signs in to caches with the rights of its access string",
-    "AWS::ElastiCache::UserGroup": "says who signs in to caches",
-    "AWS::IAM::OIDCProvider": "lets in whomever its issuer signs in, to every role that trusts it",
-    "AWS::IAM::SAMLProvider": "lets in whomever its issuer signs in, to every role that trusts it",
-    "AWS::IdentityStore::GroupMembership": "gives a user all that a group is assigned",
-    "AWS::IoT::RoleAlias": "lets devices with a certificate take on a role",
-    "AWS::LakeFormation::DataLakeSettings": "says who administers the data lake",
-    "AWS::LakeFormation::Permissions": "gives rights in the data lake",
-    "AWS::LakeFormation::PrincipalPermissions": "gives rights in the data lake",
-    "AWS::MemoryDB::ACL": "says who signs in to clusters",
-    "AWS::MemoryDB::User": "signs in to clusters with the rights of its access string",
-    "AWS::OpenSearchServerless::AccessPolicy": "says who reads and writes the data of collections",
-    "AWS::Route53Resolver::ResolverRule": "sends questions for names elsewhere",
-    "AWS::Route53Resolver::ResolverRuleAssociation": "sends questions for names elsewhere",
-    "AWS::S3::AccessGrant": "gives rights to objects that no policy states",
+    "AWS::ElastiCache::User": "signs in to caches with the permissions of its access string",
+    "AWS::ElastiCache::UserGroup": "defines who signs in to caches",
+    "AWS::IAM::OIDCProvider": "gives everyone whom its issuer authenticates access to every role that trusts it",
+    "AWS::IAM::SAMLProvider": "gives everyone whom its issuer authenticates access to every role that trusts it",
+    "AWS::IdentityStore::GroupMembership": "gives a user everything that is assigned to a group",
+    "AWS::IoT::RoleAlias": "lets devices with a certificate assume a role",
+    "AWS::LakeFormation::DataLakeSettings": "defines who administers the data lake",
+    "AWS::LakeFormation::Permissions": "grants permissions in the data lake",
+    "AWS::LakeFormation::PrincipalPermissions": "grants permissions in the data lake",
+    "AWS::MemoryDB::ACL": "defines who signs in to clusters",
+    "AWS::MemoryDB::User": "signs in to clusters with the permissions of its access string",
+    "AWS::OpenSearchServerless::AccessPolicy": "defines who reads and writes the data of collections",
+    "AWS::Route53Resolver::ResolverRule": "forwards DNS queries to other resolvers",
+    "AWS::Route53Resolver::ResolverRuleAssociation": "forwards DNS queries to other resolvers",
+    "AWS::S3::AccessGrant": "gives permissions for objects that no policy states",
     "AWS::ServiceCatalog::LaunchRoleConstraint": "lets anyone who launches the product use a role",
-    "AWS::ServiceCatalog::PortfolioPrincipalAssociation": "lets somebody launch the products of a portfolio",
-    "AWS::Transfer::User": "lets anyone who has its keys read and write through its role",
+    "AWS::ServiceCatalog::PortfolioPrincipalAssociation": "lets a principal launch the products of a portfolio",
+    "AWS::Transfer::User": "lets anyone who has its keys read and write with its role",
 }
-"""Types that let somebody or something in, or out, by being there, with what they then do; no policy says so.
+"""Types that give access by existing, inbound or outbound, and their effect; no policy shows it.
 
 Source: each type's page in the CloudFormation template reference, its first paragraph.
 """
@@ -95,14 +97,14 @@ _WAYS_IN_BY: Final[dict[str, tuple[str, ...]]] = {
         *("SlackChannelId", "SlackWorkspaceId", "UserRoleRequired"),
     ),
 }
-"""Of some of these types, the properties that say who gets in and to what; the others change nothing of that."""
+"""The properties, for some of these types, that define who gets access and to what; the others do not change it."""
 
 _KEYS_OF_LOGINS: Final = ("Ec2SshKey", "KeyName", "PublicKey", "PublicKeys", "PublicKeyMaterial", "SshPublicKeys")
-"""Properties, of whatever type, that name a key by which its holder logs in."""
+"""Properties of any type that name a key with which its holder logs in."""
 
 _ALIAS: Final = "AWS::KMS::Alias"
 _KUBERNETES_TEXTS: Final = ("Manifest", "Values", "ConfigurationValues", "ApplyPatchJson", "RestorePatchJson")
-"""Properties whose texts ``cluster_access`` and ``addons`` read."""
+"""Properties with texts that ``cluster_access`` and ``addons`` read."""
 
 _NOT_LOGINS: Final = ("AWS::EC2::KeyPair", "AWS::CloudFront::PublicKey", "AWS::KMS::Key")
 _READ_AS_SIGN_INS: Final = ("AWS::IAM::OIDCProvider", "AWS::IAM::SAMLProvider")
@@ -135,7 +137,7 @@ _OPENS: Final[dict[str, tuple[str, ...]]] = {
     "UserGroups": ("all",),
     "WebserverAccessMode": ("PUBLIC_ONLY", "PUBLIC_AND_PRIVATE"),
 }
-"""Properties, of whatever type, whose value opens something: an instance, a database, a function, an image."""
+"""Properties of any type whose value gives public access: to an instance, a database, a function, an image."""
 _OPEN_WITHOUT: Final[dict[str, tuple[str, ...]]] = {
     "AWS::ApiGatewayV2::Route": ("AuthorizationType",),
     "AWS::AppRunner::Service": ("NetworkConfiguration", "IngressConfiguration", "IsPubliclyAccessible"),
@@ -145,36 +147,39 @@ _OPEN_WITHOUT: Final[dict[str, tuple[str, ...]]] = {
     "AWS::VpcLattice::Service": ("AuthType",),
     "AWS::VpcLattice::ServiceNetwork": ("AuthType",),
 }
-"""The property, per type, without which it is open.
+"""The property, per type, without which it is public.
 
 Source: API references of DMS (CreateReplicationInstance, "the default value is true"), VPC Lattice (CreateService,
 "This is the default"), SageMaker (CreateDomain, "the default value is PublicInternetOnly"; "Notebook Instances Are
 Internet-Enabled by Default"); API Gateway, Route, AuthorizationType: NONE "for open access"; App Runner, "Enabling
-private endpoints": a service is public where nothing is said.
+private endpoints": a service is public by default.
 """
 _CONTAINERS: Final = ("AWS::Batch::JobDefinition", "AWS::ECS::DaemonTaskDefinition", "AWS::ECS::TaskDefinition")
 _OPENS_IN: Final[dict[tuple[str, str], tuple[tuple[str, ...], str]]] = {
     **{(type_, "Privileged"): (("true",), "its container is root on its host") for type_ in _CONTAINERS},
-    **{(type_, "PidMode"): (("host",), "its container sees what else runs on its host") for type_ in _CONTAINERS},
+    **{(type_, "PidMode"): (("host",), "its container sees the other processes of its host") for type_ in _CONTAINERS},
     **{(type_, "IpcMode"): (("host",), "its container shares memory with its host") for type_ in _CONTAINERS},
     **{(type_, "SourcePath"): ((), "its container has a folder of its host") for type_ in _CONTAINERS},
     ("AWS::CodeBuild::Project", "Visibility"): (
         ("PUBLIC_READ",),
-        "results, logs and artifacts of its builds, those of the past too, are for anybody",
+        "results, logs and artifacts of its builds, including past ones, are public",
     ),
     ("AWS::CodeBuild::Project", "PrivilegedMode"): (("true",), "its builds run privileged"),
-    ("AWS::CodeBuild::Project", "Webhook"): (("true",), "who pushes starts its builds"),
-    ("AWS::Cognito::UserPool", "AllowAdminCreateUserOnly"): (("false",), "anybody may sign up on his own"),
-    ("AWS::EC2::Instance", "SourceDestCheck"): (("false",), "it may pass on, and read, the traffic of others"),
-    ("AWS::EC2::NetworkInterface", "SourceDestCheck"): (("false",), "it may pass on, and read, the traffic of others"),
-    ("AWS::ECS::Service", "EnableExecuteCommand"): (("true",), "who may call ExecuteCommand gets a shell there"),
+    ("AWS::CodeBuild::Project", "Webhook"): (("true",), "anyone who pushes starts its builds"),
+    ("AWS::Cognito::UserPool", "AllowAdminCreateUserOnly"): (("false",), "anyone can sign up without an administrator"),
+    ("AWS::EC2::Instance", "SourceDestCheck"): (("false",), "it can forward, and read, traffic of others"),
+    ("AWS::EC2::NetworkInterface", "SourceDestCheck"): (("false",), "it can forward, and read, traffic of others"),
+    ("AWS::ECS::Service", "EnableExecuteCommand"): (("true",), "anyone who may call ExecuteCommand gets a shell there"),
     ("AWS::FSx::Volume", "Clients"): (("*",), "every address that reaches it may mount it"),
     ("AWS::Logs::LogGroup", "BearerTokenAuthenticationEnabled"): (
         ("true",),
-        "who has a bearer token writes to it, without a signature of IAM",
+        "anyone with a bearer token writes to it, without an IAM signature",
     ),
     ("AWS::MSK::Cluster", "Type"): (("SERVICE_PROVIDED_EIPS",), "its brokers get public addresses"),
-    ("AWS::RAM::ResourceShare", "AllowExternalPrincipals"): (("true",), "other organizations' accounts may be let in"),
+    ("AWS::RAM::ResourceShare", "AllowExternalPrincipals"): (
+        ("true",),
+        "accounts of other organizations may get access",
+    ),
     **{
         ("AWS::S3::AccessPoint", name): (("false",), f"{name} is false")
         for name in ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
@@ -184,27 +189,27 @@ _OPENS_IN: Final[dict[tuple[str, str], tuple[tuple[str, ...], str]]] = {
     ("AWS::S3::Bucket", "IndexDocument"): ((), "it is a website"),
     ("AWS::S3::Bucket", "HostName"): ((), "it is a website"),
 }
-"""Properties of one type whose value opens it, any value where none is named, with what that means."""
+"""Properties of one type whose value gives access, any value if none is named, and their effect."""
 
 _OPENS_AT: Final[dict[tuple[str, tuple[str, ...]], tuple[tuple[str, ...], str]]] = {
     ("AWS::MSK::Cluster", ("ClientAuthentication", "Unauthenticated", "Enabled")): (
         ("true",),
-        "its clients need not say who they are",
+        "its clients need not authenticate",
     ),
 }
-"""Those that are so called elsewhere in the type, too, by where they stand."""
+"""Properties whose names have another meaning elsewhere in the type, by their place."""
 
 _OPENED_FROM: Final[dict[tuple[str, str], tuple[tuple[str, ...], str]]] = {
-    ("AWS::ApiGateway::RestApi", "Types"): (("PRIVATE",), "it is reached from the internet, not from its VPCs alone"),
+    ("AWS::ApiGateway::RestApi", "Types"): (("PRIVATE",), "it is reachable from the internet, not only from its VPCs"),
     ("AWS::Transfer::Server", "EndpointType"): (
         ("VPC", "VPC_ENDPOINT"),
-        "it is reached from the internet, not by its VPC's endpoint alone",
+        "it is reachable from the internet, not only through its VPC's endpoint",
     ),
 }
-"""Properties of one type that shut it by a value, with what any other one means after that.
+"""Properties of one type that restrict it with a value, and the effect of any other value.
 
-Source: API Gateway developer guide, "Change a public or private API endpoint type" (From private to Regional);
-Transfer Family API reference, UpdateServer, EndpointType.
+Source: API Gateway developer guide, "Change a public or private API endpoint type" (From private to Regional); Transfer
+Family API reference, UpdateServer, EndpointType.
 """
 
 _SINKS: Final = frozenset(
@@ -214,7 +219,7 @@ _SINKS: Final = frozenset(
         *("S3BucketName", "S3OutputLocation", "S3OutputPath"),
     }
 )
-"""Properties, of whatever type, that say where data, results or records are sent."""
+"""Properties of any type that name the destination of data, results or records."""
 _SINKS_OF: Final = frozenset(
     {
         *(("AWS::CUR::ReportDefinition", "S3Bucket"), ("AWS::BCMDataExports::Export", "S3Bucket")),
@@ -237,20 +242,20 @@ _SINKS_AT: Final = frozenset(
         ("AWS::CodePipeline::Pipeline", ("ArtifactStores", "ArtifactStore", "Location")),
     }
 )
-"""Those of one type that are so called, and by where they stand.
+"""Such properties of one type, also by their place.
 
-Source: each property's page in the CloudFormation template reference. A bucket's ARN and name tell no account, so that
-one that no template holds may be anybody's. Access logs of S3 are left out: their bucket is of the same account.
+Source: each property's page in the CloudFormation template reference. A bucket's ARN and name do not show the account,
+so one that is in no template may be any account's. Access logs of S3 are excluded: their bucket is in the same account.
 """
 
 _OUTSIDE: Final = ("http", "https", "email", "email-json", "sms")
-"""Protocols by which a subscription of SNS sends what is published to somewhere outside of AWS."""
+"""Protocols with which an SNS subscription sends messages to a destination outside of AWS."""
 
 _REPLICATION: Final = ("ReplicationConfiguration", "Rules", "Destination", "Bucket")
 
 
 class Exposure(NamedTuple):
-    """One thing that is newly open or named, in words."""
+    """One new access or name, in words."""
 
     sentence: str
     place: Place
@@ -260,7 +265,7 @@ class Exposure(NamedTuple):
 
 
 def exposures(before: View, after: View, changes: Sequence[ResourceChange]) -> Iterator[Exposure]:
-    """Give what resources newly say of other accounts, of address blocks, and of being public."""
+    """Yield what resources newly state about other accounts, address blocks and public access."""
     for change in changes:
         if change.after is None:
             continue
@@ -282,7 +287,7 @@ def exposures(before: View, after: View, changes: Sequence[ResourceChange]) -> I
 
 
 def _way_in(before: View, after: View, change: ResourceChange) -> str:
-    """Say what a resource does by being there, where it is new or says something else; empty for any other."""
+    """Return the effect of a resource's existence if it is new or changed; empty for any other."""
     resource, old = change.after, change.before
     if resource is None:
         return ""
@@ -297,20 +302,22 @@ def _way_in(before: View, after: View, change: ResourceChange) -> str:
     if names and was is not None and all(was.get(each) == properties.get(each) for each in names):
         return ""
     if resource.type in _READ_AS_SIGN_INS and (was is not None or TOKEN.search(text(properties.get("Url")))):
-        # another value is told as a way to sign in; an issuer of the templates, as a cluster's is, signs in nobody else
+        # another value is reported as a way to sign in; an issuer of the templates, such as a cluster's, authenticates
+        # no one else
         return ""
     return f"new {name} {does}" if was is None else f"{name} changes, and {does}"
 
 
 def _open_without(before: View, after: View, change: ResourceChange) -> str:
-    """Say that a resource is open because it states nothing, where it is new or stated something; empty else."""
+    """Return a sentence if a resource is public because it states nothing, and is new or stated something; else
+    empty."""
     resource, old = change.after, change.before
     path = _OPEN_WITHOUT.get(resource.type) if resource is not None else None
     if resource is None or path is None or _at(after.properties(resource), path) is not None:
         return ""
     if old is not None and old.type == resource.type and _at(before.properties(old), path) is None:
         return ""
-    return f"{after.name(resource)} is opened: without {'.'.join(path)} it is open"
+    return f"{after.name(resource)} becomes public: without {'.'.join(path)} it is public"
 
 
 def _at(value: Any, path: tuple[str, ...]) -> Any:
@@ -322,7 +329,7 @@ def _at(value: Any, path: tuple[str, ...]) -> Any:
 def _opening(
     view: View, resource: Resource, path: tuple[str, ...], value: str, was: Sequence[tuple[tuple[str, ...], str]]
 ) -> Exposure | None:
-    """Say what a value newly opens, wherever else it stood before."""
+    """Return the access that a value newly gives, wherever else it was before."""
     name, place, type_ = view.name(resource), place_of(resource), resource.type
     said = ""
     if (
@@ -342,36 +349,36 @@ def _opening(
 
 
 def _leading(name: str, type_: str, path: tuple[str, ...], value: str, account: str) -> str:
-    """Say where a value leads that no template holds, and who logs in by it; empty for nothing."""
+    """Return a sentence on a destination that no template contains, or on a login with its key; empty for none."""
     if type_ == "AWS::EC2::VPCEndpoint" and path == ("ServiceName",) and _SERVICE_OF_OTHERS.fullmatch(value):
-        return f"{name} leads to {value}, a service that is not AWS's own"
+        return f"{name} connects to {value}, a service that is not AWS's own"
     if path[-1] == "DataRepositoryPath" and _BUCKET_URL.fullmatch(value):
-        return f"{name} exchanges files with {value}, which no template holds"
+        return f"{name} exchanges files with {value}, which is in no template"
     if path[-1] in _KEYS_OF_LOGINS and type_ not in _NOT_LOGINS:
-        return f"anyone who has the key of {'.'.join(path)} logs in to {name}"
+        return f"anyone who has the key of {'.'.join(path)} can log in to {name}"
     is_sink = path[-1] in _SINKS or (type_, path[-1]) in _SINKS_OF or (type_, path) in _SINKS_AT
     if is_sink and not TOKEN.search(value) and not _is_own(account, value):
-        return f"{name} sends data to {value}, which no template holds"
+        return f"{name} sends data to {value}, which is in no template"
     return _replicated(name, path, value) if type_ == "AWS::S3::Bucket" else ""
 
 
 def _replicated(name: str, path: tuple[str, ...], value: str) -> str:
     if path[-4:] == _REPLICATION and not TOKEN.search(value):
-        return f"{name} is replicated to {value}, which no template holds"
+        return f"{name} is replicated to {value}, which is in no template"
     if path[-2:] == ("AccessControlTranslation", "Owner") and value == "Destination":
-        return f"{name} gives its copies to the account of the bucket that they are in"
+        return f"{name} gives its copies to the account that owns their bucket"
     return ""
 
 
 def _naming(
     view: View, resource: Resource, path: tuple[str, ...], value: str, old_values: Collection[str]
 ) -> Exposure | None:
-    """Say whom or what a value names that nothing of the resource named before."""
+    """Return whom or what a value names that nothing of the resource named before."""
     name, place, type_, where = view.name(resource), place_of(resource), resource.type, ".".join(path)
     if type_ == "AWS::SNS::Subscription" and path == ("Endpoint",):
         protocol = text(view.properties(resource).get("Protocol"))
         if protocol in _OUTSIDE:
-            said = f"{name} sends what is published to {value}, outside of AWS"
+            said = f"{name} sends messages to {value}, outside of AWS"
             return Exposure(said, place, is_world=False, is_grave=True)
     is_code = path[-1] in images.PROPERTIES and images.repository(value) not in map(images.repository, old_values)
     if is_code and (whose := images.publisher(value, view.account)):
@@ -387,7 +394,7 @@ def _naming(
 
 
 def _opened(type_: str, at: tuple[str, ...], value: str, was: Sequence[tuple[tuple[str, ...], str]]) -> str:
-    """Say what a value of a property opens of a type, empty for nothing; any value opens only what had none."""
+    """Return the effect of a property's value for a type, empty for none; any value counts only if there was none."""
     name = at[-1]
     shut, opened = _OPENED_FROM.get((type_, name), ((), ""))
     if shut and value not in shut and any(path[-1] == name and old in shut for path, old in was):
@@ -399,7 +406,8 @@ def _opened(type_: str, at: tuple[str, ...], value: str, was: Sequence[tuple[tup
 
 
 def _leaves(value: Any) -> list[tuple[tuple[str, ...], str]]:
-    """Give every plain value with the keys that lead to it, but for policies, which are read by what they permit."""
+    """Yield every plain value with the keys that lead to it, except for policies, which are read by their
+    permissions."""
     found: list[tuple[tuple[str, ...], str]] = []
     _gather(value, (), found)
     return found
@@ -421,7 +429,7 @@ def _gather(value: Any, path: tuple[str, ...], found: list[tuple[tuple[str, ...]
 
 
 def _within_text(value: str) -> Any:
-    """Give what a text of JSON holds, the text itself where it is none, or is a policy, which is read elsewhere."""
+    """Return the content of a JSON text; the text itself if it is not JSON, or is a policy, which is read elsewhere."""
     try:
         return json.loads(value)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Which gains of access are grave, so that a person must approve them: by what they permit, and to whom."""
+"""Which gains of access are high-risk, so that a person must approve them: by their actions, and their principals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hyperpod_cdk.review.rights.views import PARAMETER, TOKEN, View
 from hyperpod_cdk.review.rights.words import Principal
 
 _OF_SERVICE_ONLY: Final = ("kms:creategrant",)
-"""Actions that AWS's services need for themselves, where a condition holds them to that."""
+"""Actions that AWS services need for themselves, if a condition limits them to that."""
 
 _OWN_ACCOUNT_KEYS: Final = ("aws:sourceaccount", "aws:sourceowner", "aws:principalaccount", "kms:calleraccount")
 _LIMITS_TARGET: Final = (
@@ -39,9 +39,9 @@ _LIMITS_TARGET: Final = (
     *("rds:db-tag/", "rds:cluster-tag/", "autoscaling:resourcetag/", "eks:clustername", "lambda:functionarn"),
     *("ecs:cluster", "dynamodb:leadingkeys", "route53:changeresourcerecordsetsnormalizedrecordnames"),
 )
-"""Keys by which a statement about any resource is one about some: those of a tag, of a name.
+"""Keys with which a statement about any resource is limited to some: those of a tag, of a name.
 
-Those of an account are none of them: what lies in the own account is all that an identity's policy reaches.
+Keys of an account are not among them: an identity's policy applies only to resources of its own account.
 """
 
 _LIMITS_KIND: Final = (
@@ -51,10 +51,11 @@ _LIMITS_KIND: Final = (
     "kms:requestalias",
     "kms:encryptioncontext:",
 )
-"""Keys by which all of a kind is some of it: as above, or for a service that asks for rights of its own."""
+"""Keys that limit all resources of a kind to some: as above, or for a service that needs its own permissions."""
 
 _WITHOUT_SOURCE: Final = frozenset({("", ("logs:createlogstream",))})
-"""Actions for which no service says whom it acts for: EventBridge makes a stream, and names its rule as it writes.
+"""Actions for which no service states its source account: EventBridge creates a stream, and names its rule as it
+writes.
 
 Source: github.com/aws-samples/serverless-patterns/pull/618, github.com/hashicorp/terraform-provider-aws/issues/26628.
 """
@@ -97,7 +98,7 @@ _KUBERNETES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("validatingwebhookconfigurations.admissionregistration.k8s.io", ("create", "update", "patch")),
     ("mutatingwebhookconfigurations.admissionregistration.k8s.io", ("create", "update", "patch")),
 )
-"""What RBAC's good practices name as ways to more rights, where it holds for the whole cluster.
+"""What RBAC's good practices list as ways to more permissions, if it applies to the whole cluster.
 
 Source: kubernetes.io/docs/concepts/security/rbac-good-practices/#privilege-escalation-risks.
 """
@@ -105,14 +106,15 @@ _KUBERNETES_VERBS: Final = ("escalate", "bind", "impersonate")
 
 
 def is_grave(view: View, heading: Heading, block: Block) -> bool:
-    """Whether a statement that newly allows lets in strangers, or lets somebody give himself more than it says."""
+    """Whether a new Allow statement gives access to other accounts, or lets a principal extend its own permissions."""
     if heading.kind == "cluster access":
         return _is_grave_in_cluster(heading, block)
     if heading.kind == "trust":
         return lets_strangers_in(view, heading)
     if heading.kind == "resource policy":
         if heading.through:
-            # what an endpoint's policy allows is no right yet, but all of a service lets data out to any account
+            # an endpoint's policy grants nothing by itself, but with all actions of a service, data can go to any
+            # account
             is_any = any(kind == "but" or any(map(is_any_resource, names)) for kind, names in block.resources)
             return is_any and not heading.condition and _is_crowd_of_aws(heading.who)
         return lets_strangers_in(view, heading)
@@ -126,14 +128,14 @@ def _is_crowd_of_aws(who: Principal) -> bool:
 
 
 def escalates(block: Block, condition: str = "") -> bool:
-    """Whether an action of it is one by which anyone who has it can come to have more, blind the record or delete data.
+    """Whether it contains an action with which a principal can get more permissions, stop audit logs or delete data.
 
     ``condition`` is the statement's, as canonical JSON.
     """
     block = _as_wide_as_it_can_be(block)
     resources = [name for kind, names in block.resources if kind != "but" for name in names]
     if resources and all(":role/aws-service-role/" in each for each in resources):
-        # only the service itself takes on a role that is linked to it
+        # only the service itself assumes a service-linked role
         return False
     where: list[Where] = ["everywhere"]
     if any(kind == "but" or any("*" in each for each in names) for kind, names in block.resources):
@@ -151,9 +153,11 @@ def escalates(block: Block, condition: str = "") -> bool:
 
 
 def _as_wide_as_it_can_be(block: Block) -> Block:
-    """Take for any what a parameter names of which no template tells the value: in actions a part, a resource whole."""
+    """Replace a parameter whose value no template shows by a wildcard: in actions in its place, a resource as a
+    whole."""
     actions = frozenset(
-        # what everything is allowed but can be nothing at all, and an AWS policy is told by its own name
+        # an unknown value for which every action is allowed can only be a resource; AWS policies are known by their
+        # names
         (kind, names if kind else tuple(_VALUE.sub("*", each) for each in names))
         for kind, names in block.actions
     )
@@ -168,7 +172,7 @@ _VALUE: Final = re.compile(r"\$\{[^{}]+\}")
 
 
 def _keeps_to_some(stated: Any, keys: tuple[str, ...]) -> bool:
-    """Whether a condition lets only some resources through: every value names some, and each must have the key."""
+    """Whether a condition allows only some resources: every value names some, and each request must have the key."""
     for operator, key, values in _limits(stated):
         if not key.startswith(keys):
             continue
@@ -188,9 +192,9 @@ def _is_for_services(stated: Any) -> bool:
 
 
 def decided_by_tags(*sides: Permissions) -> dict[str, frozenset[str]]:
-    """Give the keys of tags by which conditions of policies decide, by the service whose actions change such tags.
+    """Return the keys of tags that conditions of policies use, by the service whose actions change such tags.
 
-    A tag of a principal is one of IAM's, or of the session; of what stands in a condition without a service, ``*``.
+    A tag of a principal is one of IAM's, or of the session; a key of a condition without a service is under ``*``.
     """
     found: dict[str, set[str]] = {}
     for side in sides:
@@ -201,7 +205,7 @@ def decided_by_tags(*sides: Permissions) -> dict[str, frozenset[str]]:
 
 
 def tags_of(heading: Heading, blocks: Iterable[Block]) -> dict[str, frozenset[str]]:
-    """Give the keys of tags by which a statement decides, as ``decided_by_tags`` does for all."""
+    """Return the keys of tags that a statement's condition uses, as ``decided_by_tags`` does for all."""
     found: dict[str, set[str]] = {}
     some = list(blocks)
     stated = " ".join((heading.condition, *(each for block in some for each in _resources(block))))
@@ -212,7 +216,7 @@ def tags_of(heading: Heading, blocks: Iterable[Block]) -> dict[str, frozenset[st
 
 
 def tagging(side: Permissions, decided: Mapping[str, frozenset[str]]) -> list[tuple[Heading, Block]]:
-    """Give the statements that let somebody change tags of the services of which policies decide by tags."""
+    """Return the statements that allow changes to tags of services whose tags conditions of policies use."""
     return [
         (heading, block)
         for heading, blocks in side.blocks.items()
@@ -223,7 +227,7 @@ def tagging(side: Permissions, decided: Mapping[str, frozenset[str]]) -> list[tu
 
 
 def _resources(block: Block) -> Iterator[str]:
-    # what the templates refer to by its id is no text of theirs
+    # a reference of the templates is not a literal text
     return (each for _, names in block.resources for each in names if "Tag/" in each)
 
 
@@ -233,10 +237,10 @@ def _services(blocks: Iterable[Block]) -> set[str]:
 
 
 def changes_deciding_tags(block: Block, condition: str, decided: Mapping[str, frozenset[str]]) -> list[str]:
-    """Give the keys of the tags by which policies decide and that a statement lets somebody change, sorted.
+    """Return the keys of tags that conditions of policies use and that a statement allows to change, sorted.
 
-    Not those that are given only as something is made, that the statement does not let be named, that have to be the
-    principal's own, or of what the statement keeps to by the same tag.
+    Not those that are set only at creation, that the statement does not allow, that must be the principal's own, or
+    that are those of resources that the statement limits by the same tag.
     """
     limits = list(conditions.limits(condition))
     if any(each.key.lower().endswith(":createaction") for each in limits):
@@ -273,7 +277,7 @@ def _lets_tag(service: str, policy: str) -> bool:
 
 
 def _keeps_from(limit: conditions.Limit, key: str) -> bool:
-    """Whether a line of a condition keeps a tag from being changed, or changed into what it was not."""
+    """Whether a line of a condition prevents a change of a tag, or a new value for it."""
     is_narrow = limit.operator in _NARROWING and not limit.is_if_exists
     name = limit.key.lower()
     if name == "aws:tagkeys":
@@ -291,7 +295,7 @@ _TAGS_OF_PRINCIPALS: Final = frozenset({"iam", "sts"})
 
 
 def powerful(view: View, permissions: Permissions) -> frozenset[Principal]:
-    """Give the identities that can come to have more than their policies say, whoever takes them on can, too."""
+    """Return the identities that can get more permissions than their policies have; whoever assumes them can, too."""
     return frozenset(
         heading.who
         for heading, blocks in permissions.blocks.items()
@@ -302,9 +306,9 @@ def powerful(view: View, permissions: Permissions) -> frozenset[Principal]:
 
 
 def lets_strangers_in(view: View, heading: Heading) -> bool:
-    """Whether a principal is anybody, of another account, or unknown to the templates, and no condition limits it.
+    """Whether a principal is everyone, of another account, or unknown to the templates, and no condition limits it.
 
-    An identity provider is no stranger where a condition names single subjects of it.
+    An identity provider is not counted if a condition names single subjects of it.
     """
     kind, value = heading.who
     stated = json.loads(heading.condition) if heading.condition else {}
@@ -316,11 +320,11 @@ def lets_strangers_in(view: View, heading: Heading) -> bool:
 
 
 def acts_for_strangers(view: View, heading: Heading, block: Block) -> bool:
-    """Whether a service of AWS may do it for anyone who asks the service: no condition says whose resource it acts for.
+    """Whether an AWS service may do it for anyone who calls the service: no condition names the source.
 
-    AWS's name for it is the confused deputy: its guides ask for ``aws:SourceArn`` or ``aws:SourceAccount`` in every
-    policy of a resource that names a service. A resource whose name holds the own account is one that the service
-    keeps for that account (the prefix ``AWSLogs/<account>/`` of a bucket).
+    AWS calls it the confused deputy problem: its guides recommend ``aws:SourceArn`` or ``aws:SourceAccount`` in every
+    resource policy that names a service. A resource whose name contains the own account is one that the service keeps
+    for that account (the prefix ``AWSLogs/<account>/`` of a bucket).
     """
     if heading.who[0] != "Service" or block.actions <= _WITHOUT_SOURCE:
         return False
@@ -332,20 +336,20 @@ def acts_for_strangers(view: View, heading: Heading, block: Block) -> bool:
 
 
 def is_stranger(view: View, who: Principal) -> bool:
-    """Whether it is anybody, of another account, or somebody of whom the templates do not show whose he is."""
+    """Whether it is everyone, of another account, or a principal whose account the templates do not show."""
     kind, value = who
     if kind in ("resource", "role", "user", "group", "holders") or (kind == "Service" and value != "*"):
         return False
     if words.is_outside(view, who) or kind not in ("AWS", "account"):
         return True
-    # an ARN of the own account is told; a parameter, an unique id or an ARN without account is not
+    # an ARN of the own account is known; a parameter, a unique ID or an ARN without account is not
     return kind == "AWS" and not words.is_of_this_account(view, value)
 
 
 def dropped_condition(heading: Heading, block: Block, others: Iterable[tuple[Heading, Iterable[Block]]]) -> str:
-    """Give the keys by which the other side limited the same, and which this side does not state, or as a wider one.
+    """Return the keys that the other side used as limits, and that this side does not state, or with a wider value.
 
-    A value that lets more through counts where somebody may do something by it, not only look. Empty for none.
+    A wider value counts if it allows to do something, not only to read. Empty for none.
     """
     found = ""
     for other, blocks in others:
@@ -356,7 +360,7 @@ def dropped_condition(heading: Heading, block: Block, others: Iterable[tuple[Hea
             continue
         wider = conditions.wider(other.condition, heading.condition)
         if not wider:
-            # one statement of the other side let all of it through
+            # one statement of the other side allowed all of it
             return ""
         dropped = [each.key for each in wider if each.how == "dropped"]
         is_more = heading.kind == "trust" or any(map(conditions.changes_something, shared))
@@ -368,14 +372,14 @@ def dropped_condition(heading: Heading, block: Block, others: Iterable[tuple[Hea
 
 
 def _overlapping(limited: Block, block: Block) -> list[str]:
-    """Give the actions that both blocks name, with their wildcards, where they share a resource; empty for none."""
+    """Return the actions that both blocks name, with their wildcards, if they share a resource; empty for none."""
     if not _share(limited.resources, block.resources):
         return []
     return [name for term in block.actions for name in _named(term) if _share({term}, limited.actions)]
 
 
 def _share(terms: Iterable[Term], others: Iterable[Term]) -> bool:
-    # of an "everything but" it is enough that it may
+    # for an "everything but" it is enough that it may
     return any(
         one[0] == "but"
         or other[0] == "but"
@@ -390,7 +394,8 @@ def _named(term: Term) -> tuple[str, ...]:
 
 
 def entry_is_grave(rights: Iterable[tuple[str, str, str]]) -> bool:
-    """Whether an entry into an EKS cluster gives more than to read, or to edit namespaces that hold no system."""
+    """Whether an entry in an EKS cluster gives more than reading, or editing of namespaces without system
+    components."""
     for kind, name, namespace in rights:
         if kind == "user" or (kind == "group" and name not in _NODE_GROUPS):
             return True
@@ -419,7 +424,7 @@ def _is_grave_in_cluster(heading: Heading, block: Block) -> bool:
         return True
     if namespace and not _is_system(namespace):
         return False
-    # a secret of a known name may be read all the same, in whichever namespace has one of it
+    # a secret with a known name can still be read, in any namespace that has one
     named = {kind for kind, name in resources if name and "secrets" not in kind}
     return any(
         ("*" in kinds or what in kinds - named) and ("*" in verbs or not verbs.isdisjoint(few))
@@ -441,7 +446,7 @@ def _is_system(namespace: str) -> bool:
 
 
 def _names_any(terms: Iterable[Term], where: tuple[Where, ...], but: tuple[str, ...] = ()) -> bool:
-    """Whether one of the actions that are grave there is among what the terms say, by their wildcards."""
+    """Whether the terms, with their wildcards, contain one of the high-risk actions."""
     return any(
         _is_among_all_but(names, where, but)
         if kind == "but"
@@ -452,7 +457,7 @@ def _names_any(terms: Iterable[Term], where: tuple[Where, ...], but: tuple[str, 
 
 @cache
 def _is_one(pattern: str, where: tuple[Where, ...], but: tuple[str, ...]) -> bool:
-    """Whether a pattern of actions means one of them."""
+    """Whether a pattern of actions matches one of them."""
     actions = grave_actions(*where)
     if "*" not in pattern and "?" not in pattern:
         return pattern.lower() in actions and pattern.lower() not in but
@@ -461,7 +466,7 @@ def _is_one(pattern: str, where: tuple[Where, ...], but: tuple[str, ...]) -> boo
 
 @cache
 def _is_among_all_but(patterns: tuple[str, ...], where: tuple[Where, ...], but: tuple[str, ...]) -> bool:
-    """Whether one of them is none of what the patterns mean."""
+    """Whether one of them is matched by none of the patterns."""
     return any(
         not any(matches_action(pattern, each) for pattern in patterns)
         for each in grave_actions(*where)
@@ -476,7 +481,7 @@ def _limits(stated: Any) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _narrowing(stated: Any) -> Iterator[tuple[str, list[str]]]:
-    """Give the keys whose every value a request must match; an IfExists lets through what has no such key."""
+    """Return the keys whose every value a request must match; an IfExists also allows requests without such a key."""
     for operator, key, values in _limits(stated):
         if operator.removeprefix("ForAnyValue:") in _NARROWING and values:
             yield key, values

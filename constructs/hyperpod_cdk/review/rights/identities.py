@@ -1,4 +1,4 @@
-"""Reads who signs in from outside of policies: credentials, identity providers, IAM Identity Center, certificates."""
+"""Reads sign-ins outside of policies: credentials, identity providers, IAM Identity Center, certificates."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hyperpod_cdk.templates.assembly import Resource
 
 
 class SignIn(NamedTuple):
-    """One way in that is either there or not.
+    """One way to sign in that either exists or not.
 
-    ``identities`` are those it leads to, grave where one of them is powerful or not of the templates; without any,
-    ``is_grave`` says. ``needs`` is a token that both sides must have for it to be news.
+    ``identities`` are those that it gives access to; it is high-risk if one of them is powerful or not in the
+    templates; without any, ``is_grave`` decides. It is reported only if both sides have the token in ``needs``.
     """
 
     key: tuple[str, ...]
@@ -36,14 +36,14 @@ _PROVIDERS: Final[Mapping[str, tuple[str, ...]]] = {
     "AWS::IAM::SAMLProvider": ("SamlMetadataDocument", "AddPrivateKey"),
     "AWS::Organizations::Policy": ("Content", "TargetIds", "Type"),
 }
-"""What decides whom they let in, or hold back; another value of it lets in others wherever they are trusted.
+"""Properties that decide who gets access; another value gives access to others in all places of trust.
 
 Source: IAM user guide, "Create an OpenID Connect identity provider" and "Create a SAML identity provider".
 """
 
 
 def sign_ins(view: View) -> Iterator[SignIn]:
-    """Give every way in of one side."""
+    """Yield every way to sign in of one side."""
     for type_, names in _PROVIDERS.items():
         for resource in view.of_type(type_):
             yield from _provider(view, resource, names)
@@ -61,14 +61,14 @@ def _access_key(view: View, resource: Resource) -> Iterator[SignIn]:
 def _login(view: View, resource: Resource) -> Iterator[SignIn]:
     if login := view.properties(resource).get("LoginProfile"):
         found = _credential(view, resource, ("resource", view.token(resource)), "a password for the console")
-        # whoever wrote another password knows it
+        # the author of a new password knows it
         password = login.get("Password") if isinstance(login, dict) else login
         yield found._replace(key=(*found.key, json.dumps(password)))
 
 
 def _trust_anchor(view: View, resource: Resource) -> Iterator[SignIn]:
     properties = view.properties(resource)
-    # one that states nothing is enabled by whoever has the right, without another change
+    # one that states nothing can be enabled by anyone with the permission, without another change
     source = json.dumps([properties.get("Source"), properties.get("Enabled", False)], sort_keys=True)
     yield _plain(view, resource, source, "holders of certificates", "get roles through IAM Roles Anywhere")
 
@@ -83,7 +83,7 @@ def _pool_roles(view: View, resource: Resource) -> Iterator[SignIn]:
 
 def _pool(view: View, resource: Resource) -> Iterator[SignIn]:
     if text(view.properties(resource).get("AllowUnauthenticatedIdentities")) == "true":
-        yield _plain(view, resource, "guests", "anyone, not signed in,", "get a role")
+        yield _plain(view, resource, "guests", "anyone, without signing in,", "get a role")
 
 
 def _provider(view: View, resource: Resource, names: tuple[str, ...]) -> Iterator[SignIn]:
@@ -120,7 +120,7 @@ def _permission_set(view: View, resource: Resource) -> Iterator[SignIn]:
         yield SignIn(("set", token, policy), name, policy, said, resource, is_grave=is_grave)
     for reference in items(properties.get("CustomerManagedPolicyReferences")):
         policy = text(reference.get("Name")) if isinstance(reference, dict) else text(reference)
-        said = f"anyone who is assigned {name} has policy {policy}, which the templates do not hold"
+        said = f"anyone who is assigned {name} has policy {policy}, which is not in the templates"
         yield SignIn(("set", token, policy), name, policy, said, resource, is_grave=True)
 
 

@@ -1,4 +1,4 @@
-"""What newly runs as somebody else, or runs other code as whoever it was."""
+"""Resources that newly run with another identity, or run other code with the same identity."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hyperpod_cdk.templates.difference import ResourceChange
 
 
 class IdentityChanges:
-    """What newly acts as a role, and what decides anew what a role does."""
+    """Resources that newly act with a role, or newly decide what a role does."""
 
     def __init__(self, names: Names, power: Power) -> None:
         self.power = power
         self._names = names
 
     def acting(self, old: Permissions) -> Iterator[Found]:
-        """Tell what newly runs under a powerful role that was there; some types are told whatever their role may do."""
+        """Find what newly runs with a powerful existing role; some types are reported for any role."""
         until_now = acting(self._names.before, old)
         for token in self.power.acting:
             resource = self._names.after.find(token)
@@ -37,7 +37,7 @@ class IdentityChanges:
                 yield self._acts_as(resource, role, width=5)
 
     def acting_as_others(self, changes: Sequence[ResourceChange]) -> Iterator[Found]:
-        """Tell what newly runs under a role that no template holds: what it may do is not known."""
+        """Find what newly runs with a role that is in no template: its permissions are unknown."""
         for change in changes:
             resource, old = change.after, change.before
             if resource is None:
@@ -51,7 +51,7 @@ class IdentityChanges:
                 yield self._acts_as(resource, role, width=4, but=", of which no template says what it may do")
 
     def code(self, changes: Sequence[ResourceChange]) -> Iterator[Found]:
-        """Tell what runs other code than it did: whoever decides it does what its identity, or root, may do."""
+        """Find resources that run other code: whoever decides it has the permissions of its identity, or of root."""
         for found in other_code(self._names.before, self._names.after, changes, self.power):
             roles = [self._names.who(each) for each in found.roles]
             by = ": " if found.is_grave else " as "
@@ -69,7 +69,7 @@ class IdentityChanges:
             )
 
     def _told_by_itself(self, resource: Resource) -> tuple[str, ...]:
-        """Give the role, by what is written and by its token, that ``cluster_access`` tells of a type anyway."""
+        """Return the role, as written and by its token, that ``cluster_access`` reports for a type in any case."""
         written = text(self._names.after.properties(resource).get(ACTS_AS.get(resource.type, ""), ""))
         found = TOKEN.match(written)
         return (written, f"${{{found[1]}/{found[2]}}}") if found else (written,)

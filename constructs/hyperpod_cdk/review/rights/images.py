@@ -1,4 +1,4 @@
-"""Container images of somebody else: whose code runs where a template names one."""
+"""Container images of other publishers: whose code runs if a template names one."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ PROPERTIES: Final = frozenset(
         *("ImageRepositoryUri", "image"),
     }
 )
-"""Properties, of whatever type, that name a container image which then runs."""
+"""Properties of any type that name a container image which then runs."""
 
 _ECR: Final = re.compile(r"(\d{12})\.dkr[.-]ecr(?:-fips)?\.[^/]+")
 _OF_AWS: Final = "aws/codebuild/"
-"""Images of CodeBuild itself, which stand in no registry."""
+"""Images of CodeBuild itself, which are in no registry."""
 
 
 def publisher(image: str, account: str) -> str:
-    """Say whose an image is, empty where it is one of the own account's ECR, or where the templates do not show.
+    """Return whose an image is, empty if it is in the own account's ECR, or if the templates do not show it.
 
-    ``account`` is the own one, empty where it is not known. A name without a registry is Docker Hub's (the reference
-    grammar of container images, distribution/reference).
+    ``account`` is the own one, empty if it is unknown. A name without a registry is Docker Hub's (the reference grammar
+    of container images, distribution/reference).
     """
     if not image or image.startswith(_OF_AWS) or TOKEN.search(image) or "${" in image or "{" in image:
         return ""
@@ -37,7 +37,7 @@ def publisher(image: str, account: str) -> str:
 
 
 def repository(image: str) -> str:
-    """Give an image without its tag and digest."""
+    """Return an image without its tag and digest."""
     name = image.partition("@")[0]
     head, slash, last = name.rpartition("/")
     return f"{head}{slash}{last.partition(':')[0]}"

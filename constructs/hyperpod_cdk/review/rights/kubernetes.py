@@ -1,7 +1,7 @@
-"""Reads Kubernetes objects wherever templates carry them, and says what gives one of them power over a cluster.
+"""Reads Kubernetes objects in all places of templates, and states which of them have power over a cluster.
 
-What a Pod may not do is the baseline of Kubernetes' own Pod Security Standards; what else leads to more rights is from
-its RBAC good practices. An object of a kind that is not known here is unknown, which is never harmless.
+The limits of a Pod are the baseline of Kubernetes' own Pod Security Standards; other ways to more permissions are those
+of its RBAC good practices. An object of an unknown kind is unknown, which is never harmless.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ HARMLESS: Final = frozenset(
         *("PrometheusRule", "CustomResourceDefinition", "TargetGroupBinding", "IngressClassParams"),
     }
 )
-"""Kinds that give nobody a right by themselves; the blast radius tells what becomes of what they hold."""
+"""Kinds that give no permission by themselves; the blast radius shows changes of their content."""
 
 _GUARDS: Final = frozenset(
     {
@@ -61,21 +61,21 @@ _GUARDS: Final = frozenset(
         *("MutatingAdmissionPolicyBinding",),
     }
 )
-"""Kinds that hold something back: another content, or none, may let it through."""
+"""Kinds that restrict something: other content, or none, may allow more."""
 
 _NAMED: Final = " named "
-"""No kind of Kubernetes holds a space."""
+"""No kind of Kubernetes contains a space."""
 
 
 class Power(NamedTuple):
-    """What an object gives, in words; ``roles`` are those of IAM that it takes on, by ARN or token."""
+    """What an object gives, in words; ``roles`` are the IAM roles that it assumes, by ARN or token."""
 
     what: str
     roles: tuple[str, ...] = ()
 
 
 def objects(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """Give every Kubernetes object in a value: in texts of JSON, in lists of any kind, deep in values of a chart."""
+    """Yield every Kubernetes object in a value: in JSON texts, in lists of any kind, deep in values of a chart."""
     if depth > _MOST_DEPTH:
         return
     if isinstance(value, str):
@@ -91,7 +91,7 @@ def objects(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
         kind = value.get("kind")
         if isinstance(kind, str) and kind.endswith("List") and isinstance(value.get("items"), list):
             for each in value["items"]:
-                # items of a list of one kind may leave the kind out
+                # items of a list of one kind may omit the kind
                 named = {"kind": kind.removesuffix("List"), **each} if isinstance(each, dict) else each
                 yield from objects(named, depth + 1)
         elif isinstance(kind, str) and ("apiVersion" in value or "metadata" in value):
@@ -102,25 +102,25 @@ def objects(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
 
 
 def called(each: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Give the kind, the namespace and the name of an object."""
+    """Return the kind, the namespace and the name of an object."""
     metadata = each.get("metadata")
     found = metadata if isinstance(metadata, dict) else {}
     return text(each.get("kind")), text(found.get("namespace") or ""), text(found.get("name") or "")
 
 
 def named(kind: str, name: str) -> str:
-    """Give a resource of a rule of RBAC: all of a kind, or the one of a name where it states one."""
+    """Return a resource of an RBAC rule: all of a kind, or the one with a name if it states one."""
     return f"{kind}{_NAMED}{name}" if name else kind
 
 
 def kind_and_name(resource: str) -> tuple[str, str]:
-    """Give the two of which ``named`` made a resource."""
+    """Return the two parts from which ``named`` made a resource."""
     kind, _, name = resource.partition(_NAMED)
     return kind, name
 
 
 def guard(each: Mapping[str, Any]) -> str:
-    """Give what an object holds back, as a text that is another one where it may hold back less; empty for none."""
+    """Return what an object restricts, as a text that differs if it may restrict less; empty for none."""
     kind = text(each.get("kind"))
     if kind in _GUARDS:
         return json.dumps({key: each[key] for key in sorted(each) if key not in ("metadata", "status")}, sort_keys=True)
@@ -128,7 +128,7 @@ def guard(each: Mapping[str, Any]) -> str:
 
 
 def level(each: Mapping[str, Any]) -> int | None:
-    """Give how strict a Namespace's Pod Security Standard is, 0 without one; None for another kind."""
+    """Return how strict a Namespace's Pod Security Standard is, 0 without one; None for another kind."""
     if each.get("kind") != "Namespace":
         return None
     stated = _below(each, "metadata", "labels")
@@ -137,9 +137,9 @@ def level(each: Mapping[str, Any]) -> int | None:
 
 
 def powers(each: Mapping[str, Any], account: str = "") -> Iterator[Power]:
-    """Give what an object newly gives to anyone who runs in it, reaches it or may use it.
+    """Yield what an object newly gives to anyone who runs in it, reaches it or may use it.
 
-    ``account`` is the own one, whose ECR holds images of nobody else.
+    ``account`` is the own one, whose ECR has no images of other publishers.
     """
     kind = text(each.get("kind"))
     metadata = each.get("metadata")
@@ -155,7 +155,7 @@ def powers(each: Mapping[str, Any], account: str = "") -> Iterator[Power]:
     elif kind == "Ingress" and annotations.get("alb.ingress.kubernetes.io/scheme") == "internet-facing":
         yield Power("is reached from the internet")
     elif kind not in {*_READ_AS_RBAC, *_JUDGED, *_WORKLOADS, *HARMLESS}:
-        yield Power(f"is of a kind of which it is not known what it gives: {kind}")
+        yield Power(f"is of an unknown kind, so that its permissions are unknown: {kind}")
     for spec in _pods(each):
         for what in dict.fromkeys(_beyond_baseline(spec)):
             yield Power(f"runs Pods with {what}, beyond the baseline of the Pod Security Standards")
@@ -169,13 +169,13 @@ def _service(each: Mapping[str, Any], annotations: Mapping[str, Any]) -> Iterato
     found = spec if isinstance(spec, dict) else {}
     scheme, internal = text(annotations.get(f"{_BALANCER}scheme", "")), annotations.get(f"{_BALANCER}internal")
     if found.get("type") == "LoadBalancer" and scheme != "internal" and text(internal or "") != "true":
-        yield Power("is reached from the internet: its load balancer is not said to be internal")
+        yield Power("is reached from the internet: its load balancer is not marked as internal")
     if found.get("externalIPs"):
         yield Power("takes traffic to external addresses (externalIPs)")
 
 
 def _pods(value: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
-    """Give every Pod's spec in an object, of whatever kind that makes Pods."""
+    """Yield every Pod's spec in an object, of any kind that creates Pods."""
     if depth > _MOST_DEPTH:
         return
     if isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""Who can come to have every right: the powerful identities, and every edge that leads to one, to a fixpoint.
+"""Who can get every permission: the powerful identities, and everything that leads to one, computed to a fixpoint.
 
-An identity is powerful where its own policies let it give itself more (``grave``), and where it can take on, log in as,
-join, or run code as one that is. Edges are read from the templates alone; what stands elsewhere is judged by its name
-where AWS or the CDK gives a name a meaning.
+An identity is powerful if its own policies let it extend its permissions (``grave``), or if it can assume, log in as,
+join, or run code as one that is. The relations are read from the templates alone; identities elsewhere are judged by
+their names if AWS or the CDK gives a name a meaning.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TAKES_ON: Final = (
     *("iam:passrole", "sts:assumerole", "sts:assumerolewithwebidentity", "sts:assumerolewithsaml", "sts:tagsession"),
     *("iam:createaccesskey", "iam:updateloginprofile", "iam:createloginprofile", "iam:addusertogroup"),
 )
-"""Actions on an identity by which another acts as it. Source: RhinoSecurityLabs/AWS-IAM-Privilege-Escalation."""
+"""Actions on an identity with which another acts as it. Source: RhinoSecurityLabs/AWS-IAM-Privilege-Escalation."""
 
 _RUNS_CODE: Final[dict[str, tuple[str, ...]]] = {
     "AWS::Lambda::Function": (
@@ -59,7 +59,7 @@ _RUNS_CODE: Final[dict[str, tuple[str, ...]]] = {
     "AWS::EMR::Cluster": ("elasticmapreduce:addjobflowsteps",),
     "AWS::AppRunner::Service": ("apprunner:updateservice",),
 }
-"""Actions, per type, by which somebody decides what runs under the role of a resource.
+"""Actions, per type, with which a principal decides what runs with the role of a resource.
 
 Source: docs.aws.amazon.com/service-authorization/latest/reference/, each action's own description.
 """
@@ -72,13 +72,13 @@ _NO_ACTORS: Final = frozenset(
         "AWS::RolesAnywhere::Profile",
     }
 )
-"""Types that name roles as whom they let in, or that have their own reader."""
+"""Types that name roles to which they give access, or that have their own reader."""
 
 _BY_NAME: Final = re.compile(
     r"arn:[\w-]+:iam::[^:]*:role/(?:.*/)?(?:cdk-[\w*?-]*-(?:cfn-exec|deploy)-role-.*|OrganizationAccountAccessRole"
     r"|AWSControlTowerExecution|AWSCloudFormationStackSetExecutionRole|AWSReservedSSO_AdministratorAccess_.*)"
 )
-"""Roles that administer an account by what made them: the CDK's bootstrap, Organizations, Control Tower, StackSets."""
+"""Roles that administer an account, by their creator: the CDK's bootstrap, Organizations, Control Tower, StackSets."""
 
 
 _USED_BY_SERVICES: Final = frozenset(
@@ -90,13 +90,13 @@ _USED_BY_SERVICES: Final = frozenset(
         "AWS::CloudWatch::MetricStream",
     }
 )
-"""Types that run nobody's code: the service uses the role for the one thing that the type says it does.
+"""Types that run no code of users: the service uses the role only for the documented purpose of the type.
 
 Source: the type's role property in the CloudFormation template reference.
 """
 
 _ACTS_BY: Final[Mapping[str, str]] = dict.fromkeys(("AWS::RDS::DBCluster", "AWS::RDS::DBInstance"), "AssociatedRoles")
-"""Types of which only one property names roles as which anyone acts who uses it; the others are the service's.
+"""Types with only one property that names roles with which any user acts; the others are the service's.
 
 Source: RDS and Aurora user guides, "Importing data from Amazon S3" and "Invoking an AWS Lambda function": by SQL.
 """
@@ -104,7 +104,7 @@ Source: RDS and Aurora user guides, "Importing data from Amazon S3" and "Invokin
 _ROLE_ELSEWHERE: Final = re.compile(
     r"arn:[^:]*:iam::[^:]*:(?:role/(?!aws-service-role/)|instance-profile/).+|\{.+|.*\$\{[^}]*\}.*"
 )
-"""An ARN, or what only the deployment shows: a parameter, an import, a dynamic reference."""
+"""An ARN, or a value that only the deployment shows: a parameter, an import, a dynamic reference."""
 
 
 _PROFILES: Final = ("IamInstanceProfile", "InstanceProfileName", "JobFlowRole")
@@ -127,7 +127,7 @@ class Power:
                 if heading.effect != "Allow" or heading.kind not in ("permission", "trust"):
                     continue
                 if heading.kind == "trust":
-                    # a role that trusts an identity by its own name is taken on without any other policy
+                    # a role that trusts an identity by its own name can be assumed without any other policy
                     is_edge = heading.who[0] in ("resource", "user", "role", "group") and any(
                         self._is_powerful(name) for block in blocks for _, names in block.resources for name in names
                     )
@@ -141,7 +141,7 @@ class Power:
         return who in self.powerful
 
     def leads(self, block: Block) -> bool:
-        """Whether statements like it let somebody act as a powerful identity, or join a powerful group."""
+        """Whether statements of this kind let a principal act as a powerful identity, or join a powerful group."""
         resources = [name for kind, names in block.resources if kind != "but" for name in names]
         for kind, names in block.actions:
             if kind == "member":
@@ -158,23 +158,24 @@ class Power:
         return False
 
     def is_group_of_power(self, group: str) -> bool:
-        """Whether a group is powerful, or one of which the templates do not show what it may do."""
+        """Whether a group is powerful, or one whose permissions the templates do not show."""
         return ("resource", group) in self.powerful or ("group", group) in self.powerful or not TOKEN.fullmatch(group)
 
     def trusts(self, resources: Iterable[str]) -> bool:
-        """Whether one of the roles that a trust policy stands on is powerful."""
+        """Whether one of the roles with a trust policy is powerful."""
         return any(map(self._is_powerful, resources))
 
     def acts(self, token: str) -> frozenset[Principal]:
-        """Give the powerful roles that a resource of the templates runs under."""
+        """Return the powerful roles that a resource of the templates runs with."""
         return frozenset(each for each in self.acting.get(token, ()) if each in self.powerful)
 
     def runs_as(self, resource: Resource) -> frozenset[Principal]:
-        """Give the identities that a resource runs under, and that can get every right or may for all that is known."""
+        """Return the identities that a resource runs with, and that can get every permission or may as far as is
+        known."""
         return self.acts(self._view.token(resource)) | elsewhere(self._view, resource)
 
     def _name_targets(self) -> None:
-        """Note under which names the powerful identities and what runs as one are written in policies."""
+        """Record the names with which policies refer to the powerful identities and to resources that run with one."""
         self._targets = {}
         for _, value in self.powerful:
             for name in self._names_of(value):
@@ -214,7 +215,7 @@ def _is_among(action: str, pattern: str) -> bool:
 
 
 def _means(resource: str, name: str) -> bool:
-    """Whether a policy's resource is, or may be, the identity or thing that ``name`` stands for."""
+    """Whether a policy's resource is, or may be, the identity or resource with this ``name``."""
     found = TOKEN.match(name)
     if found:
         return any((each[1], each[2]) == (found[1], found[2]) for each in TOKEN.finditer(resource))
@@ -223,7 +224,7 @@ def _means(resource: str, name: str) -> bool:
 
 
 def acting(view: View, permissions: Permissions) -> dict[str, frozenset[Principal]]:
-    """Give the roles of the templates that resources run under, directly or through an instance profile, by token."""
+    """Return the roles of the templates that resources run with, directly or through an instance profile, by token."""
     profiles: dict[str, set[str]] = {}
     for heading, blocks in permissions.blocks.items():
         if heading.kind == "trust" and heading.who[0] == "resource":
@@ -248,10 +249,10 @@ def acting(view: View, permissions: Permissions) -> dict[str, frozenset[Principa
 
 
 def elsewhere(view: View, resource: Resource) -> frozenset[Principal]:
-    """Give the roles and instance profiles that a resource runs under and that the templates do not hold.
+    """Return the roles and instance profiles that a resource runs with and that are not in the templates.
 
-    What such a role may do nobody can tell from them: it counts as one that can get every right, unless only a service
-    itself takes it on.
+    Their permissions are unknown: such a role counts as one that can get every permission, unless only a service itself
+    assumes it.
     """
     if resource.type == "AWS::IAM::InstanceProfile":
         named = (view.named("AWS::IAM::Role", text(each)) for each in items(view.properties(resource).get("Roles")))
@@ -268,7 +269,7 @@ def elsewhere(view: View, resource: Resource) -> frozenset[Principal]:
 
 
 def _profile_names(properties: Mapping[str, Any]) -> Iterator[str]:
-    """Give the names of instance profiles, which EC2 takes in place of an ARN."""
+    """Return the names of instance profiles, which EC2 accepts instead of an ARN."""
     pending: list[Any] = [properties]
     while pending:
         item = pending.pop()
@@ -283,13 +284,14 @@ def _profile_names(properties: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_strange(view: View, name: str) -> bool:
-    """Whether an instance profile's name is none of the templates', and no ARN, which is read elsewhere."""
+    """Whether an instance profile's name is not in the templates, and not an ARN, which is read elsewhere."""
     named = view.named("AWS::IAM::InstanceProfile", name)
     return not TOKEN.search(named) and ":" not in named and not _ROLE_ELSEWHERE.fullmatch(named)
 
 
 def role_properties(properties: Mapping[str, Any]) -> tuple[str, ...]:
-    """Give the names, at any depth, of the properties that say under which role or instance profile something runs."""
+    """Return the names, at any depth, of the properties that name the role or instance profile with which something
+    runs."""
     return names_below(properties, _names_role)
 
 
@@ -298,7 +300,7 @@ def _names_role(key: str) -> bool:
 
 
 def _role_texts(value: Any, holding: str = "${") -> Iterator[str]:
-    """Give what stands below a key that names a role or an instance profile, but in policies."""
+    """Return the values below a key that names a role or an instance profile, except in policies."""
     pending: list[tuple[Any, bool]] = [(value, False)]
     while pending:
         item, is_role = pending.pop()

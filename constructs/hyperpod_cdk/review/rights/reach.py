@@ -15,10 +15,10 @@ from hyperpod_cdk.templates.assembly import Resource
 
 ANYWHERE: Final = ("0.0.0.0/0", "::/0")
 _NARROWEST: Final = {4: 8, 6: 16}
-"""The prefix from which on a block is not the internet any more: the 60 rules that a security group has by default are
-too few to make up half of the internet of such."""
+"""The prefix from which on a block is no longer the internet: with the 60 rules that a security group has by default,
+such blocks cannot cover half of the internet."""
 _ONE_OWNER: Final = {4: 16, 6: 32}
-"""The prefix that registries hand out to one network operator at most, as a rule; shorter is strangers."""
+"""The largest block that registries usually give to one network operator; a larger one counts as unknown parties."""
 _PROTOCOLS: Final = {"-1": "all", "6": "tcp", "17": "udp", "1": "icmp", "58": "icmpv6"}
 _PORTS: Final = (0, 65535)
 _DIRECTIONS: Final = {
@@ -39,10 +39,10 @@ _ROUTES: Final = {
     "InstanceId": "instance",
 }
 _BLOCKS: Final = {
-    "BlockPublicAcls": "lets itself be given public ACLs",
-    "BlockPublicPolicy": "lets itself be given a public policy",
-    "IgnorePublicAcls": "honours public ACLs",
-    "RestrictPublicBuckets": "answers to other accounts where its policy is public",
+    "BlockPublicAcls": "accepts public ACLs",
+    "BlockPublicPolicy": "accepts a public policy",
+    "IgnorePublicAcls": "applies public ACLs",
+    "RestrictPublicBuckets": "answers other accounts if its policy is public",
 }
 _ATTACHMENTS: Final = ("AWS::EC2::TransitGatewayAttachment", "AWS::EC2::TransitGatewayVpcAttachment")
 _PUBLIC_ACLS: Final = {"PublicRead": "read", "PublicReadWrite": "read and write"}
@@ -54,7 +54,7 @@ _PeerKind = Literal["", "security group", "prefix list"]
 
 
 class Rule(NamedTuple):
-    """A security group's rules of one protocol with one peer; ``detail`` holds what is not a range of ports."""
+    """A security group's rules of one protocol with one peer; ``detail`` contains what is not a range of ports."""
 
     group: str
     direction: str
@@ -62,11 +62,11 @@ class Rule(NamedTuple):
     detail: str
     peer: str
     kind: _PeerKind = ""
-    """What the peer is, empty for a block of addresses."""
+    """What the peer is, empty for an address block."""
 
 
 class Path(NamedTuple):
-    """Where a subnet's, or a route table's, packets for a destination go."""
+    """The target of a subnet's, or a route table's, packets for a destination."""
 
     destination: str
     kind: str
@@ -74,7 +74,7 @@ class Path(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """One more way in or out, in the words of its gain and of its loss."""
+    """One more way in or out, with the words for its gain and for its loss."""
 
     gained: str
     lost: str
@@ -82,22 +82,22 @@ class Opening(NamedTuple):
     place: Place
     is_grave: bool = False
     of: str = ""
-    """The token of what has to be there already for it to be grave, empty where it is in any case."""
+    """It is high-risk only if the base has this token; empty if it is in any case."""
     properties: tuple[str, ...] = ()
     guards: bool = False
-    """Whether it keeps traffic away, so that its loss is what opens."""
+    """Whether it blocks traffic, so that its loss opens a way."""
 
 
 @dataclass
 class Network:
-    """What one side lets through."""
+    """What one side allows."""
 
     rules: dict[Rule, list[tuple[Ports, Place]]] = field(default_factory=dict)
     paths: dict[Path, dict[str, Place]] = field(default_factory=dict)
     """The subnets and route tables, by token, that have a path."""
     openings: dict[tuple[str, ...], Opening] = field(default_factory=dict)
     without_egress: set[str] = field(default_factory=set)
-    """Security groups for which no rule says what goes out."""
+    """Security groups without a rule for egress."""
     groups: set[str] = field(default_factory=set)
     unread: dict[Place, list[str]] = field(default_factory=dict)
 
@@ -108,7 +108,7 @@ def network(view: View) -> Network:
 
 
 def is_denied(rule: tuple[str, ...], openings: Iterable[tuple[str, ...]]) -> bool:
-    """Whether a rule of these denies in a network ACL all that a rule denied, and is looked at no later than it was.
+    """Whether one of these rules in a network ACL denies all that a rule denied, and is evaluated no later.
 
     Rules are evaluated from the lowest number on (VPC user guide, "Network ACL rules").
     """
@@ -130,7 +130,7 @@ def _denies(wide: tuple[str, ...], rule: tuple[str, ...]) -> bool:
 
 
 def _ends(detail: str) -> Ports:
-    """Give the ports that a rule of a network ACL states: all where it states none, none where they are not told."""
+    """Return the ports of a network ACL's rule: all if it states none, none if they are unknown."""
     if not detail:
         return _PORTS
     low, _, high = detail.partition("-")
@@ -138,7 +138,7 @@ def _ends(detail: str) -> Ports:
 
 
 def cidr(value: str) -> str:
-    """Give an address block as EC2 stores it, without host bits; any other text as it is."""
+    """Return an address block as EC2 stores it, without host bits; any other text as it is."""
     try:
         return str(ipaddress.ip_network(value, strict=False))
     except ValueError:
@@ -146,7 +146,7 @@ def cidr(value: str) -> str:
 
 
 def is_internet(block: str) -> bool:
-    """Whether an address block is the internet, or so much of it that a few of its like are all of it."""
+    """Whether an address block is the internet, or so much of it that a few such blocks are all of it."""
     try:
         network = ipaddress.ip_network(block, strict=False)
     except ValueError:
@@ -155,7 +155,7 @@ def is_internet(block: str) -> bool:
 
 
 def is_wide(block: str) -> bool:
-    """Whether an address block holds more public addresses than one owner is likely to have: 65536 of IPv4, a /32."""
+    """Whether an address block has more public addresses than one owner usually has: 65536 of IPv4, a /32."""
     try:
         network = ipaddress.ip_network(block, strict=False)
     except ValueError:
@@ -164,7 +164,7 @@ def is_wide(block: str) -> bool:
 
 
 def is_told(peer: str) -> bool:
-    """Whether the templates tell what addresses these are: a block, or those of a resource of their own."""
+    """Whether the templates show which addresses these are: a block, or those of a resource of their own."""
     if TOKEN.fullmatch(peer):
         return True
     try:
@@ -175,7 +175,7 @@ def is_told(peer: str) -> bool:
 
 
 def difference(minuend: Iterable[Ports], subtrahend: Iterable[Ports]) -> list[Ports]:
-    """Give the ports of the first that are not of the second, as few ranges."""
+    """Return the ports of the first that are not of the second, as few ranges."""
     left = _merged(minuend)
     for low, high in _merged(subtrahend):
         cut: list[Ports] = []
@@ -192,7 +192,7 @@ def difference(minuend: Iterable[Ports], subtrahend: Iterable[Ports]) -> list[Po
 
 
 def traffic(protocol: str, detail: str, ports: Ports) -> str:
-    """Give what a rule lets through: ``all traffic``, ``tcp 443``, ``udp 1024-2048``, ``icmp type 8``."""
+    """Return what a rule allows: ``all traffic``, ``tcp 443``, ``udp 1024-2048``, ``icmp type 8``."""
     if protocol == "all":
         return "all traffic"
     if protocol not in ("tcp", "udp"):
@@ -206,7 +206,7 @@ def traffic(protocol: str, detail: str, ports: Ports) -> str:
 
 
 def peer_name(view: View, rule: Rule) -> str:
-    """Give the other side of a rule: ``itself``, a security group, a prefix list, an address block."""
+    """Return the other side of a rule: ``itself``, a security group, a prefix list, an address block."""
     if rule.peer == rule.group:
         return "itself"
     if rule.peer in ANYWHERE:
@@ -215,7 +215,7 @@ def peer_name(view: View, rule: Rule) -> str:
 
 
 def group_properties(properties: Mapping[str, Any]) -> tuple[str, ...]:
-    """Give the names, at any depth, of the properties that put a resource into security groups."""
+    """Return the names, at any depth, of the properties that add a resource to security groups."""
     return names_below(properties, _names_groups)
 
 
@@ -224,7 +224,7 @@ def _names_groups(key: str) -> bool:
 
 
 def security_groups(properties: Mapping[str, Any]) -> set[str]:
-    """Give the security groups that stand anywhere in a resource's properties, by token or id."""
+    """Return the security groups anywhere in a resource's properties, by token or ID."""
     found: set[str] = set()
     pending: list[Any] = [properties]
     while pending:
@@ -239,7 +239,7 @@ def security_groups(properties: Mapping[str, Any]) -> set[str]:
 
 
 def token_name(view: View, value: str, *, with_stack: bool = True) -> str:
-    """Give a resource by name, anything else as it is."""
+    """Return a resource by name, anything else as it is."""
     found = TOKEN.fullmatch(value)
     return view.label((found[1], found[2]), with_stack=with_stack) if found else words.shown(view, value)
 
@@ -396,7 +396,7 @@ class _Reader:
             if text(self.view.properties(resource).get("MapPublicIpOnLaunch", False)) != "false":
                 token = self.view.token(resource)
                 is_world = token in public
-                what = "public addresses to what starts in it"
+                what = "public addresses to resources that start in it"
                 self._open(
                     resource,
                     ("public", token),
@@ -415,7 +415,7 @@ class _Reader:
 
     def _endpoint(self, resource: Resource, properties: dict[str, Any]) -> None:
         kind = text(properties.get("VpcEndpointType", "Gateway"))
-        # a gateway endpoint is only there for the route tables that name it
+        # a gateway endpoint exists only for the route tables that name it
         if kind != "Gateway":
             service, vpc = text(properties.get("ServiceName")), _id(properties.get("VpcId"))
             what = f"{words.shown(self.view, service)} through {'an' if kind[:1] in 'AEIOU' else 'a'} {kind} endpoint"
@@ -471,7 +471,7 @@ class _Reader:
                     who,
                     what,
                     is_world=is_world,
-                    # addresses of which no template tells can be any
+                    # addresses that no template shows can be any
                     is_grave=is_world or not is_told(block),
                     of=token,
                     verb="answers to",
@@ -484,7 +484,7 @@ class _Reader:
     def _bucket(self, resource: Resource, properties: dict[str, Any]) -> None:
         token = self.view.token(resource)
         stated = properties.get("PublicAccessBlockConfiguration")
-        # S3 blocks all public access of a bucket that says nothing; one that states a block leaves open what it omits
+        # S3 blocks all public access of a bucket by default; one that states a block allows what it omits
         if isinstance(stated, dict):
             for name, what in _BLOCKS.items():
                 if text(stated.get(name, False)) != "true":
@@ -493,7 +493,11 @@ class _Reader:
                     off = f"{rest} ({name} is off)"
                     self._open(resource, key, self._name(token), off, is_world=True, is_grave=True, verb=verb)
         stated_acl = text(properties.get("AccessControl", ""))
-        if acl := "read, or write, if the deployment says so" if "${" in stated_acl else _PUBLIC_ACLS.get(stated_acl):
+        if (
+            acl := ("read, or write, depending on a value of the deployment")
+            if "${" in stated_acl
+            else _PUBLIC_ACLS.get(stated_acl)
+        ):
             what = f"anyone {acl} (ACL {text(properties['AccessControl'])})"
             self._open(
                 resource, ("acl", token, acl), self._name(token), what, is_world=True, is_grave=True, verb="lets"

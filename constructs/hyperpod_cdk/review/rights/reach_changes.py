@@ -1,4 +1,4 @@
-"""What the network newly lets through and no longer, and what is open to whom."""
+"""What the network newly allows and no longer allows, and what is open to whom."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _BUCKET: Final = "AWS::S3::Bucket"
 _PUBLIC_BLOCK: Final = "PublicAccessBlockConfiguration"
 _BOTH_WAYS: Final = ("internet gateway", "VPC peering", "transit gateway", "VPN gateway", "core network")
 _BY_ID: Final = {"rtb-": "route table ", "subnet-": "subnet "}
-"""What an ID is of, by how it begins."""
+"""The type of an ID, by its prefix."""
 
 
 class ReachChanges:
-    """What differs in who reaches what."""
+    """Differences in who reaches what."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -43,7 +43,8 @@ class ReachChanges:
             yield self._rule(change, rule, found)
 
     def egress(self, old: Network, new: Network) -> Iterator[Reach]:
-        """Tell of groups without egress rules: EC2 lets all out of a new one, and nothing once rules are gone."""
+        """Find groups without egress rules: EC2 allows all egress of a new one, and none after its rules were
+        removed."""
         for group in sorted(new.without_egress - old.groups):
             yield self._default_egress("added", group, "lets out all traffic to any address")
         for group in sorted(old.without_egress - new.without_egress):
@@ -69,7 +70,7 @@ class ReachChanges:
                     yield found.model_copy(update={"properties": opening.properties})
 
     def memberships(self, new: Network, changes: Sequence[ResourceChange]) -> Iterator[Reach]:
-        """Tell which security groups' rules newly hold, or no longer, for what stays."""
+        """Find security groups whose rules newly apply, or no longer apply, to unchanged resources."""
         open_groups = {
             rule.group
             for rule in new.rules
@@ -89,7 +90,7 @@ class ReachChanges:
                     is_open = change == "added" and group in open_groups
                     is_untold = change == "added" and not TOKEN.search(group)
                     if is_untold:
-                        sentence += ", of which no template says what it lets in"
+                        sentence += ", whose rules are in no template"
                     yield _reach(
                         change,
                         sentence,
@@ -100,14 +101,15 @@ class ReachChanges:
                     )
 
     def blocks(self, changes: Sequence[ResourceChange]) -> Iterator[Reach]:
-        """Tell of buckets whose block of public access leaves the template: S3 has it by default for new ones only."""
+        """Find buckets whose public access block is removed from the template: S3 sets it by default only for new
+        ones."""
         for each in changes:
             if each.before is None or each.after is None or not each.after.type == each.before.type == _BUCKET:
                 continue
             stated = [_PUBLIC_BLOCK in view.properties(side) for view, side in self._sides(each.before, each.after)]
             if stated == [True, False]:
                 name = self._names.after.name(each.after)
-                sentence = f"{name} may no longer block public access: its template states no {_PUBLIC_BLOCK} any more"
+                sentence = f"{name} may no longer block public access: its template no longer states {_PUBLIC_BLOCK}"
                 yield _reach(
                     "added",
                     sentence,
@@ -118,7 +120,7 @@ class ReachChanges:
                 )
 
     def exposures(self, changes: Sequence[ResourceChange]) -> Iterator[Reach]:
-        """Tell what other types newly say of accounts, address blocks and public access."""
+        """Find what other types newly state about accounts, address blocks and public access."""
         for each in exposures(self._names.before, self._names.after, changes):
             yield _reach(
                 "added",
@@ -130,11 +132,11 @@ class ReachChanges:
             )
 
     def _is_grave_opening(self, opening: Opening) -> bool:
-        """Whether a way in or out needs approval; what a new subnet or ACL brings along opens nothing that was shut."""
+        """Whether a way in or out needs approval; one that is added with a new subnet or ACL opens nothing existing."""
         return opening.is_grave and not (opening.of in self._names.new and opening.of not in self._names.old)
 
     def _is_guard(self, opening: Opening) -> bool:
-        """Whether what goes kept traffic away from what stays, as a rule of a network ACL does that denies."""
+        """Whether a removed rule blocked traffic to unchanged resources, as a denying rule of a network ACL does."""
         return opening.guards and self._names.is_on_both(opening.of)
 
     def _rule(self, change: Direction, rule: Rule, found: Sequence[tuple[str, Place]]) -> Reach:
@@ -152,7 +154,7 @@ class ReachChanges:
     def _default_egress(self, change: Direction, group: str, what: str) -> Reach:
         found = self._names.after.find(group) or self._names.before.find(group)
         sentence = (
-            f"{self._names.token(group, 'security group')} {what}, EC2's default of a group that states no egress"
+            f"{self._names.token(group, 'security group')} {what}, EC2's default for a group that states no egress"
         )
         return _reach(change, sentence, place_of(found) if found else ("", ""), is_world=True)
 
@@ -165,7 +167,8 @@ class ReachChanges:
         who = words.listed(sorted(names), "subnets")
         verb = "reaches" if len(names) == 1 else "reach"
         verb = verb if change == "added" else f"no longer {verb}"
-        # a way to the internet gateway is a way back, too: new for a subnet that was there, or that no template holds
+        # a way to the internet gateway is a way back, too: new for an existing subnet, or for one that is in no
+        # template
         stood = any(each in self._names.old or each not in self._names.new for each in origins)
         is_grave = change == "added" and path.kind in _BOTH_WAYS and stood
         return _reach(
@@ -173,7 +176,7 @@ class ReachChanges:
         )
 
     def _origin(self, token: str) -> str:
-        """Name a subnet or a route table, by its kind where no template holds it."""
+        """Name a subnet or a route table, by its kind if it is in no template."""
         kind = next((kind for start, kind in _BY_ID.items() if token.startswith(start)), "")
         return f"{kind}{reaching.token_name(self._names.before, token, with_stack=False)}"
 

@@ -1,4 +1,4 @@
-"""Who may do more or less by statements of policies, and by which policies, groups and roles they have."""
+"""Who may do more or less through statements of policies, and through assigned policies, groups and roles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ASSUMES: Final = ("sts:assumerole", "sts:assumerolewithwebidentity", "sts:assum
 
 
 class StatementChanges:
-    """What statements newly permit and no longer, with what it means for those who run under them."""
+    """What statements newly permit and no longer permit, and what it means for resources that run with them."""
 
     def __init__(self, names: Names, power: Power) -> None:
         self.power = power
@@ -50,10 +50,10 @@ class StatementChanges:
         )
         for heading in dict.fromkeys((*new.blocks, *old.blocks)):
             if heading.who[0] == "holders" and heading.who[1] in attached:
-                # anyone who has it now, or had it, is told by name
+                # principals that have it on either side are named
                 continue
             was, will = old.blocks.get(heading, {}), new.blocks.get(heading, {})
-            # an endpoint that comes or goes is told as reach: what its policy does not hold back is no right
+            # an endpoint that is added or removed is reported as reach: its policy gives no permission
             if was.keys() == will.keys() or (heading.through and not self._names.is_on_both(heading.through)):
                 continue
             removed, added = differing(was, will)
@@ -101,7 +101,7 @@ class StatementChanges:
             )
 
     def unread(self, old: Permissions, new: Permissions, changes: Sequence[ResourceChange]) -> Iterator[Found]:
-        """Tell of what newly stands in a policy and cannot be read: what it permits is not known."""
+        """Find changes of policies that cannot be read: their permissions are unknown."""
         for change in changes:
             place = place_of(change.after) if change.after is not None else None
             if place is None or change.after is None:
@@ -112,7 +112,7 @@ class StatementChanges:
                     yield grant(
                         change="added",
                         kind="permission",
-                        sentence=f"{who}: what this permits is not known: {each}",
+                        sentence=f"{who}: what this permits is unknown: {each}",
                         who=who,
                         what=(each,),
                         which=(),
@@ -135,7 +135,7 @@ class StatementChanges:
         who = self._names.who(heading.who)
         subject = self._names.as_subject(who, heading.who[1] if heading.who[0] == "resource" else "")
         if heading.effect == "Deny" and heading.who == ("AWS", "*"):
-            subject = who = "everybody"
+            subject = who = "everyone"
         condition = words.conditions(self._names.before, json.loads(heading.condition)) if heading.condition else None
         actions = _spelled(block.actions, spelling)
         resources = [*_names(block.resources)]
@@ -170,7 +170,7 @@ class StatementChanges:
         elif (
             change == "added" and heading.kind != "trust" and not is_covered and self._is_for_strangers(heading, block)
         ):
-            sentence = f"{sentence}, for anyone who asks the service: no aws:SourceArn or aws:SourceAccount limits it"
+            sentence = f"{sentence}, for anyone who calls the service: no aws:SourceArn or aws:SourceAccount limits it"
         is_grave = not is_covered and self._is_grave(change, heading, block, until_now)
         by_tags = "" if is_covered or is_grave else self._by_tags(change, heading, block)
         sentence = f"{sentence}{by_tags}"
@@ -241,12 +241,12 @@ class StatementChanges:
         return found is not None and found.type == "AWS::IAM::InstanceProfile"
 
     def _until_now(self, change: Direction, heading: Heading, block: Block, old: Permissions) -> str:
-        """Give the condition that limited the same until now and is gone, in words."""
+        """Return the condition that limited the same so far and is removed, in words."""
         if change == "removed" or heading.effect == "Deny" or heading.kind == "cluster access":
             return ""
         who = {heading.who}
         if heading.kind == "trust" and heading.who[0] == "Federated":
-            # another provider signs in others: the subjects of the old one limit it no more
+            # another provider authenticates other subjects: those of the old one no longer limit it
             who |= {each.who for each in old.blocks if each.kind == "trust" and each.who[0] == "Federated"}
         same = [(each._replace(who=heading.who), blocks) for each, blocks in old.blocks.items() if each.who in who]
         return grave.dropped_condition(heading, block, same)
@@ -262,10 +262,10 @@ class StatementChanges:
         )
 
     def _is_for_strangers(self, heading: Heading, block: Block) -> bool:
-        """Whether a service newly may do something for whomever it acts for.
+        """Whether a service newly may do something for its callers.
 
-        A new role's services are what it is made for, and only who may pass it can hand it to one; for one that stands,
-        another service is another user of all that it may do.
+        A new role's services are its purpose, and only a principal that may pass the role can give it to one; for an
+        existing role, another service is another user of all its permissions.
         """
         if (
             heading.through
@@ -279,15 +279,15 @@ class StatementChanges:
         )
 
     def _leads_to_power(self, heading: Heading, block: Block) -> bool:
-        """Whether it lets somebody act as an identity of which the statements are grave."""
+        """Whether it lets a principal act as an identity with high-risk statements."""
         if heading.kind == "permission":
             return self.power.leads(block)
         roles = [name for _, names in block.resources for name in names if self._names.is_on_both(name)]
-        # what a new role may do is told of the role
+        # the permissions of a new role are reported for the role
         return heading.kind == "trust" and self.power.trusts(roles)
 
     def _stays(self, heading: Heading, block: Block) -> bool:
-        """Whether what a Deny held back is still there: whoever it is about, and what it stands on."""
+        """Whether the target of a removed Deny still exists: its principal, and its resource."""
         names = [name for kind, names in block.resources if kind != "but" for name in names]
         if heading.kind == "permission":
             names = [heading.who[1]]
@@ -296,7 +296,7 @@ class StatementChanges:
         return not tokens or any(token in self._names.new and token in self._names.old for token in tokens)
 
     def _is_relied_on(self, change: Direction, heading: Heading, block: Block) -> bool:
-        """Whether something that runs on both sides, or comes through an endpoint, may do less by it."""
+        """Whether something that runs on both sides, or uses an endpoint, may do less afterwards."""
         if (change == "removed") is not (heading.effect == "Allow"):
             return False
         trusting = (("resource", name) for _, names in block.resources for name in names)
@@ -308,30 +308,31 @@ class StatementChanges:
         )
 
     def _by_tags(self, change: Direction, heading: Heading, block: Block) -> str:
-        """Say that somebody may newly change tags by which policies decide, or that one decides by tags of others.
+        """Return a clause if a principal newly may change tags that policies use, or the statement uses tags that
+        others change.
 
-        Empty where nobody may, or no policy does.
+        Empty if no principal may, or no policy uses them.
         """
         if change == "removed" or heading.kind == "cluster access" or heading.effect == "Deny":
             return ""
         if heading.kind == "permission":
             keys = grave.changes_deciding_tags(block, heading.condition, self._decided)
             if keys:
-                return f": policies decide by {_tags(keys)} who may do what"
+                return f": policies use {_tags(keys)} to decide who may do what"
         decided = grave.tags_of(heading, (block,))
         taggers = [self._taggers(side, decided) for side in self._tagging] if decided else []
-        # who newly may change them is told by what lets him
+        # principals that newly may change them are reported with their permission
         who = [each for each in taggers[-1] if all(each in some for some in taggers)] if taggers else []
         if not who:
             return ""
         keys = sorted({key for each in who for key in taggers[-1][each]})
         names = words.listed(sorted(self._names.who(each) for each in who), "identities")
-        return f"; it decides by {_tags(keys)}, which {names} may change"
+        return f"; it depends on {_tags(keys)}, which {names} may change"
 
     def _taggers(
         self, side: Iterable[tuple[Heading, Block]], decided: Mapping[str, frozenset[str]]
     ) -> dict[Principal, set[str]]:
-        """Give who may change these tags, but for those who can come to have everything anyway."""
+        """Return who may change these tags, except for principals that can get every permission anyway."""
         found: dict[Principal, set[str]] = {}
         for heading, block in side:
             keys = () if heading.who in self.power else grave.changes_deciding_tags(block, heading.condition, decided)
@@ -360,7 +361,7 @@ class StatementChanges:
 def _verb(change: Direction, heading: Heading, block: Block) -> str:
     if heading.effect == "Deny":
         return phrase(change, "is denied", "is no longer denied")
-    # "every s3 action" is nothing that one may do but something that one may use
+    # "every s3 action" is not something that one may do but something that one may use
     use = " use" if _is_of_every(block) else ""
     return f"{phrase(change, 'may', 'may no longer')}{use}"
 

@@ -1,4 +1,4 @@
-"""Reads policies into what they permit: one block per statement, principal, effect and condition."""
+"""Reads the permissions of policies: one block per statement, principal, effect and condition."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _ITSELF: Final = {
     "AWS::OpenSearchService::Domain": ("AccessPolicies", ()),
     "AWS::SageMaker::ModelPackageGroup": ("ModelPackageGroupPolicy", ()),
 }
-"""Where a type keeps its policy, and the properties that name what the policy stands on; none is itself."""
+"""Where a type has its policy, and the properties that name the policy's resource; none is the resource itself."""
 
 _REGIONAL: Final = {
     "AWS::Logs::ResourcePolicy": "PolicyDocument",
     "AWS::ECR::RegistryPolicy": "PolicyText",
     "AWS::XRay::ResourcePolicy": "PolicyDocument",
 }
-"""Policies of an account in a region, whose resources are their own."""
+"""Policies of an account in a Region, whose resources are their own."""
 
 _READ_BY_KIND: Final = frozenset(
     {
@@ -65,7 +65,7 @@ _EVERYTHING: Final[dict[str, Any]] = {"Effect": "Allow", "Principal": "*", "Acti
 
 
 class Heading(NamedTuple):
-    """What the blocks have in common that are compared with each other."""
+    """What blocks that are compared with each other have in common."""
 
     kind: Kind
     who: Principal
@@ -75,7 +75,7 @@ class Heading(NamedTuple):
     through: str = ""
     """The token of the VPC endpoint that the statement filters; in Kubernetes the namespace or cluster, in words."""
     namespace: str = ""
-    """The namespace that a statement of Kubernetes is limited to, empty where none limits it."""
+    """The namespace that limits a statement of Kubernetes, empty if none does."""
 
 
 class Block(NamedTuple):
@@ -87,21 +87,21 @@ class Block(NamedTuple):
 
 @dataclass
 class Permissions:
-    """What one side permits, and where each statement stands."""
+    """The permissions of one side, and the place of each statement."""
 
     blocks: dict[Heading, dict[Block, Place]] = field(default_factory=dict)
     wildcards: int = 0
     spelling: dict[str, str] = field(default_factory=dict)
-    """Actions as they are written, which IAM reads in any case."""
+    """Actions as they are written, which are not case-sensitive in IAM."""
     boundaries: dict[str, tuple[str, Place]] = field(default_factory=dict)
     """The permissions boundary of a role or user, by token."""
     attached: set[str] = field(default_factory=set)
-    """The managed policies that somebody of the templates has, by token."""
+    """The managed policies that principals of the templates have, by token."""
     unread: dict[Place, list[str]] = field(default_factory=dict)
     """What could not be read, in words."""
 
     def add(self, heading: Heading, block: Block, place: Place) -> None:
-        """Add a block; the first place that says it counts."""
+        """Add a block; the first place with it counts."""
         if block.actions and block.resources:
             self.blocks.setdefault(heading, {}).setdefault(block, place)
 
@@ -112,19 +112,19 @@ def permissions(view: View) -> Permissions:
 
 
 def items(value: Any) -> list[Any]:
-    """Give one or many as a list."""
+    """Return one or many as a list."""
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def text(value: Any) -> str:
-    """Give a value of a policy as the text that IAM compares: ``true``, ``1``."""
+    """Return a value of a policy as the text that IAM compares: ``true``, ``1``."""
     if isinstance(value, bool):
         return str(value).lower()
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 def names_below(value: Any, is_meant: Callable[[str], bool]) -> tuple[str, ...]:
-    """Give the names of properties, at any depth, that are meant; policies are not looked into."""
+    """Return the names of the wanted properties, at any depth, without those in policies."""
     found: dict[str, None] = {}
     pending = [value]
     while pending:
@@ -138,15 +138,15 @@ def names_below(value: Any, is_meant: Callable[[str], bool]) -> tuple[str, ...]:
 
 
 def looks_like_policy(value: Any) -> bool:
-    """Whether a value is a policy document by its shape: a statement in it allows or denies."""
-    # most of what templates hold has no such key, and this is asked of all of it
+    """Whether a value has the shape of a policy document: a statement in it allows or denies."""
+    # most values of templates have no such key, and this is called for all of them
     if not isinstance(value, dict) or "Statement" not in value:
         return False
     return any(isinstance(each, dict) and each.get("Effect") in ("Allow", "Deny") for each in items(value["Statement"]))
 
 
 def is_wildcard(block: Block) -> bool:
-    """Whether an action holds a wildcard, or a resource is nothing else, or there is an "everything but"."""
+    """Whether an action contains a wildcard, or a resource is only a wildcard, or there is an "everything but"."""
     return any(kind == "but" or any("*" in name or "?" in name for name in names) for kind, names in block.actions) or (
         any(kind == "but" or any(is_any_resource(name) for name in names) for kind, names in block.resources)
     )
@@ -176,7 +176,7 @@ def _patterns(terms: Iterable[Term]) -> Callable[[str], bool]:
 
 
 def is_any_resource(name: str) -> bool:
-    """Whether a resource is ``*``, or an ARN of which the part behind the account is."""
+    """Whether a resource is ``*``, or an ARN with a wildcard for the part after the account."""
     return name == "*" or (name.startswith("arn:") and name.split(":", 5)[-1] == "*")
 
 
@@ -305,7 +305,7 @@ class _Reader:
             self._bus(resource, self.view.properties(resource))
 
     def _policies_within(self, resource: Resource, value: Any) -> None:
-        """Read the policies that stand anywhere in a resource of which no rule says where it keeps one."""
+        """Read the policies anywhere in a resource of a type without a rule for their place."""
         document: Any = value
         if isinstance(value, str) and '"Statement"' in value:
             try:
@@ -422,7 +422,7 @@ class _Reader:
         else:
             resources = self._terms(stated, "Resource", text)
             if itself and (any_ := ("", ("*",))) in resources:
-                # the star of a policy that stands on one resource is that resource
+                # the star of a resource policy is that resource
                 resources = resources - {any_} | {("", (each,)) for each in itself}
         condition = _canonical(stated.get("Condition"))
         block = Block(actions, resources)
@@ -472,7 +472,7 @@ class _Reader:
 
 
 def _token_only(value: str) -> str:
-    """Give a reference to a resource without its attribute, so that its name and its ARN are the same."""
+    """Return a reference to a resource without its attribute, so that its name and its ARN are the same."""
     if value.startswith("${") and value.endswith("}") and value.count("${") == 1 and "/" in value:
         stack, _, logical_id = value[2:-1].rpartition("/")
         return f"${{{stack}/{logical_id.partition('.')[0]}}}"

@@ -1,4 +1,4 @@
-"""How a change of access is told: what things are called, on which sides they stand, and the grant."""
+"""How a change of access is described: names, the sides of a resource, and the grant."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Found:
-    """A grant that differs, with how much it opens, by which the widest come first."""
+    """A grant that differs, with its width, by which the widest come first."""
 
     grant: Grant
     width: int
 
     def order(self) -> tuple[Any, ...]:
-        """Give what grants are sorted by: gains of access first."""
+        """Return the sort key of grants: gains of access first."""
         grant = self.grant
         is_gain = (grant.change == "added") == (grant.effect == "Allow")
         return not is_gain, -self.width, grant.kind, grant.who, grant.sentence, grant.stack, grant.logical_id
 
 
 class Names:
-    """What things are called, and on which of two sides they stand; ``old`` and ``new`` are the sides' tokens."""
+    """Names of things, and on which of two sides they exist; ``old`` and ``new`` are the sides' tokens."""
 
     def __init__(self, before: View, after: View) -> None:
         self.before = before
@@ -41,7 +41,7 @@ class Names:
         self.new: set[str] = {after.token(each) for each in after.resources}
 
     def is_on_both(self, token: str) -> bool:
-        """Whether something stands on both sides, or in no template."""
+        """Whether something is on both sides, or in no template."""
         return not TOKEN.fullmatch(token) or (token in self.old and token in self.new)
 
     def who(self, who: Principal) -> str:
@@ -49,7 +49,7 @@ class Names:
         return words.principal(self.before, who)
 
     def as_subject(self, name: str, token: str) -> str:
-        """Give a name with ``new`` or ``former`` where what it names stands on one side only."""
+        """Return a name with ``new`` or ``former`` if it is only on one side."""
         if not TOKEN.fullmatch(token):
             return name
         if token not in self.old and token in self.new:
@@ -57,19 +57,19 @@ class Names:
         return f"former {name}" if token in self.old and token not in self.new else name
 
     def token(self, value: str, kind: str) -> str:
-        """Name a resource; one that no template holds by its ``kind``."""
+        """Name a resource; one that is in no template by its ``kind``."""
         name = reaching.token_name(self.before, value)
         return name if TOKEN.search(value) or not kind else f"{kind} {name}"
 
     def policy_name(self, arn: str) -> str:
-        """Name a managed policy, and say whose it is."""
+        """Name a managed policy, with its owner."""
         if TOKEN.fullmatch(arn):
             return self.token(arn, "")
         if arn.startswith("{"):
             return f"a policy that only the deployment shows ({arn})"
         name = words.shown(self.before, arn.rpartition("/")[2] if "/" in arn else arn)
         is_of_aws = arn_parts(arn).account == "aws"
-        return f"AWS's policy {name}" if is_of_aws else f"policy {name}, which the templates do not hold"
+        return f"AWS's policy {name}" if is_of_aws else f"policy {name}, which is not in the templates"
 
     def group_name(self, value: str) -> str:
         """Name a group of IAM."""
@@ -95,7 +95,7 @@ def grant(
     is_covered: bool = False,
     is_of_service: bool = False,
 ) -> Found:
-    """Make a grant of what is told at ``place``; ``width`` is how much it opens."""
+    """Create a grant with a sentence and its place; ``width`` is how much access it gives."""
     told = Grant(
         change=change,
         kind=kind,
@@ -118,10 +118,10 @@ def grant(
 
 
 def both(added: _T, removed: _T) -> tuple[tuple[Direction, _T], tuple[Direction, _T]]:
-    """Give what to look at for each direction: what is added, and what is removed."""
+    """Return the pair to compare for each direction: what is added, and what is removed."""
     return ("added", added), ("removed", removed)
 
 
 def phrase(change: Direction, added: str, removed: str) -> str:
-    """Give the words for a direction."""
+    """Return the words for a direction."""
     return added if change == "added" else removed

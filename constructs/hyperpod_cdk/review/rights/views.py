@@ -14,13 +14,13 @@ from hyperpod_cdk.templates.difference import ResourceChange
 from hyperpod_cdk.templates.values import Reference, Unknown, resolve, resolved_properties
 
 Place = tuple[str, str]
-"""A resource: the name of its stack, its logical id."""
+"""A resource: the name of its stack, its logical ID."""
 
 TOKEN: Final = re.compile(r"\$\{([^{}/$]+)/([^{}/.$]+)(?:\.([^{}/$]+))?\}")
-"""A resource inside a text: ``${stack/LogicalId.Attribute}``, in the head's terms where it has the resource."""
+"""A resource inside a text: ``${stack/LogicalId.Attribute}``, in the head's terms if it has the resource."""
 
 PARAMETER: Final = re.compile(r"\$\{[^{}/:!]+\}")
-"""A parameter of which no template tells the value."""
+"""A parameter whose value no template shows."""
 
 _EMBEDDED = re.compile(r"\$\{([^{}/!]+)\}")
 _PHYSICAL_NAMES: Final = {
@@ -60,12 +60,12 @@ _LAST_STEPS: Final = {"AWS::EC2::SecurityGroup": ("Group", "SecurityGroup"), "AW
 
 
 def views(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> tuple[View, View]:
-    """Give both sides in common terms.
+    """Return both sides in common terms.
 
-    A resource is the same on both sides if its type and logical id are. One that is only in the head is the one that
-    is only in the base where both have the type and the same physical name, or else the same construct path: so an
-    access that stays when a construct's logical id changes is no change. Everything else is another resource, however
-    alike it looks.
+    A resource is the same on both sides if its type and logical ID are. One that is only in the head is the one that is
+    only in the base if both have the type and the same physical name, or else the same construct path: so an access
+    that stays when a construct's logical ID changes is no change. All others are different resources, even if they look
+    alike.
     """
     gone = [change.before for change in changes if change.before is not None and _is_another(change)]
     new = [change.after for change in changes if change.after is not None and _is_another(change)]
@@ -81,7 +81,7 @@ def views(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> 
             if len(same) == 1 and place_of(resource) not in taken and place_of(same[0]) not in found:
                 found[place_of(same[0])] = place_of(resource)
     replaced = {place_of(resource) for resource in new}
-    # a type that changed under one logical id is another resource, which must not share the token of the new one
+    # a type that changed with the same logical ID is another resource, which must not share the token of the new one
     others = {
         place_of(resource): (resource.stack, f"{resource.logical_id} ({resource.type})")
         for resource in gone
@@ -93,14 +93,14 @@ def views(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> 
 
 
 def place_of(resource: Resource) -> Place:
-    """Give the place of a resource."""
+    """Return the place of a resource."""
     return resource.stack, resource.logical_id
 
 
 class View:
-    """One side of a comparison; ``places`` gives the common place of a resource where it differs from its own.
+    """One side of a comparison; ``places`` has the common place of a resource if it differs from its own.
 
-    Names come from ``common``, the head's view, for what the head has, so that both sides call it the same.
+    Names are those of ``common``, the head's view, if the head has the resource, so that both sides use the same.
     """
 
     def __init__(
@@ -125,12 +125,12 @@ class View:
         )
 
     def of_type(self, *types: str) -> Iterator[Resource]:
-        """Give every deployed resource of these types."""
+        """Return every deployed resource of these types."""
         for each in types:
             yield from self._by_type.get(each, ())
 
     def properties(self, resource: Resource) -> dict[str, Any]:
-        """Give a resource's properties as plain data: references as TOKEN, what is not known as its own words."""
+        """Return a resource's properties as plain data: references as TOKEN, unknown values as their own text."""
         place = place_of(resource)
         found = self._properties.get(place)
         if found is None:
@@ -139,31 +139,31 @@ class View:
         return found
 
     def cause(self, *resources: Resource) -> Place:
-        """Give the place of the first of these that changes, of the first where none does."""
+        """Return the place of the first of these that changes, of the first one if none does."""
         places = [place_of(resource) for resource in resources]
         return next((place for place in places if place in self._changed), places[0])
 
     def token(self, resource: Resource) -> str:
-        """Give the text that stands for a resource on both sides."""
+        """Return the text that represents a resource on both sides."""
         stack, logical_id = self._place(place_of(resource))
         return f"${{{stack}/{logical_id}}}"
 
     def find(self, token: str) -> Resource | None:
-        """Give the deployed resource of this side that a text consists of, None for any other text."""
+        """Return the deployed resource of this side that a text consists of, None for any other text."""
         found = TOKEN.fullmatch(token)
         return self._by_place.get((found[1], found[2])) if found else None
 
     @property
     def account(self) -> str:
-        """The account of both sides, empty where neither states one."""
+        """The account of both sides, empty if neither states one."""
         return self.assembly.account or (self._common.account if self._common else "")
 
     def name(self, resource: Resource) -> str:
-        """Give what a reader calls a resource of this side."""
+        """Return the readable name of a resource of this side."""
         return self.label(self._place(place_of(resource)))
 
     def label(self, place: Place, *, with_stack: bool = True) -> str:
-        """Give what a reader calls the resource at a common place: ``role ExecutionRole (prod-hyperpod)``."""
+        """Return the readable name of the resource at a common place: ``role ExecutionRole (prod-hyperpod)``."""
         common = self._common
         if common is not None and place in common._by_place:  # noqa: SLF001 - another object of this class
             return common.label(place, with_stack=with_stack)
@@ -175,7 +175,7 @@ class View:
         return f"{kind} {name} ({resource.stack})" if with_stack or is_ambiguous else f"{kind} {name}"
 
     def named(self, type_: str, name: str) -> str:
-        """Give the token of the resource with this physical name, or the name itself where no resource has it."""
+        """Return the token of the resource with this physical name, or the name itself if no resource has it."""
         found = self._by_physical_name.get((type_, name))
         return self.token(found) if found else name
 
@@ -261,7 +261,7 @@ class View:
                 return partition
             if logical_id == "AWS::URLSuffix":
                 return "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
-            # the text of a reference through an export has lost the stack that it leads to
+            # the text of a reference through an export has lost the stack that it refers to
             stacks = [stack] if logical_id in own.resources else self._stacks_of.get(logical_id, [])
             if len(stacks) != 1 or (stacks != [stack] and logical_id in own.parameters):
                 return found[0]
@@ -276,12 +276,12 @@ _BUCKET_ARN = re.compile(r"^arn:[\w-]+:s3:::\$\{([^{}/$]+/[^{}/.$]+)\}")
 
 
 def noun(type_: str) -> str:
-    """Give what a reader calls a resource of this type: ``role``, ``security group``."""
+    """Return the readable name of a type: ``role``, ``security group``."""
     return _NOUNS.get(type_) or nouns.noun(type_)
 
 
 def short_name(resource: Resource) -> str:
-    """Give a resource's name without a last step that only repeats its type: ``LifecycleScripts`` of a bucket."""
+    """Return a resource's name without a last step that only repeats its type: ``LifecycleScripts`` of a bucket."""
     first, _, last = resource.name.rpartition("/")
     steps = _LAST_STEPS.get(resource.type, ()) or (resource.type.rpartition("::")[2],)
     return first if first and last.lower() in {step.lower() for step in steps} else resource.name

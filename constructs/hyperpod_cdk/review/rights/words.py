@@ -11,7 +11,7 @@ from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.review.rights.views import TOKEN, View
 
 LISTED: Final = 6
-"""As many of a kind stand in one sentence; the report's lists hold them all."""
+"""The most items of a kind in one sentence; the report's lists contain them all."""
 
 Principal = tuple[str, str]
 """Who, by kind: ``resource`` (a token), ``AWS``, ``account``, ``Service``, ``Federated``, ``but``, ..."""
@@ -50,29 +50,29 @@ _OPERATORS: Final = {
 
 
 def listed(items: Sequence[str], noun: str, *, word: str = "and") -> str:
-    """Give a list as a reader reads it; of more than LISTED only the first and how many more."""
+    """Return a list in readable form; of more than LISTED only the first ones and how many more."""
     return joined(items, last=word, most=LISTED, more=f"more {noun}")
 
 
 def count_of_stars(text: str) -> tuple[int, str]:
-    """Order by width: what is all wildcard first, then what holds one, then by name."""
+    """Order by width: wildcards first, then items with a wildcard, then by name."""
     return (0 if text == "*" else 1 if text.endswith(":*") else 2 if "*" in text else 3), text
 
 
 def action(text: str) -> str:
-    """Give an action as a noun: ``every s3 action (s3:*)``, ``s3:Get*``."""
+    """Return an action as a noun: ``every s3 action (s3:*)``, ``s3:Get*``."""
     if not is_every(text):
         return text
     return "every action (*)" if text == "*" else f"every {text.partition(':')[0]} action ({text})"
 
 
 def is_every(action_: str) -> bool:
-    """Whether an action, or a verb of Kubernetes, is every one that there is, or every one of a service."""
+    """Whether an action, or a verb of Kubernetes, is every one that exists, or every one of a service."""
     return action_.partition(":")[2] == "*" or action_ == "*"
 
 
 def resource(view: View, text: str) -> str:
-    """Give a policy's resource: ``bucket LifecycleScripts/*``, ``any resource (*)``, or the ARN as it is."""
+    """Return a policy's resource: ``bucket LifecycleScripts/*``, ``any resource (*)``, or the ARN as it is."""
     if text == "*":
         return "any resource (*)"
     found = TOKEN.match(text)
@@ -88,12 +88,12 @@ def resource(view: View, text: str) -> str:
 
 
 def shown(view: View, text: str) -> str:
-    """Give any text with the resources in it by name."""
+    """Return any text with the resources in it by name."""
     return TOKEN.sub(lambda found: view.label((found[1], found[2]), with_stack=False), text)
 
 
 def principal(view: View, who: Principal) -> str:
-    """Give who a statement is about, external accounts as such."""
+    """Return the principal of a statement, external accounts as such."""
     kind, value = who
     words_ = _PRINCIPALS.get(kind)
     if words_ is not None:
@@ -103,7 +103,7 @@ def principal(view: View, who: Principal) -> str:
 
 def _others(view: View, value: str) -> str:
     names = [principal(view, (kind, each)) for kind, each in json.loads(value)]
-    return f"everybody but {listed(names, 'others')}"
+    return f"everyone but {listed(names, 'others')}"
 
 
 def _labelled(view: View, value: str) -> str:
@@ -144,7 +144,7 @@ _PRINCIPALS: Final[dict[str, Callable[[View, str], str]]] = {
 
 
 def account_of(text: str) -> str | None:
-    """Give the account that a principal stands for as a whole, None for any other principal."""
+    """Return the account that a principal represents as a whole, None for any other principal."""
     found = _ACCOUNT.fullmatch(text)
     return (found[1] or found[2]) if found else None
 
@@ -158,7 +158,7 @@ def is_external(view: View, who: Principal) -> bool:
 
 
 def is_outside(view: View, who: Principal) -> bool:
-    """Whether it is anybody, or of an account that the template does not show to be its own."""
+    """Whether it is everyone, or of an account that the template does not show to be its own."""
     kind, value = who
     if value == "*" or kind == "but":
         return True
@@ -174,7 +174,7 @@ def is_of_this_account(view: View, value: str) -> bool:
 
 
 def conditions(view: View, stated: Any) -> str | None:
-    """Give a statement's conditions: ``aws:SecureTransport is false and aws:SourceAccount is 111122223333``."""
+    """Return a statement's conditions: ``aws:SecureTransport is false and aws:SourceAccount is 111122223333``."""
     if not stated:
         return None
     if not isinstance(stated, dict):
@@ -192,7 +192,7 @@ def _condition(operator: str, key: str, values: list[str]) -> str:
     quantifier, _, plain = operator.rpartition(":")
     name = plain.removesuffix("IfExists")
     subject = {"": key, "ForAnyValue": f"any value of {key}", "ForAllValues": f"every value of {key}"}.get(quantifier)
-    where = ", where there is one," if plain != name else ""
+    where = ", if there is one," if plain != name else ""
     if name == "Null" and len(values) == 1 and values[0] in ("true", "false"):
         return f"{subject} is {'absent' if values[0] == 'true' else 'present'}"
     words = _OPERATORS.get(name)
@@ -210,5 +210,5 @@ def _whose(view: View, account: str) -> str:
 
 
 def unique(items: Iterable[str]) -> list[str]:
-    """Give the items once each, widest first."""
+    """Return each item once, the widest first."""
     return sorted(set(items), key=count_of_stars)

@@ -1,7 +1,7 @@
-"""The policy pack: CloudFormation's own engine and what no schema says about HyperPod, over plain templates.
+"""The policy pack: CloudFormation's own engine and rules for HyperPod that no schema has, on plain templates.
 
-Works on any template, one of this project or of somebody else: what a template does not show is not judged. Knows
-neither aws_cdk nor a construct; ``template_checks`` makes a plugin for CDK of it, ``review.policy`` a part of a report.
+Works on any template, of this project or of others: what a template does not show is not judged. Does not use aws_cdk
+or constructs; ``template_checks`` creates a plugin for CDK from it, ``review.policy`` a part of a report.
 """
 
 from __future__ import annotations

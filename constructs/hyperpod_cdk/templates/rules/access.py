@@ -1,4 +1,4 @@
-"""Who may do what: the role of the nodes, the bucket of their scripts, the API server of their EKS cluster."""
+"""Access rules: the role of the nodes, the bucket of their scripts, the API server of their EKS cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _READ: Final = "s3:GetObject"
 
 
 def node_role(context: Context) -> Iterator[Spot]:
-    """Find roles of nodes with rights over a whole service or account."""
+    """Find roles of nodes with permissions for a whole service or account."""
     for role in _node_roles(context):
         for index, policy in enumerate(listed(context.value(role, "ManagedPolicyArns"))):
             broad = _BROAD.search(plain(policy))
@@ -43,7 +43,8 @@ def node_role(context: Context) -> Iterator[Spot]:
 
 
 def policies_fit(context: Context) -> Iterator[Spot]:
-    """Find roles and managed policies with more characters than IAM takes, whatever their tokens become."""
+    """Find roles and managed policies with more characters than IAM accepts, whatever the values of their tokens
+    are."""
     for role in context.assembly.of_type(ROLE):
         documents = [(role, policy.get("PolicyDocument")) for policy in entries(role.properties.get("Policies"))]
         documents += [
@@ -58,8 +59,8 @@ def policies_fit(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=role,
                 place="Properties.Policies",
-                message=f"must have inline policies of at most {iam.MOST_INLINE_CHARACTERS:,} characters together, got"
-                f" {length:,} or more; name fewer resources, or what they have in common",
+                message=f"must have inline policies of at most {iam.MOST_INLINE_CHARACTERS:,} characters "
+                f"together, got {length:,} or more; name fewer resources, or their common prefix",
             )
     for policy in context.assembly.of_type(_MANAGED_POLICY):
         length = _least_characters(context.value(policy, "PolicyDocument"))
@@ -67,13 +68,13 @@ def policies_fit(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=policy,
                 place="Properties.PolicyDocument",
-                message=f"must have at most {iam.MOST_MANAGED_CHARACTERS:,} characters, got {length:,} or more; name"
-                " fewer resources, or what they have in common",
+                message=f"must have at most {iam.MOST_MANAGED_CHARACTERS:,} characters, got {length:,} or more; "
+                "name fewer resources, or their common prefix",
             )
 
 
 def lifecycle_bucket(context: Context) -> Iterator[Spot]:
-    """Find buckets of lifecycle scripts that nodes may not read, or that anybody may."""
+    """Find buckets of lifecycle scripts that nodes cannot read, or that everyone can."""
     seen: set[tuple[str, str]] = set()
     for group in context.groups:
         cluster = group.read.cluster
@@ -94,16 +95,16 @@ def lifecycle_bucket(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=bucket or cluster,
                 place="Properties.BucketName" if bucket else f"{group.place}.LifeCycleConfig.SourceS3Uri",
-                message=f"must have a name that begins with {prefix}, the only buckets that AWS's policy for nodes "
-                f"reads, got {name}, and {role.logical_id} has no right of its own to {_READ}; rename the bucket or "
-                "grant the right",
+                message=f"must have a name that begins with {prefix}, the only buckets that AWS's policy for "
+                f"nodes can read, got {name}, and {role.logical_id} has no permission of its own for "
+                f"{_READ}; rename the bucket or grant the permission",
             )
         if bucket is not None:
             yield from _public(context, bucket)
 
 
 def eks_public_endpoint(context: Context) -> Iterator[Spot]:
-    """Find API servers that answer to the whole internet."""
+    """Find API servers that are open to the whole internet."""
     for cluster in context.assembly.of_type(EKS_CLUSTER):
         public = context.value(cluster, "ResourcesVpcConfig", "EndpointPublicAccess")
         cidrs = context.value(cluster, "ResourcesVpcConfig", "PublicAccessCidrs")
@@ -112,21 +113,21 @@ def eks_public_endpoint(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=cluster,
                 place="Properties.ResourcesVpcConfig",
-                message="must answer to known addresses only, got a public endpoint open to 0.0.0.0/0"
-                f"{', as EKS has it where nothing is stated' if cidrs is None else ''}; set PublicAccessCidrs, or "
+                message="must answer to known addresses only, got a public endpoint open to "
+                f"0.0.0.0/0{', the default of EKS' if cidrs is None else ''}; set PublicAccessCidrs, or "
                 "EndpointPublicAccess: false and EndpointPrivateAccess: true",
             )
 
 
 def eks_administrators(context: Context) -> Iterator[Spot]:
-    """Find EKS clusters that let nobody in: not their maker, and no role by an access entry."""
+    """Find EKS clusters that no one can access: neither their creator, nor a role with an access entry."""
     entries_for_people = [each for each in context.assembly.of_type(_ACCESS_ENTRY) if _is_for_people(context, each)]
     entered = {
         (cluster.stack, cluster.logical_id)
         for entry in entries_for_people
         if (cluster := context.target(entry, entry.properties.get("ClusterName"))) is not None
     }
-    # beside a reference, a name that is spelt out; what cannot be read may be any cluster's
+    # in addition to a reference, a literal name; one that cannot be read may be any cluster's
     names = [context.value(entry, "ClusterName") for entry in entries_for_people]
     if any(isinstance(name, Unknown) for name in names):
         return
@@ -139,13 +140,14 @@ def eks_administrators(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=cluster,
                 place="Properties.AccessConfig.BootstrapClusterCreatorAdminPermissions",
-                message="must let somebody in, got false for its maker and no access entry with a policy for a role "
-                "from elsewhere; add AWS::EKS::AccessEntry with AmazonEKSClusterAdminPolicy for the role that you use",
+                message="must give someone access, got false for its creator and no access entry with a policy "
+                "for a role from elsewhere; add AWS::EKS::AccessEntry with AmazonEKSClusterAdminPolicy "
+                "for the role that you use",
             )
 
 
 def eks_audit_log(context: Context) -> Iterator[Spot]:
-    """Find EKS clusters that keep no record of who asked what."""
+    """Find EKS clusters without audit logs."""
     for cluster in context.assembly.of_type(EKS_CLUSTER):
         types = context.value(cluster, "Logging", "ClusterLogging", "EnabledTypes")
         if isinstance(types, Unknown):
@@ -155,7 +157,7 @@ def eks_audit_log(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=cluster,
                 place="Properties.Logging",
-                message="must log who asked the API server for what, got "
+                message="must log the requests to the API server, got "
                 f"{', '.join(enabled) or 'no control-plane log'}; add the type audit to EnabledTypes",
             )
 
@@ -168,13 +170,14 @@ def eks_authentication(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=cluster,
                 place="Properties.AccessConfig.AuthenticationMode",
-                message="must know access entries, which HyperPod makes for its nodes, got "
-                f"{'CONFIG_MAP' if mode else 'none stated, which means CONFIG_MAP'}; set AuthenticationMode: API",
+                message="must support access entries, which HyperPod creates for its nodes, got "
+                f"{'CONFIG_MAP' if mode else 'none stated, which means CONFIG_MAP'}; set "
+                "AuthenticationMode: API",
             )
 
 
 def kubernetes_version(context: Context) -> Iterator[Spot]:
-    """Find versions that HyperPod does not accept, or that EKS has ceased to support or bills extra."""
+    """Find versions that HyperPod does not accept, or that EKS no longer supports or supports at extra cost."""
     runs_hyperpod = {(each.stack, each.logical_id) for each in context.orchestrators}
     for cluster in context.assembly.of_type(EKS_CLUSTER):
         value = context.value(cluster, "Version")
@@ -190,20 +193,21 @@ def kubernetes_version(context: Context) -> Iterator[Spot]:
 
 
 def _is_for_people(context: Context, entry: Resource) -> bool:
-    """Whether an entry has a policy and its principal is made by no template: a function's role is no way in."""
+    """Whether an entry has a policy and a principal from outside the templates: a function's role gives users no
+    access."""
     principal = context.target(entry, entry.properties.get("PrincipalArn"))
     return bool(listed(context.value(entry, "AccessPolicies"))) and principal is None
 
 
 def _too_broad(got: str) -> str:
     return (
-        "must give the nodes what they use and no more, since every pod on the host network has this role's rights, "
-        f"got {got}; name actions and resources"
+        "must give the nodes only the permissions that they use, because every pod on the host network has them, "
+        f"too, got {got}; name actions and resources"
     )
 
 
 def _node_roles(context: Context) -> list[Resource]:
-    """Give the roles that nodes run under, of HyperPod groups and of EKS node groups, each once."""
+    """Return the roles of nodes, of HyperPod groups and of EKS node groups, each once."""
     found: dict[tuple[str, str], Resource] = {}
     named = [(group.read.cluster, group.body.get("ExecutionRole")) for group in context.groups]
     named += [(each, each.properties.get("NodeRole")) for each in context.assembly.of_type("AWS::EKS::Nodegroup")]
@@ -215,7 +219,7 @@ def _node_roles(context: Context) -> list[Resource]:
 
 
 def _statements(context: Context, role: Resource) -> Iterator[tuple[Resource, str, dict[str, Any]]]:
-    """Give (resource, place, statement) of everything that a role is allowed by policies of these templates."""
+    """Return (resource, place, statement) of everything that policies of these templates allow a role."""
     documents = [
         (role, f"Properties.Policies.{index}.PolicyDocument", policy.get("PolicyDocument"))
         for index, policy in enumerate(entries(role.properties.get("Policies")))
@@ -233,7 +237,8 @@ def _statements(context: Context, role: Resource) -> Iterator[tuple[Resource, st
 
 
 def _least_characters(value: Any) -> int:
-    """Count the characters of a document as JSON without white space; what only the deployment knows counts none."""
+    """Count the characters of a document as JSON without white space; values that only the deployment knows count
+    none."""
     if isinstance(value, dict):
         return 1 + sum(len(str(key)) + 4 + _least_characters(each) for key, each in value.items())
     if isinstance(value, list):
@@ -252,10 +257,10 @@ def _bucket(context: Context, cluster: Resource, logical_id: str) -> Resource | 
 
 
 def _bucket_name(context: Context, bucket: Resource) -> str | None:
-    """Give the name as far as it is known from its beginning; None where it is not."""
+    """Return the known beginning of the name; None if there is none."""
     name = context.value(bucket, "BucketName")
     if name is None:
-        # CloudFormation makes a name that begins with the stack's
+        # CloudFormation creates a name that begins with the stack's
         own = bucket.stack.lower()
         return None if own.startswith(hyperpod.LIFECYCLE_BUCKET_PREFIX) else "a generated name"
     return name if isinstance(name, str) and not name.startswith(("${", "{")) else None
@@ -267,7 +272,7 @@ def _is_readable(context: Context, name: str, role: Resource) -> bool:
     if role.type != ROLE:
         return True
     policies = context.value(role, "ManagedPolicyArns")
-    # what a policy of somebody else's holds is not told here, but for AWS's policy for nodes
+    # the content of other policies is unknown here, except for AWS's policy for nodes
     if any(not re.search(r"policy/(?:[\w-]+/)*Amazon(?!S3)", plain(each)) for each in listed(policies)):
         return True
     return any(
@@ -285,6 +290,6 @@ def _public(context: Context, bucket: Resource) -> Iterator[Spot]:
         yield Spot(
             resource=bucket,
             place="Properties.PublicAccessBlockConfiguration",
-            message="must block public access, since anyone who writes its scripts runs as root on every node, got "
-            f"{', '.join(f'{name}: false' for name in lifted)}; set them to true",
+            message="must block public access, because anyone who can write its scripts runs as root on every "
+            f"node, got {', '.join(f'{name}: false' for name in lifted)}; set them to true",
         )

@@ -1,4 +1,4 @@
-"""What a HyperPod cluster and its instance groups need."""
+"""Requirements of a HyperPod cluster and its instance groups."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SCRIPTS: Final = "LifeCycleConfig"
 _RESTRICTED: Final = "RestrictedInstanceGroups"
 _NEEDS: Final = {
     "OverrideVpcConfig": "so that its subnet never depends on the cluster's",
-    "ThreadsPerCore": "which an update that leaves it out resets",
+    "ThreadsPerCore": "which an update that omits it resets",
     SCRIPTS: "without which its nodes are not prepared",
 }
 
 
 def cluster_tag(context: Context) -> Iterator[Spot]:
-    """Find clusters without the tag that the training operator's policy asks for."""
+    """Find clusters without the tag that the training operator's policy requires."""
     for cluster in context.clusters:
         tags = {
             tag.get("Key"): tag.get("Value")
@@ -34,13 +34,13 @@ def cluster_tag(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=cluster,
                 place="Properties.Tags",
-                message=f"must carry the tag SageMaker=true, got {tags.get('SageMaker', 'none')}; without it the"
-                ' training operator may not read the nodes; add {"Key": "SageMaker", "Value": "true"}',
+                message=f"must have the tag SageMaker=true, got {tags.get('SageMaker', 'none')}; without it the "
+                'training operator cannot read the nodes; add {"Key": "SageMaker", "Value": "true"}',
             )
 
 
 def instance_group_complete(context: Context) -> Iterator[Spot]:
-    """Find groups that leave to the service what the service decides otherwise at the next update."""
+    """Find groups that omit properties for which the service can choose another value at the next update."""
     for group in context.groups:
         for name, why in _NEEDS.items():
             if name not in group.body and not (name == SCRIPTS and group.read.is_restricted):
@@ -52,7 +52,7 @@ def instance_group_complete(context: Context) -> Iterator[Spot]:
 
 
 def node_recovery(context: Context) -> Iterator[Spot]:
-    """Find clusters that leave broken nodes in place."""
+    """Find clusters that do not replace failed nodes."""
     for cluster in context.clusters:
         value = context.value(cluster, "NodeRecovery")
         automatic = hyperpod.NODE_RECOVERY["automatic"]
@@ -60,8 +60,8 @@ def node_recovery(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=cluster,
                 place="Properties.NodeRecovery",
-                message=f"must replace or reboot broken nodes by itself, got NodeRecovery {value or 'not stated'}; "
-                f"set NodeRecovery: {automatic}",
+                message="must replace or reboot failed nodes automatically, got NodeRecovery "
+                f"{value or 'not stated'}; set NodeRecovery: {automatic}",
             )
 
 
@@ -74,14 +74,14 @@ def provisioning_mode(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=cluster,
                 place="Properties.NodeProvisioningMode",
-                message="must say how nodes are provisioned, got no NodeProvisioningMode: without it one instance "
-                "that AWS has not got rolls all others back; "
-                f"set NodeProvisioningMode: {hyperpod.PROVISIONING['continuous']}",
+                message="must state how nodes are provisioned, got no NodeProvisioningMode: without it one "
+                "unavailable instance rolls all others back; set NodeProvisioningMode: "
+                f"{hyperpod.PROVISIONING['continuous']}",
             )
 
 
 def deep_health_checks(context: Context) -> Iterator[Spot]:
-    """Find groups for training over several nodes whose nodes take work unchecked."""
+    """Find groups for multi-node training whose nodes run jobs without a check."""
     for group in context.groups:
         rows = _rows(group.read)
         kubernetes = group.body.get("KubernetesConfig")
@@ -99,13 +99,14 @@ def deep_health_checks(context: Context) -> Iterator[Spot]:
                 resource=group.read.cluster,
                 place=group.place,
                 message=f"instance group {group.read.name} must check its nodes before they run jobs, got "
-                f"{group.read.count} nodes of {listing(group.read.types)} without OnStartDeepHealthChecks: one bad "
-                f"accelerator stops a job that runs on all of them; set OnStartDeepHealthChecks: [{checks}]",
+                f"{group.read.count} nodes of {listing(group.read.types)} without "
+                "OnStartDeepHealthChecks: one faulty accelerator stops a job that runs on all of them; "
+                f"set OnStartDeepHealthChecks: [{checks}]",
             )
 
 
 def group_in_one_zone(context: Context) -> Iterator[Spot]:
-    """Find groups with EFA, or of a training plan, whose nodes may come up in several zones."""
+    """Find groups with EFA, or with a training plan, whose nodes may be in several zones."""
     for group in context.groups:
         zones = sorted(set(group.read.zones))
         fast = any(row.efa_supported for row in _rows(group.read))
@@ -114,13 +115,13 @@ def group_in_one_zone(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=group.read.cluster,
                 place=f"{group.place}.OverrideVpcConfig.Subnets",
-                message=f"instance group {group.read.name} must be in one availability zone, since {why}, got "
+                message=f"instance group {group.read.name} must be in one Availability Zone, because {why}, got "
                 f"subnets in {', '.join(zones)}; set OverrideVpcConfig with the subnets of one zone",
             )
 
 
 def node_subnet_size(context: Context) -> Iterator[Spot]:
-    """Find subnets without room for the nodes that stand in them."""
+    """Find subnets without enough addresses for their nodes."""
     for subnet in context.subnets:
         nodes = [use.group for use in subnet.of_kind("nodes") if use.group and len(use.group.subnets) == 1]
         block = _block(subnet.cidr)
@@ -131,18 +132,18 @@ def node_subnet_size(context: Context) -> Iterator[Spot]:
         needed = sum(_addresses(group) for group in nodes)
         if needed > usable:
             each = ", ".join(f"{group.name} {_addresses(group)}" for group in nodes if _addresses(group))
-            estimate = "" if documented > usable else ", in part estimated"
+            estimate = "" if documented > usable else ", partly estimated"
             yield Spot(
                 resource=subnet.resource,
                 place="Properties.CidrBlock",
                 severity=Severity.ERROR if documented > usable else Severity.WARNING,
-                message=f"must hold the addresses of its nodes, {needed} ({each}{estimate}), got {subnet.cidr} with "
+                message=f"must have addresses for its nodes, {needed} ({each}{estimate}), got {subnet.cidr} with "
                 f"{usable}, and AWS cannot resize a subnet; set CidrBlock to a /{_prefix_for(needed)}",
             )
 
 
 def _rows(group: InstanceGroup) -> list[instance_types.InstanceType]:
-    """Give the catalog's rows of the group's types; none where it does not know them all."""
+    """Return the catalog's rows of the group's types; none if one of them is unknown."""
     rows = [instance_types.get(name) for name in group.types]
     return [row for row in rows if row is not None] if None not in rows else []
 
@@ -157,7 +158,7 @@ def _addresses(group: InstanceGroup, *, documented: bool = False) -> int:
         else 1
         for row in rows
     ]
-    # of several types the frugal one may be had: only its addresses are needed for certain
+    # of several types, the one with the fewest addresses may be used: only its addresses are needed for certain
     return group.count * (min(each) if documented else max(each))
 
 
@@ -173,5 +174,5 @@ def _block(cidr: str) -> IPv4Network | None:
 
 
 def _are_alike(zones: Sequence[str]) -> bool:
-    """Whether zones are all IDs or all names: of an ID and a name nobody knows whether they mean the same zone."""
+    """Whether zones are all IDs or all names: it is unknown whether an ID and a name are the same zone."""
     return all(map(regions.is_az_id, zones)) or all(map(regions.is_az_name, zones))

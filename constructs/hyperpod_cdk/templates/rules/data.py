@@ -1,4 +1,4 @@
-"""What must not go with its stack: data, nodes and the cluster that they run on."""
+"""What must not be deleted with its stack: data, nodes and the cluster that they run on."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from hyperpod_cdk.templates.rules.rule import EKS_CLUSTER, Context, Spot
 
 _LOST: Final = {
     FILE_SYSTEM: "its files",
-    CLUSTER: "its nodes and what runs on them",
+    CLUSTER: "its nodes and their workloads",
     EKS_CLUSTER: "every object in it",
 }
 _KEEPS: Final = ("Retain", "RetainExceptOnCreate", "Snapshot")
 _PROTECTED: Final = "DeletionProtection"
 _GUARD: Final = "Custom::HyperPodDeletionProtection"
-"""Ours: its stack is protected once it stands, and so is the EKS cluster that it names."""
+"""This library's: it protects its stack after its creation, and the EKS cluster that it names, too."""
 
 
 def kept_on_delete(context: Context) -> Iterator[Spot]:
-    """Find clusters and file systems that leave with their stack, or with a property that makes them anew."""
+    """Find clusters and file systems that are deleted with their stack, or by a property that replaces them."""
     for resource in context.assembly.of_type(*_LOST):
         missing = [
             name
@@ -46,7 +46,7 @@ def _refuses_to_go(context: Context, resource: Resource) -> bool:
 
 
 def _is_guarded(context: Context, resource: Resource) -> bool:
-    """Whether a cluster's stack, or the cluster itself, refuses to be deleted; data is kept in any case."""
+    """Whether a cluster's stack, or the cluster itself, refuses to be deleted; data is retained in any case."""
     guards = [each for each in context.assembly.of_type(_GUARD) if context.value(each, "Enabled") in (True, "true")]
     if resource.type == EKS_CLUSTER:
         name = context.value(resource, "Name")

@@ -17,23 +17,25 @@ from hyperpod_cdk.templates.groups import CLUSTER
 from hyperpod_cdk.templates.rules.rule import Problem
 
 LEFT_OUT: Mapping[str, str] = {
-    "E3644": "its lists of instance types per region come from price data and lack some, such as ml.p5e.48xlarge",
-    "W9002": "ARNs of roles, plans and topics are named by the user; partition-from-token looks after the others",
-    "W9013": "ARNs of roles, plans and topics are named by the user; partition-from-token looks after the others",
+    "E3644": (
+        "its lists of instance types per Region come from price data and do not have some, such as ml.p5e.48xlarge"
+    ),
+    "W9002": "users name ARNs of roles, plans and topics; partition-from-token checks the others",
+    "W9013": "users name ARNs of roles, plans and topics; partition-from-token checks the others",
 }
 """Rules of the engine that are not reported, and why."""
 
 DATED: Mapping[str, str] = {
-    "F3006": "its lists of types per region are as old as the engine, and AWS adds to them every month",
+    "F3006": "its lists of types per Region are as old as the engine, and AWS adds to them every month",
 }
-"""Rules of the engine that refuse by a dated table, and are reported as warnings, and why."""
+"""Rules of the engine that refuse because of a dated table, and are reported as warnings, with the reason."""
 
 _GROUPS_AT_ONCE = 4
 _LARGE = 20
 
 
 def engine_problems(stack: Stack) -> Iterator[Problem]:
-    """Give what the engine says of one template: errors and warnings, for the stack's region where it is known."""
+    """Return the engine's findings on one template: errors and warnings, for the stack's Region if it is known."""
     import cloudformation_validate as engine  # noqa: PLC0415 - native code, read when it is needed
 
     region = stack.region if regions.is_known(stack.region) else None
@@ -69,7 +71,7 @@ def _severity(rule: str, *, is_warning: bool) -> Severity:
 
 @dataclass(frozen=True, kw_only=True)
 class _Piece:
-    """A template as the engine reads it: whole, or with a few of its cluster's instance groups only."""
+    """A template as the engine reads it: whole, or with only a few of its cluster's instance groups."""
 
     source: str | bytes
     cluster: str = ""
@@ -80,7 +82,7 @@ class _Piece:
         return not self.cluster
 
     def place_in_whole(self, logical_id: str, place: str) -> str | None:
-        """Give the place in the whole template; None for what the piece before has told already."""
+        """Return the place in the whole template; None for one that the previous piece has reported already."""
         found = re.fullmatch(r"Properties\.InstanceGroups\.(\d+)(.*)", place)
         if self.cluster == logical_id and found:
             return f"Properties.InstanceGroups.{int(found[1]) + self.first_group}{found[2]}"
@@ -88,7 +90,8 @@ class _Piece:
 
 
 def _pieces(stack: Stack) -> Iterator[_Piece]:
-    """Cut a template whose cluster has many groups: the engine's time grows with the square of one resource's size."""
+    """Split a template whose cluster has many groups: the engine's time grows with the square of one resource's
+    size."""
     large = [
         resource
         for resource in stack.resources.values()
@@ -107,7 +110,7 @@ def _pieces(stack: Stack) -> Iterator[_Piece]:
         resources = {**stack.template["Resources"], name: {**cluster.body, "Properties": few}}
         piece = {**stack.template, "Resources": resources}
         if first:
-            # an output for each group, which the first piece has shown
+            # an output for each group, which the first piece has reported
             piece.pop("Outputs", None)
         yield _Piece(source=_encoded(piece), cluster=name, first_group=first)
 
@@ -116,7 +119,7 @@ def _whole(stack: Stack) -> str | bytes:
     if stack.file is None:
         return _encoded(stack.template)
     with stack.file.open("rb") as stream:
-        # the engine takes the mark that Windows' editors write first for a part of the template
+        # the engine reads the byte order mark of Windows' editors as a part of the template
         is_marked = stream.read(len(BOM_UTF8)) == BOM_UTF8
         return stream.read() if is_marked else str(stack.file)
 

@@ -1,4 +1,4 @@
-"""AWS's template engine in a process of its own: it holds 240 MB before it has read a template, and never lets go."""
+"""AWS's template engine in a separate process: it uses 240 MB before it has read a template, and never frees them."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from hyperpod_cdk.templates.rules.engine import engine_problems
 from hyperpod_cdk.templates.rules.rule import Problem
 
 MANY: Final = 100
-"""From so many resources on, a process more is worth its start of half a second."""
+"""From this number of resources on, another process is worth its start of half a second."""
 
 _SECONDS: Final = 120
 
 
 class EngineError(Exception):
-    """The engine could not be run; the text says why, in one line."""
+    """The engine could not run; the text gives the reason in one line."""
 
 
 def problems_apart(stack: Stack) -> list[Problem]:
-    """Give what ``engine_problems`` gives, without its memory in this process. Raises EngineError."""
+    """Return what ``engine_problems`` returns, without its memory in this process. Raises EngineError."""
     given = {"name": stack.name, "region": stack.region, "file": str(stack.file) if stack.file else None}
     try:
         text = json.dumps({**given, "template": stack.template})
     except (TypeError, ValueError, RecursionError) as error:
-        raise EngineError(f"the template holds what JSON cannot: {reason_of(error)}") from None
+        raise EngineError(f"the template contains a value that JSON cannot represent: {reason_of(error)}") from None
     command = [sys.executable, "-m", "hyperpod_cdk.templates.rules.engine_process"]
     try:
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=_SECONDS, check=False)

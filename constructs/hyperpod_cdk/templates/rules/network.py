@@ -1,4 +1,4 @@
-"""What EFA and Lustre need of the network, and what should not reach it."""
+"""Requirements of EFA and Lustre for the network, and what must not be able to reach it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ _LAUNCH_TEMPLATE: Final = "AWS::EC2::LaunchTemplate"
 
 
 def efa_security_group(context: Context) -> Iterator[Spot]:
-    """Find nodes none of whose security groups lets them reach each other by its own id."""
+    """Find nodes without a security group that lets them reach each other by its own ID."""
     sides = {side.lower(): _self_references(context, side) for side in _OTHER_SIDE}
     for resource, place, ids in _holders(context):
         targets = parts(context.assembly, resource.stack, ids)
         if not all(each.is_made_here(SECURITY_GROUP) for each in targets):
-            # a group from outside the app, of which no template tells
+            # a group from outside the app, whose rules no template shows
             continue
         for side, owners in sides.items():
             if not owners.intersection(each.key for each in targets):
                 yield Spot(
                     resource=resource,
                     place=place,
-                    message=f"must have a security group with {side} of all traffic from and to itself by its id (EFA "
-                    f"health checks fail without), got {_named(targets)}; add the self-referencing {side} rule",
+                    message=f"must have a security group with {side} of all traffic from and to itself by its ID "
+                    f"(EFA health checks fail without it), got {_named(targets)}; add the "
+                    f"self-referencing {side} rule",
                 )
 
 
@@ -60,7 +61,7 @@ def kept_egress(context: Context) -> Iterator[Spot]:
 
 
 def world_ingress(context: Context) -> Iterator[Spot]:
-    """Find security groups that anybody may reach."""
+    """Find security groups that everyone can reach."""
     for owner, place, rule in _rules(context, "Ingress"):
         for name, anywhere in _ANYWHERE.items():
             if resolve(context.assembly, owner.stack, rule.get(name)) == anywhere:
@@ -73,7 +74,7 @@ def world_ingress(context: Context) -> Iterator[Spot]:
 
 
 def s3_gateway_endpoint(context: Context) -> Iterator[Spot]:
-    """Find VPCs of nodes that reach S3 through a NAT gateway, if at all."""
+    """Find VPCs of nodes that reach S3 through a NAT gateway, or not at all."""
     served = set()
     for endpoint in context.assembly.of_type(_ENDPOINT):
         service = context.value(endpoint, "ServiceName")
@@ -90,14 +91,14 @@ def s3_gateway_endpoint(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=owner,
                 place="Properties",
-                message=f"must have a gateway endpoint for S3, through which nodes in {subnet.part.label} load scripts,"
-                " images and checkpoints, got none; add AWS::EC2::VPCEndpoint for s3 on the nodes' route tables, "
-                "which costs nothing",
+                message=f"must have a gateway endpoint for S3, with which nodes in {subnet.part.label} load "
+                "scripts, images and checkpoints, got none; add AWS::EC2::VPCEndpoint for s3 on the "
+                "nodes' route tables, which costs nothing",
             )
 
 
 def lustre_zone(context: Context) -> Iterator[Spot]:
-    """Find file systems that stand in no zone of the nodes that use them."""
+    """Find file systems that are in no zone of the nodes that use them."""
     groups = [group.read for group in context.groups]
     accelerated = [
         group
@@ -118,8 +119,9 @@ def lustre_zone(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=file_system,
                 place="Properties.SubnetIds",
-                message=f"must be in a zone of its nodes, {', '.join(sorted(zones))} ({names}), got {subnet.zone}: "
-                "traffic between zones is slower, billed, and never EFA; set SubnetIds to a subnet of the nodes' zone",
+                message=f"must be in a zone of its nodes, {', '.join(sorted(zones))} ({names}), got "
+                f"{subnet.zone}: traffic between zones is slower, charged, and never EFA; set SubnetIds "
+                "to a subnet of the nodes' zone",
             )
 
 
@@ -128,7 +130,7 @@ def _is_lustre(context: Context, resource: Resource) -> bool:
 
 
 def _holders(context: Context) -> Iterator[tuple[Resource, str, Any]]:
-    """Give every list of security groups of nodes that speak EFA, with its place."""
+    """Return every list of security groups of nodes with EFA, with its place."""
     for cluster in context.clusters:
         own = cluster.properties.get("VpcConfig")
         if isinstance(own, dict) and isinstance(own.get("SecurityGroupIds"), list):
@@ -151,7 +153,7 @@ def _holders(context: Context) -> Iterator[tuple[Resource, str, Any]]:
 
 
 def _rules(context: Context, side: str) -> Iterator[tuple[Resource, str, dict[str, Any]]]:
-    """Give (resource, place, rule) of every rule of one side, in a group or beside it."""
+    """Return (resource, place, rule) of every rule of one side, in a group or separate."""
     for resource in context.assembly.of_type(f"AWS::EC2::SecurityGroup{side}", SECURITY_GROUP):
         if resource.type != SECURITY_GROUP:
             yield resource, "Properties", dict(resource.properties)
@@ -164,7 +166,7 @@ def _rules(context: Context, side: str) -> Iterator[tuple[Resource, str, dict[st
 
 
 def _self_references(context: Context, side: str) -> set[str]:
-    """Give the keys of the security groups that allow all traffic with themselves on one side."""
+    """Return the keys of the security groups that allow all traffic with themselves on one side."""
     assembly = context.assembly
     found = set()
     for resource, _, rule in _rules(context, side):

@@ -1,4 +1,4 @@
-"""What ties a template to one account, one partition, or nothing that is there."""
+"""Values that tie a template to one account or partition, or that do not exist."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ def no_get_azs(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=resource,
                 place=place,
-                message="must not use Fn::GetAZs, whose zones differ from account to account; "
-                "name availability zone IDs",
+                message="must not use Fn::GetAZs, whose zones differ from account to account; name Availability "
+                "Zone IDs",
             )
 
 
 def no_dummy_values(context: Context) -> Iterator[Spot]:
-    """Find what CDK puts in place of a look-up."""
+    """Find CDK's placeholders for a lookup."""
     for resource in context.assembly.resources():
         for place, text in _strings(resource.properties, "Properties"):
             if _DUMMY.fullmatch(text):
                 yield Spot(
                     resource=resource,
                     place=place,
-                    message=f"must be a real value, got {text}, which CDK puts where it did not look anything up; "
-                    "pass the value instead of a look-up",
+                    message=f"must be a real value, got {text}, which is CDK's placeholder without a lookup; pass "
+                    "the value instead of a lookup",
                 )
 
 
 def imports_are_exported(context: Context) -> Iterator[Spot]:
-    """Find what stacks import of each other and no stack exports, as where one has taken the place of another.
+    """Find imports of other stacks that no stack exports, for example after one stack has replaced another.
 
-    An export whose name does not begin with that of a stack of these is somebody else's, and not known; one that CDK
-    has named for a stack of this environment is of a stack that is no longer there.
+    An export whose name does not begin with that of one of these stacks belongs to others and is unknown; one that CDK
+    has named for a stack of this environment belongs to a stack that no longer exists.
     """
     assembly = context.assembly
     of_cdk = re.compile(rf"{re.escape(assembly.environment)}-.*:ExportsOutput") if assembly.environment else None
     for stack in assembly.stacks:
         if None in (name for other in assembly.stacks for name in other.export_names.values()):
-            # any of these may be the one that is missed
+            # any of these may be the missing one
             return
         for name in dict.fromkeys(imports(stack)):
             exporter = name.partition(":")[0]
@@ -62,13 +62,13 @@ def imports_are_exported(context: Context) -> Iterator[Spot]:
                 yield Spot(
                     resource=importer,
                     place="",
-                    message=f"must import what {exporter} exports, got {name}, which is not there; export it from"
-                    f" {exporter}, or leave that stack as hyperpod-cdk makes it",
+                    message=f"must import an export of {exporter}, got {name}, which does not exist; export it "
+                    f"from {exporter}, or keep that stack as hyperpod-cdk creates it",
                 )
 
 
 def partition_from_token(context: Context) -> Iterator[Spot]:
-    """Find ARNs that spell their partition, but for those with an account, which a user named."""
+    """Find ARNs with a literal partition, except for those with an account, which a user named."""
     for resource in context.assembly.resources():
         for place, text in _strings(resource.properties, "Properties"):
             for match in _LITERAL_ARN.finditer(text):
@@ -76,8 +76,8 @@ def partition_from_token(context: Context) -> Iterator[Spot]:
                     yield Spot(
                         resource=resource,
                         place=place,
-                        message=f"must take the partition from AWS::Partition, got {match[0]}; "
-                        f"write arn:${{AWS::Partition}}:{match['service']}",
+                        message=f"must use AWS::Partition, got {match[0]}; write "
+                        f"arn:${{AWS::Partition}}:{match['service']}",
                     )
 
 

@@ -1,4 +1,4 @@
-"""What a rule is, what it finds, and what every rule may ask of the templates."""
+"""Rules, their findings, and the data of the templates that every rule can use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EKS_CLUSTER: Final = "AWS::EKS::Cluster"
 
 @dataclass(frozen=True, kw_only=True)
 class Spot:
-    """One place that breaks a rule. ``severity`` is the rule's where it is None."""
+    """One place that breaks a rule. ``severity`` is the rule's if it is None."""
 
     resource: Resource
     place: str
@@ -27,10 +27,10 @@ class Spot:
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One rule: ``reason`` is why it stands, in one sentence, ``source`` where that is said, ``fix`` what fixes it.
+    """One rule: ``reason`` is its reason in one sentence, ``source`` its documentation, ``fix`` what fixes it.
 
-    An error is what fails for certain or loses data, or what this project never does; the rest warns. ``is_house``
-    marks what only this project never does, and AWS takes: on the templates of others it warns.
+    An error fails for certain, loses data, or breaks a convention of this project; the rest are warnings. ``is_house``
+    marks conventions of this project that AWS does not have: for other templates they are warnings.
     """
 
     id: str
@@ -62,7 +62,7 @@ class Problem:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """An instance group with what its template says: ``place`` is where it stands, ``body`` as written."""
+    """An instance group with its part of the template: ``place`` is its path, ``body`` as written."""
 
     read: InstanceGroup
     place: str
@@ -70,13 +70,13 @@ class Group:
 
 
 class Context:
-    """The templates that belong together, with what several rules read of them, read once."""
+    """The templates that belong together, with data that several rules use, read once."""
 
     def __init__(self, assembly: Assembly) -> None:
         self.assembly = assembly
 
     def value(self, resource: Resource, *steps: str) -> Any:
-        """Give a resolved property; None where there is none, Unknown where an expression stands in its way."""
+        """Return a resolved property; None if it does not exist, Unknown if an expression prevents reading it."""
         value: Any = resource.properties
         for step in steps:
             if isinstance(value, dict) and step not in value and len(value) == 1:
@@ -87,7 +87,7 @@ class Context:
         return resolve(self.assembly, resource.stack, value)
 
     def target(self, resource: Resource, value: Any) -> Resource | None:
-        """Give the resource that a value of ``resource`` refers to, through exports."""
+        """Return the resource that a value of ``resource`` refers to, through exports."""
         return target(self.assembly, resource.stack, value)
 
     @cached_property
@@ -109,12 +109,12 @@ class Context:
 
     @cached_property
     def subnets(self) -> list[Subnet]:
-        """Every subnet with what stands in it."""
+        """Every subnet with its users."""
         return subnets(self.assembly)
 
     @cached_property
     def policies(self) -> dict[tuple[str, str], list[Resource]]:
-        """The policies that are resources of their own, by (stack, logical id) of each role that has them."""
+        """The policies that are separate resources, by (stack, logical ID) of each role that has them."""
         found: dict[tuple[str, str], list[Resource]] = {}
         for policy in self.assembly.of_type("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"):
             roles = [*listed(policy.properties.get("Roles")), policy.properties.get("RoleName")]
@@ -141,7 +141,7 @@ class Context:
 
 
 def listed(value: Any) -> list[Any]:
-    """Give a list, or the one thing in a list of its own (``Action: s3:*``); nothing for None."""
+    """Return a list, or a single item as a list (``Action: s3:*``); nothing for None."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]

@@ -1,4 +1,4 @@
-"""Findings that a template says it knows of: which, and the reason that it gives."""
+"""Findings that a template suppresses, with the reason that it states."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hyperpod_cdk.file_reading import read_text
 from hyperpod_cdk.templates.assembly import MOST_BYTES, Resource, Stack
 
 WITHOUT_REASON: Final = "suppression-without-reason"
-"""The finding that takes the place of one that is suppressed without a word why."""
+"""The finding for a suppression without a reason."""
 
 OWN: Final = "hyperpod-cdk::"
-"""What CDK puts before the ids of this pack's findings in acknowledgments."""
+"""CDK's prefix for the IDs of this pack's findings in acknowledgments."""
 
 _TEMPLATE: Final = ".template.json"
 _METADATA: Final = ".metadata.json"
@@ -27,32 +27,32 @@ _LOGICAL_ID: Final = "aws:cdk:logicalId"
 
 @dataclass(frozen=True)
 class Suppression:
-    """That somebody knows of a finding; ``reason`` is empty where none is given."""
+    """The suppression of a finding; ``reason`` is empty if none is given."""
 
     reason: str = ""
 
 
 @dataclass(frozen=True)
 class _Beside:
-    """What CDK's file of metadata beside a template tells: reasons by construct path and rule, paths by logical id."""
+    """CDK's metadata file of a template: reasons by construct path and rule, paths by logical ID."""
 
     reasons: dict[str, dict[str, str]] = field(default_factory=dict)
     paths: dict[str, str] = field(default_factory=dict)
 
 
 class Suppressions:
-    """What the metadata of templates, and the acknowledgments that CDK wrote beside them, say of findings."""
+    """Suppressions in the metadata of templates, and in the acknowledgments that CDK wrote next to them."""
 
     def __init__(self) -> None:
         self._read: dict[Path, _Beside] = {}
 
     def of(self, stack: Stack, resource: Resource | None, rule: str) -> Suppression | None:
-        """Give what is said about a finding of ``rule``, None where nothing is.
+        """Return the suppression of a finding of ``rule``, None if there is none.
 
-        Read are ``cdk_nag.rules_to_suppress`` in the resource's metadata (ids and reasons, also of this pack's rules,
-        with or without the ``hyperpod-cdk::`` that CDK puts before them; an id without its brackets suppresses every
-        finding of the rule), the acknowledgments of its construct and of those around it, and
-        ``cfn-lint.config.ignore_checks``, which has ids only: their reason is taken from the two before.
+        It reads ``cdk_nag.rules_to_suppress`` in the resource's metadata (IDs and reasons, also of this pack's rules,
+        with or without CDK's prefix ``hyperpod-cdk::``; an ID without its brackets suppresses every finding of the
+        rule), the acknowledgments of its construct and of those around it, and ``cfn-lint.config.ignore_checks``, which
+        has only IDs: their reason is taken from the other two.
         """
         if resource is None:
             return None
@@ -71,7 +71,7 @@ class Suppressions:
         return Suppression() if ignored else None
 
     def acknowledged(self, stack: Stack) -> dict[str, dict[str, str]]:
-        """Give the reasons by construct path and rule that CDK keeps in the file of metadata beside a template."""
+        """Return the reasons by construct path and rule from CDK's metadata file next to a template."""
         return self._beside(stack).reasons
 
     def _beside(self, stack: Stack) -> _Beside:
@@ -88,7 +88,7 @@ def _read(file: Path) -> _Beside:
     try:
         document = json.loads(read_text(file, most=MOST_BYTES))
     except (OSError, ValueError, RecursionError):
-        # a template that no CDK wrote has none
+        # a template that was not written by CDK has none
         return found
     for key, entries in document.items() if isinstance(document, dict) else ():
         path = str(key).removeprefix("/")
@@ -123,7 +123,7 @@ def _reason(entry: Mapping[str, Any]) -> str:
     if not isinstance(stated, str):
         return ""
     if entry.get("is_reason_encoded") is True:
-        # cdk-nag wrote reasons beyond ASCII so
+        # cdk-nag wrote non-ASCII reasons in this form
         try:
             stated = b64decode(stated, validate=True).decode()
         except ValueError:
