@@ -185,8 +185,8 @@ def test_a_kind_of_job_that_cannot_be(run: Run, demo: Path, kind: str) -> None:
     done = run("job", "render", "prod", "--job", "job.yaml", cwd=demo)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == (
-        "the extension evaluation: job_kinds: must be words of lower-case letters, digits and - that are no kind yet,"
-        f" got '{kind}'; rename it"
+        "the extension evaluation: job_kinds: must be words of lower-case letters, digits and - that are not a kind"
+        f" yet, got '{kind}'; rename it"
     )
 
 

@@ -42,7 +42,7 @@ def test_a_program_of_ones_own_goes_in(run: Run, workspace: Path) -> None:
     empty = run("image", "render", "--accelerator", "nvidia-h100", "--program", "mine")
     assert (empty.returncode, empty.stderr) == (
         2,
-        "--program: must be a folder with a program, got mine, which holds no file\n",
+        "--program: must be a folder with a program, got mine, which contains no file\n",
     )
     (own / "train.py").write_text("print('hello')\n", encoding="utf-8")
     done = run("image", "render", "--accelerator", "nvidia-h100", "--program", "mine", "--format", "json")
@@ -64,7 +64,7 @@ def test_what_does_not_go_together_is_one_line(run: Run) -> None:
         ),
         (
             ("dev", "--group", "system"),
-            "--group: must be of types with NVIDIA GPUs, got ml.m5.2xlarge; name a group that has GPUs\n",
+            "--group: must be of types with NVIDIA GPUs, got ml.m5.2xlarge; use a group with GPUs\n",
         ),
         (("--cuda", "1.0"), '--cuda: must be one of 13.0, 12.8, got "1.0"\n'),
         (("--architecture", "x"), '--architecture: must be x86_64 or arm64, got "x"\n'),

@@ -277,11 +277,11 @@ def test_commands_build_for_the_nodes() -> None:
         ({"cuda": "11.8"}, 'cuda: must be one of 13.0, 12.8, got "11.8"'),
         (
             {"cuda": "12.8", "accelerators": ["nvidia-b300"]},
-            "cuda: must be 12.9 or newer for nvidia-b300, got 12.8; leave it out",
+            "cuda: must be 12.9 or newer for nvidia-b300, got 12.8; omit it",
         ),
         (
             {"cuda": "12.8", "architecture": "arm64"},
-            "cuda: must be a CUDA whose PyTorch is built for arm64, got 12.8; leave it out",
+            "cuda: must be a CUDA whose PyTorch is built for arm64, got 12.8; omit it",
         ),
         ({"architecture": "aarch64"}, 'architecture: must be x86_64 or arm64, got "aarch64"'),
         (
@@ -321,7 +321,7 @@ def test_what_the_table_does_not_have_is_refused(options: dict[str, Any], messag
         ),
         (
             ["ml.m5.2xlarge"],
-            "group: must be of types with NVIDIA GPUs, got ml.m5.2xlarge; name a group that has GPUs",
+            "group: must be of types with NVIDIA GPUs, got ml.m5.2xlarge; use a group with GPUs",
         ),
         (
             ["ml.p5.48xlarge", "ml.p6e-gb200.36xlarge"],

@@ -156,8 +156,9 @@ def test_errors_of_values_and_of_rules_come_together_with_warnings(lab: LoadedEn
     text = TEXT.replace("claim: scratch", "claim: scratsh").replace(":1\n", ":latest\n") + "nods: 2\n"
     assert lines(lab, FILE, text) == [
         (
-            "jobs/llama.yaml:6 image: registry.example.com/llama:latest is the image that latest names when a node"
-            " pulls it, so a pod that is replaced may run other code than the others; name a version or a digest"
+            "jobs/llama.yaml:6 image: registry.example.com/llama:latest is whatever image has this tag when a"
+            " node pulls it, so a pod that is replaced may run other code than the others; specify a version or a"
+            " digest"
         ),
         (
             "jobs/llama.yaml:9 volumes[0].claim: must be a claim of lab in hyperpod-ns-research (scratch, corpus,"

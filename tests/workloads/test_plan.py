@@ -189,10 +189,10 @@ def test_a_group_of_several_types_gets_what_all_of_them_have() -> None:
 
 def test_a_type_that_nobody_knows_cannot_be_planned() -> None:
     with pytest.raises(
-        ValueError, match=r'^the numbers of a type of group "work" are unknown; set them in instance_types$'
+        ValueError, match=r'^the values of a type of group "work" are unknown; set them in instance_types$'
     ):
         planned("ml.p9.48xlarge", "nccl")
-    with pytest.raises(ValueError, match=r"^the numbers of a type of group"):
+    with pytest.raises(ValueError, match=r"^the values of a type of group"):
         planned(("ml.p5.48xlarge", "ml.p9.48xlarge"), "nccl")
 
 

@@ -246,10 +246,10 @@ def test_what_hyp_leaves_out() -> None:
         "volumes[].read_only",
         "shared_memory_gib",
         *([f"{plan.hugepages_mib} MiB of huge pages"] if plan.hugepages_mib else []),
-        "shared memory of the pod's own (it knows folders of the node, which pod_security: baseline refuses)",
+        "separate shared memory of the pod (hyp supports folders of the node, which pod_security: baseline refuses)",
         "nodes together with elastic.min_nodes",
     )
-    assert list(steps.lines())[-1] == f"# hyp has no way to say: {'; '.join(steps.without_hyp)}"
+    assert list(steps.lines())[-1] == f"# hyp cannot express: {'; '.join(steps.without_hyp)}"
 
 
 def test_hyp_leaves_out_what_one_volume_of_two_says() -> None:
@@ -264,7 +264,7 @@ def test_hyp_leaves_out_what_one_volume_of_two_says() -> None:
 def test_hyp_leaves_out_little_of_a_job_on_one_accelerator() -> None:
     plan = planned(accelerators_per_node=1, topology={"required": "kubernetes.io/hostname"})
     assert steps_of(plan).without_hyp == (
-        "shared memory of the pod's own (it knows folders of the node, which pod_security: baseline refuses)",
+        "separate shared memory of the pod (hyp supports folders of the node, which pod_security: baseline refuses)",
         "topology by kubernetes.io/hostname",
     )
     assert {option for option, _ in hyp_options_of(plan)}.isdisjoint({"--efa", "--efa-limit", "--required-topology"})
@@ -281,7 +281,7 @@ def test_hyp_gets_partitions() -> None:
 def test_hyp_takes_no_number_of_nodes_beside_partitions(fields: dict[str, Any]) -> None:
     steps = steps_of(planned(LAB, group="slices", **fields))
     assert (steps.hyp, steps.without_hyp) == (None, ("a number of nodes together with partitions of GPUs",))
-    assert list(steps.lines())[-1] == "# hyp has no way to say: a number of nodes together with partitions of GPUs"
+    assert list(steps.lines())[-1] == "# hyp cannot express: a number of nodes together with partitions of GPUs"
 
 
 def test_hyp_takes_one_type_and_no_labels_of_nodes_to_come() -> None:
@@ -323,7 +323,7 @@ def test_hyp_gets_the_variables_of_tiered_checkpoints() -> None:
 def test_a_command_that_hyp_would_change(command: list[str], what: str) -> None:
     steps = steps_of(planned(command=command))
     assert steps.hyp is None
-    assert steps.without_hyp == (f"{what} in command, which it takes for a list",)
+    assert steps.without_hyp == (f"{what} in command, which hyp parses as a list",)
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))

@@ -1,1 +1,1 @@
-"""Workloads for an instance group: manifests that fit its nodes, what they would be admitted to, what they measured."""
+"""Workloads for an instance group: manifests that fit its nodes, their admission to queues, and reports of tests."""

@@ -1,4 +1,4 @@
-"""What is left of a node for pods, once it has kept something for itself."""
+"""The vCPUs and memory of a node that are available for pods."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ _MIB_PER_GIB = 1024
 
 
 def allocatable(shape: NodeShape, *, checkpoint_percent: int = 0) -> tuple[int, int]:
-    """Give the whole vCPUs and GiB of memory of one node that pods may ask for; at least one of each.
-
-    ``checkpoint_percent`` of the machine's memory is kept for managed tiered checkpointing: `kept_for_checkpoints`.
-    What the EFA driver makes huge pages of is no memory of this kind. The rest is AWS's own estimate of what kubelet,
-    the system and the pods of add-ons take.
+    """Return the whole vCPUs and GiB of memory of one node that pods can request; at least one of each.
+    ``checkpoint_percent`` of the machine's memory is reserved for managed tiered checkpointing: see
+    `kept_for_checkpoints`. Memory that the EFA driver uses for huge pages is also excluded. The rest follows from
+    AWS's own estimate of what kubelet, the system and the pods of add-ons use.
     """
     vcpu = floor(shape.vcpu - kubernetes.reserved_vcpu(shape.vcpu))
     memory_gib = min(_memory_gib(row, checkpoint_percent) for row in shape.rows)
@@ -31,6 +30,6 @@ def _memory_gib(row: InstanceType, checkpoint_percent: int) -> float:
 
 
 def kept_for_checkpoints(environment: Environment) -> int:
-    """Give the percent of each node's memory that managed tiered checkpointing keeps, 0 without it."""
+    """Return the percentage of each node's memory that managed tiered checkpointing reserves, 0 without it."""
     section = environment.hyperpod.tiered_checkpointing
     return 0 if section is None or not section.enabled else section.memory_percent

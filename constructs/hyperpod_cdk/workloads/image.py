@@ -21,7 +21,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 LOCKS = TEMPLATES / "locks"
 
 ARCHITECTURES: Mapping[str, str] = MappingProxyType({"x86_64": "linux/amd64", "arm64": "linux/arm64"})
-"""An instance type's architecture -> the platform of its images."""
+"""The platform of images by an instance type's architecture."""
 
 _MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
 _COPIED = ("check_image.sh", "ssh_client.conf", "ssh_server.conf")
@@ -30,9 +30,8 @@ _IGNORED = "*\n!Dockerfile\n!locks\n!program\n" + "".join(f"!{name}\n" for name 
 
 @dataclass(frozen=True, kw_only=True)
 class RenderedImage:
-    """A build context: path in it -> text, the ``Dockerfile`` among them.
-
-    ``stack`` and ``installer`` are the rows of the compatibility table that it was made from, ``platform`` is that of
+    """A build context: the text of each file by path, including the ``Dockerfile``.
+    ``stack`` and ``installer`` are the rows of the compatibility table that it uses, ``platform`` is the platform of
     the nodes (``linux/amd64``).
     """
 
@@ -43,12 +42,12 @@ class RenderedImage:
 
     @property
     def dockerfile(self) -> str:
-        """The text of the Dockerfile."""
+        """Return the text of the Dockerfile."""
         return self.files["Dockerfile"]
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What no source settles about the versions; for comments and warnings."""
+        """Return what no source confirms about the versions, for comments and warnings."""
         named = (
             (f"CUDA {self.stack.name}", self.stack.unsure),
             (f"EFA installer {self.installer.version}", self.installer.unsure),
@@ -56,7 +55,7 @@ class RenderedImage:
         return tuple(f"{what}: {doubt}" for what, doubt in named if doubt)
 
     def commands(self, *, tag: str, folder: str) -> tuple[str, ...]:
-        """Give the lines that build the image from ``folder`` and push it as ``tag``."""
+        """Return the commands that build the image from ``folder`` and push it as ``tag``."""
         return (f"docker buildx build --platform {self.platform} --tag {tag} --push {folder}",)
 
 
@@ -71,12 +70,11 @@ def render(
 ) -> RenderedImage:
     """Write the build context of an image for NVIDIA GPUs.
 
-    ``accelerators`` are kinds as instance types name them (``nvidia-h100``); default: all that the CUDA release knows.
-    ``cuda`` (``13.0``) and ``efa_installer`` name rows of the compatibility table; default: the newest CUDA that knows
-    the accelerators and the architecture, and the installer that is known to fit it. ``base_image`` replaces the
-    same image in another registry. ``program`` (path -> text) is put into the image's /workspace.
-
-    Raises ``ArgumentError`` for what the table does not have.
+    ``accelerators`` are kinds such as ``nvidia-h100``; default: all that the CUDA release supports. ``cuda`` (``13.0``)
+    and ``efa_installer`` are rows of the compatibility table; default: the newest CUDA that supports the accelerators
+    and the architecture, and the installer that is known to be compatible. ``base_image`` is the same base image in
+    another registry. ``program`` (text by path) is copied to the image's /workspace.
+    Raises ``ArgumentError`` for values that the table does not contain.
     """
     kinds = [_accelerator(kind) for kind in dict.fromkeys(accelerators)]
     if architecture not in ARCHITECTURES:
@@ -120,13 +118,13 @@ def render_for(
     base_image: str | None = None,
     program: Mapping[str, str] | None = None,
 ) -> RenderedImage:
-    """Like ``render``, for the nodes of an instance group; ``rows`` are its types.
+    """Write the build context as ``render`` does, for the nodes of an instance group; ``rows`` are its types.
 
     Raises ``ArgumentError`` also for types without NVIDIA GPUs and for types of several architectures.
     """
     for row in rows:
         if not row.is_nvidia:
-            fix = "AWS's own images are for Neuron" if row.accelerator_kind else "name a group that has GPUs"
+            fix = "AWS's own images are for Neuron" if row.accelerator_kind else "use a group with GPUs"
             raise ArgumentError("group", f"must be of types with NVIDIA GPUs, got {row.name}; {fix}")
     architectures = sorted({row.architecture for row in rows})
     if len(architectures) != 1:
@@ -166,10 +164,10 @@ def _stack(cuda: str | None, kinds: Sequence[Accelerator], architecture: str) ->
 
 def _stack_problem(stack: Stack, kinds: Sequence[Accelerator], architecture: str) -> str | None:
     if _MACHINES[architecture] not in stack.architectures:
-        return f"must be a CUDA whose PyTorch is built for {architecture}, got {stack.name}; leave it out"
+        return f"must be a CUDA whose PyTorch is built for {architecture}, got {stack.name}; omit it"
     for each in kinds:
         if _release(stack.name) < _release(each.since_cuda):
-            return f"must be {each.since_cuda} or newer for {each.kind}, got {stack.name}; leave it out"
+            return f"must be {each.since_cuda} or newer for {each.kind}, got {stack.name}; omit it"
     return None
 
 

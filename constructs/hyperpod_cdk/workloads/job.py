@@ -1,4 +1,4 @@
-"""The job file: what somebody wants to run on an instance group, on a page of YAML."""
+"""The job file: a job for an instance group, described in YAML."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from hyperpod_cdk.config.section import Section, filled, like, within
 from hyperpod_cdk.config.storage import DNS_LABEL
 
 Kind = Literal["efa-info", "nccl", "dcgm", "neuron-info", "nccom", "pytorch", "hyperpod-pytorch"]
-"""What can be rendered: a look at a fabric and its speed, for NVIDIA and for Neuron, the health of GPUs, training."""
+"""The kinds of jobs: tests of the network and its speed for NVIDIA and Neuron, diagnostics of GPUs, and training."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 TRAINING: tuple[Kind, ...] = ("pytorch", "hyperpod-pytorch")
-"""Kinds that run a program of the user's; the others bring their own image and command."""
+"""Kinds that run a program of the user; the other kinds have their own image and command."""
 
 _OWN_KIND = re.compile(r"[a-z][a-z0-9-]{0,30}")
 
 Collective = Literal[
     "all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "sendrecv", "gather", "scatter"
 ]
-"""What a test measures, by the name of its nccl-tests program without ``_perf``."""
+"""The collective operations of tests, by the name of the nccl-tests program without ``_perf``."""
 
 RULE_NAME = Pattern(
     regex=r"[A-Za-z]([-_A-Za-z0-9]*[A-Za-z0-9])?",
@@ -473,26 +473,26 @@ class Job(Section):
 
 
 def own_kinds() -> Mapping[str, Extension]:
-    """Give the kinds that extensions add, with the extension of each; raises ExtensionError for one that is taken."""
+    """Return the kinds that extensions add, each with its extension; raises ExtensionError if a kind exists already."""
     found: dict[str, Extension] = {}
     for extension in active():
         for kind in extension.job_kinds:
             if kind in KINDS or kind in found or not _OWN_KIND.fullmatch(kind):
                 raise ExtensionError(
                     f"the extension {extension.name}: job_kinds: must be words of lower-case letters, digits and - that"
-                    f" are no kind yet, got {kind!r}; rename it"
+                    f" are not a kind yet, got {kind!r}; rename it"
                 )
             found[kind] = extension
     return found
 
 
 def runs_a_program(kind: str) -> bool:
-    """Whether a kind runs a program of the user's: training, and what extensions add."""
+    """Return whether a kind runs a program of the user: training, and kinds of extensions."""
     return kind in TRAINING or kind not in KINDS
 
 
 def job_model() -> type[Job]:
-    """Give the model of job files, with the kinds of extensions."""
+    """Return the model of job files, including the kinds of extensions."""
     added = tuple(own_kinds())
     if not added:
         return Job

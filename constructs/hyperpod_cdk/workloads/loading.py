@@ -1,4 +1,4 @@
-"""From a job file and options to a job that fits its environment, or to all that is wrong with it at once."""
+"""Reads and checks a job file and options: results in a job that fits its environment, or in all of its errors."""
 
 from __future__ import annotations
 
@@ -32,21 +32,20 @@ _IN_MEASURE = {
     "pairs": "--pairs",
     "diagnostic_level": "--diagnostic-level",
 }
-"""Overrides inside ``measure``, and their options; others are fields of a job, whose options are named alike."""
+"""Overrides of fields in ``measure``, with their options; the options of other fields have the name of the field."""
 
 
 class JobFileError(EnvironmentFileError):
     """A job is refused; ``findings`` are all its errors, sorted by place, and its warnings.
 
-    ``file`` is the job file as findings show it, empty without one.
+    ``file`` is the job file as shown in findings; empty without a file.
     """
 
 
 @dataclass(frozen=True)
 class LoadedJob:
-    """A job that fits its environment, its kind, group and name filled in; ``warnings`` did not refuse it.
-
-    ``file`` is the job file as findings show it, empty where options alone make the job.
+    """A valid job for its environment, with kind, group and name filled in, and its ``warnings``.
+    ``file`` is the job file as shown in findings; empty if the job consists only of options.
     """
 
     job: Job
@@ -56,9 +55,8 @@ class LoadedJob:
     _options: Mapping[DataPath, str] = field(repr=False, compare=False)
 
     def line_of(self, path: str) -> int | None:
-        """Give the line of ``volumes[1].claim``; for a key left out, that of its nearest parent.
-
-        None without a file, for what an option says, and where ``path`` is not written as a path.
+        """Return the line of a path such as ``volumes[1].claim``; for a missing key, the line of its nearest parent.
+        Returns None without a file, for a value from an option, and if ``path`` is not a valid path.
         """
         steps = parse_path(path)
         if not self.file or steps is None or _option_of(steps, self._options) is not None:
@@ -74,12 +72,10 @@ def load_job(
     text: str | None = None,
 ) -> LoadedJob:
     """Read, check and resolve a job for ``environment``; ``text`` is read in place of the file's content.
-
-    ``path`` None means a job of ``overrides`` alone. ``overrides`` win over the file: fields of a job by name, as plain
-    data, and those of its measurement. What is wrong with one is found at its option
-    (``--nodes``), without file and line.
-
-    Raises JobFileError with every error of the job, of single values and of values together.
+    If ``path`` is None, the job consists only of ``overrides``: fields of a job by name, as plain data, and fields of
+    its measurement. They take precedence over the file. Findings about an override have its option (``--nodes``) as
+    their place, without file and line.
+    Raises JobFileError with all errors of the job.
     """
     try:
         source = Source(file="", data={}) if path is None else documents.open_source(path, WORDING, text=text)
@@ -99,10 +95,10 @@ def load_job(
 
 
 def _overridden(source: Source, overrides: Mapping[str, object]) -> list[tuple[DataPath, str]]:
-    """Put overrides into the data, and give the place and the option of each."""
+    """Put overrides into the data, and return the place and the option of each."""
     options: list[tuple[DataPath, str]] = []
     data = source.data
-    assert isinstance(data, dict)  # noqa: S101 - open_source gives nothing else
+    assert isinstance(data, dict)  # noqa: S101 - open_source returns nothing else
     for name, value in overrides.items():
         if name not in Job.model_fields and name not in _IN_MEASURE:
             raise ValueError(f'must be a field of a job or one of {", ".join(_IN_MEASURE)}, got "{name}"')
@@ -112,7 +108,7 @@ def _overridden(source: Source, overrides: Mapping[str, object]) -> list[tuple[D
                 data["measure"] = {}
                 options.append((("measure",), _IN_MEASURE[name]))
             measure = data["measure"]
-            if isinstance(measure, dict):  # else it is refused unchanged
+            if isinstance(measure, dict):  # otherwise it is refused unchanged
                 measure[name] = plain
                 options.append((("measure", name), _IN_MEASURE[name]))
         else:
@@ -131,7 +127,7 @@ def _found(said: Said, source: Source, options: Mapping[DataPath, str]) -> Findi
     path = option or (f"--{said.path[0]}" if said.path in _OPTIONS else render_path(said.path))
 
     def with_options(advice: Advice) -> str:
-        # what a file states as a key is an option where there is no file, or where the option is what is wrong
+        # a key of the file is shown as an option if there is no file or if the option is wrong
         if isinstance(advice, Setting) and (advice.key,) in (options if source.file else _OPTIONS):
             return by_option(f"--{advice.key}")(advice)
         return str(advice)
@@ -142,7 +138,7 @@ def _found(said: Said, source: Source, options: Mapping[DataPath, str]) -> Findi
 _OPTIONS: frozenset[DataPath] = frozenset(
     (name,) for name in ("kind", "group", "name", "nodes", "team", "namespace", "priority", "image")
 )
-"""Fields that have an option of the command: where there is no file a finding about them is about that option."""
+"""Fields with a command-line option: without a file, findings about them refer to the option."""
 
 
 def _option_of(path: DataPath, options: Mapping[DataPath, str]) -> str | None:

@@ -1,4 +1,4 @@
-"""What a node of an instance group has to give to pods."""
+"""The resources of an instance group's nodes that pods can request."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ _ACCELERATORS = ("nvidia.com/", "aws.amazon.com/neuron")
 
 @dataclass(frozen=True, kw_only=True)
 class NodeShape:
-    """One node of a group as Kubernetes sees it; of a flexible group the least of its types, field by field.
-
-    ``rows`` are the catalog's numbers of its types, the preferred first. ``vcpu`` counts the threads that the group
-    leaves on, ``memory_gib`` is the machine's. ``accelerator_resource`` is the extended resource that pods ask for
-    (``nvidia.com/gpu``, ``aws.amazon.com/neuron``, ``nvidia.com/mig-3g.40gb``), None without accelerators;
-    ``accelerator_count`` counts it. ``efa_count`` is 0 where a type has no EFA and None where no source says how many.
+    """One node of a group in Kubernetes; for a flexible group, the minimum of its types in each field.
+    ``rows`` are the catalog's rows of its types, the preferred type first. ``vcpu`` is the number of enabled threads,
+    ``memory_gib`` the memory of the instance. ``accelerator_resource`` is the extended resource for pods
+    (``nvidia.com/gpu``, ``aws.amazon.com/neuron``, ``nvidia.com/mig-3g.40gb``), None without accelerators, and
+    ``accelerator_count`` its amount. ``efa_count`` is 0 if a type has no EFA, and None if the number is unknown.
     """
 
     group: InstanceGroup
@@ -35,22 +34,22 @@ class NodeShape:
 
     @property
     def instance_types(self) -> tuple[str, ...]:
-        """The names of the types its nodes may have."""
+        """The names of the instance types of its nodes."""
         return tuple(row.name for row in self.rows)
 
     @property
     def is_nvidia(self) -> bool:
-        """Whether every type carries NVIDIA GPUs."""
+        """Whether every type has NVIDIA GPUs."""
         return all(row.is_nvidia for row in self.rows)
 
     @property
     def is_neuron(self) -> bool:
-        """Whether every type carries AWS's own accelerators."""
+        """Whether every type has AWS Trainium or Inferentia accelerators."""
         return all(row.is_neuron for row in self.rows)
 
 
 def node_shape(environment: Environment, group: InstanceGroup) -> NodeShape | None:
-    """Give what a node of ``group`` has, or None where nobody knows the numbers of one of its types."""
+    """Return the resources of a node of ``group``, or None if the values of one of its types are unknown."""
     rows = [environment.instance_type(name) for name in group.all_instance_types]
     known = tuple(row for row in rows if row is not None)
     if not known or len(known) < len(rows):
@@ -70,14 +69,13 @@ def node_shape(environment: Environment, group: InstanceGroup) -> NodeShape | No
 
 
 def is_accelerator(resource: str) -> bool:
-    """Say whether an extended resource counts accelerators, their partitions or their cores, by any of its names."""
+    """Return whether an extended resource counts accelerators, their partitions or their cores, by any of its names."""
     return resource.startswith(_ACCELERATORS)
 
 
 def mig_profile(group: InstanceGroup) -> str | None:
-    """Give the MIG profile into which a group's GPUs are cut (``mig-3g.40gb``), or None for whole GPUs.
-
-    Only labels that cut all GPUs alike (``all-3g.40gb``) say what pods can ask for.
+    """Return the MIG profile of a group's partitioned GPUs (``mig-3g.40gb``), or None for whole GPUs.
+    Only labels that partition all GPUs equally (``all-3g.40gb``) determine what pods can request.
     """
     wanted = group.labels.get(governance.PARTITION_LABEL, "")
     return f"mig-{wanted.removeprefix('all-')}" if wanted.startswith("all-") and "g." in wanted else None

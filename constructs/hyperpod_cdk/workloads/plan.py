@@ -1,4 +1,4 @@
-"""What a job comes to on its group: every default filled in, for the modules that write manifests."""
+"""The plan of a job on its group, with all defaults filled in, for the modules that write manifests."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ MPI: tuple[Kind, ...] = ("nccl", "nccom")
 """Kinds that are MPI jobs, whose launcher runs in addition to the worker pods."""
 
 HUGEPAGES_RESOURCE = "hugepages-2Mi"
-SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - where POSIX shared memory is, not a temporary file
+SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - the folder of POSIX shared memory, not a temporary file
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A job with everything known; made only of jobs that passed the rules.
-
-    ``queue`` and ``priority_class`` are values of Kueue's labels, None where no label is set. ``accelerators``,
-    ``efa``, ``vcpu``, ``memory_gib``, ``shared_memory_gib`` (part of the memory) and ``hugepages_mib`` are those of one
-    pod, of which each of the ``nodes`` runs one. ``variables`` are the catalog's for the hardware with the job's own,
-    which win. ``claims`` are what is mounted.
+    """A valid job with all values filled in.
+    ``queue`` and ``priority_class`` are values of Kueue's labels, or None without a label. ``accelerators``, ``efa``,
+    ``vcpu``, ``memory_gib``, ``shared_memory_gib`` (a part of the memory) and ``hugepages_mib`` are those of one pod;
+    each of the ``nodes`` runs one pod. ``variables`` are the catalog's variables for the hardware, overridden by the
+    job's own. ``claims`` are the mounted claims.
     """
 
     environment: Environment
@@ -52,12 +51,12 @@ class Plan:
 
     @property
     def group(self) -> InstanceGroup:
-        """The instance group it runs on."""
+        """The instance group that it runs on."""
         return self.shape.group
 
     @property
     def pod_security(self) -> str:
-        """The level of Pod Security of the namespace: the team's; elsewhere the default, which runs everywhere."""
+        """The Pod Security level of the namespace: the team's, or the default without a team."""
         section = self.environment.task_governance
         teams = () if section is None else section.teams
         own = (team.pod_security for team in teams if team.namespace == self.namespace)
@@ -65,12 +64,12 @@ class Plan:
 
     @property
     def may_use_the_node(self) -> bool:
-        """Whether a pod may mount folders of its node and lock memory without a limit."""
+        """Whether a pod can mount folders of its node and lock memory without a limit."""
         return self.pod_security == "privileged"
 
     @property
     def is_autoscaled(self) -> bool:
-        """Whether Karpenter makes the nodes once the pods are there."""
+        """Whether Karpenter adds the nodes when the pods are created."""
         return self.environment.hyperpod.is_autoscaled(self.group)
 
     @property
@@ -80,10 +79,9 @@ class Plan:
 
 
 def plan(environment: Environment, job: Job) -> Plan:
-    """Fill in every default of ``job`` from ``environment``.
-
-    Raises ``ValueError`` for a job that the rules refuse: without a kind, on a group that is unknown or whose type's
-    numbers are, or training without a name or an image.
+    """Return ``job`` with all defaults filled in from ``environment``.
+    Raises ``ValueError`` for a job that the rules refuse: without a kind, with an unknown group or a group with a type
+    whose values are unknown, or training without a name or an image.
     """
     if job.kind is None:
         raise ValueError("must have a kind, got none; set kind")
@@ -123,7 +121,7 @@ def _shape(environment: Environment, job: Job) -> NodeShape:
         raise ValueError(f'must name an instance group of the environment, got "{job.group}"; set group')
     shape = node_shape(environment, group)
     if shape is None:
-        raise ValueError(f'the numbers of a type of group "{group.name}" are unknown; set them in instance_types')
+        raise ValueError(f'the values of a type of group "{group.name}" are unknown; set them in instance_types')
     return shape
 
 
@@ -136,9 +134,9 @@ def _name(job: Job, kind: str) -> str:
 
 
 def default_accelerators(kind: str, shape: NodeShape) -> int:
-    """Give the accelerators of one pod of a job that states none."""
+    """Return the default number of accelerators of a pod."""
     if runs_a_program(kind) and mig_profile(shape.group) is not None:
-        # a process of CUDA sees one partition, and NCCL does not join several
+        # a CUDA process can use only one partition, and NCCL does not support several
         return min(1, shape.accelerator_count)
     return 0 if kind == "efa-info" else shape.accelerator_count
 
@@ -150,7 +148,7 @@ def _efa(job: Job, kind: str, shape: NodeShape, accelerators: int) -> int:
         return 0
     if kind != "efa-info" and not 0 < accelerators == shape.accelerator_count:
         return 0
-    # a type with EFA has one interface at least, whatever the sources disagree about
+    # a type with EFA has at least one interface, even if the sources disagree about the number
     return shape.efa_count if shape.efa_count is not None else int(all(row.efa_supported for row in shape.rows))
 
 
@@ -160,7 +158,7 @@ def _share(environment: Environment, job: Job, kind: str, shape: NodeShape, acce
     else:
         all_vcpu, all_gib = allocatable(shape, checkpoint_percent=kept_for_checkpoints(environment))
         if kind in MPI:
-            # the launcher must fit on a worker's node: a team's quota may have no other type
+            # the launcher must fit on a worker's node, because a team's quota may have no other type
             all_vcpu, all_gib = all_vcpu - scheduling.LAUNCHER_VCPU, all_gib - scheduling.LAUNCHER_MEMORY_GIB
         whole = shape.accelerator_count or 1
         part = min(accelerators or whole, whole)
@@ -172,10 +170,10 @@ def _hugepages_mib(job: Job, kind: str, shape: NodeShape) -> int:
     if job.huge_pages_mib is not None:
         return job.huge_pages_mib
     if kind == "efa-info" or (job.team is not None and not scheduling.is_in_quotas(HUGEPAGES_RESOURCE)):
-        # a team's queue may not cover them, and EFA does without
+        # a team's queue may not cover huge pages, and EFA works without them
         return 0
     if runs_a_program(kind):
-        # data loaders are forked, and a fork fails where the pool has no huge pages for the copy
+        # data loaders are forked, and a fork fails if no huge pages are left for the copy
         return 0
     return min(fabric.hugepages_mib(row) for row in shape.rows)
 

@@ -1,4 +1,4 @@
-"""The reference training program, as files that go into an image."""
+"""The reference training program, as files for an image."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from hyperpod_cdk.file_reading import resolved
 
 NAME = "fsdp_training"
-"""Its folder, below /workspace in an image."""
+"""The folder of the program below /workspace in an image."""
 
 _MAX_BYTES = 1_000_000
 
 
 class ArgumentError(ValueError):
-    """An argument that cannot be used: ``argument`` names it, ``problem`` says why."""
+    """An argument cannot be used: ``argument`` is its name, ``problem`` the reason."""
 
     def __init__(self, argument: str, problem: str) -> None:
         super().__init__(f"{argument}: {problem}")
@@ -23,17 +23,17 @@ class ArgumentError(ValueError):
 
 
 def library_program() -> Path:
-    """Give the folder of the library's own program, in an installed package or in a clone."""
+    """Return the folder of the reference program, in an installed package or in a clone."""
     here = resolved(Path(__file__)).parents[1]
     installed, cloned = here / "_training_program" / NAME, here.parents[1] / "workloads" / NAME
     return installed if installed.is_dir() else cloned
 
 
 def program_files(folder: Path) -> Mapping[str, str]:
-    """Give the text of every file below ``folder``, by its path from the folder's parent, sorted.
+    """Return the text of every file below ``folder``, by its path from the folder's parent, sorted.
 
-    Hidden files and folders, and what Python compiled, are left out. Raises ArgumentError for a folder that is none or
-    holds no file, and for a file that is no text or larger than a megabyte: data belongs into a volume.
+    Hidden files and folders, and compiled Python files, are omitted. Raises ArgumentError if ``folder`` is not a folder
+    or contains no file, and for a file that is not text or is larger than a megabyte: data belongs in a volume.
     """
     if not folder.is_dir():
         raise ArgumentError("program", f"must be a folder with a program, got {folder}, which is not a folder")
@@ -44,14 +44,14 @@ def program_files(folder: Path) -> Mapping[str, str]:
             continue
         if path.stat().st_size > _MAX_BYTES:
             raise ArgumentError(
-                "program", f"must hold a program's text, got {path} of more than {_MAX_BYTES} bytes; mount data instead"
+                "program", f"must contain only text, got {path} of more than {_MAX_BYTES} bytes; mount data instead"
             )
         try:
             found[(Path(resolved(folder).name) / inner).as_posix()] = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             raise ArgumentError(
-                "program", f"must hold a program's text, got {path}, which is not UTF-8; mount data instead"
+                "program", f"must contain only text, got {path}, which is not UTF-8; mount data instead"
             ) from None
     if not found:
-        raise ArgumentError("program", f"must be a folder with a program, got {folder}, which holds no file")
+        raise ArgumentError("program", f"must be a folder with a program, got {folder}, which contains no file")
     return found

@@ -9,13 +9,12 @@ from hyperpod_cdk.workloads.job import job_model
 
 
 def job_schema() -> dict[str, Any]:
-    """Give the JSON Schema (2020-12) that editors complete and check with.
-
-    It carries every bound of a single value; rules over several values, and over the environment, are the loader's.
+    """Return the JSON Schema (2020-12) for completion and validation in editors.
+    It contains the limits of single values; rules that involve several values or the environment are in the loader.
     """
     return schema_of_file(job_model(), title="hyperpod-cdk job")
 
 
 def schema_text() -> str:
-    """Give the schema as the text of its file."""
+    """Return the schema as the text of its file."""
     return as_text(job_schema())

@@ -1,4 +1,4 @@
-"""From manifests to a running job: what to type, the same for ``hyp``, and what ``hyp`` cannot say."""
+"""Commands that start, watch and remove a job, the same with ``hyp``, and what ``hyp`` cannot express."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ _SHARED_MEMORY = f"name=shared-memory,type=hostPath,mount_path={SHARED_MEMORY_PA
 
 @dataclass(frozen=True, kw_only=True)
 class NextSteps:
-    """Commands for a shell, each one line; ``hyp`` is one command over several lines, None where there is none.
-
-    ``without_hyp`` says why there is none, or what that command leaves out.
+    """Commands for a shell, each on one line; ``hyp`` is one command over several lines, or None if there is none.
+    ``without_hyp`` is the reason why there is none, or what that command omits.
     """
 
     apply: str
@@ -34,7 +33,7 @@ class NextSteps:
     without_hyp: tuple[str, ...]
 
     def lines(self) -> Iterator[str]:
-        """Give them as the lines of a shell script, with a comment over each group."""
+        """Yield the commands as lines of a shell script, with a comment above each group."""
         yield "# start it: pipe the manifests into" if self.apply.endswith(" -") else "# start it"
         yield self.apply
         yield "# watch it"
@@ -45,23 +44,23 @@ class NextSteps:
             yield "# the same with hyp, instead of kubectl apply"
             yield from self.hyp.splitlines()
         if self.without_hyp:
-            yield f"# hyp has no way to say: {'; '.join(self.without_hyp)}"
+            yield f"# hyp cannot express: {'; '.join(self.without_hyp)}"
 
 
 def next_steps(plan: Plan, manifests: Sequence[Mapping[str, Any]], *, file: str = "-") -> NextSteps:
-    """Give what starts, shows and removes the job whose ``manifests`` are in ``file``: a folder too, - is the input."""
+    """Return the commands for the job whose ``manifests`` are in ``file``, a file, a folder or - for the input."""
     where = ["-n", plan.namespace]
     mine = f"{INSTANCE_LABEL}={plan.name}"
     kinds = ",".join(dict.fromkeys(str(manifest["kind"]).lower() for manifest in manifests))
     watch = [["kubectl", "get", f"{kinds},pods", *where, "-l", mine]]
     if plan.queue is not None:
-        # the conditions of its workload say why a job waits for its quota
+        # the conditions of its workload show why a job waits for its quota
         watch.append(["kubectl", "get", "workloads.kueue.x-k8s.io", *where])
     hyp, without = _hyp(plan)
     return NextSteps(
         apply=shlex.join(["kubectl", "apply", "-f", file]),
         watch=(*(shlex.join(words) for words in watch), _logs(plan, mine)),
-        # the input has been read by then
+        # standard input has already been read
         remove=shlex.join(
             ["kubectl", "delete", kinds, *where, "-l", mine] if file == "-" else ["kubectl", "delete", "-f", file]
         ),
@@ -77,14 +76,14 @@ def _logs(plan: Plan, mine: str) -> str:
     if plan.kind == "hyperpod-pytorch":
         return shlex.join([*words, "-f", f"{plan.name}-{training.HYPERPOD_REPLICAS}-0"])
     chosen = f"{mine},{COMPONENT_LABEL}={LAUNCHER}" if plan.kind in MPI else mine
-    # with a selector kubectl gives the last ten lines alone, of five pods at most
+    # with a selector, kubectl shows only the last ten lines of at most five pods
     line = shlex.join([*words, "-l", chosen, "--prefix", "--tail=-1", f"--max-log-requests={max(5, plan.nodes)}"])
     return line if plan.kind == "neuron-info" or plan.kind not in KINDS else f"{line} | hyperpod-cdk job report"
 
 
 def _hyp(plan: Plan) -> tuple[str | None, tuple[str, ...]]:
     if plan.kind != "hyperpod-pytorch":
-        # it makes jobs of no other kind, so there is nothing to compare
+        # hyp creates no other kind of job
         return None, ()
     command = [*(launcher(plan) if plan.job.launcher else ()), *plan.job.command]
     unsaid = _unsaid(plan, command)
@@ -95,7 +94,7 @@ def _hyp(plan: Plan) -> tuple[str | None, tuple[str, ...]]:
 
 
 def hyp_options(plan: Plan, command: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Give the options of ``hyp create hyp-pytorch-job`` that say what they can of the job, with their values."""
+    """Yield the options of ``hyp create hyp-pytorch-job`` for the job, with their values."""
     job = plan.job
     variables = {
         name: value
@@ -111,7 +110,7 @@ def hyp_options(plan: Plan, command: Sequence[str]) -> Iterator[tuple[str, str]]
         yield "--environment", json.dumps(variables)
     yield "--instance-type", plan.shape.instance_types[0]
     if not plan.is_autoscaled:
-        # nodes that Karpenter is still to make have no such labels
+        # nodes that Karpenter has not created yet have no such labels
         yield "--label-selector", json.dumps(_labels(plan))
     if job.passed_deep_health_checks:
         yield "--deep-health-check-passed-nodes-only", "true"
@@ -123,7 +122,7 @@ def hyp_options(plan: Plan, command: Sequence[str]) -> Iterator[tuple[str, str]]
     if plan.may_use_the_node:
         yield "--volume", _SHARED_MEMORY
     for number, volume in enumerate(job.volumes, start=1):
-        # a claim may be mounted in two places, but names of volumes are single
+        # a claim can be mounted twice, but names of volumes must be unique
         name = f"{volume.claim}-{number}"
         yield "--volume", f"name={name},type=pvc,mount_path={volume.mount_path},claim_name={volume.claim}"
     if is_tiered(plan) and plan.may_use_the_node:
@@ -185,18 +184,18 @@ def _maybe(option: str, value: str | int | None) -> Iterator[tuple[str, str]]:
 
 
 def _unsaid(plan: Plan, command: Sequence[str]) -> str | None:
-    """Name what ``hyp`` would refuse or change, so that no line of it means the same."""
+    """Return what ``hyp`` would refuse or change, so that no ``hyp`` command is equivalent, or None."""
     if _has_partitions(plan) and (plan.nodes > 1 or plan.job.elastic is not None):
         return "a number of nodes together with partitions of GPUs"
     changed = None
-    # it takes [a, b] apart at commas, and strips every piece
+    # hyp splits [a, b] at commas, and strips every part
     if any("," in word for word in command):
         changed = "a comma"
     elif any(not word or word != word.strip() for word in command):
         changed = "white space around an argument, or an empty one,"
     elif re.search(r"^[\[\]]|[\[\]]$", " ".join(command)):
         changed = "a bracket at its beginning or end"
-    return None if changed is None else f"{changed} in command, which it takes for a list"
+    return None if changed is None else f"{changed} in command, which hyp parses as a list"
 
 
 def _left_out(plan: Plan) -> Iterator[str]:
@@ -213,7 +212,7 @@ def _left_out(plan: Plan) -> Iterator[str]:
         yield "locked memory (IPC_LOCK)"
     if not plan.may_use_the_node:
         refuses = f"which pod_security: {plan.pod_security} refuses"
-        yield f"shared memory of the pod's own (it knows folders of the node, {refuses})"
+        yield f"separate shared memory of the pod (hyp supports folders of the node, {refuses})"
     if plan.group.taints:
         yield "tolerations of the group's taints"
     if job.elastic is not None and plan.nodes != job.elastic.min_nodes:
@@ -233,7 +232,7 @@ def _is_stated(value: object, path: Sequence[str]) -> bool:
 
 
 def hyp_parameters_page() -> str:
-    """Give the page that says, option by option, what a job file has for ``hyp create hyp-pytorch-job``."""
+    """Return the page that lists the job file keys for each option of ``hyp create hyp-pytorch-job``."""
     lines = [
         "# From `hyp create hyp-pytorch-job`",
         "",

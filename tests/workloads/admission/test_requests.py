@@ -83,7 +83,7 @@ def test_what_has_no_pods_is_no_workload() -> None:
         workloads([_job("DaemonSet", {"template": TEMPLATE})])
     assert str(caught.value) == (
         "must be a kind whose admission is known (MPIJob, PyTorchJob, HyperPodPyTorchJob, Job, Pod, Deployment,"
-        " StatefulSet), got DaemonSet a; leave it out"
+        " StatefulSet), got DaemonSet a; omit it"
     )
 
 

@@ -254,10 +254,10 @@ def test_jobs_without_a_queue_start_outside_quotas() -> None:
     # quotas have room, nodes have none: the percentages tell
     assert _percent(caught) == (75.0, 125.0)
     assert admission.finish(free.job) == ()
-    with pytest.raises(ValueError, match="must be a job that runs") as error:
+    with pytest.raises(ValueError, match="must be a running job") as error:
         admission.finish(free.job)
     assert str(error.value) == (
-        "must be a job that runs (PyTorchJob hyperpod-ns-b/b-2), got PyTorchJob hyperpod-ns-a/a-2"
+        "must be a running job (PyTorchJob hyperpod-ns-b/b-2), got PyTorchJob hyperpod-ns-a/a-2"
     )
 
 

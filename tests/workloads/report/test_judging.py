@@ -86,7 +86,7 @@ def test_tcp_instead_of_efa_fails_and_says_why() -> None:
     report = _report(run(["a", "b"], 4.1, name=A100, said=(NO_PLUGIN, SOCKET)), instance_type=P4D)
     network, bandwidth = report.checks[0], report.checks[1]
     assert (network.verdict, network.says) == ("fail", "TCP is in use instead of EFA")
-    assert network.fix == "use an image with aws-ofi-nccl, and let LD_LIBRARY_PATH name its folder"
+    assert network.fix == "use an image with aws-ofi-nccl, and add its folder to LD_LIBRARY_PATH"
     assert [line.text for line in network.evidence][:1] == [f"a:30:41 [0] {SOCKET}"]
     assert bandwidth.says == (
         "all_reduce reached 4.10 GB/s, 5 % of the 77.3 GB/s published for 2 nodes at 2 GiB, about what TCP reaches"
@@ -210,7 +210,7 @@ def test_wrong_results_fail_however_fast() -> None:
 def test_results_that_were_not_compared_are_no_pass() -> None:
     lines = [line for line in run(["a", "b"], 437.0, wrong="N/A") if "Out of bounds" not in line]
     report = _report([marked("all_reduce", 2, P5), *lines])
-    assert _checks(report)["results"] == ("unknown", "results were not compared (all_reduce)")
+    assert _checks(report)["results"] == ("unknown", "results were not verified (all_reduce)")
     assert (report.verdict, report.runs[0].wrong) == ("unknown", None)
 
 
@@ -352,14 +352,17 @@ def test_gpus_of_another_type_are_told() -> None:
     report = _report(run(["a", "b"], 437.0), instance_type="ml.g5.8xlarge")
     assert _checks(report)["instance type"] == (
         "unknown",
-        "the GPUs of the log (NVIDIA H100 80GB HBM3) do not fit ml.g5.8xlarge",
+        "the GPUs of the log (NVIDIA H100 80GB HBM3) do not belong to ml.g5.8xlarge",
     )
     # beside the numbers of another type it would pass, or fail, for nothing
     assert (report.verdict, report.runs[0].comparison) == ("fail", None)
     assert _checks(report)["interfaces"] == ("fail", "32 EFA interfaces found on a node, ml.g5.8xlarge has 1")
     assert "all_reduce reached 437 GB/s; the log's GPUs are not those of ml.g5.8xlarge" in _checks(report)["bandwidth"]
     unheard = _report(run(["a", "b"], 437.0, name="NVIDIA Z9"), instance_type=P5)
-    assert _checks(unheard)["instance type"] == ("unknown", "the GPUs of the log (NVIDIA Z9) do not fit ml.p5.48xlarge")
+    assert _checks(unheard)["instance type"] == (
+        "unknown",
+        "the GPUs of the log (NVIDIA Z9) do not belong to ml.p5.48xlarge",
+    )
 
 
 def test_a_type_that_nobody_knows_is_refused_with_the_nearest() -> None:
@@ -437,7 +440,7 @@ def test_workers_are_called_by_their_nodes_where_the_job_says_which() -> None:
     [
         ("ml.p5.48xlarge", ("fail", "1 of 32 EFA interfaces found (pod/efa-info-1-7qd/efa-info)")),
         ("ml.g6.8xlarge", ("fail", "2 EFA interfaces found on a node, ml.g6.8xlarge has 1")),
-        (None, ("unknown", "1 EFA interface found on each node, if not more")),
+        (None, ("unknown", "1 EFA interface found on each node, or more")),
     ],
 )
 def test_interfaces_are_compared_with_what_the_type_has(instance_type: str | None, check: tuple[str, str]) -> None:
@@ -502,7 +505,7 @@ def test_a_log_without_any_test_says_so() -> None:
     report = _report(["hello", "loss: 0.3"])
     assert (report.verdict, report.summary) == (
         "unknown",
-        "no test found in 2 lines; give the whole log of nccl-tests, fi_info, nccom-test or dcgmi diag",
+        "no test found in 2 lines; provide the complete log of nccl-tests, fi_info, nccom-test or dcgmi diag",
     )
     assert not report.holds_a_test
 
@@ -510,7 +513,7 @@ def test_a_log_without_any_test_says_so() -> None:
 def test_numbers_that_are_none_are_no_pass() -> None:
     lines = [*HEAD, row(1 << 31, "nan"), row(1 << 32, 440.0), "# Avg bus bandwidth    : nan"]
     report = _report([marked("all_reduce", 2, P5), *devices(["a", "b"]), *lines])
-    assert _checks(report)["completeness"] == ("unknown", "3 lines hold no number where one is expected")
+    assert _checks(report)["completeness"] == ("unknown", "3 lines have no number where one is expected")
 
 
 def test_every_report_fits_the_published_schema() -> None:

@@ -27,7 +27,7 @@ def test_the_real_log_is_drawn() -> None:
         "unknown the log does not say whether EFA or TCP is in use\nml.g5.8xlarge, 2 nodes, NCCL 2.26"
     )
     assert "pass  all_reduce  2      2      4 GiB  2.88 GB/s  1.36 GB/s  100 %\n" in drawn
-    assert "the GPUs' memory allows no larger message than 7.1 GiB\n" in drawn
+    assert "the memory of the GPUs limits the message size to 7.1 GiB\n" in drawn
     assert drawn.endswith(
         """\
     4.0 |
@@ -75,8 +75,8 @@ def test_no_line_is_wider_than_asked(width: int) -> None:
 
 def test_a_log_without_a_test_is_one_line() -> None:
     assert text(judge(parse(["x"]))) == (
-        "unknown no test found in 1 line; give the whole log of nccl-tests, fi_info,\n"
-        "        nccom-test or dcgmi diag\n"
+        "unknown no test found in 1 line; provide the complete log of nccl-tests,\n"
+        "        fi_info, nccom-test or dcgmi diag\n"
     )
 
 

@@ -1,1 +1,1 @@
-"""What Kueue would say to manifests under the environment's quotas: read, counted, admitted, preempted."""
+"""Simulates how Kueue admits and preempts the jobs in manifests under the environment's quotas."""

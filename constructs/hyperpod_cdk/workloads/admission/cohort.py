@@ -1,4 +1,4 @@
-"""The cohort of cluster queues that task governance makes of an environment: who owns, lends and borrows what."""
+"""The cohort of cluster queues that task governance creates for an environment: what each team owns, lends, borrows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from hyperpod_cdk.config.rules.team_quotas import instance_shares
 from hyperpod_cdk.workloads.nodes import EFA_RESOURCE, NEURON_RESOURCE, NVIDIA_RESOURCE, NodeShape, node_shape
 
 Key = tuple[str, str]
-"""An instance type and a resource of it."""
+"""An instance type and one of its resources."""
 
 Amounts = Mapping[Key, Decimal]
-"""Pieces of devices, vCPUs, bytes of memory."""
+"""A number of devices or vCPUs, or bytes of memory."""
 
 InUse = Mapping[tuple[str, Key], Decimal]
-"""What each team uses."""
+"""The amounts that each team uses."""
 
 ZERO = Decimal(0)
 GIB = 2**30
@@ -28,7 +28,7 @@ GIB = 2**30
 
 @dataclass(frozen=True, kw_only=True)
 class TeamQueue:
-    """A team's cluster queue. ``borrows`` is the limit of borrowing by key, nothing where it is missing."""
+    """A team's cluster queue. ``borrows`` is the borrowing limit by key; without a key, nothing can be borrowed."""
 
     team: str
     nominal: Amounts
@@ -40,7 +40,7 @@ class TeamQueue:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The instance types in the order in which they are tried."""
+        """The instance types in the order in which Kueue tries them."""
         return tuple(dict.fromkeys(name for name, _ in (*self.nominal, *self.borrows)))
 
     @property
@@ -49,13 +49,13 @@ class TeamQueue:
         return frozenset(resource for _, resource in (*self.nominal, *self.borrows))
 
     def kept(self, key: Key) -> Decimal:
-        """Give the part of the quota that is never lent."""
+        """Return the part of the quota that is never lent."""
         return ZERO if self.lends else self.nominal.get(key, ZERO)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterModel:
-    """Queues, priorities and nodes of an environment; ``unassigned`` can be borrowed beyond all quotas."""
+    """The queues, priorities and nodes of an environment; ``unassigned`` is compute outside all quotas that is lent."""
 
     queues: tuple[TeamQueue, ...] = ()
     local_queues: Mapping[tuple[str, str], str] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class ClusterModel:
 
     @classmethod
     def of(cls, environment: Environment) -> ClusterModel:
-        """Give the model of an environment whose rules hold."""
+        """Return the model of a valid environment."""
         groups = environment.hyperpod.instance_groups
         shapes = tuple(
             (shape, group.count) for group in groups if (shape := node_shape(environment, group)) is not None
@@ -97,16 +97,16 @@ class ClusterModel:
         )
 
     def queue(self, team: str) -> TeamQueue:
-        """Give the queue of a team that has one."""
+        """Return the queue of a team, which must have one."""
         return next(each for each in self.queues if each.team == team)
 
     def lendable(self, key: Key) -> Decimal:
-        """Give what the cohort can hand to any team: all quotas but what is kept, and what no quota covers."""
+        """Return what the cohort can lend to any team: lendable parts of all quotas, and compute outside quotas."""
         given = (queue.nominal.get(key, ZERO) - queue.kept(key) for queue in self.queues if queue.is_active)
         return sum(given, self.unassigned.get(key, ZERO))
 
     def capacity(self) -> dict[str, Decimal]:
-        """Give what all nodes have together, by resource, before anything is reserved for the system."""
+        """Return the capacity of all nodes by resource, before anything is reserved for the system."""
         total: dict[str, Decimal] = {}
         for shape, count in self.nodes:
             for resource, value in of_node(shape).items():
@@ -114,7 +114,7 @@ class ClusterModel:
         return total
 
     def available(self, queue: TeamQueue, key: Key, in_use: InUse) -> Decimal:
-        """What the team can still take: of what it keeps to itself, and of the cohort up to its limit."""
+        """Return what the team can still use: of its quota that is never lent, and of the cohort up to its limit."""
         used, kept = in_use.get((queue.team, key), ZERO), queue.kept(key)
         from_cohort = sum(
             (
@@ -128,11 +128,11 @@ class ClusterModel:
         return max(ZERO, kept - used) + min(self.lendable(key) - from_cohort, limit)
 
     def fits(self, queue: TeamQueue, wanted: Amounts, in_use: InUse) -> bool:
-        """Whether a team can take all of ``wanted``."""
+        """Return whether a team can use all of ``wanted``."""
         return all(value <= self.available(queue, key, in_use) for key, value in wanted.items())
 
     def share(self, team: str, in_use: InUse) -> tuple[int, Decimal]:
-        """How much a team borrows of what can be lent, by weight; borrowing without a weight is beyond all others."""
+        """Return the share of the lendable quota that a team borrows, by weight; infinite without a weight."""
         queue, borrowed, lendable = self.queue(team), dict[str, Decimal](), dict[str, Decimal]()
         for (name, key), used in in_use.items():
             over = used - queue.nominal.get(key, ZERO)
@@ -147,18 +147,18 @@ class ClusterModel:
 
 
 def plus(one: Amounts, other: Amounts) -> dict[Key, Decimal]:
-    """Add amounts up."""
+    """Return the sum of amounts."""
     return {key: one.get(key, ZERO) + other.get(key, ZERO) for key in {**one, **other}}
 
 
 def with_more(in_use: InUse, team: str, wanted: Amounts, *, sign: int = 1) -> InUse:
-    """Give the use with what one team takes, or with ``sign`` -1 gives back."""
+    """Return the usage after one team uses more or, with ``sign`` -1, less."""
     changed = {(team, key): in_use.get((team, key), ZERO) + sign * value for key, value in wanted.items()}
     return {**in_use, **changed}
 
 
 def is_borrowing(queue: TeamQueue, keys: Iterable[Key], in_use: InUse) -> bool:
-    """Whether a team uses more than it owns of one of ``keys``."""
+    """Return whether a team uses more than it owns of one of ``keys``."""
     return any(in_use.get((queue.team, key), ZERO) > queue.nominal.get(key, ZERO) for key in keys)
 
 
@@ -186,7 +186,7 @@ def _queue(environment: Environment, team: Team) -> TeamQueue:
 
 
 def _amounts(environment: Environment, row: Quota) -> dict[Key, Decimal]:
-    """What a row of a quota comes to, what it leaves out filled in by ratio as SageMaker does."""
+    """Return the amounts of a row of a quota; like SageMaker, fill in missing values in proportion."""
     numbers = environment.instance_type(row.instance_type)
     shares = instance_shares(row, numbers)
     if numbers is None or shares is None:
@@ -201,7 +201,7 @@ def _amounts(environment: Environment, row: Quota) -> dict[Key, Decimal]:
     elif (device := _device(numbers)) is not None:
         found[device] = _exactly(shares["accelerators"] * numbers.accelerator_count)
     if numbers.efa_supported:
-        # part of an instance needs a whole interface
+        # a part of an instance needs a whole interface
         share = shares["accelerators" if numbers.is_accelerated else "vcpu"]
         found[EFA_RESOURCE] = Decimal(ceil(_exactly(share * (numbers.efa_count or 1))))
     return {(row.instance_type, resource): value for resource, value in found.items()}
@@ -214,12 +214,12 @@ def _device(numbers: InstanceType) -> str | None:
 
 
 def _exactly(number: float) -> Decimal:
-    """Shares of instances are fractions, which a computer multiplies only nearly."""
+    """Shares of instances are fractions, whose products have rounding errors."""
     return round(Decimal(number), 6)
 
 
 def _unassigned(environment: Environment, queues: Sequence[TeamQueue]) -> dict[Key, Decimal]:
-    """What nodes may have beyond all quotas; no end of it where Karpenter makes the nodes."""
+    """Return the compute of nodes outside all quotas; infinite if Karpenter adds the nodes."""
     total: dict[Key, Decimal] = {}
     for group in environment.hyperpod.instance_groups:
         shape = node_shape(environment, group)
@@ -234,7 +234,7 @@ def _unassigned(environment: Environment, queues: Sequence[TeamQueue]) -> dict[K
 
 
 def of_node(shape: NodeShape) -> dict[str, Decimal]:
-    """Give what one node has by Kubernetes' resource names, before anything is reserved for the system."""
+    """Return the capacity of one node by Kubernetes resource name, before anything is reserved for the system."""
     found = {"cpu": Decimal(shape.vcpu), "memory": _exactly(shape.memory_gib) * GIB}
     if shape.accelerator_resource is not None:
         found[scheduling.name_in_quotas(shape.accelerator_resource)] = Decimal(shape.accelerator_count)

@@ -1,4 +1,4 @@
-"""What is read of somebody else's manifests is of the types that Kubernetes takes, or the place that is not."""
+"""Validates the types of the fields that are read from manifests, and reports the place of a wrong one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hyperpod_cdk.workloads.admission.quantities import amount
 from hyperpod_cdk.yaml_reading import ShallowLoader, values_with_aliases
 
 _MOST_VALUES = 1_000_000
-"""The most values of a file after each alias is replaced."""
+"""The largest number of values in a file after aliases are replaced."""
 
 _Quantities = dict[str, Annotated[object, AfterValidator(amount)]]
 
@@ -125,9 +125,9 @@ _SPECS: Mapping[str, type[_Part]] = {
 
 
 def read_documents(path: Path) -> Sequence[Mapping[str, Any]]:
-    """Give the documents of a file of Kubernetes objects, none where it is another file or no YAML that can be read."""
+    """Return the documents of a file of Kubernetes objects, or none if it is another file or not valid YAML."""
     try:
-        # one after the other is a generator, which only complains when it gets there
+        # as a list, because a generator would raise an error only when it reaches the invalid document
         text = read_text(path, most=MAX_BYTES)
         found = [each for each in yaml.load_all(text, Loader=ShallowLoader) if each is not None]
         total = values_with_aliases(found)
@@ -138,12 +138,11 @@ def read_documents(path: Path) -> Sequence[Mapping[str, Any]]:
 
 
 def objects(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Give the objects of a document: itself, or the items of a list as ``kubectl get -o yaml`` writes one.
-
-    Keys without a value are left out, as Kubernetes leaves them out.
+    """Yield the objects of a document: the document, or the items of a list such as ``kubectl get -o yaml`` writes.
+    Keys without a value are omitted, as in Kubernetes.
 
     Raises:
-        ValueError: where something that decides admission is not of the type that Kubernetes takes.
+        ValueError: if a field that affects admission does not have the type that Kubernetes requires.
     """
     told = _without_nothing(document)
     kind = str(told.get("kind", ""))

@@ -1,4 +1,4 @@
-"""Which jobs Kueue stops for another one: within a team by priority, among teams to reclaim and to share fairly."""
+"""The jobs that Kueue preempts: within a team by priority, among teams to reclaim quota and to share it fairly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Fits = Callable[[InUse], bool]
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """A workload, or one step of an elastic one's growth, that was admitted as the ``order``-th."""
+    """A workload, or one step in the growth of an elastic one; ``order`` is its position in the order of admission."""
 
     workload: Workload
     team: str
@@ -34,7 +34,7 @@ class Running:
 
 
 def in_use(running: Iterable[Running]) -> InUse:
-    """Give what each team uses."""
+    """Return the amounts that each team uses."""
     total: dict[tuple[str, Key], Decimal] = {}
     for each in running:
         for key, value in each.wanted.items():
@@ -45,10 +45,9 @@ def in_use(running: Iterable[Running]) -> InUse:
 def victims(
     cluster: ClusterModel, queue: TeamQueue, wanted: Amounts, priority: int, running: Sequence[Running]
 ) -> list[Running] | None:
-    """Give the jobs that make room, as few as Kueue finds; none where there is room, None where they cannot make it.
-
-    Candidates are jobs of the team of lower priority, if it preempts its own, and those of teams that borrow what is
-    short; others' before the own, then the lowest priority, then the youngest.
+    """Return the jobs to preempt, as few as Kueue finds: empty if none is needed, None if preemption does not suffice.
+    Candidates are the team's own jobs of lower priority, if it preempts its own, and jobs of teams that borrow the
+    scarce resources; jobs of others first, then by lowest priority, then the most recent.
     """
     before = in_use(running)
     contested = [key for key, value in wanted.items() if value > cluster.available(queue, key, before)]
@@ -78,7 +77,7 @@ class _Search:
     before: InUse
 
     def classic(self, candidates: Sequence[Running]) -> list[Running] | None:
-        """First come first served: what was lent is reclaimed up to the own quota, beyond it only own jobs give way."""
+        """First come, first served: reclaim lent quota up to the own quota; beyond it, preempt only own jobs."""
         for borrowing in (True, False):
 
             def fits(trial: InUse, *, borrowing: bool = borrowing) -> bool:
@@ -98,7 +97,7 @@ class _Search:
         return None
 
     def fair(self, candidates: Sequence[Running]) -> list[Running] | None:
-        """Fair sharing: the team that borrows most for its weight is preempted, never by one that would borrow more."""
+        """Fair sharing: preempt the team that borrows most for its weight, never for one that would borrow more."""
         trial, taken, refused = self.before, list[Running](), list[Running]()
         left = list(candidates)
         is_entitled = not is_borrowing(self.queue, self.contested, self._after(self.before))
@@ -115,7 +114,7 @@ class _Search:
                 break
             if taken and self._fits(trial):
                 return _fewest(taken, trial, self._fits)
-        # the second rule looks at shares before the removal, and takes at most one job of each team
+        # the second rule compares shares before the removal, and preempts at most one job of each team
         while (team := self._greediest(refused, trial)) is not None:
             first = next(each for each in refused if each.team == team)
             refused = [each for each in refused if each.team != team]
@@ -127,7 +126,7 @@ class _Search:
         return None
 
     def _greediest(self, candidates: Sequence[Running], trial: InUse) -> str | None:
-        """The team with the greatest share among those that have candidates and borrow; the own need not borrow."""
+        """Return the team with the greatest share among those with candidates that borrow; the own need not borrow."""
         after, teams = self._after(trial), dict.fromkeys(each.team for each in candidates)
         shares = {team: self.cluster.share(team, after) for team in teams}
         eligible = [team for team in teams if team == self.queue.team or shares[team] > (0, ZERO)]
@@ -141,7 +140,7 @@ class _Search:
 
 
 def _fewest(taken: Sequence[Running], trial: InUse, fits: _Fits) -> list[Running]:
-    """Restore, from the last but one to the first, every job whose preemption is not needed."""
+    """Restore every job whose preemption is not needed, from the last but one to the first."""
     needed = [taken[-1]]
     for each in reversed(taken[:-1]):
         again = with_more(trial, each.team, each.wanted)

@@ -11,10 +11,9 @@ _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 
 
 def amount(quantity: object) -> Decimal:
-    """Give the number that a quantity means: bytes of memory, vCPUs, pieces of a device.
-
+    """Return a quantity as a number: bytes of memory, vCPUs or devices.
     Raises:
-        ValueError: if it is none.
+        ValueError: if it is not a Kubernetes quantity.
     """
     text = str(quantity) if isinstance(quantity, str | int | float) and not isinstance(quantity, bool) else ""
     match = _QUANTITY.fullmatch(text)

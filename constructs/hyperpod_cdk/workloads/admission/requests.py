@@ -1,4 +1,4 @@
-"""What manifests ask of Kueue: workloads with their sets of pods, read from the manifests themselves."""
+"""The workloads in manifests that Kueue admits, with their sets of pods and requests."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Manifest = Mapping[str, Any]
 
 _REPLICAS = {"MPIJob": "mpiReplicaSpecs", "PyTorchJob": "pytorchReplicaSpecs"}
 _ALONE = ("Deployment", "Pod")
-"""Kinds each of whose pods is a workload of its own; the pods of all others start together or not at all."""
+"""Kinds whose pods are separate workloads; the pods of all other kinds start together or not at all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PodSet:
-    """``count`` equal pods; ``requests`` are those of one: vCPUs, bytes, pieces of devices."""
+    """``count`` equal pods; ``requests`` are those of one pod: vCPUs, bytes, devices."""
 
     name: str
     count: int
@@ -28,7 +28,7 @@ class PodSet:
     pod: Manifest
 
     def may_run_on(self, instance_type: str) -> bool:
-        """Whether node selector and required affinity leave nodes of this type; other labels are not looked at."""
+        """Return whether node selector and required affinity allow nodes of this type; other labels are ignored."""
         chosen = self.pod.get("nodeSelector", {}).get(scheduling.INSTANCE_TYPE_LABEL, instance_type)
         affinity = self.pod.get("affinity", {}).get("nodeAffinity", {})
         required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {"nodeSelectorTerms": [{}]})
@@ -40,11 +40,10 @@ class PodSet:
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """What Kueue admits as a whole.
-
-    ``queue`` and ``priority_class`` are the values of Kueue's labels, None without. ``queue_on_pods`` says that only
-    the template of the pods carries the queue's label. ``sizes`` are the numbers of pods that an elastic job may grow
-    to beyond those of its sets, ascending; the set that grows is the last.
+    """A unit that Kueue admits as a whole.
+    ``queue`` and ``priority_class`` are the values of Kueue's labels, or None. ``queue_on_pods`` is true if only the
+    pod template has the queue's label. ``sizes`` are the numbers of pods to which an elastic job can grow, ascending;
+    its last set is the one that grows.
     """
 
     kind: str
@@ -63,10 +62,9 @@ class Workload:
 
 
 def workloads(manifests: Iterable[Manifest]) -> tuple[Workload, ...]:
-    """Give the workloads of ``manifests`` in their order, lists among them; services and the like make none.
-
+    """Return the workloads in ``manifests``, also in lists, in their order; objects without pods have none.
     Raises:
-        ValueError: for a kind with pods that is not known here, and for a manifest that Kubernetes would not take.
+        ValueError: for an unknown kind with pods, and for a manifest that Kubernetes would reject.
     """
     return tuple(workload for manifest in manifests for each in objects(manifest) for workload in _workloads(each))
 
@@ -111,7 +109,7 @@ def _workloads(manifest: Manifest) -> Iterator[Workload]:
 
 
 def requests(pod: Manifest) -> dict[str, Decimal]:
-    """Give what one pod asks for: its containers together, or its largest init container where that is more."""
+    """Return the requests of one pod: the sum of its containers, or those of its largest init container if larger."""
     total = _sum(_of_container(each) for each in pod.get("containers", ()))
     aside = [each for each in pod.get("initContainers", ()) if each.get("restartPolicy") == "Always"]
     total = _sum([total, *(_of_container(each) for each in aside)])
@@ -127,7 +125,7 @@ def requests(pod: Manifest) -> dict[str, Decimal]:
 
 def _of_container(container: Manifest) -> dict[str, Decimal]:
     resources = container.get("resources", {})
-    # a limit without a request is both
+    # a limit without a request is also the request
     asked = {**resources.get("limits", {}), **resources.get("requests", {})}
     return {name: amount(quantity) for name, quantity in asked.items()}
 
@@ -141,7 +139,7 @@ def _sum(parts: Iterable[Mapping[str, Decimal]]) -> dict[str, Decimal]:
 
 
 def _templates(kind: str, manifest: Manifest) -> Iterator[tuple[str, int, Manifest]]:
-    """Name, number of pods and template of each set of pods."""
+    """Yield the name, number of pods and template of each set of pods."""
     spec = manifest.get("spec", {})
     if kind in _REPLICAS:
         for role, replica in spec.get(_REPLICAS[kind], {}).items():
@@ -159,12 +157,12 @@ def _templates(kind: str, manifest: Manifest) -> Iterator[tuple[str, int, Manife
     elif "template" in spec or "containers" in spec:
         raise ValueError(
             f"must be a kind whose admission is known (MPIJob, PyTorchJob, HyperPodPyTorchJob, Job, Pod, Deployment,"
-            f" StatefulSet), got {kind} {manifest['metadata']['name']}; leave it out"
+            f" StatefulSet), got {kind} {manifest['metadata']['name']}; omit it"
         )
 
 
 def _sizes(spec: Manifest) -> tuple[int, ...]:
-    """The numbers of pods an elastic HyperPodPyTorchJob may have beyond those it begins with."""
+    """Return the numbers of pods to which an elastic HyperPodPyTorchJob can grow."""
     policy = spec.get("elasticPolicy", {})
     if "replicaSpecs" not in spec or "maxReplicas" not in policy:
         return ()

@@ -1,16 +1,15 @@
-"""What Kueue would say to jobs under the environment's task governance: a simulation, in the order they are submitted.
-
+"""Simulates how Kueue admits jobs under the environment's task governance, in the order of their submission.
 Kueue's own rules (concepts and sources of release 0.19): quotas by instance type in one cohort, limits of lending and
-borrowing, priorities within a team, reclaiming of what was lent, fair sharing by weight, all or nothing for each job.
-AWS shows parts of the objects that HyperPod makes for Kueue: a flavor for each instance type, with all vCPUs, memory,
-accelerators and EFA interfaces of the instances; a team that wants its own back stops who borrowed it. Assumed beyond:
+borrowing, priorities within a team, reclaiming of lent quota, fair sharing by weight, all or nothing for each job.
+AWS documents parts of the objects that HyperPod creates for Kueue: a flavor for each instance type, with all vCPUs,
+memory, accelerators and EFA interfaces of the instances; a team that reclaims its quota preempts the borrower's jobs.
+Further assumptions:
 
-- part of an instance counts as many whole EFA interfaces as it has shares of them;
-- a team that lends nothing keeps its quota to itself, and one with an inactive quota admits nothing;
-- compute outside all quotas can be borrowed with ``idle_resource_sharing``, within each team's limit;
-- an elastic job grows only by what lies idle.
-
-Nodes are not looked at in admission, only for warnings: Kueue counts quotas, and pods may still wait for a node.
+- a part of an instance has its share of the EFA interfaces, rounded up;
+- a team that lends nothing keeps its whole quota, and a team with an inactive quota admits nothing;
+- compute outside all quotas can be borrowed with ``idle_resource_sharing``, up to each team's limit;
+- an elastic job grows only into idle compute.
+Nodes do not affect admission and only cause warnings: Kueue counts quotas, and admitted pods may still wait for a node.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from hyperpod_cdk.workloads.nodes import NodeShape, is_accelerator
 __all__ = ["Admission", "Amount", "ClusterModel", "Decision", "Status", "Usage", "simulate"]
 
 Status = Literal["admitted", "waiting", "never", "unmanaged"]
-"""``waiting``: others use the quota now; ``never``: as things are set up; ``unmanaged``: it starts, outside quotas."""
+"""``waiting``: others use the quota; ``never``: impossible with this setup; ``unmanaged``: runs outside quotas."""
 
 OUTSIDE_QUOTAS = "outside all quotas"
 """The lender of compute that no quota covers."""
@@ -53,7 +52,7 @@ _CORES = "aws.amazon.com/neuroncore"
 
 @dataclass(frozen=True, kw_only=True)
 class Amount:
-    """So much of a resource: pieces, vCPUs, bytes."""
+    """An amount of a resource: devices, vCPUs or bytes."""
 
     instance_type: str
     resource: str
@@ -61,17 +60,17 @@ class Amount:
 
     @property
     def said(self) -> str:
-        """The amount as people say it, without its type: ``8 nvidia.com/gpu``."""
+        """Return the amount as text without its instance type: ``8 nvidia.com/gpu``."""
         return _said(self.resource, self.amount)
 
     def __str__(self) -> str:
-        """Give the amount as people say it, ``8 nvidia.com/gpu of ml.g5.12xlarge``."""
+        """Return the amount as text, such as ``8 nvidia.com/gpu of ml.g5.12xlarge``."""
         return f"{self.said} of {self.instance_type}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """How much of what all nodes have is in use; ``capacity`` counts nodes as they are in the environment file."""
+    """How much of the capacity of all nodes is in use; ``capacity`` counts the nodes in the environment file."""
 
     resource: str
     used: Decimal
@@ -79,18 +78,17 @@ class Usage:
 
     @property
     def percent(self) -> float | None:
-        """The share in percent; None where no node is known to have any, as with Karpenter."""
+        """Return the share in percent, or None if no node is known to have any, as with Karpenter."""
         return round(float(100 * self.used / self.capacity), 1) if self.capacity else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What became of one job when it was submitted, and why.
-
-    ``own`` and ``borrowed`` are what it takes of its team's quota and of others', ``lenders`` whose quota lies idle for
-    it (teams, or ``OUTSIDE_QUOTAS``). ``preempted`` are jobs that had to stop. ``pods`` is the
-    number of pods, an elastic job's growth included. ``before`` and ``after`` count everything that runs.
-    ``warnings`` say what quotas do not cover.
+    """The result of submitting one job, with the reason.
+    ``own`` and ``borrowed`` are the amounts from its team's quota and from others, ``lenders`` the owners of the idle
+    quota (teams, or ``OUTSIDE_QUOTAS``). ``preempted`` are the jobs that were preempted. ``pods`` is the number of
+    pods, including an elastic job's growth. ``before`` and ``after`` count everything that runs. ``warnings`` are
+    about what quotas do not cover.
     """
 
     job: str
@@ -112,7 +110,7 @@ class Decision:
     warnings: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the decision as plain data for ``--format json``; memory in bytes."""
+        """Return the decision as plain data for ``--format json``; memory in bytes."""
 
         def amounts(of: Sequence[Amount]) -> list[dict[str, Any]]:
             return [
@@ -143,7 +141,7 @@ class Decision:
 
 
 class Admission:
-    """Admits jobs one after the other; everything that was admitted runs until it is preempted or finished."""
+    """Admits jobs one after the other; an admitted job runs until it is preempted or finished."""
 
     def __init__(self, model: ClusterModel) -> None:
         """Begin with an empty cluster."""
@@ -155,33 +153,31 @@ class Admission:
 
     @property
     def running(self) -> tuple[str, ...]:
-        """Jobs that run now under a quota, each once, in the order of their admission."""
+        """Return the jobs that run now under a quota, without duplicates, in the order of their admission."""
         return tuple(dict.fromkeys(each.workload.job for each in self._running))
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """Jobs that wait, those that were preempted among them."""
+        """Return the jobs that wait, including preempted ones."""
         return tuple(each.job for each in self._waiting)
 
     def submit(self, manifests: Iterable[Manifest]) -> tuple[Decision, ...]:
-        """Submit what somebody applies at once; one decision for each job in it, in order.
-
+        """Submit manifests that are applied together; returns one decision per job, in order.
         Raises:
-            ValueError: for a kind whose admission is not known, for a manifest that Kubernetes would not take, and for
-                a job that was submitted before and has not ended: to Kubernetes it is the same one.
+            ValueError: for a kind whose admission is unknown, for a manifest that Kubernetes would reject, and for a
+                job that was submitted before and has not ended, which is the same job in Kubernetes.
         """
         return tuple(self._submitted(workload) for workload in workloads(manifests))
 
     def finish(self, job: str) -> tuple[Decision, ...]:
-        """End a job (``Kind namespace/name``) and give the decisions on those that could start because of it.
-
+        """End a job (``Kind namespace/name``) and return the decisions for the jobs that can then start.
         Raises:
-            ValueError: if no such job runs.
+            ValueError: if the job does not run.
         """
         outside = [each for each in self._outside if each.job != job]
         left = [each for each in self._running if each.workload.job != job]
         if len(left) == len(self._running) and len(outside) == len(self._outside):
-            raise ValueError(f"must be a job that runs ({', '.join(self.running) or 'none does'}), got {job}")
+            raise ValueError(f"must be a running job ({', '.join(self.running) or 'there is none'}), got {job}")
         self._running, self._outside = left, outside
         queued, self._waiting = self._waiting, []
         decisions = []
@@ -228,7 +224,7 @@ class Admission:
         return replace(decided, after=self._usage())
 
     def _refusal(self, workload: Workload, name: str, team: str | None) -> str | None:
-        """Why the job waits for ever before any quota is looked at, or None."""
+        """Return why the job can never start, regardless of quotas, or None."""
         if team is None:
             known = sorted(queue for namespace, queue in self.model.local_queues if namespace == workload.namespace)
             return (
@@ -291,7 +287,7 @@ class Admission:
         )
 
     def _grow(self, workload: Workload, queue: TeamQueue) -> int:
-        """Let an elastic job take what lies idle, a workload for each step as its operator does; give its pods."""
+        """Let an elastic job grow into idle compute, with a workload per step as its operator does; return its pods."""
         pods = sum(
             each.count for running in self._running if running.workload.job == workload.job for each in running.pod_sets
         )
@@ -305,7 +301,7 @@ class Admission:
         return pods
 
     def _put_back(self, stopped: Sequence[Running]) -> None:
-        """Put preempted jobs back into their queue, and start those that fit without preempting others."""
+        """Put preempted jobs back into their queues, and start those that fit without preemption."""
         for job in dict.fromkeys(each.workload.job for each in stopped):
             if job in self.running:
                 continue  # an elastic job that only shrank
@@ -318,7 +314,7 @@ class Admission:
                 self._start(victim.workload, queue, victim.workload.pod_sets, wanted)
 
     def _next(self, queued: Sequence[Workload]) -> Workload:
-        """Give whose turn it is: of each team its job of the greatest priority, of those the one that borrows least."""
+        """Return the next job: each team's job with the highest priority, and of those the one that borrows least."""
         used = in_use(self._running)
         heads: dict[str, Workload] = {}
         for workload in sorted(queued, key=lambda each: -self._priority(each)):
@@ -335,7 +331,7 @@ class Admission:
         return heads[min(heads, key=lambda team: (borrowed(team), -self._priority(heads[team])))]
 
     def _team(self, workload: Workload) -> str:
-        """The team of a workload that waits, which therefore has one."""
+        """Return the team of a waiting workload, which always has one."""
         return self.model.local_queues[workload.namespace, self._queue_name(workload) or ""]
 
     def _queue_name(self, workload: Workload) -> str | None:
@@ -347,14 +343,13 @@ class Admission:
     def _place(
         self, pod_sets: Sequence[PodSet], queue: TeamQueue, used: InUse, *, may_preempt: bool = False
     ) -> dict[Key, Decimal] | None:
-        """Give each set of pods an instance type, and what all take together; None where one has no place.
-
-        It is the first type that has room, else, with ``may_preempt``, the first for which jobs could be preempted.
+        """Return an instance type for each set of pods, and the sum of their requests; None if a set does not fit.
+        The type is the first one with enough quota or, with ``may_preempt``, the first one with jobs to preempt.
         """
         total: dict[Key, Decimal] = {}
         for pods in pod_sets:
             if not any(pods.requests.get(name) for name in (*queue.resources, *_uncounted(pods, queue))):
-                continue  # nothing of it is counted, so no quota keeps it from any node
+                continue  # none of its requests are counted, so no quota restricts it
             possible = [plus(total, _wanted(pods, name, queue)) for name in queue.types if pods.may_run_on(name)]
             if _uncounted(pods, queue):
                 return None
@@ -366,12 +361,12 @@ class Admission:
         return total
 
     def _may_preempt(self, queue: TeamQueue, wanted: Amounts) -> bool:
-        """Whether Kueue looks for jobs to preempt: within the own quota; in fair sharing for all that could fit."""
+        """Return whether Kueue looks for jobs to preempt: within the own quota, or for all with fair sharing."""
         within = all(value <= queue.nominal.get(key, ZERO) for key, value in wanted.items())
         return self.model.fits(queue, wanted, {}) and (within or self.model.shares_fairly)
 
     def _lenders(self, queue: TeamQueue, borrowed: Sequence[Amount], used: InUse) -> tuple[str, ...]:
-        """Whose quota lies idle for what is borrowed; Kueue keeps no account of who lends, so all who could."""
+        """Return the owners of idle quota that can be borrowed; Kueue does not record lenders, so all that can lend."""
         keys = [(each.instance_type, each.resource) for each in borrowed]
         idle = [
             other.team
@@ -396,7 +391,7 @@ class Admission:
         )
 
     def _warnings(self, workload: Workload) -> Iterator[str]:
-        """What quotas do not see: pods that no node can hold."""
+        """Yield warnings about what quotas do not cover: pods that fit on no node."""
         for pods in workload.pod_sets:
             shapes = [
                 shape for shape, _ in self.model.nodes if any(pods.may_run_on(name) for name in shape.instance_types)
@@ -433,7 +428,7 @@ class Admission:
         return f"{where}, so it starts outside all quotas; {fix}"
 
     def _why_never(self, workload: Workload, queue: TeamQueue) -> str:
-        """What is missing for the first set of pods that could not start in an empty cluster."""
+        """Return what is missing for the first set of pods that could not start in an empty cluster."""
         first = next(
             index
             for index in range(len(workload.pod_sets))
@@ -449,7 +444,7 @@ class Admission:
         if not types:
             return (
                 f"its {pods.name} pods select nodes for which {queue.team} has no quota (it has"
-                f" {', '.join(queue.types) or 'none at all'}); add them to the team's quota"
+                f" {', '.join(queue.types) or 'none'}); add them to the team's quota"
             )
         key, value = self._lacking(workload.pod_sets[: first + 1], types[0], queue, {})
         owned = queue.nominal.get(key, ZERO)
@@ -472,7 +467,7 @@ class Admission:
         )
 
     def _lacking(self, pod_sets: Sequence[PodSet], name: str, queue: TeamQueue, used: InUse) -> tuple[Key, Decimal]:
-        """The resource that is short by most if all pods that may run on a type do, and how much of it they want."""
+        """Return the scarcest resource if all pods that can run on a type do so, and the amount that they request."""
         wanted: dict[Key, Decimal] = {}
         for pods in pod_sets:
             if pods.may_run_on(name):
@@ -481,17 +476,16 @@ class Admission:
         def excess(key: Key) -> Decimal:
             return (wanted[key] - max(ZERO, self.model.available(queue, key, used))) / wanted[key]
 
-        # accelerators are named before vCPUs and memory that are also short
+        # accelerators are reported before vCPUs and memory
         short = [key for key in wanted if is_accelerator(key[1]) and excess(key) > 0]
         key = max(short or wanted, key=excess)
         return key, wanted[key]
 
 
 def simulate(environment: Environment, submissions: Iterable[Iterable[Manifest]]) -> tuple[Decision, ...]:
-    """Give the decisions on jobs that are submitted one after the other to an empty cluster.
-
+    """Return the decisions for jobs that are submitted one after the other to an empty cluster.
     Raises:
-        ValueError: for a kind whose admission is not known, and for a quantity that is none.
+        ValueError: for a kind whose admission is unknown, and for an invalid quantity.
     """
     admission = Admission(ClusterModel.of(environment))
     return tuple(decision for manifests in submissions for decision in admission.submit(manifests))
@@ -500,13 +494,13 @@ def simulate(environment: Environment, submissions: Iterable[Iterable[Manifest]]
 def _can_hold(shape: NodeShape, pods: PodSet) -> bool:
     has = of_node(shape)
     wanted = {scheduling.name_in_quotas(name): value for name, value in pods.requests.items()}
-    # how many cores a Neuron device has, no quota says
+    # no quota states how many cores a Neuron device has
     counted = [name for name in wanted if name in has or (is_accelerator(name) and name != _CORES)]
     return all(wanted[name] <= has.get(name, ZERO) for name in counted)
 
 
 def _uncounted(pods: PodSet, queue: TeamQueue) -> list[str]:
-    """Accelerators that pods ask for and no quota of the team counts: Kueue never admits them."""
+    """Return the requested accelerators that the team's quota does not count, so that Kueue never admits the pods."""
     return [n for n, value in pods.requests.items() if value and is_accelerator(n) and n not in queue.resources]
 
 
@@ -519,7 +513,7 @@ def _wanted(pods: PodSet, instance_type: str, queue: TeamQueue) -> dict[Key, Dec
 
 
 def _split(queue: TeamQueue, taken: Amounts, used: InUse) -> tuple[tuple[Amount, ...], tuple[Amount, ...]]:
-    """Part what a job takes into what is the team's own and what is borrowed."""
+    """Split what a job uses into the team's own quota and what is borrowed."""
     own, borrowed = list[Amount](), list[Amount]()
     for key, value in taken.items():
         left = max(ZERO, queue.nominal.get(key, ZERO) - used.get((queue.team, key), ZERO))
@@ -544,7 +538,7 @@ def _why_admitted(decision: Decision, began: int) -> str:
 
 
 def _amounts(of: Sequence[Amount]) -> str:
-    """All resources of a type together, accelerators first."""
+    """Return amounts as text, grouped by instance type, accelerators first."""
     by_type = {each.instance_type: list[Amount]() for each in of}
     for each in sorted(of, key=lambda each: not is_accelerator(each.resource)):
         by_type[each.instance_type].append(each)

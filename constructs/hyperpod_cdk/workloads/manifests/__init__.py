@@ -1,1 +1,1 @@
-"""What is rendered: the manifests of each kind of job, and the pods that they share."""
+"""Renders the manifests of each kind of job, and the pods that they have in common."""

@@ -1,4 +1,4 @@
-"""The health of NVIDIA GPUs: DCGM's diagnostics on every node of a group."""
+"""Diagnostics of NVIDIA GPUs with DCGM on every node of a group."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ dcgmi diag -r "$level" -j
 
 
 def dcgm(plan: Plan) -> list[dict[str, Any]]:
-    """Give the Job that runs the diagnostics of the job's level on every node, with all its GPUs, as JSON."""
+    """Return the Job that runs the diagnostics of the job's level on every node, with all its GPUs, as JSON."""
     values: dict[str, Value] = {
         "instance_type": instance_types(plan),
         "level": plan.job.measure.diagnostic_level,

@@ -1,4 +1,4 @@
-"""A HyperPodPyTorchJob for the HyperPod training operator: elastic, watched by its log, restarted in its processes."""
+"""A HyperPodPyTorchJob for the HyperPod training operator: elastic, with log rules and process-level restarts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hyperpod_cdk.workloads.plan import Plan
 
 
 def hyperpod_pytorch_job(plan: Plan) -> list[dict[str, Any]]:
-    """Give the one manifest of a job of kind ``hyperpod-pytorch``."""
+    """Return the manifest of a job of kind ``hyperpod-pytorch``."""
     job = plan.job
     spec: dict[str, Any] = {"nprocPerNode": str(processes(plan)), "runPolicy": _run_policy(plan)}
     replicas: dict[str, Any] = {"name": training.HYPERPOD_REPLICAS, "replicas": plan.nodes}
@@ -39,10 +39,10 @@ def hyperpod_pytorch_job(plan: Plan) -> list[dict[str, Any]]:
 
 
 def launcher(plan: Plan) -> list[str]:
-    """Give hyperpodrun and its options.
+    """Return hyperpodrun and its options.
 
-    The number of nodes is one number even for elastic jobs: the agent refuses a range, and the operator sends the size
-    at every start. Output goes to files as well, since the rules over the log read those.
+    The number of nodes is a single number even for elastic jobs: the agent refuses a range, and the operator passes the
+    size at every start. Output is also written to files, because the log rules read those.
     """
     return [
         training.LAUNCHER,

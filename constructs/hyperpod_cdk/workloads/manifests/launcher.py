@@ -1,4 +1,4 @@
-"""Shell scripts of MPI jobs: how workers and launcher meet, and values that a shell reads as they are."""
+"""Shell scripts of MPI jobs: how the launcher connects to workers, and how values are quoted for a shell."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from hyperpod_cdk.workloads.plan import Plan
 
 Value = str | int | Sequence[str]
-"""What a shell variable can be: a text, a number, an array."""
+"""The types of shell variables: a text, a number, an array."""
 
 NODE_VARIABLE = "HYPERPOD_CDK_NODE"
-"""The variable of a worker that holds the name of its node."""
+"""The variable of a worker that contains the name of its node."""
 
 TELL_END = """trap 'echo "# hyperpod-cdk: job exit=$?"' EXIT\n"""
-"""Tells the exit code of the launcher, which also ends where no program was started."""
+"""Prints the exit code of the launcher, which can also exit before a program starts."""
 
-# Kubernetes replaces $(NAME) and $$ in arguments: scripts have neither
+# Kubernetes replaces $(NAME) and $$ in arguments, so scripts contain neither
 WAIT_FOR_WORKERS = """\
 export PATH="/opt/amazon/openmpi/bin:/opt/amazon/efa/bin:$PATH"
 ssh_options=(-o BatchMode=yes -o ConnectTimeout=5 -o LogLevel=ERROR)
@@ -33,26 +33,25 @@ for host in "${hosts[@]}"; do
   echo "# hyperpod-cdk: host=$host node=${node[$host]}"
 done
 """
-"""Fills ``hosts`` from the host file of the MPI operator and ``node`` (host -> node), once all of them answer."""
+"""Fills ``hosts`` from the host file of the MPI operator, and ``node`` (node by host) once all hosts answer."""
 
 SERVE = """\
 mkdir -p /run/sshd
 printf '%s\\n' "$HYPERPOD_CDK_NODE" >/run/hyperpod-cdk-node
 exec /usr/sbin/sshd -De -o StrictModes=no
 """
-"""Makes a worker one that the launcher finds: it knows its node, which SSH sessions do not, and lets them in.
-
-Kubernetes mounts the job's keys in a world-writable folder; few images configure sshd to read them from there.
+"""Runs the SSH server of a worker, and stores the name of its node, which SSH sessions do not have as a variable.
+Kubernetes mounts the job's keys in a world-writable folder, and sshd refuses keys there in most images.
 """
 
 
 def assignments(values: Mapping[str, Value]) -> str:
-    """Give lines that set shell variables: a text or number, or an array where it is a sequence."""
+    """Return lines that set shell variables to a text or number, or to an array for a sequence."""
     return "".join(f"{name}={_quoted(value)}\n" for name, value in values.items())
 
 
 def instance_types(plan: Plan) -> str:
-    """Give the type of the group's nodes as logs name it; of a flexible group all of them, with commas."""
+    """Return the instance type of the group's nodes for logs; for a flexible group all types, separated by commas."""
     return ",".join(plan.shape.instance_types)
 
 

@@ -1,4 +1,4 @@
-"""Has a pod say whether the file systems that it mounts are reached over EFA."""
+"""Lets a pod log whether it reaches its mounted file systems over EFA."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from hyperpod_cdk.workloads.manifests.launcher import NODE_VARIABLE
 from hyperpod_cdk.workloads.plan import Plan
 
-# The kernel's modules show in every container. LNet's driver for EFA counts one user at least while an interface of it
-# is up (kefalnd_base_startup in Lustre's lnet/klnds/efalnd/efalnd.c); read, and never run on a HyperPod node: unsure.
-# Kubernetes replaces $(NAME) and $$ in arguments: the script has neither.
+# Kernel modules are visible in every container. LNet's driver for EFA counts at least one user while one of its
+# interfaces is up (kefalnd_base_startup in Lustre's lnet/klnds/efalnd/efalnd.c); not verified on a HyperPod node.
+# Kubernetes replaces $(NAME) and $$ in arguments, so the script contains neither.
 _LOOK = f"""\
 lustre=unknown
 users=0
@@ -22,9 +22,8 @@ exec "$@"
 
 
 def telling(plan: Plan, command: Sequence[str]) -> list[str]:
-    """Give ``command``, preceded by a look at the transport where the job's group and a claim of it have EFA.
-
-    The program takes the place of the shell, with its arguments and its signals; the image has ``/bin/sh``.
+    """Return ``command``, preceded by a check of the transport if the job's group and one of its claims have EFA.
+    The program replaces the shell, so that it receives the arguments and signals; the image needs ``/bin/sh``.
     """
     if not command or not _goes_over_efa(plan):
         return list(command)

@@ -1,4 +1,4 @@
-"""Manifests as YAML that people read and that every Kubernetes client reads alike."""
+"""Writes manifests as YAML that is readable and that every Kubernetes client parses identically."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Final
 
 import yaml
 
-# kubectl's parser takes 1e3 for a number and y for a truth value, PyYAML neither
+# kubectl's parser reads 1e3 as a number and y as a boolean, PyYAML does not
 _NUMBER_LIKE: Final = re.compile(
     r"[-+]?\.?[0-9][-+.0-9a-fA-FxXoO_:]*|[-+]?\.(inf|Inf|INF|nan|NaN|NAN)",
 )
-# breaks of lines for some readers of YAML and not for others
+# line breaks for some YAML parsers but not for others
 _BREAKS: Final = re.compile("[\r\x85\u2028\u2029]")
 _WORD_LIKE: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _ENDLESS: Final = 1_000_000
 
 
 class _Dumper(yaml.SafeDumper):
-    """Without aliases, which kubectl understands and people do not."""
+    """Writes no aliases, which are hard to read."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's signature
         return True
@@ -40,7 +40,7 @@ _Dumper.add_representer(str, _text)
 
 
 def to_yaml(manifests: Iterable[Mapping[str, Any]]) -> str:
-    """Give YAML documents, one after the other with ``---`` between; keys stay in their order, scripts are blocks."""
+    """Return YAML documents separated by ``---``; keys keep their order, and scripts are block scalars."""
     return "---\n".join(
         yaml.dump(
             dict(manifest),

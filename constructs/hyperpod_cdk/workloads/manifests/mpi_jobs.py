@@ -1,4 +1,4 @@
-"""Tests of NVIDIA GPUs' network as MPI jobs: nccl-tests over all nodes, or over pairs of them."""
+"""Network tests of NVIDIA GPUs as MPI jobs: nccl-tests over all nodes, or over pairs of nodes."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from hyperpod_cdk.workloads.plan import Plan
 API_VERSION = "kubeflow.org/v2beta1"
 
 NCCL_DEBUG = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV"}
-"""What makes NCCL say which network it uses, without a line for every operation."""
+"""Variables that make NCCL log which network it uses, without a line per operation."""
 
 ROUNDS_OF_PAIRS = 4
-"""With how many others a node is measured at most: one slow node does not make all of a sound node's pairs slow."""
+"""The largest number of partners of each node: with several, one slow node does not make all pairs of another slow."""
 
 _LONGEST_PAIR_SECONDS = 1800
 _WARM_UPS = 5
 _GIB = 2**30
 _LARGEST_BYTES = 16 * _GIB
-# two buffers of the size, and what validation and NCCL need in addition
+# two buffers of this size, and the additional memory for validation and NCCL
 _MEMORY_PER_MESSAGE = 4
 
 _MEASURE = """\
@@ -67,7 +67,7 @@ done
 exit "$failed"
 """
 
-# everybody sits at a round table but the last, who meets the head; each round all move on by one
+# circle method of a round robin: all but the last are in a circle that moves by one each round
 _PAIRS = """\
 count=${#hosts[@]}
 seats=$((count + count % 2))
@@ -98,10 +98,10 @@ exit "$failed"
 
 
 def nccl(plan: Plan) -> list[dict[str, Any]]:
-    """Give the MPI job that runs nccl-tests: each collective over all nodes, or over pairs of nodes.
+    """Return the MPI job that runs nccl-tests: each collective over all nodes, or over pairs of nodes.
 
-    Pairs are those of a round robin, at most ``ROUNDS_OF_PAIRS`` for each node, all pairs of a round at once: one job,
-    whose time does not grow with the cluster.
+    Pairs follow from a round robin, at most ``ROUNDS_OF_PAIRS`` for each node. All pairs of a round run in parallel in
+    one job, so that its duration does not grow with the cluster.
     """
     measure = plan.job.measure
     slots = max(1, plan.accelerators)
@@ -122,10 +122,10 @@ def nccl(plan: Plan) -> list[dict[str, Any]]:
 def mpi_job(
     plan: Plan, *, slots: int, script: str, environment: dict[str, str], worker_script: str = SERVE
 ) -> dict[str, Any]:
-    """Give an MPI job with one worker on each node and a launcher that runs ``script`` in bash.
+    """Return an MPI job with one worker on each node and a launcher that runs ``script`` in bash.
 
-    ``environment`` is that of both. ``worker_script`` ends as an SSH server. The launcher comes when the workers are
-    ready, tries once, and stays with its log when they go.
+    ``environment`` is the environment of both. ``worker_script`` ends as an SSH server. The launcher is created when
+    the workers are ready, runs once, and is kept with its log after the workers are deleted.
     """
     worker = pod_spec(
         plan,
@@ -158,12 +158,12 @@ def mpi_job(
 
 
 def forwarded(plan: Plan, environment: dict[str, str]) -> list[str]:
-    """Give the names of the variables that ranks need, which an SSH session does not inherit."""
+    """Return the names of variables that ranks need but an SSH session does not inherit."""
     return list(dict.fromkeys([*plan.variables, *environment, *plan.job.environment, *plan.job.secrets]))
 
 
 def largest_bytes(plan: Plan, *, ranks_per_accelerator: int = 1) -> int:
-    """Give the largest message: as the job says, else a power of two that fits the memory of a rank, 16 GiB at most."""
+    """Return the largest message size: the job's, or a power of two that fits a rank's memory, at most 16 GiB."""
     if plan.job.measure.max_bytes is not None:
         return plan.job.measure.max_bytes
     profile = re.search(r"\.(\d+)gb", mig_profile(plan.group) or "")

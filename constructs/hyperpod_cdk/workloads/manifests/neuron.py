@@ -1,4 +1,4 @@
-"""Looks at Trainium: what each node has, and how fast collectives are between nodes."""
+"""Tests of Trainium: the devices of each node, and the speed of collectives between nodes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ neuron-ls || failed=1
 neuron-ls --json-output || failed=1
 """
 
-# sessions over SSH begin without the container's variables, and nccom-test starts its ranks in such sessions
+# SSH sessions start without the container's variables, and nccom-test starts its ranks in SSH sessions
 _KEEP_VARIABLES = """\
 for name in PATH LD_LIBRARY_PATH "${variables[@]}"; do
   [[ -z ${!name:-} ]] || printf '%s=%s\\n' "$name" "${!name}" >>/etc/environment
 done
 """
 
-# the ranks send their times to the launcher, by a name unless an address is set
+# the ranks send their times to the launcher by its name unless an address is set
 _MEASURE = """\
 program="$(command -v nccom-test)" || { echo "no nccom-test in the image" >&2 && exit 127; }
 failed=0
@@ -59,7 +59,7 @@ _PORT = 45654
 
 
 def neuron_info(plan: Plan) -> list[dict[str, Any]]:
-    """Give the Job that lists the Neuron devices and the EFA interfaces of every node."""
+    """Return the Job that lists the Neuron devices and the EFA interfaces of every node."""
     values: dict[str, Value] = {"instance_type": instance_types(plan), "expected": plan.efa, "nodes": plan.nodes}
     script = "set -uo pipefail\nfailed=0\n" + _PATHS + assignments(values) + _LOOK_AT_DEVICES
     if plan.efa:
@@ -68,7 +68,7 @@ def neuron_info(plan: Plan) -> list[dict[str, Any]]:
 
 
 def nccom(plan: Plan) -> list[dict[str, Any]]:
-    """Give the MPI job that runs nccom-test over all nodes, a rank on each logical NeuronCore."""
+    """Return the MPI job that runs nccom-test over all nodes, with one rank per logical NeuronCore."""
     measure = plan.job.measure
     ranks = processes(plan)
     largest = largest_bytes(plan, ranks_per_accelerator=max(1, ranks // max(1, plan.accelerators)))

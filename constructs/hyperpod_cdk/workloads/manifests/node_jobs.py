@@ -1,4 +1,4 @@
-"""Looks at single nodes: a pod on each node of a group, as an indexed Job."""
+"""Tests of single nodes: an indexed Job with one pod on each node of a group."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ echo "# hyperpod-cdk: efa-info node=$HYPERPOD_CDK_NODE instance_type=$instance_t
   "interfaces=$domains expected=$expected nodes=$nodes memlock=$(ulimit -l)"
 ((domains >= expected)) || failed=1
 """
-"""Lists the EFA interfaces of a pod and counts them; sets ``failed`` where some are missing."""
+"""Lists and counts the EFA interfaces of a pod; sets ``failed`` if some are missing."""
 
 
 _TELL_END = """trap 'echo "# hyperpod-cdk: exit=$?"' EXIT\n"""
 
 
 def efa_info(plan: Plan) -> list[dict[str, Any]]:
-    """Give the Job that lists the EFA interfaces of every node, and fails where a node has fewer than its type.
-
-    A Job rather than an MPI job: nothing is sent between nodes, and it works without the MPI operator.
+    """Return the Job that lists the EFA interfaces of every node, and fails if a node has fewer than its type.
+    It is a Job and not an MPI job, because nothing is sent between nodes, and it works without the MPI operator.
     """
     values: dict[str, Value] = {"instance_type": instance_types(plan), "expected": plan.efa, "nodes": plan.nodes}
     script = f'set -uo pipefail\nexport PATH="/opt/amazon/efa/bin:$PATH"\nfailed=0\n{assignments(values)}'
     script = f'{script}{LOOK_AT_EFA}exit "$failed"\n'
-    # the image asks for all GPUs, which belong to whoever requested them
+    # the image exposes all GPUs, which belong to the pods that requested them
     environment = {"NVIDIA_VISIBLE_DEVICES": "void"} if plan.shape.is_nvidia and not plan.accelerators else {}
     return [node_job(plan, container="efa-info", script=script, environment=environment)]
 
@@ -37,12 +36,10 @@ def efa_info(plan: Plan) -> list[dict[str, Any]]:
 def node_job(
     plan: Plan, *, container: str, script: str, environment: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Give a Job whose pods run ``script`` in bash, one on each node; one that fails does not stop the others.
-
-    The last line of a pod's log always has its exit code.
-
-    A node that is taken when the others are done gets no pod: the last one then runs where another one was. The lines
-    in the log name the nodes.
+    """Return a Job whose pods run ``script`` in bash, one on each node; a failed pod does not stop the others.
+    The last line of a pod's log always contains its exit code.
+    If a node is still occupied when the other pods are done, the last pod runs on the node of a completed pod. The
+    lines in the log contain the names of the nodes.
     """
     spec = pod_spec(
         plan,

@@ -1,4 +1,4 @@
-"""The pods of a job: what they ask for, where they may run, what they mount."""
+"""The pods of a job: their requests, node selection and mounts."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ INSTANCE_LABEL = "app.kubernetes.io/instance"
 COMPONENT_LABEL = "app.kubernetes.io/component"
 MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
 LAUNCHER = "launcher"
-"""The component that runs no rank of the job, so that it may share a node with one that does."""
+"""The component that runs no rank of the job, so that it can share a node with a worker."""
 
 _SHARED_MEMORY = "shared-memory"
 
 
 def labels(plan: Plan) -> dict[str, str]:
-    """Give the labels of the job and of every template of its pods: whose it is, its queue, its priority.
-
-    Kueue reads them from the job; on the pods they say to people, and to an admission policy, what admitted them.
+    """Return the labels of the job and of its pod templates: job name, queue, priority.
+    Kueue reads them from the job; on the pods they show users, and an admission policy, the queue that admitted them.
     """
     of_kueue = {governance.QUEUE_LABEL: plan.queue, governance.PRIORITY_LABEL: plan.priority_class}
     return {
@@ -35,7 +34,7 @@ def labels(plan: Plan) -> dict[str, str]:
 
 
 def topology_annotations(plan: Plan) -> dict[str, str]:
-    """Give the annotations of the pods' template: how near to each other Kueue has to place them."""
+    """Return the annotations of the pod template, which define how close to each other Kueue places the pods."""
     topology = plan.job.topology
     if topology is None:
         return {}
@@ -47,12 +46,12 @@ def topology_annotations(plan: Plan) -> dict[str, str]:
 
 
 def metadata(plan: Plan) -> dict[str, Any]:
-    """Give the metadata of the job itself: name, namespace, labels."""
+    """Return the metadata of the job: name, namespace, labels."""
     return {"name": plan.name, "namespace": plan.namespace, "labels": labels(plan)}
 
 
 def template(plan: Plan, spec: Mapping[str, Any], *, component: str | None = None) -> dict[str, Any]:
-    """Give a pod template around ``spec``; ``component`` names its part in the job (``LAUNCHER``), without: workers."""
+    """Return a pod template with ``spec``; ``component`` is its role in the job (``LAUNCHER``). Default: a worker."""
     marks = {} if component is None else {COMPONENT_LABEL: component}
     notes = {} if component == LAUNCHER else topology_annotations(plan)
     about: dict[str, Any] = {"labels": {**labels(plan), **marks}}
@@ -73,12 +72,12 @@ def pod_spec(
     restart_policy: str | None = None,
     node_variable: str | None = None,
 ) -> dict[str, Any]:
-    """Give the specification of one pod, with one container called ``container``.
+    """Return the specification of one pod, with one container called ``container``.
 
-    ``environment`` are variables of the kind of job: they win over the catalog's, the job's own over both. Without
-    ``with_devices`` it is a launcher: little CPU and memory, no accelerators, no EFA, no shared memory, no place of its
-    own; it runs on the same group, since a team has a quota there, and its image fits. ``node_variable`` is the
-    variable that gets the name of the node.
+    ``environment`` are variables of the kind of job; they override those of the catalog, and the job's own override
+    both. Without ``with_devices``, the pod is a launcher: little CPU and memory, no accelerators, no EFA, no shared
+    memory, and no node of its own. It runs in the same group, because the team has a quota there and the image fits
+    its architecture. ``node_variable`` is the variable for the name of the node.
     """
     mounts, volumes = _mounts(plan, with_devices=with_devices)
     spec: dict[str, Any] = {
@@ -98,7 +97,7 @@ def pod_spec(
                     "env": _env(plan, environment or {}, node_variable),
                     "ports": [{"containerPort": port} for port in ports],
                     "resources": _resources(plan) if with_devices else _launcher_resources(),
-                    # EFA locks memory, for which the limit of HyperPod's nodes suffices; baseline refuses to lift it
+                    # EFA locks memory; the limit of HyperPod's nodes suffices, and baseline does not allow to raise it
                     "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}}
                     if with_devices and plan.efa and plan.may_use_the_node
                     else None,
@@ -112,7 +111,7 @@ def pod_spec(
 
 
 def free_name(wanted: str, taken: Collection[str]) -> str:
-    """Give ``wanted``, or with the first number behind it that makes it unlike all names that are ``taken``."""
+    """Return ``wanted``, with a number appended if the name is in ``taken``."""
     candidates = chain([wanted], (f"{wanted}-{number}" for number in count(2)))
     return next(name for name in candidates if name not in taken)
 
@@ -136,7 +135,7 @@ def _env(plan: Plan, of_kind: Mapping[str, str], node_variable: str | None) -> l
 
 
 def _resources(plan: Plan) -> dict[str, Any]:
-    # Kubernetes wants the same number in both places for these
+    # for these, Kubernetes requires requests and limits to be equal
     devices: dict[str, Any] = {}
     resource = plan.shape.accelerator_resource
     if resource is not None and plan.accelerators:
@@ -157,7 +156,7 @@ def _launcher_resources() -> dict[str, Any]:
 
 def _mounts(plan: Plan, *, with_devices: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     claims = list(dict.fromkeys(claim.claim for claim in plan.claims))
-    # a claim is mounted read-only only where none of its places is for writing
+    # a claim is read-only only if all of its mounts are
     writable = {claim.claim for claim in plan.claims if not claim.read_only}
     mounts: list[dict[str, Any]] = []
     volumes: list[dict[str, Any]] = []
@@ -185,7 +184,7 @@ def _node_selector(plan: Plan) -> dict[str, str]:
     if len(plan.shape.instance_types) == 1:
         chosen[scheduling.INSTANCE_TYPE_LABEL] = plan.shape.instance_types[0]
     if not plan.is_autoscaled:
-        # Karpenter makes no node for a label that its pool does not state
+        # Karpenter creates no node for a label that its node pool does not contain
         chosen[scheduling.INSTANCE_GROUP_LABEL] = plan.group.name
     if plan.accelerators and mig_profile(plan.group) is not None:
         chosen[scheduling.MIG_STATE_LABEL] = scheduling.MIG_DONE
@@ -218,7 +217,7 @@ def _affinity(plan: Plan, *, alone: bool) -> dict[str, Any]:
 
 def _health(plan: Plan) -> dict[str, Any]:
     if plan.is_autoscaled:
-        # a node that is still to come has no status yet, and Karpenter counts only labels that its pool states
+        # a new node has no status yet, and Karpenter only considers labels of its node pool
         return _expression(scheduling.HEALTH_LABEL, "NotIn", scheduling.NOT_SCHEDULABLE)
     return _expression(scheduling.HEALTH_LABEL, "In", (scheduling.SCHEDULABLE,))
 

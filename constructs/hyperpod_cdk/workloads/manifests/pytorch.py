@@ -1,4 +1,4 @@
-"""A PyTorchJob for Kubeflow's training operator, which HyperPod resumes when a node fails."""
+"""A PyTorchJob for Kubeflow's training operator, which HyperPod resumes after a node failure."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from hyperpod_cdk.workloads.plan import Plan
 
 
 def pytorch_job(plan: Plan) -> list[dict[str, Any]]:
-    """Give the one manifest of a job of kind ``pytorch``.
-
-    Workers find one another through the first of them, whose address the operator puts into torchrun's environment: no
-    master and no etcd. Without retries nothing restarts, neither pods nor processes.
+    """Return the manifest of a job of kind ``pytorch``.
+    Workers use the first worker for rendezvous, whose address the operator sets in torchrun's environment: there is no
+    master and no etcd. Without retries, neither pods nor processes restart.
     """
     retries = plan.job.restart.max_retries
     about = metadata(plan)
@@ -30,7 +29,7 @@ def pytorch_job(plan: Plan) -> list[dict[str, Any]]:
                 "nprocPerNode": count,
                 "runPolicy": {
                     "cleanPodPolicy": training.KUBEFLOW_CLEAN_PODS,
-                    # a limit would also count the restarts of pods that only waited for a node to be replaced
+                    # a limit would also count restarts of pods that only waited for the replacement of a node
                     **({} if retries else {"backoffLimit": 0}),
                 },
                 "elasticPolicy": {

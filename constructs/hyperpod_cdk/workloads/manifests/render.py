@@ -1,4 +1,4 @@
-"""From a job to its manifests."""
+"""Renders the manifests of a job."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ BUILDERS: Mapping[Kind, Callable[[Plan], list[dict[str, Any]]]] = MappingProxyTy
         "hyperpod-pytorch": hyperpod_pytorch_job,
     }
 )
-"""What writes the manifests of each kind."""
+"""The function that writes the manifests of each kind."""
 
 
 def render(environment: Environment, job: Job) -> tuple[dict[str, Any], ...]:
-    """Give the manifests of ``job``, which has passed the rules; raises ``ValueError`` as ``plan`` does."""
+    """Return the manifests of ``job``, which must be valid; raises ``ValueError`` as ``plan`` does."""
     return manifests_of(plan(environment, job))
 
 
 def manifests_of(planned: Plan) -> tuple[dict[str, Any], ...]:
-    """Give the manifests of a job that is planned already."""
+    """Return the manifests of a planned job."""
     for kind, build in BUILDERS.items():
         if kind == planned.kind:
             return tuple(build(planned))
@@ -47,5 +47,5 @@ def manifests_of(planned: Plan) -> tuple[dict[str, Any], ...]:
     with extension.blamed():
         written = tuple(dict(each) for each in extension.job_kinds[planned.kind](planned))
         if not written or not all({"apiVersion", "kind", "metadata"} <= each.keys() for each in written):
-            raise TypeError(f"job_kinds: {planned.kind} must give manifests with apiVersion, kind and metadata")
+            raise TypeError(f"job_kinds: {planned.kind} must return manifests with apiVersion, kind and metadata")
         return written

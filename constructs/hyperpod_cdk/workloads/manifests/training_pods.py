@@ -1,4 +1,4 @@
-"""What the pods of training jobs have in common: their launcher, their checkpoints, their time to write one."""
+"""Common parts of the pods of training jobs: launcher, checkpoints, and termination grace period."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hyperpod_cdk.workloads.manifests.pods import free_name, pod_spec, template
 from hyperpod_cdk.workloads.plan import Plan
 
 _AGENT_SECONDS = 30
-"""What the agent gets beyond its program to stop, before Kubernetes kills both."""
+"""Additional time for the agent to stop after its program, before Kubernetes kills both."""
 
 _LOG_VOLUME = "checkpoint-logs"
 
 
 def processes(plan: Plan) -> int:
-    """Give how many processes the launcher starts in each pod: one for each GPU, partition or logical NeuronCore."""
+    """Return the number of processes per pod: one for each GPU, partition or logical NeuronCore."""
     kinds = {row.accelerator_kind for row in plan.shape.rows}
     return training.processes(kinds.pop() if len(kinds) == 1 else None, plan.accelerators)
 
@@ -30,7 +30,7 @@ def training_template(
     variables: Mapping[str, str] = MappingProxyType({}),
     ports: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """Give the template of the pods that train; ``launcher`` is put before the job's command where it wants one."""
+    """Return the pod template of a training job; ``launcher`` precedes its command unless the job disables it."""
     job = plan.job
     spec = pod_spec(
         plan,
@@ -49,14 +49,13 @@ def training_template(
 
 
 def is_tiered(plan: Plan) -> bool:
-    """Whether the job keeps checkpoints in the memory of the nodes."""
+    """Return whether the job keeps checkpoints in the memory of the nodes."""
     return plan.job.checkpoints is not None and plan.job.checkpoints.tiered
 
 
 def service_account(plan: Plan) -> str | None:
-    """Give the service account of the pods: the job's, else of a tiered job the only one in its namespace with rights.
-
-    None means the namespace's own.
+    """Return the service account of the pods: the job's or, for tiered checkpoints, the only one with permissions.
+    None means the default service account of the namespace.
     """
     section = plan.environment.hyperpod.tiered_checkpointing
     if plan.job.service_account is not None or section is None or not is_tiered(plan):
@@ -66,7 +65,7 @@ def service_account(plan: Plan) -> str | None:
 
 
 def training_variables(plan: Plan) -> dict[str, str]:
-    """Give the variables by which a program learns that its job changes size, and where checkpoints go."""
+    """Return the variables for elastic training and the location of checkpoints."""
     variables = {} if plan.job.elastic is None else training.elastic_variables()
     checkpoints = plan.job.checkpoints
     if checkpoints is None:
@@ -74,17 +73,17 @@ def training_variables(plan: Plan) -> dict[str, str]:
     if checkpoints.path is not None:
         variables[training.CHECKPOINT_PATH_VARIABLE] = checkpoints.path
     if checkpoints.s3_uri is not None:
-        # the file also takes a bucket's bare name, and the library puts a slash of its own behind the address
+        # the file also accepts only a bucket's name, and the library appends a slash to the address
         bucket = checkpoints.s3_uri.removeprefix("s3://").rstrip("/")
         variables[training.CHECKPOINT_S3_VARIABLE] = f"s3://{bucket}"
     if checkpoints.tiered:
-        # the memory that keeps them is one for all namespaces of the cluster
+        # the memory for checkpoints is shared by all namespaces of the cluster
         variables |= dict.fromkeys(training.CHECKPOINT_NAMESPACE_VARIABLES, f"{plan.namespace}-{plan.name}")
     return variables
 
 
 def _mount_checkpoint_logs(spec: dict[str, Any], *, of_node: bool) -> None:
-    """Keep the logs of tiered checkpointing on the node where pods may mount its folders, else with the pod."""
+    """Return where the logs of tiered checkpointing are: on the node if pods can mount its folders, or in the pod."""
     container = spec["containers"][0]
     mounts, volumes = container["volumeMounts"], spec["volumes"]
     if any(mount["mountPath"] == training.CHECKPOINT_LOGS for mount in mounts):

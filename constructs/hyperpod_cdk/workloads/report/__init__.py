@@ -1,6 +1,5 @@
-"""Logs of fabric and GPU tests, read and judged: EFA or TCP, how fast, which pair is slow, with the lines that say so.
-
-``judge(parse(read_lines(stream)))`` gives a ``Report``; ``text`` draws it, ``report_json`` writes it.
+"""Reports on logs of network and GPU tests: EFA or TCP, bandwidth, slow pairs, with the lines as evidence.
+``judge(parse(read_lines(stream)))`` returns a ``Report``; ``text`` formats it, ``report_json`` writes it as JSON.
 """
 
 from __future__ import annotations

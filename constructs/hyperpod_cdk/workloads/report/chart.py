@@ -1,4 +1,4 @@
-"""Bus bandwidth against message size, drawn with plain characters: sizes on a logarithmic axis."""
+"""A chart of bus bandwidth by message size, in plain characters with a logarithmic axis of sizes."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from itertools import pairwise
 from hyperpod_cdk.workloads.report.measures import gb_s, iec
 
 MARKS = "*o+x#%"
-"""The marks of the series, in their order; no more are drawn."""
+"""The marks of the series, in order; further series are not drawn."""
 
 _HEIGHT = 13
 _MARGIN = 9
 _NARROWEST = 24
 _LARGEST = 100_000
 _SMALLEST = 1e-9
-"""GB/s, a byte in a second: what is less is drawn as nothing."""
+"""GB/s, which is one byte per second; smaller values are not drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """A line of the drawing: (bytes, GB/s) by size, and its name."""
+    """A series of the chart: points of (bytes, GB/s) by size, and its name."""
 
     name: str
     points: tuple[tuple[int, float], ...]
 
 
 def chart(series: Sequence[Series], *, width: int, level: float | None = None) -> list[str]:
-    """Draw up to six series in ``width`` columns, with a broken line at ``level`` GB/s; nothing where none can be."""
+    """Return a chart of up to six series in ``width`` columns, with a dashed line at ``level`` GB/s."""
     drawn = [each for each in series if any(size > 0 for size, _ in each.points)][: len(MARKS)]
     columns = width - _MARGIN
     if not drawn or columns < _NARROWEST:
@@ -60,7 +60,7 @@ def chart(series: Sequence[Series], *, width: int, level: float | None = None) -
 
 
 def _rows(legend: Sequence[str], columns: int) -> list[str]:
-    """Put as many names in one row as fit."""
+    """Return the names in rows, with as many in a row as fit."""
     rows: list[str] = []
     for name in legend:
         if rows and len(rows[-1]) + 3 + len(name) <= columns:
@@ -90,7 +90,7 @@ def _join(grid: list[list[str]], placed: Sequence[tuple[int, float]], top: float
 
 
 def _ceiling(value: float) -> float:
-    """Give the next round number: 1, 1.5, 2, 3, 4, 5, 6, 8 times a power of ten."""
+    """Return the next round number: 1, 1.5, 2, 3, 4, 5, 6, 8 times a power of ten."""
     if value < _SMALLEST:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -105,7 +105,7 @@ def _label(value: float, top: float) -> str:
 
 
 def _ticks(low: int, high: int, columns: int) -> str:
-    """Name sizes below the axis, as many as there is room for, the smallest and the largest among them."""
+    """Return the labels of the size axis, as many as fit, including the smallest and the largest size."""
     cells = [" "] * columns
     count = max(2, min(columns // 14, 8))
     exponents = [math.log2(low) + (math.log2(high) - math.log2(low)) * index / (count - 1) for index in range(count)]

@@ -1,4 +1,4 @@
-"""Finds what ``dcgmi diag`` prints, its table or its JSON on one line or many, among whatever else a log holds."""
+"""Finds the output of ``dcgmi diag`` in a log: its table, or its JSON on one or more lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hyperpod_cdk.workloads.report.lines import Words
 from hyperpod_cdk.workloads.report.log import Health, Line, Log
 
 KEYS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
-"""What the JSON of a diagnostic begins with: DCGM 4, DCGM 3."""
+"""The first key in the JSON of a diagnostic: of DCGM 4 and DCGM 3."""
 
 STATUSES: dict[str, Literal["pass", "fail", "warn", "skip"]] = {
     "pass": "pass",
@@ -25,7 +25,7 @@ STATUSES: dict[str, Literal["pass", "fail", "warn", "skip"]] = {
     "skipped": "skip",
     "not run": "skip",
 }
-"""What a diagnostic calls the state of a test, in small letters -> what it means."""
+"""The status of a test by its name in a diagnostic, in lower case."""
 
 _LONGEST = 4 << 20
 _MOST = 20_000
@@ -35,10 +35,10 @@ _BORDER = frozenset("|+- ")
 _OF_GPU = re.compile(r"(GPU ?\d{1,4}): ([A-Za-z]{2,10})\b")
 _INFO = "info"
 _REMARKS = ("warning", "error", _INFO)
-"""Rows that say something of the test above them."""
+"""Rows with details about the test above them."""
 
 _METADATA = "Metadata"
-# possessive: a string that does not end on its line is taken once, not again from each of its quotes
+# possessive: a string that does not end on its line is matched once, and not again from each of its quotes
 _PARTS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[{}]')
 _DCGM = '"DCGM'
 _OF_JSON = ("{", "}", "[", "]", '"')
@@ -56,7 +56,7 @@ class _Open:
 
 @dataclass
 class _Table:
-    """The table of a diagnostic, as the JSON of the same results would be."""
+    """Converts the table of a diagnostic to the JSON of the same results."""
 
     line: Line
     of: str
@@ -66,7 +66,7 @@ class _Table:
     remarks: list[str] | None = None
 
     def row(self, text: str) -> None:
-        """Take a line of the table; its last border closes it."""
+        """Read a line of the table; its last border ends it."""
         self.rows += 1
         if _BORDER.issuperset(text):
             self.is_closed = bool(self.categories)
@@ -83,7 +83,7 @@ class _Table:
             return
         tests, remark = category["tests"], name.rstrip(":").lower()
         if name and remark not in _REMARKS:
-            # the state is the first word; GPUs may follow it
+            # the status is the first word, which GPUs may follow
             tests.append({"name": name, "results": [_stated(value)]})
             self.remarks = None
         elif not tests:
@@ -91,13 +91,13 @@ class _Table:
         elif match := _OF_GPU.match(value):
             tests[-1]["results"].append({"gpu_id": match[1].removeprefix("GPU").strip(), "status": match[2]})
         elif not name and self.remarks is None and value.partition(" ")[0].lower() in STATUSES:
-            # GPUs of which the same test came to another end
+            # GPUs with another result of the same test
             tests[-1]["results"].append(_stated(value))
         elif value:
             said: list[str] = self.remarks if self.remarks is not None else tests[-1]["results"][0]["warnings"]
             if name:
                 said = self.remarks = tests[-1]["results"][0][_INFO if remark == _INFO else "warnings"]
-            # the table cuts a sentence into rows; only the first of them names what it is
+            # the table splits a sentence into rows, and only the first row has a label
             if name or not said:
                 said.append(value)
             else:
@@ -105,7 +105,7 @@ class _Table:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The table in the form of the JSON that ``dcgmi diag --json`` prints."""
+        """Return the table in the format of ``dcgmi diag --json``."""
         return {KEYS[0]: {"test_categories": [each for each in self.categories if each["category"] != _METADATA]}}
 
 
@@ -114,7 +114,7 @@ def _stated(value: str) -> dict[str, Any]:
 
 
 class Documents:
-    """Puts documents together, of each pod its own."""
+    """Collects the lines of documents, separately for each pod."""
 
     def __init__(self, log: Log, file: str) -> None:
         self._log = log
@@ -124,11 +124,11 @@ class Documents:
 
     @property
     def is_open(self) -> bool:
-        """Whether a document or a table has begun and not ended."""
+        """Whether a document or a table has started and not ended."""
         return bool(self._open or self._tables)
 
     def end(self) -> None:
-        """Keep what ends with the log before its own end, as incomplete."""
+        """Keep documents that are cut off by the end of the log, as incomplete."""
         for pod in list(self._tables):
             self._end_table(pod)
         for opened in self._open.values():
@@ -136,8 +136,7 @@ class Documents:
         self._open.clear()
 
     def feed(self, words: Words, number: int, *, node: str = "") -> bool:
-        """Take a line; what begins with a brace begins a document, since those within one are indented.
-
+        """Read a line; a brace at its beginning starts a document, because braces within documents are indented.
         Returns whether the line is a part of a diagnostic, which has its own result.
         """
         text = words.text.strip()

@@ -1,4 +1,4 @@
-"""What ``dcgmi diag`` found, by its JSON: of DCGM 3 and 4, which put a test's state in different places."""
+"""Results of ``dcgmi diag`` from its JSON; DCGM 3 and 4 have the status of a test in different places."""
 
 from __future__ import annotations
 
@@ -17,25 +17,24 @@ Status = Literal["pass", "fail", "warn", "skip", "unknown"]
 _GRAVEST: tuple[Status, ...] = ("fail", "unknown", "warn", "skip", "pass")
 _LONGEST = 300
 _SHOWN = 4
-_REPLACE = "take the node out of service and replace it, unless the warning names a setting"
-_SET_UP = "check whether the image's DCGM fits the nodes' driver, and run it again"
+_REPLACE = "take the node out of service and replace it, unless the warning is about a setting"
+_SET_UP = "check whether the image's DCGM is compatible with the nodes' driver, and run it again"
 
 
 def tests(found: log.Log) -> tuple[HealthTest, ...]:
-    """Give every test of every diagnostic, in the log's order."""
+    """Return every test of every diagnostic, in the order of the log."""
     return tuple(test for health in found.health for test in _tests(health))
 
 
 def failed(found: log.Log) -> set[str]:
-    """Give the nodes, or pods, of which a test failed."""
+    """Return the nodes or pods with a failed test."""
     return {test.of for test in tests(found) if test.status == "fail"}
 
 
 def check(found: log.Log, all_tests: tuple[HealthTest, ...]) -> Check | None:
-    """Judge the diagnostics; None without any.
-
-    A failed test, or a diagnostic that could not run, fails. It passes where every diagnostic came to its end and all
-    of its tests passed without a warning; whatever was skipped, warned of or cut off is not known.
+    """Return the check of the diagnostics, or None if there are none.
+    It fails if a test failed or a diagnostic could not run. It passes if every diagnostic completed and all of its
+    tests passed without a warning. Otherwise, if something was skipped, warned about or cut off, it is unknown.
     """
     if not found.health:
         return None
@@ -56,7 +55,7 @@ def _against(found: log.Log, all_tests: tuple[HealthTest, ...]) -> Point | None:
         where = f" ({first.of})" if first.of else ""
         why = f": {first.says[0]}" if first.says else ""
         more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
-        # the lines of the node that failed first
+        # the lines of the first node that failed
         lines.sort(key=lambda line: all(line != each.line for each in found.health if each.of == first.of))
         return Point(says=f"{first.name} failed{where}{why}{more}", fix=_REPLACE, lines=lines[: log.KEPT])
     broken = [(health, why) for health in found.health if (why := _runtime_error(health))]
@@ -71,8 +70,8 @@ def _missing(found: log.Log, all_tests: tuple[HealthTest, ...]) -> Point | None:
     counted, lines = _counted(all_tests), [health.line for health in found.health]
     cut = [health.line for health in found.health if not health.is_complete]
     if cut:
-        said = f"; {_plural(len(cut), 'diagnostic')} without an end"
-        return Point(says=f"{counted}{said}", fix="give the whole log, or run it again", lines=cut[: log.KEPT])
+        said = f"; {_plural(len(cut), 'diagnostic')} cut off"
+        return Point(says=f"{counted}{said}", fix="provide the complete log, or run it again", lines=cut[: log.KEPT])
     if any(not any(_tests(health)) for health in found.health):
         return Point(says=counted if not all_tests else f"{counted}; a diagnostic without a test", lines=lines[:1])
     unclear = [test for test in all_tests if test.status != "pass" or test.says]
@@ -83,7 +82,7 @@ def _missing(found: log.Log, all_tests: tuple[HealthTest, ...]) -> Point | None:
     why = next((f" ({test.says[0]})" for test in unclear if test.says), "")
     return Point(
         says=f"{counted}: {shown}{why}" if names else counted,
-        fix="check why these did not pass; what was skipped was not tested",
+        fix="check why these did not pass; skipped tests did not run",
         lines=lines[: log.KEPT],
     )
 
@@ -128,7 +127,7 @@ def _root(health: log.Health) -> dict[str, Any]:
 
 
 def _runtime_error(health: log.Health) -> str:
-    """Give why a diagnostic did not run, empty if it did: DCGM puts it next to the tests or at the top level."""
+    """Return why a diagnostic did not run, or an empty text; DCGM has it next to the tests or at the top level."""
     said = (place.get("runtime_error") for place in (_root(health), health.document))
     return next((text for each in said if (text := _text(each))), "")
 

@@ -1,4 +1,4 @@
-"""Judges what a log holds: EFA or TCP, how fast, which pair is slow, pass or fail or unknown."""
+"""Evaluates a log: EFA or TCP, bandwidth, slow pairs; the verdict is pass, fail or unknown."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from hyperpod_cdk.workloads.report.network import fabrics, interfaces_check, net
 from hyperpod_cdk.workloads.report.weighing import Point, evidence, weighed
 
 _SHOWN = 3
-_CUT = "give the whole log; if this is all of it, check how the job's pods ended"
-_NO_TEST = "give the whole log of nccl-tests, fi_info, nccom-test or dcgmi diag"
+_CUT = "provide the complete log; if this is the complete log, check how the job's pods ended"
+_NO_TEST = "provide the complete log of nccl-tests, fi_info, nccom-test or dcgmi diag"
 _TIMED_OUT = 124
-"""What timeout exits with."""
+"""The exit code of timeout."""
 
 _KILLED = 137
 _WORKERS = "check which worker pods do not run, and that each is on its own node"
-_SPLIT = "give the logs of fewer tests at a time"
-_WRONG = "run the GPUs' diagnostics (kind: dcgm) on these nodes, and do not train on them before"
+_SPLIT = "provide the logs of fewer tests at a time"
+_WRONG = "run GPU diagnostics (kind: dcgm) on these nodes before you train on them"
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Place:
-    """What a test ran on, as far as it is known."""
+    """The instance type and nodes of a test, as far as they are known."""
 
     row: InstanceType | None
     types: tuple[InstanceType, ...]
@@ -41,7 +41,7 @@ class _Place:
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether the log's GPUs are those of other types."""
+        """Whether the GPUs in the log belong to other types."""
         return self.row is not None and bool(self.types) and self.row.name not in {row.name for row in self.types}
 
 
@@ -56,10 +56,9 @@ class _Judged:
 
 
 def judge(found: log.Log, *, instance_type: str | None = None, nodes: int | None = None) -> Report:
-    """Judge a log.
-
-    ``instance_type`` and ``nodes`` say what the test ran on, and win over what the log says of it. A check that the
-    log does not allow is left out or unknown, never passed. Raises ValueError for a type that the catalog does not
+    """Return the report on a log.
+    ``instance_type`` and ``nodes`` describe where the test ran, and override the values in the log. If the log does
+    not allow a check, it is omitted or unknown, never passed. Raises ValueError for a type that the catalog does not
     know.
     """
     place = _place(found, instance_type, nodes)
@@ -122,7 +121,7 @@ def _place(found: log.Log, instance_type: str | None, nodes: int | None) -> _Pla
         stated = _rows(sorted(found.instance_types))
         if stated:
             type_from = "job"
-            # a flexible group's job names all its types; the GPUs may show which
+            # a flexible group's job lists all its types; the GPUs may show which one it is
             by_device = tuple(each for each in by_device if each in stated) or by_device or stated
             row = stated[0] if len(stated) == 1 else None
         elif by_device:
@@ -146,7 +145,7 @@ def _nodes(
 
 
 def _types_by_device(found: log.Log) -> tuple[InstanceType, ...]:
-    """Give the types that carry every GPU named, and as many of them as a host shows."""
+    """Return the types with the GPUs in the log, and with at least as many of them as a host shows."""
     devices = {device.name for run in found.runs for device in run.devices}
     most = max((_most_per_host(run) for run in found.runs), default=0)
     fitting = [{row.name for row in baselines.types_with(name, at_least=most)} for name in devices]
@@ -167,7 +166,7 @@ def _most_per_host(run: log.Run) -> int:
 
 
 def _nodes_of_network(found: log.Log, place: _Place) -> int | None:
-    """Give 1 only where every run stayed on one node."""
+    """Return 1 if every run was on a single node, otherwise None."""
     counts = {len(hosts(run)) or None for run in found.runs}
     return 1 if counts == {1} or (counts <= {None} and place.nodes == 1) else None
 
@@ -238,7 +237,7 @@ def _run_checks(found: log.Log, judged: Sequence[_Judged]) -> Iterator[Check]:
     results = _results_check(judged, wrong)
     if results is not None:
         yield results
-    # a program that found wrong results ends with an exit code too, which then adds nothing
+    # a program that found wrong results also has an exit code, which is then not reported again
     open_runs = [
         each for each in judged if not each.run.is_complete or (each.run.exit_code is not None and each not in wrong)
     ]
@@ -246,10 +245,10 @@ def _run_checks(found: log.Log, judged: Sequence[_Judged]) -> Iterator[Check]:
     if open_runs or bad_rows:
         said = [f"{_called(each)} {_ends(each.run)}" for each in open_runs[:_SHOWN]]
         if len(open_runs) > _SHOWN:
-            said.append(f"{len(open_runs) - _SHOWN} more alike")
+            said.append(f"{len(open_runs) - _SHOWN} more like this")
         if bad_rows:
             said.append(
-                f"{len(bad_rows)} line{'s hold' if len(bad_rows) > 1 else ' holds'} no number where one is expected"
+                f"{len(bad_rows)} line{'s have' if len(bad_rows) > 1 else ' has'} no number where one is expected"
             )
         ended = [each for each in open_runs if each.run.exit_code is not None]
         last = [each.run.sizes[-1].line if each.run.sizes else each.run.line for each in ended or open_runs]
@@ -272,12 +271,12 @@ def _off_lines(run: log.Run) -> Iterator[log.Line]:
 
 
 def _is_compared(run: log.Run) -> bool:
-    """Whether the results of a run were compared with what they must be; nccom-test does not report it."""
+    """Return whether the results of a run were verified; nccom-test does not report it."""
     return run.tool != "nccl-tests" or any(timing.is_compared for size in run.sizes for timing in size.timings)
 
 
 def _results_check(judged: Sequence[_Judged], wrong: Sequence[_Judged]) -> Check | None:
-    """Judge what was computed: a count of wrong values, a word of the program, or an error larger than allowed."""
+    """Check the results: the number of wrong values, the program's own verdict, or an error larger than allowed."""
     against = missing = proof = None
     if wrong:
         total = sum(each.report.wrong or each.run.out_of_bounds or 0 for each in wrong)
@@ -290,7 +289,7 @@ def _results_check(judged: Sequence[_Judged], wrong: Sequence[_Judged]) -> Check
     if blind:
         names = ", ".join(dict.fromkeys(_called(each) for each in blind))
         lines = [each.run.sizes[-1].line for each in blind]
-        missing = Point(says=f"results were not compared ({names})", fix="run it with -c 1", lines=lines[: log.KEPT])
+        missing = Point(says=f"results were not verified ({names})", fix="run it with -c 1", lines=lines[: log.KEPT])
     if any(each.report.wrong is not None for each in compared):
         ends = [each.run.bounds or each.run.sizes[-1].line for each in compared]
         proof = Point(says="no wrong element", lines=ends[: log.KEPT])
@@ -298,9 +297,8 @@ def _results_check(judged: Sequence[_Judged], wrong: Sequence[_Judged]) -> Check
 
 
 def _bandwidth_check(judged: Sequence[_Judged]) -> Check:
-    """Judge the speed of all runs: the worst comparison counts; runs that nothing compares with hold nothing back.
-
-    If several nodes ran, one collective that is as fast as published proves the network; the others are reported.
+    """Check the bandwidth of all runs: the worst comparison counts; runs without a baseline have no effect.
+    With several nodes, one collective that reaches the published bandwidth proves the network; others are reported.
     """
     compared = [each for each in judged if each.beside.comparison is not None]
     verdict = worst(each.beside.verdict for each in compared or judged)
@@ -317,9 +315,9 @@ def _bandwidth_check(judged: Sequence[_Judged]) -> Check:
 
 def _bandwidth_fix(verdict: Verdict, told: Sequence[_Judged]) -> str:
     if verdict is Verdict.FAIL and not any(each.report.pair for each in told):
-        return "check the network first; if EFA is in use on all nodes, run the test in pairs, which shows a bad node"
+        return "check the network first; if EFA is in use on all nodes, run the test in pairs, which shows the bad node"
     if verdict is Verdict.UNKNOWN and any(each.beside.lacks_type for each in told):
-        return "name the instance type (--instance-type)"
+        return "specify the instance type (--instance-type)"
     return ""
 
 
@@ -341,16 +339,16 @@ def _compared_line(each: _Judged) -> log.Line | None:
 
 
 def _left_out_check(found: log.Log) -> Check | None:
-    """Say what a log holds beyond what is read of one; that part is not known."""
+    """Return a check about the parts of a log that exceed what is read; None if everything was read."""
     left_out = found.left_out + Counter({"sizes": sum(run.sizes_left_out for run in found.runs)})
     if not +left_out:
         return None
     said = ", ".join(f"{count} {what}" for what, count in sorted((+left_out).items()))
-    return weighed("completeness", missing=Point(says=f"the log has too much: {said} were left out", fix=_SPLIT))
+    return weighed("completeness", missing=Point(says=f"the log is too large: {said} were not read", fix=_SPLIT))
 
 
 def _nodes_check(found: log.Log, place: _Place, *, is_paired: bool) -> Check | None:
-    """Say that other nodes took part than were asked for, or gave no result; None where all did, or nobody says."""
+    """Return a check about missing or additional nodes; None if there are none, or the number is unknown."""
     against = missing = None
     for run in () if is_paired else found.runs:
         marked = run.marker.nodes if run.marker is not None else None
@@ -364,7 +362,7 @@ def _nodes_check(found: log.Log, place: _Place, *, is_paired: bool) -> Check | N
             against = against or Point(says=says, fix=_WORKERS, lines=lines)
         elif run.sizes and not _is_of_nodes(run, place, wanted):
             says = f"the log does not show that {wanted} node{'s' if wanted != 1 else ''} took part"
-            missing = missing or Point(says=says, fix="give the whole log, with the list of its ranks", lines=lines)
+            missing = missing or Point(says=says, fix="provide the complete log, with the list of ranks", lines=lines)
     return weighed("nodes", against=against, missing=missing or _without_result(found, place, is_paired=is_paired))
 
 
@@ -374,7 +372,7 @@ def _is_of_nodes(run: log.Run, place: _Place, nodes: int) -> bool:
 
 
 def _without_result(found: log.Log, place: _Place, *, is_paired: bool) -> Point | None:
-    """Say which looks at single nodes found nothing, or that fewer nodes were looked at than were asked for."""
+    """Return a point about tests of single nodes without a result, or about missing nodes; None if complete."""
     empty = [look for look in found.looks if not look.results and look.kind != "neuron-info"]
     if empty:
         names = list(dict.fromkeys(look.of for look in empty))
@@ -388,12 +386,12 @@ def _without_result(found: log.Log, place: _Place, *, is_paired: bool) -> Point 
     for seen, what, line in _looked_at(found, is_paired=is_paired):
         if seen != wanted:
             says = f"{what} of {seen} node{'s' if seen != 1 else ''}, not of {wanted}"
-            return Point(says=says, fix="give the logs of all pods, and check which do not run", lines=[line])
+            return Point(says=says, fix="provide the logs of all pods, and check which ones do not run", lines=[line])
     return None
 
 
 def _looked_at(found: log.Log, *, is_paired: bool) -> Iterator[tuple[int, str, log.Line]]:
-    """Give for how many nodes each kind of test has results, with its first line."""
+    """Yield the number of nodes with results for each kind of test, with its first line."""
     if found.health:
         yield _distinct([each.of for each in found.health]), "diagnostics", found.health[0].line
     if found.counted:
@@ -409,12 +407,12 @@ def _looked_at(found: log.Log, *, is_paired: bool) -> Iterator[tuple[int, str, l
 
 
 def _distinct(names: Sequence[str]) -> int:
-    """Count the nodes that are named; what names none is of a node of its own."""
+    """Return the number of nodes; each entry without a name counts as a separate node."""
     return len({name for name in names if name}) + sum(1 for name in names if not name)
 
 
 def _type_check(found: log.Log, place: _Place) -> Check | None:
-    """Say that the log's GPUs are not those of the type it is said to be."""
+    """Return a check if the GPUs in the log do not belong to the given instance type, otherwise None."""
     devices = tuple(dict.fromkeys(device.name for run in found.runs for device in run.devices))
     if place.row is None or not devices or place.row.name in {row.name for row in place.types}:
         return None
@@ -423,14 +421,14 @@ def _type_check(found: log.Log, place: _Place) -> Check | None:
     return Check(
         name="instance type",
         verdict=Verdict.UNKNOWN,
-        says=f"the GPUs of the log ({', '.join(devices[:_SHOWN])}) do not fit {place.row.name}",
-        fix="name the instance type that it ran on (--instance-type)",
+        says=f"the GPUs of the log ({', '.join(devices[:_SHOWN])}) do not belong to {place.row.name}",
+        fix="specify the instance type that it ran on (--instance-type)",
         evidence=(),
     )
 
 
 def _errors_check(found: log.Log) -> Check | None:
-    """Say what went wrong; None where nothing did, or all of it came before a test that began later and ended."""
+    """Return a check about failures; None if there are none, or only failures before a test that completed later."""
     late = [name for name, problem in found.problems.items() if not _overcome(found, name, problem)]
     ended = _ended_check(found)
     is_whole = all(run.is_complete and run.exit_code is None for run in found.runs)
@@ -442,7 +440,7 @@ def _errors_check(found: log.Log) -> Check | None:
     shown = late if has_result else list(found.problems)
     if not shown:
         return ended
-    # a pod that only trains may log failures that it recovers from
+    # a training pod can log failures from which it recovers
     is_test = bool(found.runs or has_result or found.looks or not found.signals)
     recovers = all(problems.KNOWN[name].may_pass for name in shown)
     fails = ended is not None or not recovers or (is_test and not has_result)
@@ -450,7 +448,7 @@ def _errors_check(found: log.Log) -> Check | None:
 
 
 def _ended_check(found: log.Log) -> Check | None:
-    """Say that a job reported its failure outside of a run; None if the run, or the diagnostic, reports it better."""
+    """Return a check if a job failed outside of a run; None if a run or a diagnostic already reports the failure."""
     if not found.exits.count or any(run.exit_code is not None for run in found.runs):
         return None
     named = {each.node for each in found.counted if each.found < each.expected} | health.failed(found)
@@ -459,12 +457,12 @@ def _ended_check(found: log.Log) -> Check | None:
     names = sorted(found.exits.hosts)
     shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
     says = f"the test itself failed{f' on {shown}' if shown else ''}"
-    fix = "check the lines before it, and the pods' events"
+    fix = "check the preceding lines, and the events of the pods"
     return weighed("errors", against=Point(says=says, fix=fix, lines=found.exits.lines))
 
 
 def _after_all_check(found: log.Log, late: Sequence[str]) -> Check | None:
-    """Judge what was said although every run came to its end: a failure that is known leaves it open."""
+    """Check the failures and warnings in the log although every run completed: a known failure results in unknown."""
     broken = [name for name in late if problems.KNOWN[name].is_hardware]
     if broken:
         return _told(found, broken, Verdict.FAIL)
@@ -481,8 +479,8 @@ def _warned_check(found: log.Log) -> Check | None:
 
 
 def _overcome(found: log.Log, name: str, problem: log.Problem) -> bool:
-    """Whether a test began, or gave its result, after the last line of a problem: in the same pod, whose lines alone
-    are in the order of time; in any pod of the file for what programs try again after."""
+    """Return whether a test started, or had a result, after the last line of a problem: in the same pod, because only
+    its lines are in the order of time, or in any pod of the file for failures after which programs retry."""
     known = problems.KNOWN[name]
     if known.is_hardware:
         return False
@@ -494,7 +492,7 @@ def _overcome(found: log.Log, name: str, problem: log.Problem) -> bool:
 
 
 def _told(found: log.Log, names: Sequence[str], verdict: Verdict, *, although: str = "") -> Check:
-    """Tell the gravest of these problems, with a line of each, and how often NCCL warned."""
+    """Return a check with the most severe of these problems, a line of each, and the number of NCCL warnings."""
     first = min(names, key=list(problems.KNOWN).index)
     known = problems.KNOWN[first]
     lines = [line for name in names for line in found.problems[name].tally.lines[:1]]
@@ -511,7 +509,7 @@ def _told(found: log.Log, names: Sequence[str], verdict: Verdict, *, although: s
 
 
 def _warned(found: log.Log) -> str:
-    """Count the warnings of NCCL and say where the first is."""
+    """Return the number of NCCL warnings and the place of the first one, as text."""
     count, first = found.warnings.count, found.warnings.lines[0]
     times = {1: "once", 2: "twice"}.get(count, f"{count} times")
     return f"NCCL warned {times}, first in line {first.number}"

@@ -1,4 +1,4 @@
-"""Lines of a log, of whatever size, without what launchers, collectors and terminals put around them."""
+"""Reads the lines of a log of any size, without the prefixes of launchers, log collectors and terminals."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from typing import BinaryIO, NamedTuple
 from hyperpod_cdk.file_reading import TooLargeError
 
 MOST_BYTES = 1 << 30
-"""Bytes that are read of a log: the most verbose log of a thousand ranks has a tenth of it."""
+"""The largest number of bytes of a log; the most verbose log of a thousand ranks has a tenth of it."""
 
 LONGEST = 1 << 20
-"""Bytes of a line that are read; the rest of a longer one is passed over."""
+"""The largest number of bytes of a line that is read; the rest of a longer line is skipped."""
 
 _GZIP = b"\x1f\x8b"
 _MOST_AROUND = 16
-"""How many things may surround a line's own words: pod, rank, task, timestamps, JSON in JSON."""
+"""The largest number of nested prefixes of a line: pod, rank, task, timestamps, JSON in JSON."""
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
 _POD = re.compile(r"\[(pod/[^\]\s]{1,300})\] ?")
 _STERN = re.compile(r"([a-z0-9]{1,63}(?:-[a-z0-9.]{1,63}){1,60}) (launcher|worker|efa-info|dcgm|neuron-info) ")
-"""What stern puts before a line: pod and container, of those in our own jobs, since two words may begin any line."""
+"""The prefix of stern: pod and container of our own jobs, because any line could start with two words."""
 
 _RANK = re.compile(r"\[(?:[^\[\]@\s]{1,200}@)?\d+,(\d+)\]<std(?:out|err)> ?: ?")
 _DECORATION = re.compile(
@@ -43,7 +43,7 @@ _DECORATION = re.compile(
 
 
 class Speaker(NamedTuple):
-    """The pod that kubectl names and the rank that mpirun names; empty where none does."""
+    """The pod in kubectl's prefix and the rank in mpirun's prefix; empty without a prefix."""
 
     pod: str
     rank: str
@@ -53,7 +53,7 @@ class Speaker(NamedTuple):
 
 
 class Words(NamedTuple):
-    """What a line says, by whom: the pod that kubectl names and the rank that mpirun names, empty where none does."""
+    """The text of a line, with the pod in kubectl's prefix and the rank in mpirun's prefix; empty without a prefix."""
 
     text: str
     pod: str
@@ -61,15 +61,14 @@ class Words(NamedTuple):
 
     @property
     def speaker(self) -> Speaker:
-        """Pod and rank together."""
+        """Return pod and rank."""
         return Speaker(self.pod, self.rank)
 
 
 def read_lines(stream: BinaryIO, *, most: int = MOST_BYTES) -> Iterator[bytes]:
-    """Give the lines of a stream one by one, holding no more than ``LONGEST`` bytes of any.
-
-    UTF-16 with a byte order mark, as shells on Windows write it, becomes UTF-8; what gzip has packed is unpacked.
-    Raises OSError where a stream has more than ``most`` bytes, or cannot be unpacked.
+    """Yield the lines of a stream one by one, with at most ``LONGEST`` bytes of each.
+    UTF-16 with a byte order mark, as shells on Windows write it, is converted to UTF-8; gzip data is decompressed.
+    Raises OSError if a stream has more than ``most`` bytes or cannot be decompressed.
     """
     read = 0
     for line, size in _sized_lines(stream):
@@ -81,7 +80,7 @@ def read_lines(stream: BinaryIO, *, most: int = MOST_BYTES) -> Iterator[bytes]:
 
 
 def _sized_lines(stream: BinaryIO | gzip.GzipFile) -> Iterator[tuple[bytes, int]]:
-    """Give each line with how many bytes were read for it, and those of what is passed over with no line."""
+    """Yield each line with the number of bytes that were read for it; skipped bytes are yielded without a line."""
     buffered = stream if isinstance(stream, io.BufferedReader | gzip.GzipFile) else None
     start = buffered.peek(2)[:2] if buffered is not None else b""
     if buffered is not None and start == _GZIP:
@@ -89,7 +88,7 @@ def _sized_lines(stream: BinaryIO | gzip.GzipFile) -> Iterator[tuple[bytes, int]
             try:
                 yield from _sized_lines(unpacked)
             except (EOFError, zlib.error) as error:
-                raise OSError(errno.EINVAL, f"what gzip has packed is damaged: {error}") from None
+                raise OSError(errno.EINVAL, f"the gzip data is damaged: {error}") from None
         return
     if buffered is not None and start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         for text in _capped_text(io.TextIOWrapper(buffered, encoding="utf-16", errors="replace")):
@@ -105,7 +104,7 @@ def _sized_lines(stream: BinaryIO | gzip.GzipFile) -> Iterator[tuple[bytes, int]
 
 
 def words(line: bytes) -> Words:
-    """Remove what surrounds a line's own words: colors, timestamps, kubectl's pod, mpirun's rank, JSON."""
+    """Return a line without its prefixes: colors, timestamps, kubectl's pod, mpirun's rank, JSON."""
     text = line[:LONGEST].decode("utf-8", "replace").rstrip("\r\n")
     text = clean(text)
     pod = rank = ""
@@ -129,12 +128,12 @@ def words(line: bytes) -> Words:
 
 
 def clean(text: str) -> str:
-    """Take out colours, and put a blank for what steers a terminal or turns the direction of text."""
+    """Remove color codes, and replace control characters and characters that change the text direction by blanks."""
     return _CONTROL.sub(" ", _ANSI.sub("", text) if "\x1b" in text else text)
 
 
 def _unwrapped(text: str) -> str | None:
-    """Give the message inside a JSON object, as container logs are collected, or None."""
+    """Return the message inside a JSON object, as container logs are collected, or None."""
     if not text.startswith('{"'):
         return None
     try:

@@ -1,4 +1,4 @@
-"""What a log holds, before anybody judges it."""
+"""The content of a log, before it is evaluated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from hyperpod_cdk.workloads.report.lines import Speaker
 
 KEPT = 3
-"""Lines that are kept of each kind, as evidence; the others are counted."""
+"""The number of lines of each kind that are kept as evidence; further lines are only counted."""
 
 Signal = Literal[
     "efa",
@@ -23,18 +23,18 @@ Signal = Literal[
     "no provider",
     "gpudirect",
 ]
-"""What a line of NCCL says about the network: which one it uses, or why it does not use EFA."""
+"""The meaning of an NCCL line about the network: which network it uses, or why it does not use EFA."""
 
 
 LookKind = Literal["dcgm", "efa-info", "neuron-info"]
-"""What jobs look at on single nodes; also the names of their containers."""
+"""The tests of single nodes, which are also the names of their containers."""
 
 Transport = Literal["efa", "tcp", "unknown"]
-"""What pods reach Lustre over."""
+"""The transport over which pods reach Lustre."""
 
 
 class Line(NamedTuple):
-    """A line as evidence: the file (empty: standard input), its number from 1, its words."""
+    """A line as evidence: the file (empty for standard input), its number from 1, and its text."""
 
     file: str
     number: int
@@ -43,14 +43,14 @@ class Line(NamedTuple):
 
 @dataclass
 class Tally:
-    """How often something was said, its first lines, and the hosts that said it."""
+    """How often a message was logged, its first lines, and the hosts that logged it."""
 
     count: int = 0
     lines: list[Line] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
 
     def add(self, line: Line, host: str = "") -> None:
-        """Count a line, and keep it while there are few."""
+        """Count a line, and keep it if there are only a few."""
         self.count += 1
         if len(self.lines) < KEPT:
             self.lines.append(line)
@@ -63,7 +63,7 @@ Signals = dict[Signal, Tally]
 
 @dataclass(frozen=True)
 class Marker:
-    """What the line before a collective says of it: job manifests of hyperpod-cdk write one."""
+    """The header of a collective, which job manifests of hyperpod-cdk print before it."""
 
     collective: str = ""
     nodes: int | None = None
@@ -71,7 +71,7 @@ class Marker:
 
 @dataclass(frozen=True)
 class Device:
-    """One rank's place: its host and the name of its GPU."""
+    """The host of one rank and the name of its GPU."""
 
     rank: int
     host: str
@@ -80,16 +80,16 @@ class Device:
 
 @dataclass(frozen=True)
 class Timing:
-    """One measurement: bandwidths in GB/s and wrong elements; None where the log has no number."""
+    """One measurement: bandwidths in GB/s and wrong elements; None if the log has no number."""
 
     algorithm_gb_s: float | None
     bus_gb_s: float | None
     wrong: int | None
     is_off: bool = False
-    """Whether the largest error of its results is more than the type of its elements allows (old nccl-tests)."""
+    """Whether the largest error of its results is larger than the data type allows (old nccl-tests)."""
 
     is_compared: bool = False
-    """Whether its results were compared with what they have to be."""
+    """Whether its results were verified."""
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Size:
 
     @property
     def timings(self) -> tuple[Timing, ...]:
-        """Its measurements, out-of-place before in-place."""
+        """Return its measurements, out-of-place before in-place."""
         return tuple(timing for timing in (self.out_of_place, self.in_place) if timing is not None)
 
 
@@ -137,7 +137,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Interfaces:
-    """How many EFA interfaces a node showed, and how many a job of hyperpod-cdk expected of it."""
+    """The number of EFA interfaces of a node, and the number that a job of hyperpod-cdk expected."""
 
     node: str
     found: int
@@ -146,14 +146,13 @@ class Interfaces:
 
 
 Place = tuple[str, str]
-"""A file and a pod in it, empty if the log names none: the lines of one place are in the order of time."""
+"""A file and a pod, which is empty if the log contains none; the lines of one place are in the order of time."""
 
 
 @dataclass
 class Problem:
-    """Something that went wrong, by what is known of such lines: ``name`` is a key of ``problems.KNOWN``.
-
-    ``last`` has the last line with it, of each place.
+    """A known failure in the log; ``name`` is a key of ``problems.KNOWN``.
+    ``last`` is the last line with it in each place.
     """
 
     name: str
@@ -163,9 +162,8 @@ class Problem:
 
 @dataclass
 class Health:
-    """What one ``dcgmi diag`` found, in the form of its JSON; ``of`` is the node, or the pod where no node is named.
-
-    ``is_complete`` is false where its table or its JSON ends before its last line.
+    """The result of one ``dcgmi diag`` as JSON data; ``of`` is the node, or the pod if the node is unknown.
+    ``is_complete`` is false if its table or JSON is cut off.
     """
 
     of: str
@@ -176,10 +174,9 @@ class Health:
 
 @dataclass
 class Look:
-    """A look at one node that the log begins: by the header of a job, or by the container that such a job has.
-
-    ``of`` is the node, or the pod where no node is named; ``results`` counts what it found; ``nodes`` is of how many
-    nodes the job is, where its header says so.
+    """A test of one node that starts in the log, recognized by the header or the container of its job.
+    ``of`` is the node, or the pod if the node is unknown; ``results`` is the number of its results; ``nodes`` is the
+    number of nodes of the job, if its header contains it.
     """
 
     kind: LookKind
@@ -192,13 +189,12 @@ class Look:
 
 @dataclass
 class Log:
-    """All that was found.
-
-    ``fabrics`` are the devices that fi_info lists: speaker -> provider -> devices. ``instance_types`` are those that
-    jobs say they ran on; ``exits`` the failures that jobs report outside of a run; ``warnings`` all lines of NCCL WARN;
-    ``lustre`` what pods say of the way to their file systems, with the nodes that they name; ``looks`` every look at a
-    single node that was begun; ``progress`` the last line of each place that a test began or gave a result with;
-    ``left_out`` what was not kept of a log that holds too much -> how often.
+    """Everything that was found in a log.
+    ``fabrics`` are the devices that fi_info lists, by pod and rank and by provider. ``instance_types`` are those in the
+    headers of jobs; ``exits`` the failures that jobs report outside of a run; ``warnings`` all lines with NCCL WARN;
+    ``lustre`` the transports of file systems that pods report, with their nodes; ``looks`` every test of a single node
+    that was started; ``progress`` the last line in each place with the start or a result of a test; ``left_out`` the
+    number of items of each kind that were not kept because the log has too many.
     """
 
     lines: int = 0

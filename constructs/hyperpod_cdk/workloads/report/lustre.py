@@ -1,4 +1,4 @@
-"""Whether pods reach their file systems over EFA, by what they say of it themselves."""
+"""Checks whether pods reach their file systems over EFA, from what the pods report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNSEEN = "check on the node: 'lnetctl net show' lists a network efa whose inter
 
 
 def lustre_check(found: log.Log) -> Check | None:
-    """Judge what pods say of the way to file systems with EFA; None where none says anything."""
+    """Return the check of the transport to file systems with EFA; None if no pod reports it."""
     slow, unseen, fast = (found.lustre.get(way) for way in ("tcp", "unknown", "efa"))
     if slow is not None:
         says = f"Lustre over TCP instead of EFA{_on(slow.hosts)}"

@@ -1,4 +1,4 @@
-"""What a run measured: its plateau, its collective, and how it compares with published values."""
+"""The measurements of a run: its plateau, its collective, and the comparison with published values."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from hyperpod_cdk.workloads.report.model import Comparison, Verdict
 _SPAN = 8
 _CLOSE = 0.02
 _FAST_ENOUGH = 1.0
-"""GB/s from which the two decimals of a bandwidth are enough for a ratio."""
+"""The bandwidth in GB/s above which two decimals are precise enough for a ratio."""
 
 _TCP_AND_A_HALF = 1.5
 _UNBELIEVABLE = 1e6
 _TOO_FAST = 1.25
-"""Times a baseline from which a measurement is no more what the same fabric carries, unless the baseline is too low."""
+"""The multiple of a baseline above which a measurement is implausible, unless the baseline is too low."""
 
 
 CollectiveFrom = Literal["job", "program", "columns", "unknown"]
@@ -29,22 +29,22 @@ CollectiveFrom = Literal["job", "program", "columns", "unknown"]
 
 @dataclass(frozen=True, kw_only=True)
 class Beside:
-    """How a run compares with a baseline; ``says`` is the end of a sentence about it."""
+    """The comparison of a run with a baseline; ``says`` is the end of a sentence about it."""
 
     verdict: Verdict
     says: str
     comparison: Comparison | None = None
     lacks_type: bool = False
-    """Whether all that is missing is the instance type."""
+    """Whether only the instance type is missing."""
 
 
 def out_of_place(size: log.Size) -> float | None:
-    """Give the bus bandwidth of a size in GB/s: out-of-place, in-place where that one is missing."""
+    """Return the bus bandwidth of a size in GB/s: out-of-place, or in-place if that one is missing."""
     return next((timing.bus_gb_s for timing in size.timings if timing.bus_gb_s is not None), None)
 
 
 def plateau(run: log.Run) -> float | None:
-    """Give the median bus bandwidth of the sizes within a factor of eight of the largest, or None without any."""
+    """Return the median bus bandwidth of the sizes within a factor of eight of the largest, or None without any."""
     largest = max((size.bytes for size in run.sizes), default=0)
     found = [
         timing.bus_gb_s
@@ -57,15 +57,14 @@ def plateau(run: log.Run) -> float | None:
 
 
 def wrong(run: log.Run) -> int | None:
-    """Give how many elements were wrong, or None where results were not compared."""
+    """Return how many elements were wrong, or None if results were not verified."""
     found = [timing.wrong for size in run.sizes for timing in size.timings if timing.wrong is not None]
     return sum(found) if found else run.out_of_bounds
 
 
 def fits_ranks(run: log.Run, ranks: int) -> bool | None:
-    """Whether bus by algorithm bandwidth is what so many ranks give; None if that is unknown.
-
-    nccl-tests' doc/PERFORMANCE.md has the factors; close to their limit they are those of many numbers of ranks.
+    """Return whether the ratio of bus to algorithm bandwidth matches the number of ranks; None if it is unknown.
+    The factors are in doc/PERFORMANCE.md of nccl-tests; close to their limit, they match many numbers of ranks.
     """
     name, _ = collective(run)
     factors = {"all_reduce": 2 * _share(ranks), "all_gather": _share(ranks), "reduce_scatter": _share(ranks)}
@@ -79,12 +78,12 @@ def fits_ranks(run: log.Run, ranks: int) -> bool | None:
 
 
 def hosts(run: log.Run) -> tuple[str, ...]:
-    """Give the hosts of a run: its pair, as the job names it, else those of its ranks in their order."""
+    """Return the hosts of a run: the pair in the job's header, or the hosts of its ranks in order."""
     return run.pair or tuple(dict.fromkeys(device.host for device in run.devices))
 
 
 def collective(run: log.Run) -> tuple[str | None, CollectiveFrom]:
-    """Give what a run measured, and how that is known: the job said so, its program is named, its columns fit one."""
+    """Return the collective of a run and its source: the job's header, the program's name, or its columns."""
     if run.marker is not None:
         return run.marker.collective, "job"
     if run.program in get_args(Collective):
@@ -94,7 +93,7 @@ def collective(run: log.Run) -> tuple[str | None, CollectiveFrom]:
 
 
 def _by_columns(run: log.Run) -> str | None:
-    """Infer the collective: bus over algorithm bandwidth is a function of it and of the number of ranks."""
+    """Infer the collective: it and the number of ranks determine the ratio of bus to algorithm bandwidth."""
     size = max(run.sizes, key=lambda each: each.bytes, default=None)
     ranks = len(run.devices)
     if size is None or run.tool != "nccl-tests":
@@ -124,14 +123,13 @@ def _share(ranks: int) -> float:
 
 def beside_baseline(run: log.Run, *, instance_type: str | None, nodes: int | None, name: str | None) -> Beside:
     """Compare a run of collective ``name`` with published values for its instance type and number of nodes.
-
-    Passes only where as many nodes, or fewer, are known to reach little more. Fails where no more nodes are known to
-    reach clearly more; a baseline in doubt never fails a run.
+    Passes only if a published value for as many nodes or fewer is not clearly higher. Fails if a published value for
+    no more nodes is clearly higher; a baseline in doubt never fails a run.
     """
     if instance_type is None:
         return Beside(verdict=Verdict.UNKNOWN, says="its instance type is unknown", lacks_type=True)
     if name is None:
-        return Beside(verdict=Verdict.UNKNOWN, says="what it measured is unknown")
+        return Beside(verdict=Verdict.UNKNOWN, says="its collective is unknown")
     rows = [row for row in baselines.of(instance_type, name) if nodes is None or (row.nodes == 1) == (nodes == 1)]
     rows = [row for row in rows if row.nodes == nodes] or rows
     if not rows:
@@ -148,14 +146,12 @@ def beside_baseline(run: log.Run, *, instance_type: str | None, nodes: int | Non
 
 
 def _unlike(run: log.Run, beside: Beside) -> Beside:
-    """Leave open what the other measurements of a run contradict: one good point is not a good fabric."""
+    """Return unknown if other measurements of a run contradict the comparison, because one good value is no proof."""
     comparison = beside.comparison
     if comparison is None or beside.verdict is not Verdict.PASS:
         return beside
     if comparison.ratio > _TOO_FAST:
-        says = (
-            f"{beside.says}; this is so much more that type, nodes or numbers must be wrong, or the baseline is too low"
-        )
+        says = f"{beside.says}; this is so high that type, nodes or numbers must be wrong, or the baseline is too low"
         return replace(beside, verdict=Verdict.UNKNOWN, says=says)
     large = [
         (timing.bus_gb_s, size.bytes, timing is size.in_place)
@@ -172,7 +168,7 @@ def _unlike(run: log.Run, beside: Beside) -> Beside:
 
 
 def _measured_at(sizes: Iterable[log.Size], least: int) -> log.Size | None:
-    """Give the measurement of the smallest size that is no smaller."""
+    """Return the measurement of the smallest size that is at least this size."""
     fitting = [size for size in sizes if size.bytes >= least and out_of_place(size) is not None]
     return min(fitting, key=lambda size: size.bytes, default=None)
 
@@ -209,7 +205,7 @@ def _verdict(row: Baseline, ratio: float, nodes: int | None) -> Verdict:
 
 
 def gb_s(value: float) -> str:
-    """Write a bandwidth: three digits that count."""
+    """Return a bandwidth as text with three significant digits."""
     if value >= _UNBELIEVABLE:
         return f"{value:.2e} GB/s"
     digits = 0 if value >= 100 else 1 if value >= 10 else 2
@@ -217,12 +213,12 @@ def gb_s(value: float) -> str:
 
 
 def percent(ratio: float) -> str:
-    """Write a ratio as percent, cut: 89.9 % is not 90 %."""
+    """Return a ratio as percent, rounded down: 89.9 % is not 90 %."""
     return f"{int(ratio * 100 + 1e-9)} %"
 
 
 def iec(size: int) -> str:
-    """Write a number of bytes in the largest binary unit that it fills: ``4 GiB``, ``1.5 MiB``."""
+    """Return a number of bytes as text in the largest binary unit that it reaches: ``4 GiB``, ``1.5 MiB``."""
     for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if size >= 1 << power:
             return f"{size / (1 << power):.4g} {unit}"

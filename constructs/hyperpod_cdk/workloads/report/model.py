@@ -1,4 +1,4 @@
-"""What is reported of a log: the verdict, what it rests on, the numbers. Its JSON is published by a schema."""
+"""The report on a log: verdict, evidence and numbers. Its JSON has a published schema."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class Verdict(StrEnum):
-    """``unknown`` where the log, or what is published, does not show; never pass for want of knowledge."""
+    """``unknown`` if neither the log nor published values show the result; missing knowledge never results in pass."""
 
     PASS = "pass"  # noqa: S105 - a verdict
     FAIL = "fail"
@@ -18,7 +18,7 @@ class Verdict(StrEnum):
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Give fail where one fails, else unknown where one is or there is none, else pass."""
+    """Return fail if one is fail, otherwise unknown if one is unknown or there is none, otherwise pass."""
     found = set(verdicts)
     if Verdict.FAIL in found:
         return Verdict.FAIL
@@ -53,29 +53,29 @@ CheckName = Literal[
 
 
 class Check(_Part):
-    """One question that was put to the log; none passes without a line of the log that says so."""
+    """One check of the log; it passes only with a line of the log as evidence."""
 
-    name: CheckName = Field(description="What was asked.")
+    name: CheckName = Field(description="What was checked.")
     verdict: Verdict
-    says: str = Field(description="The answer, a sentence.")
-    fix: str = Field(description="What to do about it; empty where there is nothing to do.")
+    says: str = Field(description="The result, as a sentence.")
+    fix: str = Field(description="What to do about it; empty if there is nothing to do.")
     evidence: tuple[Evidence, ...]
 
     @model_validator(mode="after")
     def _passes_by_evidence(self) -> Check:
         if self.verdict is Verdict.PASS and not self.evidence:
-            raise ValueError(f"the check {self.name} passes without a line of the log that says so")
+            raise ValueError(f"the check {self.name} passes without a line of the log as evidence")
         return self
 
 
 class Network(_Part):
-    """What carried the traffic between nodes."""
+    """The network that the traffic between nodes used."""
 
     state: Literal["efa", "tcp", "mixed", "other", "unknown", "unused"] = Field(
         description="mixed: some hosts used EFA and others TCP. unused: all ranks ran on one node."
     )
-    interfaces: int | None = Field(description="EFA interfaces that the plugin found on a node, the least; else null.")
-    gpudirect: bool | None = Field(description="Whether GPUs exchanged data without copies in memory; null: unknown.")
+    interfaces: int | None = Field(description="Smallest number of EFA interfaces on a node, or null.")
+    gpudirect: bool | None = Field(description="Whether GPUs exchanged data without copies in memory; null if unknown.")
     hosts_on_tcp: tuple[str, ...]
     evidence: tuple[Evidence, ...]
 
@@ -86,7 +86,7 @@ class Size(_Part):
     bytes: int
     out_of_place_gb_s: float | None
     in_place_gb_s: float | None
-    wrong: int | None = Field(description="Wrong elements; null where results were not compared.")
+    wrong: int | None = Field(description="Wrong elements; null if results were not verified.")
 
 
 class Comparison(_Part):
@@ -97,20 +97,20 @@ class Comparison(_Part):
     baseline_gb_s: float
     baseline_bytes: int
     baseline_nodes: int
-    ratio: float = Field(description="Measured by baseline.")
+    ratio: float = Field(description="Measured value divided by the baseline.")
     source: str = Field(description="Source of the baseline.")
-    unsure: tuple[str, ...] = Field(description="What is inferred or disputed of the baseline.")
+    unsure: tuple[str, ...] = Field(description="Inferred or disputed parts of the baseline.")
 
 
 class Run(_Part):
     """One run of a collective."""
 
     tool: Literal["nccl-tests", "nccom-test"]
-    collective: str | None = Field(description="all_reduce and the like; null where the log does not show.")
+    collective: str | None = Field(description="Name, such as all_reduce; null if the log does not show it.")
     collective_from: Literal["job", "program", "columns", "unknown"] = Field(
         description="columns: inferred from the table's bandwidths and operation."
     )
-    pair: tuple[str, ...] = Field(description="The two hosts, where a bad node is looked for in pairs; else empty.")
+    pair: tuple[str, ...] = Field(description="The two hosts of a test in pairs; otherwise empty.")
     hosts: tuple[str, ...]
     nodes: int | None
     ranks: int | None
@@ -118,30 +118,30 @@ class Run(_Part):
     plateau_gb_s: float | None = Field(
         description="Median bus bandwidth of the sizes within a factor of eight of the largest."
     )
-    average_gb_s: float | None = Field(description="The average that the program itself prints, over all sizes.")
-    wrong: int | None = Field(description="Wrong elements of all sizes; null where results were not compared.")
-    memory_limit_bytes: int | None = Field(description="The largest message that the GPUs' memory allowed, where less.")
-    exit_code: int | None = Field(description="Exit code of the program if the job reports a failure; else null.")
-    complete: bool = Field(description="Whether the program came to its end.")
-    verdict: Verdict = Field(description="Of its bandwidth, results and end.")
+    average_gb_s: float | None = Field(description="Average over all sizes, as printed by the program.")
+    wrong: int | None = Field(description="Wrong elements of all sizes; null if results were not verified.")
+    memory_limit_bytes: int | None = Field(description="Largest message that the GPUs' memory allowed, or null.")
+    exit_code: int | None = Field(description="Exit code of the program if the job reports a failure; otherwise null.")
+    complete: bool = Field(description="Whether the program completed.")
+    verdict: Verdict = Field(description="Verdict on its bandwidth, results and completion.")
     comparison: Comparison | None
     begins: Evidence
 
 
 class Pair(_Part):
-    """Two nodes and how fast they are together."""
+    """The bandwidth between two nodes."""
 
     hosts: tuple[str, ...]
     collective: str | None
     plateau_gb_s: float | None
-    of_median: float | None = Field(description="Its plateau by the median of all pairs.")
+    of_median: float | None = Field(description="Its plateau divided by the median of all pairs.")
     verdict: Verdict
 
 
 class Fabric(_Part):
-    """What fi_info lists on one pod or rank."""
+    """The devices that fi_info lists in one pod or rank."""
 
-    of: str = Field(description="Pod and rank as the log names them; empty where it names none.")
+    of: str = Field(description="Pod and rank in the log; empty if the log contains none.")
     provider: str
     devices: tuple[str, ...]
 
@@ -149,7 +149,7 @@ class Fabric(_Part):
 class HealthTest(_Part):
     """A test of ``dcgmi diag``."""
 
-    of: str = Field(description="The pod; empty where the log names none.")
+    of: str = Field(description="The pod; empty if the log contains none.")
     category: str
     name: str
     status: Literal["pass", "fail", "warn", "skip", "unknown"]
@@ -157,13 +157,13 @@ class HealthTest(_Part):
 
 
 class Report(_Part):
-    """A log, judged."""
+    """The report on a log."""
 
-    version: Literal[1] = Field(description="Of this form.")
-    verdict: Verdict = Field(description="fail where a check fails, else unknown where one is, else pass.")
+    version: Literal[1] = Field(description="Version of this format.")
+    verdict: Verdict = Field(description="fail if a check fails, otherwise unknown if one is, otherwise pass.")
     summary: str
-    instance_type: str | None = Field(description="What it ran on; null where several types are possible.")
-    instance_types: tuple[str, ...] = Field(description="The types that are possible by the name of the GPU.")
+    instance_type: str | None = Field(description="Instance type of the nodes; null if several types are possible.")
+    instance_types: tuple[str, ...] = Field(description="Possible types according to the name of the GPU.")
     instance_type_from: Literal["option", "job", "device", "unknown"]
     nodes: int | None
     nodes_from: Literal["option", "job", "hosts", "unknown"]
@@ -171,20 +171,20 @@ class Report(_Part):
     network: Network
     runs: tuple[Run, ...]
     pairs: tuple[Pair, ...]
-    suspects: tuple[str, ...] = Field(description="Hosts that every slow pair, and no fast one, has in common.")
+    suspects: tuple[str, ...] = Field(description="Hosts that are in every slow pair and in no fast pair.")
     fabric: tuple[Fabric, ...]
     health: tuple[HealthTest, ...]
-    versions: dict[str, str] = Field(description="Program or library -> version, as in the log.")
+    versions: dict[str, str] = Field(description="Versions in the log by program or library.")
     files: tuple[str, ...]
     lines: int
 
     @model_validator(mode="after")
     def _is_the_worst_of_its_checks(self) -> Report:
         if self.verdict is not worst(check.verdict for check in self.checks):
-            raise ValueError(f"the verdict {self.verdict} is not that of the checks")
+            raise ValueError(f"the verdict {self.verdict} is not the verdict of the checks")
         return self
 
     @property
     def holds_a_test(self) -> bool:
-        """Whether the log holds anything to judge: a run, a look at the fabric, a diagnostic, NCCL's words."""
+        """Whether the log contains a test: a run, a list of network devices, a diagnostic, or messages of NCCL."""
         return bool(self.checks)

@@ -1,4 +1,4 @@
-"""Which network carried a test's traffic, by what NCCL and fi_info say."""
+"""Checks which network the traffic of a test used, from messages of NCCL and fi_info."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _AGAINST: tuple[log.Signal, ...] = (
     "infiniband",
 )
 _NO_LINES = (
-    "run it with NCCL_DEBUG=INFO (jobs of hyperpod-cdk do), and give the whole log, in which NCCL says what it uses"
+    "run it with NCCL_DEBUG=INFO (jobs of hyperpod-cdk do), and provide the complete log, which shows what NCCL uses"
 )
-_NO_PLUGIN = "use an image with aws-ofi-nccl, and let LD_LIBRARY_PATH name its folder"
+_NO_PLUGIN = "use an image with aws-ofi-nccl, and add its folder to LD_LIBRARY_PATH"
 _COPIES = (
-    "let FI_EFA_USE_DEVICE_RDMA=1 reach all ranks, and use an image whose aws-ofi-nccl was built with CUDA; otherwise"
-    " the data goes through memory"
+    "set FI_EFA_USE_DEVICE_RDMA=1 for all ranks, and use an image whose aws-ofi-nccl was built with CUDA; otherwise"
+    " the data is copied through memory"
 )
-_OTHER_NODES = "check which nodes the log is from, and name their instance type (--instance-type)"
-_NO_DEVICE = "let every pod request vpc.amazonaws.com/efa, and its nodes run the EFA device plugin"
+_OTHER_NODES = "check which nodes the log is from, and specify their instance type (--instance-type)"
+_NO_DEVICE = "request vpc.amazonaws.com/efa in every pod, and run the EFA device plugin on its nodes"
 
 
 def network(found: log.Log, *, nodes: int | None) -> Network:
-    """Tell which network was in use. On one node it is none, whatever NCCL prepared."""
+    """Return which network was in use. On one node it is none, even if NCCL prepared one."""
     signals = found.signals
     fast = "efa" in signals or ("libfabric" in signals and "other provider" not in signals)
     without = _without_plugin(found)
@@ -66,7 +66,7 @@ def network(found: log.Log, *, nodes: int | None) -> Network:
 
 
 def _without_plugin(found: log.Log) -> set[str]:
-    """Give the hosts that prepared TCP and nothing faster; a nameless one where no line names a host."""
+    """Return the hosts that prepared only TCP; an empty name if no line contains a host."""
     ready = _spoke(found, "socket ready")
     if not ready:
         fast = any(signal in found.signals for signal in ("efa", "libfabric", "infiniband"))
@@ -79,21 +79,21 @@ def _spoke(found: log.Log, signal: log.Signal) -> set[str]:
 
 
 def _silent(found: log.Log) -> list[str]:
-    """Give the hosts that took part and say nothing of their network, while others do."""
+    """Return the hosts that took part and logged nothing about their network, while others did."""
     spoke = set().union(*(tally.hosts for tally in found.signals.values()))
     named = {host for run in found.runs if not run.pair for host in hosts(run)}
     return sorted(named - spoke) if spoke else []
 
 
 def _copies(found: log.Log, types: Sequence[InstanceType]) -> bool:
-    """Whether a host's channels between nodes go without GPUDirect RDMA where every type that it may be has it."""
+    """Return whether a host's channels do not use GPUDirect RDMA although every possible instance type supports it."""
     if not types or not all(row.gpudirect_rdma for row in types) or "channel" not in found.signals:
         return False
     return "gpudirect" not in found.signals or bool(_spoke(found, "channel") - _spoke(found, "gpudirect"))
 
 
 def network_check(found: log.Log, told: Network, types: Sequence[InstanceType]) -> Check | None:
-    """Judge the network; None where there was none to judge, or nobody spoke of it and no type has EFA."""
+    """Return the check of the network; None if there was none, or if it was not logged and no type has EFA."""
     with_efa = [row.efa_supported for row in types]
     verdict, says, fix = Verdict.UNKNOWN, "", ""
     match told.state:
@@ -119,18 +119,18 @@ def network_check(found: log.Log, told: Network, types: Sequence[InstanceType]) 
                 verdict, says = Verdict.PASS, f"{name} in use; the instance type has no EFA"
             else:
                 says += "; whether the instance type has EFA is unknown"
-                fix = "name the instance type (--instance-type)"
+                fix = "specify the instance type (--instance-type)"
     return Check(name="network", verdict=verdict, says=says, fix=fix, evidence=told.evidence)
 
 
 def _efa_check(found: log.Log, told: Network, types: Sequence[InstanceType]) -> Check | None:
-    """Judge EFA: every host has to say that it uses it, and how it does where the type can do more."""
+    """Check EFA: every host must log that it uses EFA, and with GPUDirect RDMA if the type supports it."""
     missing = None
     if silent := _silent(found):
-        says = f"EFA is in use; {_plural(len(silent), 'node')} did not say what it uses ({_listed(silent)})"
+        says = f"EFA is in use; {_plural(len(silent), 'node')} did not log the network ({_listed(silent)})"
         missing = Point(says=says, fix=_NO_LINES, lines=_lines(found))
     elif _copies(found, types):
-        says = "EFA is in use, without GPUDirect RDMA, which the instance type has"
+        says = "EFA is in use, without GPUDirect RDMA, which the instance type supports"
         missing = Point(says=says, fix=_COPIES, lines=found.signals["channel"].lines)
     direct = ", with GPUDirect RDMA" if told.gpudirect else ""
     return weighed("network", missing=missing, proof=Point(says=f"EFA is in use{direct}", lines=_lines(found)))
@@ -141,7 +141,7 @@ def _lines(found: log.Log) -> list[log.Line]:
 
 
 def fabrics(found: log.Log) -> tuple[Fabric, ...]:
-    """Give what fi_info lists, of each pod and rank."""
+    """Return the devices that fi_info lists, for each pod and rank."""
     return tuple(
         Fabric(of=str(speaker), provider=provider, devices=tuple(sorted(devices)))
         for speaker, providers in sorted(found.fabrics.items(), key=lambda each: str(each[0]))
@@ -150,7 +150,7 @@ def fabrics(found: log.Log) -> tuple[Fabric, ...]:
 
 
 def interfaces_check(found: log.Log, told: Network, row: InstanceType | None) -> Check | None:
-    """Compare how many EFA interfaces pods see with how many the type has; None if nothing shows it."""
+    """Compare the number of EFA interfaces in pods with that of the instance type; None if the log does not show it."""
     if found.counted:
         return _counted_check(found)
     counted = list(_seen(found))
@@ -164,17 +164,17 @@ def interfaces_check(found: log.Log, told: Network, row: InstanceType | None) ->
     verdict, fix = Verdict.PASS, ""
     if expected is None:
         verdict = Verdict.UNKNOWN if least == 0 or row is None else Verdict.PASS
-        says = f"{_interfaces(least)} found on each node, if not more"
+        says = f"{_interfaces(least)} found on each node, or more"
         if row is None:
-            fix = "name the instance type (--instance-type), and it is compared with what that has"
+            fix = "specify the instance type (--instance-type) to compare the number with that of the type"
     elif most > expected and row is not None:
-        # evidence that contradicts the type proves nothing of it
+        # evidence that contradicts the type is no proof
         verdict, fix = Verdict.FAIL, _OTHER_NODES
         says = f"{_interfaces(most)} found on a node, {row.name} has {expected}"
     elif least < expected:
         verdict, fix = (
             Verdict.FAIL,
-            _NO_DEVICE if least == 0 else f"let every pod request vpc.amazonaws.com/efa: {expected}",
+            _NO_DEVICE if least == 0 else f"request vpc.amazonaws.com/efa: {expected} in every pod",
         )
         says = f"{least} of {_interfaces(expected)} found{whose}"
     else:
@@ -203,7 +203,7 @@ def _counted_check(found: log.Log) -> Check:
         name="interfaces",
         verdict=Verdict.FAIL,
         says=f"EFA interfaces are missing: {told}{more}",
-        fix=f"{_NO_DEVICE}; if others have all of them, replace the node",
+        fix=f"{_NO_DEVICE}; if other nodes have all of them, replace the node",
         evidence=evidence(each.line for each in lacking[: log.KEPT]),
     )
 

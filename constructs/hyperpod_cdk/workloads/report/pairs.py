@@ -1,4 +1,4 @@
-"""Finds the slow pair, and the node that it has to be, among runs of two nodes each."""
+"""Finds slow pairs among runs of two nodes each, and the node that is the cause."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hyperpod_cdk.workloads.report.weighing import evidence
 
 
 def paired(runs: Sequence[log.Run]) -> bool:
-    """Whether these are the runs of a test in pairs: it says so, or two nodes each and not always the same."""
+    """Return whether these are runs of a test in pairs: by its headers, or two nodes each and not always the same."""
     if any(run.pair for run in runs):
         return True
     sets = [frozenset(hosts(run)) for run in runs]
@@ -23,7 +23,7 @@ def paired(runs: Sequence[log.Run]) -> bool:
 
 
 def pairs(runs: Sequence[log.Run]) -> tuple[Pair, ...]:
-    """Compare every pair with the median of its collective; a pair that measured nothing fails if others did."""
+    """Compare every pair with the median of its collective; a pair without a measurement fails if others have one."""
     plateaus: dict[str | None, list[float]] = defaultdict(list)
     for run in runs:
         if (value := plateau(run)) is not None:
@@ -52,7 +52,7 @@ def pairs(runs: Sequence[log.Run]) -> tuple[Pair, ...]:
 
 
 def suspects(found: Sequence[Pair]) -> tuple[str, ...]:
-    """Give the hosts that are slow with everybody, where partners that are fast with others prove that it is them."""
+    """Return the hosts that are slow with every partner, if the partners are fast with others."""
     slow = [pair for pair in found if pair.verdict is Verdict.FAIL]
     fast = {host for pair in found if pair.verdict is Verdict.PASS for host in pair.hosts}
     counted: dict[str, int] = defaultdict(int)
@@ -70,7 +70,7 @@ def suspects(found: Sequence[Pair]) -> tuple[str, ...]:
 
 
 def check(runs: Sequence[log.Run], found: Sequence[Pair], bad: Sequence[str]) -> Check | None:
-    """Judge the pairs among each other; None where there are none."""
+    """Return the check that compares the pairs with each other; None if there are none."""
     if not found:
         return None
     slow = [(run, pair) for run, pair in zip(runs, found, strict=True) if pair.verdict is Verdict.FAIL]
@@ -79,7 +79,7 @@ def check(runs: Sequence[log.Run], found: Sequence[Pair], bad: Sequence[str]) ->
         says = (
             f"all {len(found)} pairs are within {percent(1 - baselines.TOLERANCE)} of their median"
             if is_known
-            else f"{len(found)} pair{'s' if len(found) > 1 else ''}: too few measured anything to compare them"
+            else f"{len(found)} pair{'s' if len(found) > 1 else ''}: too few have a measurement to compare them"
         )
         verdict = Verdict.PASS if is_known else Verdict.UNKNOWN
         fix = "run it on three nodes or more" if len(found) == 1 else ""
@@ -92,7 +92,7 @@ def check(runs: Sequence[log.Run], found: Sequence[Pair], bad: Sequence[str]) ->
     if bad:
         fix = f"take {joined(bad)} out of service"
     else:
-        fix = "run each of the slow pair's nodes with a node of a fast pair, which shows the bad one"
+        fix = "run each node of the slow pair with a node of a fast pair, which shows the bad node"
     return Check(
         name="pairs",
         verdict=Verdict.FAIL,

@@ -1,4 +1,4 @@
-"""Finds in a log what tests of the fabric and of GPUs print; a stream, of which only what is found is kept."""
+"""Finds the output of network and GPU tests in a log; the log is a stream, and only results are kept."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from hyperpod_cdk.workloads.report.tables import Table, columns, finite
 
 _SHOWN = 300
 _READ = 4096
-"""Characters of a line that are looked at, but for a document: no line of these programs is nearly as long."""
+"""The number of characters of a line that are searched, except in documents; lines of these programs are shorter."""
 
 _MOST_DEVICES = 100_000
 _MOST_RUNS = 10_000
@@ -42,7 +42,7 @@ _TELLING = (
     *(b"provider:", b"domain:", b"fi_getinfo", b'"DCGM', b'":"{', b'": "{', b"| Diagnostic", b"f bounds values"),
     *(b"/dcgm] ", b"/efa-info] ", b"/neuron-info] ", b" dcgm ", b" efa-info ", b" neuron-info "),
 )
-"""What useful lines have that are not NCCL's own; looking for these is faster than a pattern."""
+"""Texts in relevant lines that are not from NCCL; searching these is faster than a pattern."""
 
 _TYPE_WORDS = (b"float", b"half", b"double", b"int", b"bf16", b"fp", b"f8e")
 _TYPE = re.compile(rb"\b(?:float|half|double|u?int(?:8|16|32|64)|bfloat16|fp?8_?e\dm\d|(?:fp|bf)(?:8|16|32))\b")
@@ -114,12 +114,12 @@ _LOOKS: dict[str, LookKind] = {each: each for each in get_args(LookKind)}
 
 
 def parse(lines: Iterable[bytes | str], *, file: str = "") -> Log:
-    """Read a log; ``file`` names it in the evidence (empty: standard input). Any bytes are taken."""
+    """Read a log; ``file`` is its name in the evidence (empty for standard input). Any bytes are accepted."""
     return parse_files([(file, lines)])
 
 
 def parse_files(files: Iterable[tuple[str, Iterable[bytes | str]]]) -> Log:
-    """Read several logs, one after the other, as one: (name, lines) of each, so the pairs of a test may be apart."""
+    """Read several logs as one; ``logs`` contains name and lines of each, so that pairs can be in separate logs."""
     log = Log()
     for file, lines in files:
         log.files.append(file)
@@ -129,7 +129,7 @@ def parse_files(files: Iterable[tuple[str, Iterable[bytes | str]]]) -> Log:
 
 @dataclass
 class _Stream:
-    """What is open in one pod's output."""
+    """The state of the output of one pod."""
 
     place: Place
     look: Look | None = None
@@ -157,7 +157,7 @@ def _any_of(words: Iterable[bytes], line: bytes) -> bool:
 
 
 def _kinds(text: str) -> Iterator[Signal]:
-    """Give the first kind that a line is, and whether it also shows GPUDirect."""
+    """Yield the first kind that a line matches, and whether it also shows GPUDirect."""
     for kind, pattern in _SIGNALS:
         if pattern.search(text):
             yield kind
@@ -200,7 +200,7 @@ class _Reader:
                 self._waiting.discard(found.pod)
         documents = len(self._log.health)
         self._documents.end()
-        # a table that ends with the log is judged as cut; its pod has still reported something
+        # a table at the end of the log counts as cut off, but its pod has reported a result
         cut = {health.of for health in self._log.health[documents:]}
         for stream in self._streams.values():
             if stream.look is not None and (stream.node or stream.place[1]) in cut:
@@ -209,7 +209,7 @@ class _Reader:
             self._close(stream)
 
     def _told(self, lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
-        """Give the lines that may matter, each with its number: most of a long log does not."""
+        """Yield the lines that may be relevant, each with its number; most lines of a long log are not."""
         network = _NETWORK.search
         number = 0
         for number, each in enumerate(lines, 1):
@@ -239,7 +239,7 @@ class _Reader:
         self._signals(stream, text, line)
 
     def _signals(self, stream: _Stream, text: str, line: Line) -> None:
-        """Take what a line of NCCL says of the network that it uses, or why it does not use EFA."""
+        """Read an NCCL line about the network that it uses, or about why it does not use EFA."""
         kinds = tuple(_kinds(text))
         if not kinds:
             return
@@ -299,7 +299,7 @@ class _Reader:
         nodes = values.get("nodes", "")
         look = stream.look
         if look is not None and not look.results and look.of == stream.place[1]:
-            # the pod was seen by its name before its header
+            # the pod was found by its name before its header
             look.of, look.line = stream.node, line
         elif look is None or look.of != stream.node:
             look = Look(_LOOKS.get(kind, "efa-info"), stream.node, line)
@@ -319,7 +319,7 @@ class _Reader:
             self._log.left_out["nodes"] += 1
 
     def _result(self, stream: _Stream, line: Line) -> None:
-        """Note that a look at a node found something, whatever it is."""
+        """Record that a test of a node has a result."""
         self._progress(stream, line)
         if stream.look is not None:
             stream.look.results += 1
@@ -340,7 +340,7 @@ class _Reader:
                 self._log.lustre.setdefault(transport, Tally()).add(line, values.get("of", ""))
 
     def _exit(self, stream: _Stream, code: str, line: Line, *, is_job: bool) -> None:
-        """Take what a job says of its end: of the run that is open, of the last one, of its node, or of all of it."""
+        """Read a job's line about its exit code: of the current run, the last run, its node, or the whole job."""
         if not _COUNT.fullmatch(code) or int(code) == 0:
             return
         run = stream.run if stream.run is not None and stream.run.line is not None else stream.last
@@ -387,7 +387,7 @@ class _Reader:
         trial = Table(Run())
         if not trial.row(text, line) or trial.waits:
             return False
-        # the log begins within a table
+        # the log starts in the middle of a table
         run = self._run(stream, line)
         run.has_table = True
         stream.table = Table(run)
@@ -433,7 +433,7 @@ class _Reader:
         self._problem(stream, text, line)
 
     def _problem(self, stream: _Stream, text: str, line: Line) -> None:
-        """Take a line that says that something failed."""
+        """Read a line about a failure."""
         if problems.WARNING in text:
             self._log.warnings.add(line)
             self._signals(stream, text, line)
@@ -444,11 +444,11 @@ class _Reader:
                 problem.last[stream.place] = line
 
     def _node(self, host: str) -> str:
-        """Give the node of a worker pod if the job reported it, else the host's own name."""
+        """Return the node of a worker pod if the job reported it, otherwise the name of the host."""
         return self._nodes.get(host.partition(".")[0], host)
 
     def _run(self, stream: _Stream, line: Line) -> Run:
-        """Give the run that is open, or open one; it begins with this line."""
+        """Return the current run, or start one with this line."""
         run = stream.run = stream.run or Run()
         if run.line is None:
             run.line = line

@@ -1,4 +1,4 @@
-"""Lines that say that something failed, with what is to be done about it."""
+"""Known failures in logs: the lines that show them, and their fixes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import re
 from dataclasses import dataclass
 
 Steps = tuple[re.Pattern[str], ...]
-"""Patterns that a line fits one after the other: what one of them with ``.*`` would say in quadratic time."""
+"""Patterns that must match a line in sequence, which is faster than one pattern with ``.*``."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """A kind of failure: the lines that show it, what it is, what to do.
-
-    ``may_pass`` says that programs try again after it: in a log without any test, where nobody sees how it ended, such
-    a line alone proves no failure. ``is_hardware`` says that no run after it, nor any before, makes it good.
+    """A kind of failure: the lines that show it, its description and its fix.
+    ``may_pass`` means that programs retry after it, so that such a line is no proof in a log without a test.
+    ``is_hardware`` means that the failure counts even if later runs complete.
     """
 
     patterns: tuple[Steps, ...]
@@ -24,7 +23,7 @@ class Known:
     is_hardware: bool = False
 
     def fits(self, text: str) -> bool:
-        """Whether a line shows this failure."""
+        """Return whether a line shows this failure."""
         return any(_fit(steps, text) for steps in self.patterns)
 
 
@@ -39,7 +38,7 @@ def _fit(steps: Steps, text: str) -> bool:
 
 
 def _any(*parts: str) -> tuple[Steps, ...]:
-    """Read patterns; the text on each side of a ``.*`` becomes a separate step."""
+    """Compile patterns; the text on each side of a ``.*`` becomes a separate step."""
     plain = [part for part in parts if ".*" not in part]
     steps = [tuple(re.compile(each, re.IGNORECASE) for each in part.split(".*")) for part in parts if ".*" in part]
     return ((re.compile("|".join(plain), re.IGNORECASE),), *steps) if plain else tuple(steps)
@@ -52,7 +51,7 @@ KNOWN: dict[str, Known] = {
             *(r"CUDA error: out of memory", r"CUDA_ERROR_OUT_OF_MEMORY", r"cuda runtime error \(2\)"),
         ),
         "a GPU had no memory left",
-        "measure up to a smaller size, or end what else runs on the GPUs",
+        "use a smaller maximum size, or stop other processes on the GPUs",
     ),
     "killed": Known(
         _any(
@@ -72,11 +71,11 @@ KNOWN: dict[str, Known] = {
             *(
                 r"uncorrectable ECC error",
                 r"fallen off the bus",
-                # NVIDIA's catalog of Xids: the GPU or its board is to be reset, then its support is to be asked; 48
-                # and 74 have workflows of their own, 95 is memory that no program contains
+                # NVIDIA's catalog of Xids: reset the GPU or its board, then contact support; 48 and 74 have separate
+                # workflows, 95 is an uncontained memory error
                 # (https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html)
                 r"Xid \([^)]{1,40}\): (?:48|62|64|74|79|95|140)\b",
-                # the links of NVLink 5 report how serious it is
+                # NVLink 5 reports the severity
                 r"Xid \([^)]{1,40}\): (?:14[4-9]|150)\b.*\bFatal\b",
             ),
             *(
@@ -93,16 +92,16 @@ KNOWN: dict[str, Known] = {
         is_hardware=True,
     ),
     "gpu firmware": Known(
-        # the same catalog: to be reset, and the software to be looked at
+        # the same catalog: reset the GPU, and check the software
         _any(r"Xid \([^)]{1,40}\): (?:119|120)\b", r"\bGSP Timeout\b", r"waiting for RPC (?:response )?from GSP"),
-        "the firmware of a GPU did not answer (GSP)",
+        "the firmware of a GPU did not respond (GSP)",
         "restart the node, which resets the GPU; if it happens again, try another driver, then replace the node",
         is_hardware=True,
     ),
     "driver": Known(
         _any(r"Failed to initialize NVML", r"nvml error: driver/library version mismatch"),
-        "the GPUs' driver does not answer, or has another version than its libraries",
-        "restart the node, or replace it: its driver was changed while it ran; an image has no driver of its own",
+        "the driver of the GPUs does not respond, or has another version than its libraries",
+        "restart or replace the node: its driver was changed while it ran; the driver is not part of the image",
     ),
     "fabric manager": Known(
         _any(
@@ -111,12 +110,12 @@ KNOWN: dict[str, Known] = {
             r"\bFabric Manager\b.*(?:not running|fail|error|not started)",
         ),
         "the GPUs' NVSwitches were not set up (fabric manager)",
-        "check whether nvidia-fabricmanager runs on the node, in its driver's version; restart it or replace the node",
+        "check that nvidia-fabricmanager runs on the node in the version of its driver; restart it or replace the node",
     ),
     "failed diagnostic": Known(
         _any(r'"event": ?"Test failed"'),
         "a diagnostic of DCGM failed",
-        "check which test and GPU the line names; take the node out of service if it is the hardware",
+        "check the test and GPU in the line; take the node out of service if the hardware is the cause",
         is_hardware=True,
     ),
     "diagnostic": Known(
@@ -126,7 +125,7 @@ KNOWN: dict[str, Known] = {
             *(r"NVVS binary was not found", r"error when communicating with the host engine"),
         ),
         "DCGM did not run its diagnostics",
-        "check why nv-hostengine does not answer in that pod: GPUs that other pods use, a driver of another version",
+        "check why nv-hostengine does not respond in that pod: GPUs that other pods use, a driver of another version",
     ),
     "neuron": Known(
         _any(
@@ -142,24 +141,24 @@ KNOWN: dict[str, Known] = {
                 r"nd\d{1,3} nc\d{1,3} .*(?:Timeout|error)",
             ),
             r"\bnrt_\w{1,40} status=[1-9]",
-            # the compiler's errors have numbers of their own
+            # the compiler's errors have separate numbers
             r"\[NCC_[A-Z]{2,9}\d{1,6}\]",
             *(r"CCOM WARN", r"neuron(?:_device|-ls|-driver).*(?:not found|fail|error)", r"No neuron device"),
         ),
         "the Neuron runtime failed",
-        "check its first line; driver, runtime and collectives must fit each other, and no other process may use the"
+        "check its first line; driver, runtime and collectives must be compatible, and no other process may use the"
         " NeuronCores",
     ),
     "shared memory": Known(
-        # S108: a pattern of a path, which nobody opens
+        # S108: a pattern of a path that is not opened
         _any(r"shared memory segment", r"/dev/shm/nccl", r"No space left on device.*(?:shm|nccl)"),  # noqa: S108
         "/dev/shm was too small",  # noqa: S108 - a message
-        "make it larger (shared_memory_gib)",
+        "increase its size (shared_memory_gib)",
     ),
     "disk": Known(
         _any(r"\[Errno 28\] No space left on device", r"\bStorageFull\b"),
-        "a disk was full, or /dev/shm",
-        "check what the program was writing to: a larger volume for it (volume_gib, a claim), or shared_memory_gib",
+        "a disk or /dev/shm was full",
+        "check where the program was writing, and increase the volume (volume_gib, a claim) or shared_memory_gib",
     ),
     "memory registration": Known(
         _any(
@@ -167,13 +166,13 @@ KNOWN: dict[str, Known] = {
             *(r"cannot allocate memory for EFA's", r"NET/OFI .*(?:RC: -12|Cannot allocate memory)"),
         ),
         "memory could not be registered for EFA",
-        "use an image with an EFA installer of at least 1.29.1 (before, NCCL 2.19 and later need"
+        "use an image with EFA installer 1.29.1 or later (with an earlier one, NCCL 2.19 and later need"
         " FI_EFA_SET_CUDA_SYNC_MEMOPS=0), and request hugepages-2Mi in the pods",
     ),
     "locked memory": Known(
         _any(r"RLIMIT_MEMLOCK", r"memlock", r"ibv_reg_mr.*(?:Cannot allocate|failed)"),
         "memory could not be locked",
-        "let the pods lock memory (IPC_LOCK) and the nodes allow it without a limit",
+        "allow the pods to lock memory (IPC_LOCK), and the nodes to do so without a limit",
     ),
     "huge pages": Known(
         _any(
@@ -186,7 +185,7 @@ KNOWN: dict[str, Known] = {
     "handshake": Known(
         _any(r"handshake failed", r"Unable to insert remote address", r"Unresponsive receiver"),
         "nodes cannot reach each other over EFA",
-        "let the security group allow all traffic to itself (a rule to 0.0.0.0/0 does not count for EFA), and keep the"
+        "allow all traffic from the security group to itself (a rule to 0.0.0.0/0 does not apply to EFA), and keep the"
         " nodes in one Availability Zone",
     ),
     "transfer": Known(
@@ -197,12 +196,12 @@ KNOWN: dict[str, Known] = {
             r"\(UNDELIVERABLE\)",
         ),
         "a transfer over EFA failed",
-        "check which peer the line names, and run the test in pairs, which shows a bad node",
+        "check the peer in the line, and run the test in pairs, which shows the bad node",
     ),
     "plugin": Known(
         _any(r"NCCL WARN NET/OFI\b", r"WARN: Function: .*NET/OFI\b"),
         "NCCL's EFA plugin (aws-ofi-nccl) failed",
-        "use an image whose aws-ofi-nccl and libfabric come from one EFA installer, and give the log with"
+        "use an image whose aws-ofi-nccl and libfabric come from one EFA installer, and provide the log with"
         " FI_LOG_LEVEL=warn",
     ),
     "interface": Known(
@@ -211,7 +210,7 @@ KNOWN: dict[str, Known] = {
             r"neither AF_INET\(2\) nor AF_INET6",
         ),
         "NCCL found no network interface to start with",
-        "let NCCL_SOCKET_IFNAME name an interface that the pods have (eth0), or leave it out",
+        "set NCCL_SOCKET_IFNAME to an interface that the pods have (eth0), or omit it",
     ),
     "imex": Known(
         _any(
@@ -219,7 +218,7 @@ KNOWN: dict[str, Known] = {
             *(r"cuMemImportFromShareableHandle", r"\bMNNVL\b.*(?:fail|error|unable)"),
         ),
         "GPUs of other nodes could not be reached over NVLink (IMEX)",
-        "let all pods of the job share one ComputeDomain, and check whether nvidia-imex runs on the nodes;"
+        "use one ComputeDomain for all pods of the job, and check whether nvidia-imex runs on the nodes;"
         " NCCL_MNNVL_ENABLE=0 disables it",
     ),
     "timeout": Known(
@@ -232,7 +231,7 @@ KNOWN: dict[str, Known] = {
             r"NCCL operations have failed or timed out",
         ),
         "a collective did not end in time",
-        "run it in pairs, which shows the node that hangs",
+        "run the test in pairs, which shows the node that hangs",
     ),
     "ssh": Known(
         _any(
@@ -255,21 +254,21 @@ KNOWN: dict[str, Known] = {
         _any(
             r"(?:sshd|mpirun|orted|prted|_perf|nccom-test|neuron-ls|dcgmi|fi_info|torchrun)"
             r": (?:No such file|(?:command )?not found)",
-            # how the shells sh and bash say it of any program
+            # the messages of sh and bash for any program
             r"^\S{1,99}: (?:line )?\d{1,6}: [\w./-]{1,99}: (?:command )?not found$",
             *(r"executable file not found in \$PATH", r"no [\w-]{1,40} in the image", r"could not find an executable"),
         ),
         "a program is missing in the image",
-        "use an image that has it, in a folder of its PATH",
+        "use an image that contains it in a folder of its PATH",
     ),
     "module": Known(
         _any(r"^(?:E\s{1,9})?ModuleNotFoundError: No module named", r"^ImportError: cannot import name"),
         "a Python module is missing in the image, or has another version",
-        "use an image that has it",
+        "use an image that contains it",
     ),
     "architecture": Known(
         _any(r"\bexec format error"),
-        "a program is for another processor architecture than the node's",
+        "a program was built for another processor architecture than the node's",
         "use an image of the node's architecture: arm64 for Grace (GB200), amd64 for the others",
     ),
     "fork": Known(
@@ -280,18 +279,18 @@ KNOWN: dict[str, Known] = {
     "library": Known(
         _any(r"error while loading shared libraries", r"\.so[.\d]{0,40}: cannot open shared object file"),
         "a shared library is missing",
-        "install it in the image, or let LD_LIBRARY_PATH name its folder on every node",
+        "install it in the image, or add its folder to LD_LIBRARY_PATH on every node",
     ),
     "symbol": Known(
         _any(r"symbol lookup error", r"version `[\w.]{1,60}' not found \(required by"),
-        "a shared library has another version than the program was built for",
-        "let LD_LIBRARY_PATH name the folder of the one that the program was built with, or build it in the image",
+        "a shared library has another version than the one that the program was built with",
+        "add the folder of that version to LD_LIBRARY_PATH, or build the program in the image",
     ),
     "xid": Known(
         _any(r"NVRM: Xid \(", r"\bXid \d{1,4}\b", r"\bSXid\b"),
         "a GPU's driver reported an error (Xid)",
-        "look its number up in NVIDIA's list of Xid errors, and run the GPUs' diagnostics (kind: dcgm) before the node"
-        " gets work again",
+        "look up its number in NVIDIA's list of Xid errors, and run GPU diagnostics (kind: dcgm) before the node"
+        " runs jobs again",
     ),
     "bus error": Known(
         _any(
@@ -300,8 +299,8 @@ KNOWN: dict[str, Known] = {
             r"Caught signal 7\b",
             r"Fatal Python error: Bus error",
         ),
-        "a program ended with a bus error, most often because /dev/shm was full",
-        "make it larger (shared_memory_gib)",
+        "a program ended with a bus error, usually because /dev/shm was full",
+        "increase its size (shared_memory_gib)",
     ),
     "crash": Known(
         _any(
@@ -309,7 +308,7 @@ KNOWN: dict[str, Known] = {
             *(r"Segmentation fault \(", r"exitcode\s{0,9}: -11\b", r"Fatal Python error: Segmentation fault"),
         ),
         "a program crashed (segmentation fault)",
-        "check which library its first frames name; NCCL, aws-ofi-nccl and MPI of the image must fit each other",
+        "check the library in its first frames; NCCL, aws-ofi-nccl and MPI in the image must be compatible",
     ),
     "cuda": Known(
         _any(
@@ -324,7 +323,7 @@ KNOWN: dict[str, Known] = {
             *(r"No CUDA GPUs are available", r"ProcessGroupNCCL is only supported with GPUs"),
         ),
         "CUDA failed",
-        "check whether the image's CUDA fits the nodes' driver, and run the GPUs' diagnostics (kind: dcgm)",
+        "check whether the image's CUDA is compatible with the nodes' driver, and run GPU diagnostics (kind: dcgm)",
     ),
     "connection": Known(
         _any(
@@ -335,7 +334,7 @@ KNOWN: dict[str, Known] = {
             r"socketProgressOpt: Call to recv",
         ),
         "a connection between nodes failed",
-        "check which host ended first, and whether NCCL_SOCKET_IFNAME names an interface that all nodes have",
+        "check which host ended first, and whether NCCL_SOCKET_IFNAME is an interface that all nodes have",
         may_pass=True,
     ),
     "abort": Known(
@@ -378,8 +377,8 @@ KNOWN: dict[str, Known] = {
             ),
             r"failed to recv, got 0 bytes",
         ),
-        "the processes of a training did not find each other (rendezvous)",
-        "check whether the first pod runs and its name resolves, that all pods name the same endpoint and port, and"
+        "the rendezvous of the training processes failed",
+        "check that the first pod runs and its name resolves, that all pods use the same endpoint and port, and"
         " that"
         " nothing between them blocks it",
         may_pass=True,
@@ -399,7 +398,7 @@ KNOWN: dict[str, Known] = {
             *(r"It looks like (?:MPI_INIT|orte_init|prte_init) failed", r"does not answer, see the log of its pod"),
         ),
         "a process of the job ended before the others",
-        "check that rank's last lines",
+        "check the last lines of that rank",
     ),
     "scheduler": Known(
         _any(
@@ -409,12 +408,12 @@ KNOWN: dict[str, Known] = {
             r"OCI runtime create failed",
             r"No valid EFA devices found",
         ),
-        "what started the job says that it failed",
-        "check the first error before that line, and the job's or pod's events",
+        "the launcher or scheduler reports that the job failed",
+        "check the first error before that line, and the events of the job or pod",
     ),
     "stopped": Known(
         _any(r"Received \d{1,2} death signal", r"SignalException: Process \d{1,9} got signal"),
-        "the processes were told to end by what started them",
+        "the launcher terminated the processes",
         "find the cause: another pod that failed first, a pod that was evicted or preempted, a node that was replaced",
     ),
     "exit": Known(
@@ -431,22 +430,22 @@ KNOWN: dict[str, Known] = {
             ),
         ),
         "a process ended with an error code",
-        "check its own error before that line",
+        "check its error before that line",
     ),
     "warning": Known(
         _any(r"NCCL WARN\b"),
-        "NCCL gave a warning that is not known here",
-        "check the line, and set NCCL_DEBUG=INFO for its cause",
+        "NCCL logged an unknown warning",
+        "check the line, and set NCCL_DEBUG=INFO to see its cause",
         may_pass=True,
     ),
 }
-"""Name -> failure; the first that fits a line counts, so the telling ones come before the general ones."""
+"""The failures by name; the first match counts, so specific failures precede general ones."""
 
 WARNING = "NCCL WARN"
-"""What every warning of NCCL holds."""
+"""The text in every warning of NCCL."""
 
 UNKNOWN = "warning"
-"""The failure that a warning of NCCL is where nothing more is known of it."""
+"""The name of the failure for an unknown NCCL warning."""
 
 _WORDS = (
     "fail|error|killed|timeout|timed out|refused|unable|out of memory|not enough|could not resolve"
@@ -464,7 +463,7 @@ _WORDS = (
     "|storagefull|no module named|symbol lookup|no cuda gpus|only supported with|munmap_chunk"
 )
 WORDS = tuple(word.encode() for word in _WORDS.split("|"))
-"""What a line has at least one of, in small letters, if any failure fits it."""
+"""Texts in lower case, at least one of which is in every line that matches a failure."""
 
 
 def name_of(text: str) -> str | None:

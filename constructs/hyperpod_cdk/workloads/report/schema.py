@@ -1,4 +1,4 @@
-"""The report as JSON, and its JSON Schema."""
+"""Writes the report as JSON, and its JSON Schema."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hyperpod_cdk.workloads.report.model import Report
 
 
 def report_json(report: Report) -> str:
-    """Give the report as JSON, keys in the model's order, a newline at its end."""
+    """Return the report as JSON, with keys in the order of the model and a trailing newline."""
     return json.dumps(report.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def report_schema() -> dict[str, Any]:
-    """Give the JSON Schema (2020-12) of what ``report_json`` writes: every key is there, also one without a value."""
+    """Return the JSON Schema (2020-12) of the output of ``report_json``; every key is required, even if it is null."""
     return schema_of_report(Report, title="hyperpod-cdk job report")

@@ -1,4 +1,4 @@
-"""Tables of nccl-tests and nccom-test, whatever columns a version has; rows that other output broke are joined."""
+"""Reads tables of nccl-tests and nccom-test with the columns of any version; joins rows that other output split."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _ROOT = re.compile(r"-?\d{1,20}")
 _MOST_TOKENS = 64
 _MOST_SIZES = 1000
 _ALIKE = {"bytes": "size", "n": "count", "op": "redop", "res": "error"}
-"""Columns that the first nccl-tests called otherwise."""
+"""Columns with other names in the first versions of nccl-tests."""
 
 _ALLOWED_ERROR = {"half": 1e-2, "bfloat16": 1e-2, "float": 1e-5, "double": 1e-12}
-"""The largest error by which old nccl-tests called a result right (deltaMaxValue in src/common.cu, 2.0 to 2.11)."""
+"""The largest error of a correct result in old nccl-tests (deltaMaxValue in src/common.cu, 2.0 to 2.11)."""
 _LARGEST = 2**62
 
 _LABELS = frozenset({"size", "count", "type", "redop", "root"})
-"""Columns that say what was measured; all others are measures."""
+"""Columns that describe a measurement; all others are measured values."""
 
 _COMMON = ("time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong")
-"""The measures of a table whose head is not in the log."""
+"""The measured values of a table whose header is not in the log."""
 
 
 def columns(text: str) -> tuple[str, ...] | None:
-    """Give the names in a table's head, or None where the line is no head."""
+    """Return the names in a table's header, or None if the line is not a header."""
     names = [_ALIKE.get(name.lower(), name) for name in text.lstrip("# ").split(maxsplit=_MOST_TOKENS)[:_MOST_TOKENS]]
     if not names or not re.match(r"size\b", names[0]):
         return None
@@ -41,7 +41,7 @@ def columns(text: str) -> tuple[str, ...] | None:
 
 @dataclass
 class _Open:
-    """A row of which numbers may still come."""
+    """A row that may continue on the next lines."""
 
     size: Size
     type: str = ""
@@ -49,7 +49,7 @@ class _Open:
 
 
 class Table:
-    """Reads the rows under one head into a run."""
+    """Reads the rows below one header into a run."""
 
     def __init__(self, run: Run, names: Sequence[str] = ()) -> None:
         self._run = run
@@ -61,21 +61,21 @@ class Table:
 
     @property
     def waits(self) -> bool:
-        """Whether a row misses numbers that the next lines may bring."""
+        """Whether a row is incomplete and may continue on the next lines."""
         return self._open is not None
 
     @property
     def is_plain(self) -> bool:
-        """Whether its rows are nothing but numbers, so that any line may be one."""
+        """Whether its rows only consist of numbers, so that any line could be a row."""
         return bool(self._names) and "type" not in self._names
 
     @property
     def tool(self) -> Literal["nccl-tests", "nccom-test"]:
-        """Which program prints such a head."""
+        """The program that prints such a header."""
         return "nccom-test" if any("(" in name for group in self._groups for name in group) else "nccl-tests"
 
     def row(self, text: str, line: Line) -> bool:
-        """Take a row, or what is missing of the one before; False where the line is neither."""
+        """Read a row, or the rest of the previous row; returns False if the line is neither."""
         tokens = text.split(maxsplit=_MOST_TOKENS)
         before, kind = tokens[: self._type_at], tokens[self._type_at : self._type_at + 1]
         if kind and _TYPE.fullmatch(kind[0]) and all(token.isdecimal() for token in before):
@@ -91,7 +91,7 @@ class Table:
         return False
 
     def end(self) -> None:
-        """Keep the row that is open, with the numbers it has."""
+        """Keep the incomplete row with its numbers."""
         opened, self._open = self._open, None
         if opened is None:
             return
@@ -101,7 +101,7 @@ class Table:
             part, numbers = numbers[: len(group)], numbers[len(group) :]
             timings.append(self._timing(group, part, opened) if len(part) == len(group) else None)
             if timings[-1] is None:
-                # half a row is not the result of its size
+                # an incomplete row is no result
                 self._run.bad_rows.append(opened.size.line)
         opened.size.out_of_place = timings[0]
         opened.size.in_place = timings[1] if len(timings) > 1 else None
@@ -111,7 +111,7 @@ class Table:
             self._run.sizes_left_out += 1
 
     def _plain(self, tokens: Sequence[str], line: Line) -> bool:
-        """Take a row of a table that has no column of types: as many numbers as its head has names."""
+        """Read a row of a table without a column of types: as many numbers as its header has names."""
         size = tokens[self._names.index("size")]
         if not size.isdecimal():
             return False
@@ -165,7 +165,7 @@ class Table:
 
 
 def _is_right(error: float | None, kind: str) -> bool:
-    """Whether a result with this largest error is right; whole numbers have none."""
+    """Return whether a result with this largest error is correct; integers must have no error."""
     return error is not None and error <= _ALLOWED_ERROR.get(kind, 0.0)
 
 
@@ -175,9 +175,8 @@ def _base(name: str) -> str:
 
 
 def _groups(measures: Sequence[str]) -> list[list[str]]:
-    """Split measures into those out-of-place and those in-place: a new group begins where a name comes again.
-
-    Newer nccom-test has several columns of times side by side, so a group is not over before its bus bandwidth.
+    """Split columns into out-of-place and in-place values: a new group starts at the first repeated name.
+    Newer versions of nccom-test have several adjacent columns of times, so a group ends only after its bus bandwidth.
     """
     groups: list[list[str]] = [[]]
     for name in measures:
@@ -189,7 +188,7 @@ def _groups(measures: Sequence[str]) -> list[list[str]]:
 
 
 def finite(token: str) -> float | None:
-    """Give a number that is one: not negative, no infinity, no NaN; else None."""
+    """Return a finite number that is not negative, otherwise None."""
     try:
         value = float(token)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The report as plain text: verdict, checks with their evidence, measurements, a drawing."""
+"""The report as plain text: verdict, checks with their evidence, measurements, a chart."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ _TYPES_SHOWN = 4
 
 
 def text(report: Report, width: int = 80, *, paint: Callable[[str], str] = str) -> str:
-    """Write the report in lines of at most ``width`` columns (40 or more), a newline at its end.
-
-    ``paint`` may colour a verdict's word; what it adds does not count as columns.
+    """Return the report in lines of at most ``width`` columns (40 or more), with a trailing newline.
+    ``paint`` can color the word of a verdict; its escape codes do not count as columns.
     """
     width = max(width, _NARROWEST)
     blocks = [
@@ -86,7 +85,7 @@ def _runs(runs: Sequence[Run], width: int) -> Iterator[str]:
         yield f"{len(runs) - _RUNS_SHOWN} more runs not shown"
     limits = {run.memory_limit_bytes for run in runs if run.memory_limit_bytes is not None}
     if limits:
-        yield f"the GPUs' memory allows no larger message than {iec(min(limits))}"
+        yield f"the memory of the GPUs limits the message size to {iec(min(limits))}"
 
 
 def _pairs(pairs: Sequence[Pair], width: int) -> Iterator[str]:
@@ -97,7 +96,7 @@ def _pairs(pairs: Sequence[Pair], width: int) -> Iterator[str]:
             str(pair.verdict),
             "-" if pair.plateau_gb_s is None else gb_s(pair.plateau_gb_s),
             "-" if pair.of_median is None else percent(pair.of_median),
-            joined(pair.hosts) or "not named",
+            joined(pair.hosts) or "unknown",
         )
         for pair in by_speed[:_PAIRS_SHOWN]
     ]
@@ -107,7 +106,7 @@ def _pairs(pairs: Sequence[Pair], width: int) -> Iterator[str]:
 
 
 def _series(report: Report) -> list[Series]:
-    """Choose what is drawn: every run; of pairs the slowest and the fastest."""
+    """Return the runs to draw: every run, or the slowest and the fastest pair."""
     runs = [run for run in report.runs if run.plateau_gb_s is not None]
     if report.pairs and len(runs) > 1:
         by_speed = sorted(runs, key=lambda run: run.plateau_gb_s or 0.0)
@@ -128,7 +127,7 @@ def _name(run: Run) -> str:
 
 
 def _level(report: Report) -> float | None:
-    """Give what was published, where it is one number for all that is drawn."""
+    """Return the published value if it is the same for all drawn runs."""
     levels = {run.comparison.baseline_gb_s for run in report.runs if run.comparison is not None}
     return levels.pop() if len(levels) == 1 else None
 

@@ -1,4 +1,4 @@
-"""The one way to a check: what speaks against a test counts before what is missing, and both before its proof."""
+"""Combines points into a check: evidence of a failure precedes missing evidence, and both precede a proof."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hyperpod_cdk.workloads.report.model import Check, CheckName, Evidence, Verd
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """A finding about a test: a sentence, what to do about it, the lines that show it."""
+    """A finding about a test: a sentence, the fix, and the lines that show it."""
 
     says: str
     fix: str = ""
@@ -21,9 +21,8 @@ class Point:
 def weighed(
     name: CheckName, *, against: Point | None = None, missing: Point | None = None, proof: Point | None = None
 ) -> Check | None:
-    """Give the check that these points make: fail by ``against``, unknown by ``missing``, pass by ``proof`` alone.
-
-    A proof without a line of the log proves nothing. None where there is no point at all.
+    """Return the check of these points: fail with ``against``, unknown with ``missing``, pass with only ``proof``.
+    A proof without a line of the log counts as missing. Returns None without any point.
     """
     for verdict, point in ((Verdict.FAIL, against), (Verdict.UNKNOWN, missing), (Verdict.PASS, proof)):
         if point is None:
@@ -35,5 +34,5 @@ def weighed(
 
 
 def evidence(lines: Iterable[log.Line]) -> tuple[Evidence, ...]:
-    """Give lines of the log as the report shows them."""
+    """Return lines of the log in the format of the report."""
     return tuple(Evidence(file=line.file, line=line.number, text=line.text) for line in lines)

@@ -1,4 +1,4 @@
-"""Rules over a whole job file in its environment; each is a generator of problems, registered where it is defined."""
+"""Rules for a whole job file in its environment; each one is a registered generator of problems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RULES: tuple[Rule, ...] = tuple(
 
 
 def problems(context: Context) -> Iterator[tuple[Rule, Problem]]:
-    """Run every rule and give what it found."""
+    """Run all rules and return their findings."""
     for rule in RULES:
         for problem in rule.run(context):
             yield rule, problem

@@ -1,4 +1,4 @@
-"""Rules about what every job has to say, and what its kind does not read."""
+"""Rules about required fields of jobs, and about fields that a kind does not use."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ _READ_BY: Mapping[tuple[str, ...], tuple[Kind, ...]] = {
     ("measure", "pairs"): ("nccl",),
     ("measure", "diagnostic_level"): ("dcgm",),
 }
-"""Fields that not every kind reads; of a field inside another one the outer is looked at first."""
+"""Fields that not every kind uses; an outer field precedes the fields inside it."""
 
 
 @BOOK.rule
 def kind_is_stated(context: Context) -> Found:
-    """Refuse a job that does not say what to run."""
+    """Refuse a job without a kind."""
     if context.job.kind is None:
         kinds = listing((*KINDS, *own_kinds()))
-        yield Problem(("kind",), f"is missing; add kind: nccl, or another of {kinds}, to the job file, or give --kind")
+        yield Problem(("kind",), f"is missing; add kind: nccl, or another of {kinds}, to the job file, or use --kind")
 
 
 @BOOK.rule
@@ -57,10 +57,10 @@ def group_is_there(context: Context) -> Found:
     name, section = context.job.group, context.environment.hyperpod
     names = [group.name for group in section.instance_groups]
     if not names:
-        yield Problem(("group",), "needs an instance group, and the environment has only restricted ones; add one")
+        yield Problem(("group",), "needs an instance group, but the environment has only restricted ones; add one")
     elif name is None:
         yield Problem(
-            ("group",), f"is missing; add group: {_likely(context)}, or give --group; there are {_all(names)}"
+            ("group",), f"is missing; add group: {_likely(context)}, or specify --group; there are {_all(names)}"
         )
     elif name in {group.name for group in section.restricted_instance_groups}:
         yield Problem(
@@ -83,11 +83,11 @@ def group_is_there(context: Context) -> Found:
 
 @BOOK.rule
 def training_comes_with_a_file(context: Context) -> Found:
-    """Refuse training without a job file: options say neither image nor command."""
+    """Refuse training without a job file, because the image and the command have no options."""
     if context.kind in TRAINING and not context.has_file:
         yield Problem(
             ("kind",),
-            f"must be a test ({listing(_TESTS)}) where there is no job file, got {context.kind}; give --job FILE with"
+            f"must be a test ({listing(_TESTS)}) without a job file, got {context.kind}; specify --job FILE with"
             " name, image and command",
         )
 
@@ -99,7 +99,7 @@ def training_says_what_to_run(context: Context) -> Found:
         return
     examples = {"name": "pre-training", "image": "<registry>/<repository>:<tag>", "command": "[train.py]"}
     if context.kind not in KINDS:
-        # an extension's kind may bring the command
+        # an extension's kind may provide the command
         del examples["command"]
     for key, example in examples.items():
         value = getattr(context.job, key)
@@ -110,11 +110,11 @@ def training_says_what_to_run(context: Context) -> Found:
 
 @BOOK.rule
 def kinds_read_what_is_stated(context: Context) -> Found:
-    """Refuse fields that a kind does not read: they would be ignored."""
+    """Refuse fields that a kind does not use, because they would be ignored."""
     refused: set[str] = set()
     for path, kinds in _READ_BY.items():
         outer, *inner = path
-        # an extension's kind is written by code that has the job, as the simplest kind of training is
+        # the code of an extension's kind gets the whole job, like the simplest kind of training
         kind = context.kind if context.kind in KINDS else TRAINING[0]
         if outer not in context.job.model_fields_set or outer in refused or kind in kinds:
             continue
@@ -134,7 +134,7 @@ def kinds_read_what_is_stated(context: Context) -> Found:
 
 @BOOK.rule
 def images_are_pinned(context: Context) -> Found:
-    """Warn of an image without a tag or digest, or with one that moves."""
+    """Warn about an image without a tag or digest, or with the tag latest."""
     image = context.job.image
     if image is None or "@" in image:
         return
@@ -142,14 +142,14 @@ def images_are_pinned(context: Context) -> Found:
     if not colon or tag == "latest":
         yield warning(
             ("image",),
-            f"{image} is the image that {'latest' if colon else 'the tag latest'} names when a node pulls it, so a pod"
-            " that is replaced may run other code than the others; name a version or a digest",
+            f"{image} is whatever image has {'this tag' if colon else 'the tag latest'} when a node pulls it, so a pod"
+            " that is replaced may run other code than the others; specify a version or a digest",
         )
 
 
 @BOOK.rule
 def variables_have_one_value(context: Context) -> Found:
-    """Refuse a variable that is stated and taken from a secret."""
+    """Refuse a variable that is in both environment and secrets."""
     for name in context.job.secrets:
         if name in context.job.environment:
             yield Problem(
@@ -158,7 +158,7 @@ def variables_have_one_value(context: Context) -> Found:
 
 
 def _likely(context: Context) -> str:
-    """Give the group that was probably meant: the first with accelerators."""
+    """Return the most likely group: the first one with accelerators."""
     groups = context.environment.hyperpod.instance_groups
     shapes = [node_shape(context.environment, group) for group in groups]
     accelerated = (shape.group.name for shape in shapes if shape is not None and shape.accelerator_count)

@@ -1,4 +1,4 @@
-"""How a rule over a whole job file is written and run."""
+"""Defines, registers and runs rules for a whole job file."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Item = TypeVar("Item")
 class Context:
     """A job in its environment, for rules.
 
-    The job may be a draft. What is missing or wrong has a rule that says so, and touching it raises UnknownValueError,
-    upon which a rule ends: what it would say is not certain.
+    The job may be incomplete. Access to a missing or wrong value, which another rule reports, raises
+    UnknownValueError, which ends the rule because its result would be uncertain.
     """
 
     environment: Environment
@@ -36,40 +36,40 @@ class Context:
 
     @cached_property
     def kind(self) -> str:
-        """What is to run."""
+        """Return the kind of the job."""
         return _stated(self.job.kind)
 
     @cached_property
     def group(self) -> InstanceGroup:
-        """The instance group it is to run on."""
+        """Return the instance group of the job."""
         name = _stated(self.job.group)
         groups = self.environment.hyperpod.instance_groups
         return _stated(next((group for group in groups if group.name == name), None))
 
     @cached_property
     def is_autoscaled(self) -> bool:
-        """Whether Karpenter makes the group's nodes."""
+        """Return whether Karpenter adds the group's nodes."""
         return self.environment.hyperpod.is_autoscaled(self.group)
 
     @cached_property
     def shape(self) -> NodeShape:
-        """What a node of the group has."""
+        """Return the resources of a node of the group."""
         return _stated(node_shape(self.environment, self.group))
 
     @cached_property
     def types(self) -> str:
-        """The types of the group, as a choice: ``ml.g5.12xlarge or ml.g5.24xlarge``."""
+        """Return the types of the group as a choice: ``ml.g5.12xlarge or ml.g5.24xlarge``."""
         return listing(self.group.all_instance_types)
 
     @cached_property
     def teams(self) -> tuple[Team, ...]:
-        """The teams of the environment, none without task governance."""
+        """Return the teams of the environment, which has none without task governance."""
         section = self.environment.task_governance
         return () if section is None else section.teams
 
     @cached_property
     def team(self) -> Team | None:
-        """The job's team, None where it names none."""
+        """Return the job's team, or None if it has none."""
         name = self.job.team
         if name is None:
             return None
@@ -77,25 +77,25 @@ class Context:
 
     @cached_property
     def namespace(self) -> str:
-        """The namespace the job is made in."""
+        """Return the namespace of the job."""
         return governance.namespace(self.team.name) if self.team else self.job.namespace or DEFAULT_NAMESPACE
 
     @cached_property
     def nodes(self) -> int:
-        """How many nodes it takes, the default filled in."""
+        """Return the number of nodes, with the default filled in."""
         return self.job.nodes or _stated(self.group.count or None)
 
     @cached_property
     def accelerators(self) -> int:
-        """Accelerators of a pod, the default filled in."""
+        """Return the accelerators of a pod, with the default filled in."""
         stated = self.job.accelerators_per_node
         return default_accelerators(self.kind, self.shape) if stated is None else stated
 
     @cached_property
     def plan(self) -> Plan:
-        """The pods, every default filled in."""
+        """Return the planned job, with all defaults filled in."""
         try:
-            # what is not stated yet, and reported, does not change what pods ask for
+            # fields that are missing, which is reported, do not change the requests of pods
             return planned(
                 self.environment,
                 self.job.model_copy(update={"name": "job", "image": self.job.image or "registry/job:1"}),
@@ -109,7 +109,7 @@ Found = Iterator[Problem]
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule under its stable name."""
+    """A rule with its stable name."""
 
     name: str
     run: Callable[[Context], Found]
@@ -128,18 +128,18 @@ class Book:
 
 
 def fix_for(word: str, known: Sequence[str], *, key: str, likely: str | None = None) -> str | Setting:
-    """Give the end of a sentence about an unknown word: the near miss, else what is likely, the first by default."""
+    """Return the fix for an unknown name: a similar name, or the likely one. Default: the first known name."""
     near = closest(word, known)
     return f"did you mean {near}?" if near else Setting(key, likely or known[0])
 
 
 def or_less(most: int) -> str:
-    """Write the numbers from 1 on that are allowed: ``4 or less``, and ``1`` where there is no other."""
+    """Return the allowed numbers from 1 as text: ``4 or less``, or ``1`` if there is no other."""
     return f"{most} or less" if most > 1 else str(most)
 
 
 def is_unknown(value: object) -> bool:
-    """Say whether a value is reported already."""
+    """Return whether a value is already reported."""
     return type(value) is Unknown
 
 

@@ -1,4 +1,4 @@
-"""Rules about elastic training: where it works, and the sizes of a job."""
+"""Rules about elastic training: its requirements, and the sizes of a job."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OPERATOR = "hyperpod-pytorch"
 
 @BOOK.rule
 def elastic_training_is_possible(context: Context) -> Found:
-    """Refuse elastic training where the operator does not do it."""
+    """Refuse elastic training if the operator does not support it."""
     if context.job.elastic is None or context.kind != _OPERATOR:
         return
     at = ("elastic",)
@@ -29,13 +29,13 @@ def elastic_training_is_possible(context: Context) -> Found:
     elif context.group.resolved_capacity == "spot":
         yield Problem(
             at,
-            f"must be left out on Spot capacity, where elastic training does not work, got group {context.group.name};"
-            " remove elastic, or use another group",
+            "must be left out on Spot capacity, which elastic training does not support, got group"
+            f" {context.group.name}; remove elastic, or use another group",
         )
     elif checkpoints is not None and checkpoints.tiered:
         yield Problem(
             at,
-            "must be left out with tiered checkpointing, with which elastic training does not work; remove elastic, or"
+            "must be left out with tiered checkpointing, which elastic training does not support; remove elastic, or"
             " checkpoints.tiered",
         )
     elif checkpoints is None:
@@ -49,7 +49,7 @@ def elastic_training_is_possible(context: Context) -> Found:
 
 @BOOK.rule
 def elastic_sizes_go_together(context: Context) -> Found:
-    """Refuse sizes that contradict each other, the group or the number of nodes to begin with."""
+    """Refuse sizes that contradict each other, the group, or the initial number of nodes."""
     elastic = context.job.elastic
     if elastic is None or context.kind != _OPERATOR:
         return
@@ -62,7 +62,7 @@ def elastic_sizes_go_together(context: Context) -> Found:
     if elastic.values and elastic.increment is not None:
         yield Problem(
             ("elastic", "increment"),
-            f"cannot be set together with values, which list the sizes, got {elastic.increment}; remove one of the two",
+            f"cannot be set together with values, a list of the sizes, got {elastic.increment}; remove one of the two",
         )
         return
     wrong = list(_values(elastic))
@@ -90,7 +90,7 @@ def elastic_sizes_go_together(context: Context) -> Found:
 
 
 def _values(elastic: Elastic) -> Found:
-    """What is wrong with sizes that are listed."""
+    """Yield problems of listed sizes."""
     at = ("elastic", "values")
     values, least, most = elastic.values, elastic.min_nodes, elastic.max_nodes
     for index, value in enumerate(values):
@@ -100,11 +100,11 @@ def _values(elastic: Elastic) -> Found:
             )
     if list(values) != sorted(set(values)):
         ordered = ", ".join(str(value) for value in sorted(set(values)))
-        yield Problem(at, f"must be in ascending order, each once, got {list(values)}; set values: [{ordered}]")
+        yield Problem(at, f"must be in ascending order without duplicates, got {list(values)}; set values: [{ordered}]")
 
 
 def _beginning(context: Context, elastic: Elastic) -> Found:
-    """What is wrong with the number of nodes that a job begins with."""
+    """Yield problems of the initial number of nodes."""
     nodes, least = context.nodes, elastic.min_nodes
     step = elastic.increment or 1
     sizes = elastic.values or tuple(range(least, elastic.max_nodes + 1, step))
@@ -112,5 +112,5 @@ def _beginning(context: Context, elastic: Elastic) -> Found:
         return
     got = f"got {nodes}" if context.job.nodes else f"got all {nodes} of group {context.group.name}"
     shown = listing(sizes) if len(sizes) <= 8 else f"{sizes[0]}, {sizes[1]} ... {sizes[-1]}"
-    said = f"must be a start size that elastic allows ({shown}), {got}; "
+    said = f"must be an initial size that elastic allows ({shown}), {got}; "
     yield Problem(("nodes",), Sentence(said, Setting("nodes", least)))

@@ -1,4 +1,4 @@
-"""Rules about what a job asks of the nodes of its group."""
+"""Rules about the nodes that a job needs from its group."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _NVIDIA_INSTEAD = {"nccom": "nccl", "neuron-info": "dcgm"}
 _PAIR = 2
 _HUGE_PAGE_MIB = 2
 _HOURS = 4
-"""The level of dcgm's diagnostic that takes hours."""
+"""The level of DCGM diagnostics that takes hours."""
 
 
 @BOOK.rule
 def kinds_suit_the_accelerators(context: Context) -> Found:
-    """Refuse training and tests on a group without the accelerators, or the interfaces, that they are for."""
+    """Refuse training and tests on a group without the accelerators or interfaces that they need."""
     kind, shape = context.kind, context.shape
     if kind == "efa-info":
         if shape.efa_count == 0:
@@ -36,7 +36,7 @@ def kinds_suit_the_accelerators(context: Context) -> Found:
             )
         return
     if not shape.accelerator_count:
-        # what an extension's kind needs, its builder knows
+        # the builder of an extension's kind checks what it needs
         if kind not in KINDS:
             return
         yield Problem(
@@ -66,7 +66,7 @@ def kinds_suit_the_accelerators(context: Context) -> Found:
 
 @BOOK.rule
 def a_test_image_knows_the_gpus(context: Context) -> Found:
-    """Refuse nccl-tests without an image where no public one is compiled for the GPUs."""
+    """Refuse nccl-tests without an image if no public image is compiled for the GPUs."""
     if context.kind == "nccl" and context.job.image is None and context.shape.is_nvidia:
         message = fabric.test_image_problem(context.shape.rows)
         if message is not None:
@@ -75,7 +75,7 @@ def a_test_image_knows_the_gpus(context: Context) -> Found:
 
 @BOOK.rule
 def nodes_are_in_the_group(context: Context) -> Found:
-    """Refuse more nodes than the group has; where Karpenter makes them, ask how many, and warn."""
+    """Refuse more nodes than the group has; with Karpenter, require their number and warn."""
     count, nodes = context.group.count, context.job.nodes
     spares = context.job.restart.spares
     if context.is_autoscaled:
@@ -124,7 +124,7 @@ def nodes_are_in_the_group(context: Context) -> Found:
 
 @BOOK.rule
 def collectives_have_two_nodes(context: Context) -> Found:
-    """Refuse a test of the network on one node; warn of pairs where there is but one."""
+    """Refuse a network test on one node; warn about a test in pairs with only one pair."""
     if context.kind != "nccl":
         return
     at: DataPath = ("nodes",)
@@ -143,7 +143,7 @@ def collectives_have_two_nodes(context: Context) -> Found:
         yield warning(
             ("measure", "pairs"),
             Sentence(
-                "two nodes are one pair, and no other pair shows which of them is slow; ",
+                "two nodes are only one pair, which cannot show which node is slow; ",
                 Setting("nodes", "3 or more"),
                 ", or remove pairs",
             ),
@@ -173,14 +173,14 @@ def accelerators_fit_a_node(context: Context) -> Found:
 
 @BOOK.rule
 def interfaces_fit_a_node(context: Context) -> Found:
-    """Refuse EFA if the type has none, more of it than a node has, and with parts of a node or of its GPUs."""
+    """Refuse EFA if the type has none, more interfaces than a node has, and EFA with parts of a node or of its GPUs."""
     at: DataPath = ("efa_per_node",)
     wanted, most, shape = context.job.efa_per_node, context.shape.efa_count, context.shape
     in_doubt = any(doubt.startswith("efa_count") for row in shape.rows for doubt in row.unsure)
     if most is None and wanted is None and context.kind != "dcgm":
         yield warning(
             at,
-            f"no source says how many EFA interfaces {context.types} has, so pods request one; set efa_per_node, or"
+            f"the number of EFA interfaces of {context.types} is unknown, so pods request one; set efa_per_node, or"
             " set efa_count under instance_types in the environment file",
         )
     elif most and wanted is None and in_doubt and context.kind != "dcgm":
@@ -217,7 +217,7 @@ def interfaces_fit_a_node(context: Context) -> Found:
 
 @BOOK.rule
 def huge_pages_are_there(context: Context) -> Found:
-    """Refuse huge pages without EFA, and more than the nodes keep; a team's queue may not admit them."""
+    """Refuse huge pages without EFA, and more than the nodes reserve; warn about a team's queue."""
     at: DataPath = ("huge_pages_mib",)
     wanted, shape = context.job.huge_pages_mib, context.shape
     if not wanted or context.kind == "dcgm":
@@ -229,7 +229,7 @@ def huge_pages_are_there(context: Context) -> Found:
     elif wanted > kept:
         yield Problem(
             at,
-            f"must be at most {kept}, what {context.types} reserves as huge pages, got {wanted}; set huge_pages_mib:"
+            f"must be at most {kept}, the huge pages that {context.types} reserves, got {wanted}; set huge_pages_mib:"
             f" {or_less(kept)}",
         )
     elif wanted % _HUGE_PAGE_MIB:
@@ -241,15 +241,14 @@ def huge_pages_are_there(context: Context) -> Found:
     elif context.job.team is not None:
         yield warning(
             at,
-            "the queues of task governance are not known to count huge pages, and Kueue never admits a resource that a"
-            " queue does"
-            " not count; remove huge_pages_mib unless the cluster queue covers hugepages-2Mi",
+            "it is unknown whether the queues of task governance count huge pages, and Kueue never admits a resource"
+            " that a queue does not count; remove huge_pages_mib unless the cluster queue covers hugepages-2Mi",
         )
 
 
 @BOOK.rule
 def partitions_stay_on_one_node(context: Context) -> Found:
-    """Refuse jobs of several nodes on partitioned GPUs, and tests of what partitions do not have."""
+    """Refuse jobs of several nodes on partitioned GPUs, and tests that partitions do not support."""
     if not mig_profile(context.group):
         return
     if context.kind == "nccl":
@@ -271,11 +270,12 @@ def partitions_stay_on_one_node(context: Context) -> Found:
 
 @BOOK.rule
 def processors_and_memory_fit_a_node(context: Context) -> Found:
-    """Refuse vCPUs and memory beyond the machine's; doubt what its own services probably need."""
+    """Refuse more vCPUs and memory than the instance has; warn if its own services probably need them."""
     shape = context.shape
     percent = kept_for_checkpoints(context.environment)
     vcpu, memory_gib = allocatable(shape, checkpoint_percent=percent)
-    also = f", tiered checkpointing with its {percent} %" if percent else ""
+    system = "kubelet, the system and add-ons"
+    with_checkpoints = f"kubelet, the system, add-ons and tiered checkpointing ({percent} %)" if percent else system
     for key, wanted, machine, likely, what in (
         ("vcpu_per_node", context.job.vcpu_per_node, shape.vcpu, vcpu, "vCPUs"),
         ("memory_gib_per_node", context.job.memory_gib_per_node, shape.memory_gib, memory_gib, "GiB of memory"),
@@ -289,17 +289,17 @@ def processors_and_memory_fit_a_node(context: Context) -> Found:
                 f" {or_less(likely)}",
             )
         else:
-            kept = f"kubelet, the system and add-ons{also if key.startswith('memory') else ''}"
+            kept = with_checkpoints if key.startswith("memory") else system
             yield warning(
                 (key,),
-                f"of the {machine:g} {what} of {context.types} about {likely} are left by {kept}, so a pod with"
+                f"of the {machine:g} {what} of {context.types}, {kept} leave about {likely}, so a pod with"
                 f" {wanted} may wait forever; set {key}: {or_less(likely)}",
             )
 
 
 @BOOK.rule
 def shared_memory_fits_the_pod(context: Context) -> Found:
-    """Refuse shared memory beyond the pod's own memory, of which it is a part."""
+    """Refuse more shared memory than the memory of the pod, of which it is a part."""
     wanted = context.job.shared_memory_gib
     if wanted is not None and wanted > context.plan.memory_gib:
         most = context.plan.memory_gib
@@ -312,7 +312,7 @@ def shared_memory_fits_the_pod(context: Context) -> Found:
 
 @BOOK.rule
 def variables_of_the_fabric_are_kept(context: Context) -> Found:
-    """Warn of a variable that takes the place of one chosen for the hardware: most end in a slow network."""
+    """Warn about a variable that overrides one for the hardware: most of them result in a slow network."""
     own = plan(context.environment, context.plan.job.model_copy(update={"environment": {}})).variables
     for name, value in context.job.environment.items():
         if own.get(name, value) != value:
@@ -325,7 +325,7 @@ def variables_of_the_fabric_are_kept(context: Context) -> Found:
 
 @BOOK.rule
 def nvlink_ends_at_the_node(context: Context) -> Found:
-    """Warn where nodes share NVLink, which the pods of a job cannot use: the manifests claim no IMEX channel."""
+    """Warn if nodes share NVLink, which the pods of a job cannot use: the manifests claim no IMEX channel."""
     talks = (context.kind == "nccl" or runs_a_program(context.kind)) and context.nodes > 1
     if talks and context.plan.variables.get(fabric.NVLINK_BETWEEN_NODES) == "0":
         yield warning(
@@ -338,7 +338,7 @@ def nvlink_ends_at_the_node(context: Context) -> Found:
 
 @BOOK.rule
 def deep_health_checks_are_made(context: Context) -> Found:
-    """Refuse to wait for nodes that passed checks which nobody makes."""
+    """Refuse to wait for nodes that passed deep health checks if the group has none."""
     if context.job.passed_deep_health_checks and not context.group.deep_health_checks:
         yield Problem(
             ("passed_deep_health_checks",),
@@ -349,27 +349,27 @@ def deep_health_checks_are_made(context: Context) -> Found:
 
 @BOOK.rule
 def spot_nodes_come_and_go(context: Context) -> Found:
-    """Warn of work on Spot nodes that is lost when they are taken back."""
+    """Warn about work on Spot nodes that is lost when they are interrupted."""
     if context.group.resolved_capacity != "spot":
         return
     if context.kind in TRAINING:
         if context.job.checkpoints is None:
             yield warning(
                 ("checkpoints",),
-                f"group {context.group.name} is Spot capacity, which may be taken back at two minutes' notice, and"
+                f"group {context.group.name} is Spot capacity, which may be interrupted with two minutes' notice, and"
                 " training without checkpoints starts from the beginning each time; add checkpoints",
             )
     elif context.kind == "dcgm" and context.job.measure.diagnostic_level == _HOURS:
         yield warning(
             ("measure", "diagnostic_level"),
-            f"group {context.group.name} is Spot capacity, which may be taken back within the hours that level {_HOURS}"
+            f"group {context.group.name} is Spot capacity, which may be interrupted in the hours that level {_HOURS}"
             " takes; set diagnostic_level: 3 or less",
         )
 
 
 @BOOK.rule
 def topology_is_wished_or_demanded(context: Context) -> Found:
-    """Refuse both at once, and neither; and what nobody reads, since Kueue places queued jobs only."""
+    """Refuse both values, and neither, and a topology without a queue, because Kueue only places queued jobs."""
     topology = context.job.topology
     if topology is None:
         return
@@ -385,4 +385,4 @@ def topology_is_wished_or_demanded(context: Context) -> Found:
 
 
 def _other(what: str) -> str:
-    return f"name a group with {what}"
+    return f"use a group with {what}"

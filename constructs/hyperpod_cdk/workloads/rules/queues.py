@@ -26,14 +26,14 @@ _UNITS: Mapping[str, tuple[int, str]] = {
     "memory": (GIB, "GiB of memory"),
     EFA_RESOURCE: (1, "EFA interfaces"),
 }
-"""Resources other than accelerators: what they are counted by, and their words."""
+"""Resources other than accelerators: their units, and the units' names."""
 _ENDLESS = Decimal(10**6)
-"""Stands for as many pods as one likes: more than a cluster has nodes."""
+"""A number of pods that means unlimited: more than a cluster has nodes."""
 
 
 @BOOK.rule
 def team_is_there(context: Context) -> Found:
-    """Refuse teams that the environment does not have, and one with an inactive quota."""
+    """Refuse teams that the environment does not have, and a team with an inactive quota."""
     name, teams = context.job.team, context.teams
     if name is None:
         return
@@ -54,19 +54,19 @@ def team_is_there(context: Context) -> Found:
     elif context.team is not None and not context.team.active:
         yield Problem(
             at,
-            f"must be a team whose quota is in force, got {name} with active: false, so that the job would wait for"
-            " ever; set active: true in the environment, or name another team",
+            f"must be a team with an active quota, got {name} with active: false, so that the job would wait"
+            " forever; set active: true in the environment, or name another team",
         )
 
 
 @BOOK.rule
 def pods_may_run_in_the_namespace(context: Context) -> Found:
-    """Refuse a team whose namespace lets no container run as root, as the images of every kind of job do."""
+    """Refuse a team whose namespace allows no container that runs as root, because all images of jobs do."""
     team = context.team
     if team is not None and team.pod_security == "restricted":
         yield Problem(
             ("team",),
-            f"must be a team whose pods may run as root in their containers, as those of every kind of job do, got"
+            f"must be a team whose containers may run as root, as those of every kind of job do, got"
             f" {team.name} with pod_security: restricted; set pod_security: baseline in the environment, or name"
             " another team",
         )
@@ -91,7 +91,7 @@ def namespaces_of_teams_go_with_teams(context: Context) -> Found:
         yield Problem(
             at,
             Sentence(
-                "must not be the namespace of a team without the team, which would pass by its queue and quota, got"
+                "must not be the namespace of a team without the team, which would bypass its queue and quota, got"
                 f" {namespace}; ",
                 Setting("team", owners[namespace]),
                 " in place of namespace",
@@ -105,7 +105,7 @@ def namespaces_of_teams_go_with_teams(context: Context) -> Found:
 
 @BOOK.rule
 def jobs_have_a_quota(context: Context) -> Found:
-    """Warn of a job outside of all quotas while there are teams."""
+    """Warn about a job outside of all quotas if there are teams."""
     namespace = context.job.namespace
     names = [team.name for team in context.teams if team.active]
     job = context.job
@@ -115,7 +115,7 @@ def jobs_have_a_quota(context: Context) -> Found:
         yield warning(
             ("team",),
             Sentence(
-                "without a team the job runs outside of all quotas, on nodes that are promised to teams; ",
+                "without a team the job runs outside of all quotas, on nodes that belong to the quotas of teams; ",
                 Setting("team", listing(names), verb="add"),
             ),
         )
@@ -132,7 +132,7 @@ def priority_is_a_class(context: Context) -> Found:
         got = "no task_governance" if section is None else f"ordering: {section.ordering}"
         yield Problem(
             at,
-            f"must be left out where waiting jobs are not ordered by priority ({got}), got {name}; remove priority"
+            f"must be left out if waiting jobs are not ordered by priority ({got}), got {name}; remove priority"
             + ("" if section is None else ", or set ordering: priority in the environment"),
         )
         return
@@ -151,7 +151,7 @@ def priority_is_a_class(context: Context) -> Found:
 
 @BOOK.rule
 def spares_have_a_queue(context: Context) -> Found:
-    """Refuse spare nodes outside of a queue: it is Kueue that keeps them."""
+    """Refuse spare nodes outside of a queue, because Kueue reserves them."""
     spares = context.job.restart.spares
     if spares and context.job.team is None:
         yield Problem(
@@ -162,12 +162,12 @@ def spares_have_a_queue(context: Context) -> Found:
 
 @BOOK.rule
 def teams_can_have_what_is_asked(context: Context) -> Found:
-    """Refuse jobs that Kueue never admits: beyond the quota and all that may be borrowed. Warn of borrowing."""
+    """Refuse jobs that Kueue never admits: beyond the quota and the borrowing limit. Warn about borrowing."""
     team = context.team
     if team is None or not team.active or _refused_already(context):
         return
     sizes, spares = context.job.elastic, context.job.restart.spares
-    # an elastic job is admitted with the nodes that it begins with, and grows from there
+    # an elastic job is admitted with its initial number of nodes, and then grows
     pods = 2 if _is_in_pairs(context) else context.nodes
     shares = _shares(context, team)
     if not shares:
@@ -178,7 +178,7 @@ def teams_can_have_what_is_asked(context: Context) -> Found:
             f" quota of {listing(owned, last='and')}; add one to the team in the environment, or name another team",
         )
         return
-    # the pods of one job are of one type: the best of them decides
+    # the pods of one job use one type: the best type decides
     best = max(shares, key=lambda each: each.most_pods)
     if best.most_pods < pods + spares:
         yield _beyond(context, team.name, best, pods + spares)
@@ -188,19 +188,19 @@ def teams_can_have_what_is_asked(context: Context) -> Found:
         yield warning(
             ("nodes",),
             f"{team.name} owns compute for {_nodes(own)} of this job, got {context.nodes + spares}: it borrows the"
-            " rest, waits until others leave it idle, and gives it back when they want it",
+            " rest, waits until it is idle, and loses it when its owners reclaim it",
         )
     if sizes is not None and best.most_pods < sizes.max_nodes:
         yield warning(
             ("elastic", "max_nodes"),
-            f"{team.name} may have compute for {_nodes(best.most_pods)} of this job at most, its own and"
-            f" what it may borrow, got {sizes.max_nodes}; the job never grows so far",
+            f"{team.name} has compute for at most {_nodes(best.most_pods)} of this job, including what it"
+            f" may borrow, got {sizes.max_nodes}; the job never grows so far",
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Share:
-    """What a team may use of an instance type, and what one pod uses: by resource, with Kubernetes' names."""
+    """The amounts of an instance type that a team can use and that one pod uses, by Kubernetes resource name."""
 
     instance_type: str
     pod: Mapping[str, Decimal]
@@ -209,19 +209,19 @@ class _Share:
 
     @property
     def own_pods(self) -> int:
-        """How many pods the team's own quota holds."""
+        """Return how many pods fit into the team's own quota."""
         return int(min(self.own[name] // wanted for name, wanted in self.pod.items()))
 
     @property
     def most_pods(self) -> int:
-        """How many pods there may ever be, with all that may be borrowed."""
-        # what Karpenter makes has no end
+        """Return the maximum number of pods, including what can be borrowed."""
+        # Karpenter can add nodes without a limit
         bounded = [self.most[name] // wanted for name, wanted in self.pod.items() if self.most[name].is_finite()]
         return int(min(bounded, default=_ENDLESS))
 
 
 def _shares(context: Context, team: Team) -> list[_Share]:
-    """What the team may have of each type of the group; nothing of types for which it has neither quota nor limit."""
+    """Yield what the team can use of each type of the group, except types without a quota and borrowing limit."""
     plan, model = context.plan, ClusterModel.of(context.environment)
     queue = model.queue(team.name)
     device = context.shape.accelerator_resource
@@ -245,7 +245,7 @@ def _shares(context: Context, team: Team) -> list[_Share]:
 
 
 def _beyond(context: Context, team: str, best: _Share, pods: int) -> Problem:
-    # accelerators are named before other resources that are short
+    # accelerators are reported before other scarce resources
     resource = min(best.pod, key=lambda name: best.most[name] // best.pod[name])
     unit, what = _UNITS.get(resource, (1, _device(context)))
     most, own = best.most[resource] / unit, best.own[resource] / unit
@@ -254,16 +254,16 @@ def _beyond(context: Context, team: str, best: _Share, pods: int) -> Problem:
     )
     pair = " for one pair" if _is_in_pairs(context) else ""
     sizes = context.job.elastic
-    # a test between nodes needs two of them
+    # a test between nodes needs two nodes
     least = sizes.min_nodes if sizes is not None else 2 if context.kind == "nccl" else 1
     fewer = (Setting("nodes", or_less(best.most_pods)), ", or ") if best.most_pods >= least else ()
-    # nobody has to look for a number that is stated nowhere
+    # explains a number that is not in the job file
     of_default = f" on all {context.nodes} nodes of group {context.group.name}, the default"
     default = of_default if context.job.nodes is None and not pair else ""
     return Problem(
         ("nodes",),
         Sentence(
-            f"must be at most the {_number(most)} {what} of {best.instance_type} that team {team} may ever have"
+            f"must be at most the {_number(most)} {what} of {best.instance_type} that team {team} can use"
             f" ({borrowed}), got {_number(pods * best.pod[resource] / unit)}{pair}{default}; ",
             *fewer,
             "raise the team's quota in the environment",
@@ -281,13 +281,13 @@ def _number(value: Decimal) -> str:
 
 
 def _refused_already(context: Context) -> bool:
-    """Whether the job requests what the group does not have: then a quota is not the cause."""
+    """Return whether the job requests more than the group has, so that the quota is not the cause."""
     found = (problem for book in (nodes.BOOK, elastic.BOOK) for rule in book.rules for problem in rule.run(context))
     return any(problem.severity is Severity.ERROR for problem in found)
 
 
 def _is_in_pairs(context: Context) -> bool:
-    """Whether each pair of nodes is a job by itself, which waits for no other."""
+    """Return whether each pair of nodes is a separate job, which does not wait for others."""
     return context.kind == "nccl" and context.job.measure.pairs
 
 

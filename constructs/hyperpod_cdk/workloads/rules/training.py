@@ -1,4 +1,4 @@
-"""Rules about training and its operator, rules over the log, and measurements."""
+"""Rules about training and its operator, log rules, and measurements."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ _NEURON_COLLECTIVES: tuple[Collective, ...] = ("all_reduce", "all_gather", "redu
 
 @BOOK.rule
 def operator_is_installed(context: Context) -> Found:
-    """Refuse jobs of an operator that the environment does not install."""
+    """Refuse jobs for an operator that the environment does not install."""
     if context.kind == _OPERATOR and not context.environment.operators.training.enabled:
         yield Problem(
             ("kind",),
-            f"must be pytorch where the training operator is off, got {_OPERATOR}; set operators.training.enabled: true"
+            f"must be pytorch if the training operator is off, got {_OPERATOR}; set operators.training.enabled: true"
             " in the environment, or kind: pytorch",
         )
 
 
 @BOOK.rule
 def commands_begin_with_the_program(context: Context) -> Found:
-    """Refuse a command that is one text, and one whose first word the launcher would take for a Python program."""
+    """Refuse a command in a single text, and one whose first word the launcher would run as a Python program."""
     if context.kind not in TRAINING or not context.job.command:
         return
     first, launcher = context.job.command[0], "torchrun" if context.kind == "pytorch" else "hyperpodrun"
     if not first or first.split() != [first]:
         yield Problem(
             ("command", 0),
-            f'must be the program alone, got "{first}"; write every argument as an item of its own: [train.py, --steps,'
+            f'must be only the program, got "{first}"; write every argument as a separate item: [train.py, --steps,'
             ' "1000"]',
         )
     elif context.job.launcher and _NO_PROGRAM.fullmatch(first):
         yield Problem(
             ("command", 0),
-            f"must be the Python program that {launcher} starts, got {first}; begin with the program, or with -m and"
+            f"must be the Python program that {launcher} starts, got {first}; start with the program, or with -m and"
             " its module, or set launcher: false",
         )
 
 
 @BOOK.rule
 def rules_over_the_log_make_sense(context: Context) -> Found:
-    """Refuse patterns that are none, numbers that are not found, and rules that find nothing."""
+    """Refuse invalid patterns, numbers without a group, and rules that detect nothing."""
     for index, rule in enumerate(context.job.log_monitoring):
         at = ("log_monitoring", index)
         wrong = [
@@ -67,7 +67,7 @@ def rules_over_the_log_make_sense(context: Context) -> Found:
         if rule.pattern[:1].isalnum():
             yield warning(
                 (*at, "pattern"),
-                f"a line has to begin with what the pattern says, and lines of a log begin with rank and time, got"
+                "the pattern must match from the beginning of a line, and log lines begin with rank and time, got"
                 f" {rule.pattern!r}; write .*{rule.pattern}",
             )
         limit, operator = rule.metric_limit, rule.operator
@@ -85,7 +85,7 @@ def rules_over_the_log_make_sense(context: Context) -> Found:
         elif limit is None and not (rule.fault_on_match or rule.expected_start_seconds or rule.expected_every_seconds):
             yield Problem(
                 at,
-                "must state what is expected, got a pattern alone, which finds nothing wrong; add"
+                "must state what is expected, got only a pattern, which detects nothing; add"
                 " expected_start_seconds, expected_every_seconds, fault_on_match: true, or metric_limit and operator",
             )
     for index, first, name in duplicates([rule.name for rule in context.job.log_monitoring]):
@@ -97,7 +97,7 @@ def rules_over_the_log_make_sense(context: Context) -> Found:
 
 @BOOK.rule
 def measurements_make_sense(context: Context) -> Found:
-    """Refuse collectives twice or that a test does not have, and sizes upside down."""
+    """Refuse duplicate collectives or those that a test does not have, and a minimum size above the maximum."""
     measure = context.job.measure
     for index, first, name in duplicates(measure.collectives):
         yield Problem(

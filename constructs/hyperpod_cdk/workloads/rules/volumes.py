@@ -1,4 +1,4 @@
-"""Rules about what a job mounts and where its checkpoints go."""
+"""Rules about the mounts and checkpoints of a job."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SECTION = "hyperpod.tiered_checkpointing"
 
 @BOOK.rule
 def claims_are_there(context: Context) -> Found:
-    """Refuse claims that the environment does not make, or not in the job's namespace."""
+    """Refuse claims that the environment does not create in the job's namespace."""
     claims = dict(_claims(context))
     for index, volume in enumerate(context.job.volumes):
         at = ("volumes", index, "claim")
@@ -62,34 +62,32 @@ def claims_are_there(context: Context) -> Found:
 
 @BOOK.rule
 def mounts_are_apart(context: Context) -> Found:
-    """Refuse two volumes at one path, and one in the place of shared memory."""
+    """Refuse two volumes at one path, and a volume at the path of shared memory."""
     paths = [volume.mount_path for volume in context.job.volumes]
     for index, first, path in duplicates(paths):
         yield Problem(
             ("volumes", index, "mount_path"),
-            f"must be unique, got {path} as in volumes[{first}]; mount one of the two elsewhere",
+            f"must be unique, got {path} as in volumes[{first}]; mount one of the two at another path",
         )
     for index, path in enumerate(paths):
         if path == SHARED_MEMORY_PATH:
             yield Problem(
                 ("volumes", index, "mount_path"),
-                f"must not be {SHARED_MEMORY_PATH}, where every pod has its shared memory; mount it elsewhere",
+                f"must not be {SHARED_MEMORY_PATH}, where every pod has its shared memory; mount it at another path",
             )
 
 
 @BOOK.rule
 def checkpoints_go_somewhere(context: Context) -> Found:
-    """Refuse a section that names no place."""
+    """Refuse a section without a location."""
     section = _checkpoints(context)
     if section is not None and section.path is None and section.s3_uri is None and not section.tiered:
-        yield Problem(
-            ("checkpoints",), "must say where checkpoints go, got nothing; add path or s3_uri, or remove checkpoints"
-        )
+        yield Problem(("checkpoints",), "must have path or s3_uri, got neither; add one, or remove checkpoints")
 
 
 @BOOK.rule
 def checkpoints_are_kept(context: Context) -> Found:
-    """Refuse a path outside of all volumes, which goes with the pod, and volumes that refuse checkpoints."""
+    """Refuse a path outside of all volumes, which is lost with the pod, and volumes that do not allow checkpoints."""
     section = _checkpoints(context)
     if section is None or section.path is None:
         return
@@ -98,14 +96,14 @@ def checkpoints_are_kept(context: Context) -> Found:
     if not holding:
         paths = [volume.mount_path for volume in context.job.volumes]
         fix = f"put it below {listing(paths)}" if paths else "add a volume and put it below its mount_path"
-        yield Problem(at, f"must be inside a volume, since the rest of a pod goes with it, got {path}; {fix}")
+        yield Problem(at, f"must be inside a volume, because other files are lost with the pod, got {path}; {fix}")
         return
     volume = max(holding, key=lambda each: len(each.mount_path))
     if volume.read_only:
         yield Problem(
             at,
-            f"must be inside a volume that pods may write, got {path} on {volume.mount_path} with read_only: true; set"
-            " read_only: false, or name another path",
+            f"must be inside a volume to which pods may write, got {path} on {volume.mount_path} with read_only: true;"
+            " set read_only: false, or use another path",
         )
         return
     bucket = _bucket(context, volume)
@@ -115,26 +113,26 @@ def checkpoints_are_kept(context: Context) -> Found:
 
 @BOOK.rule
 def tiered_checkpointing_is_on(context: Context) -> Found:
-    """Refuse checkpoints in the nodes' memory where nodes keep none; warn where they go nowhere else."""
+    """Refuse checkpoints in the nodes' memory if nodes reserve none; warn if they are stored nowhere else."""
     section = _checkpoints(context)
     if section is None or not section.tiered:
         return
     if not context.environment.hyperpod.checkpoints_in_memory:
         yield Problem(
             ("checkpoints", "tiered"),
-            f"must be false where nodes keep no memory for checkpoints; add {_SECTION} to the environment, or remove"
+            f"must be false if nodes reserve no memory for checkpoints; add {_SECTION} to the environment, or remove"
             " tiered",
         )
     elif section.s3_uri is None:
         yield warning(
             ("checkpoints", "tiered"),
-            "without s3_uri checkpoints stay in the memory of the nodes only, and go with them; add s3_uri",
+            "without s3_uri, checkpoints are only in the memory of the nodes and are lost with them; add s3_uri",
         )
 
 
 @BOOK.rule
 def checkpoint_accounts_cover_the_address(context: Context) -> Found:
-    """Refuse an address that the pods' service account may not write; doubt rights that are not in the environment."""
+    """Refuse a location to which the service account may not write; warn about permissions outside the environment."""
     section = _checkpoints(context)
     if section is None or section.s3_uri is None:
         return
@@ -147,8 +145,8 @@ def checkpoint_accounts_cover_the_address(context: Context) -> Found:
         if not any(_within(_address(section.s3_uri), _address(place)) for place in own.buckets):
             yield Problem(
                 at,
-                f"must be inside {listing(own.buckets)}, where service account {name} of {context.namespace} may write,"
-                f" got {section.s3_uri}; name a place there, or add this one to its buckets under {_SECTION}",
+                f"must be inside {listing(own.buckets)}, to which service account {name} of {context.namespace} may"
+                f" write, got {section.s3_uri}; use a location there, or add this one to its buckets under {_SECTION}",
             )
         return
     fitting = [each.name for each in accounts if each.namespace == context.namespace and _covers(each, section.s3_uri)]
@@ -156,21 +154,21 @@ def checkpoint_accounts_cover_the_address(context: Context) -> Found:
         fix = (
             f"set service_account: {closest(name, fitting) or fitting[0]}"
             if fitting
-            else f"add one with this bucket to {_SECTION}.service_accounts in the environment and name it, or name one"
-            " that has rights from elsewhere"
+            else f"add one with this bucket to {_SECTION}.service_accounts in the environment and use it, or use one"
+            " that has permissions from elsewhere"
         )
         got = f"service account {name} of {context.namespace}, which has none under {_SECTION}"
-        yield Problem(at, f"needs a service account with rights to {section.s3_uri}, got {got}; {fix}")
+        yield Problem(at, f"needs a service account with permissions for {section.s3_uri}, got {got}; {fix}")
     else:
         yield warning(
             ("service_account",),
-            f"{name} of {context.namespace} is not under {_SECTION}.service_accounts, so that whether it may write"
-            f" {section.s3_uri} is not known; add it there unless it has rights from elsewhere",
+            f"{name} of {context.namespace} is not under {_SECTION}.service_accounts, so it is unknown whether it may"
+            f" write to {section.s3_uri}; add it there unless it has permissions from elsewhere",
         )
 
 
 def _checkpoints(context: Context) -> Checkpoints | None:
-    """What training says of its checkpoints; that a test says something is refused for itself."""
+    """Return the checkpoints section of training; in a test, the section itself is refused."""
     return context.job.checkpoints if runs_a_program(context.kind) else None
 
 
@@ -179,27 +177,27 @@ def _on_a_bucket(path: str, bucket: S3Volume) -> Iterator[Problem]:
     if bucket.read_only:
         yield Problem(
             at,
-            f"must be inside a volume that pods may write, got {path} on storage.s3 {bucket.name} with read_only: true;"
-            " name a path on another volume",
+            f"must be inside a volume to which pods may write, got {path} on storage.s3 {bucket.name} with read_only:"
+            " true; use a path on another volume",
         )
     elif not bucket.allow_overwrite:
         yield Problem(
             at,
-            f"must be on a volume where files can be replaced, since a job that starts again writes the checkpoint of a"
+            "must be on a volume where files can be replaced, because a restarted job writes the checkpoint of a"
             f" step again, got {path} on storage.s3 {bucket.name}; set allow_overwrite: true there, or use s3_uri or a"
             " file system",
         )
     elif not bucket.bucket.endswith(_DIRECTORY_BUCKET):
         yield warning(
             at,
-            f"{path} is on storage.s3 {bucket.name}, and Mountpoint cannot rename files of a bucket, with which"
-            " PyTorch's distributed checkpoints end (FileSystemWriter); use s3_uri, a file system, or a program that"
+            f"{path} is on storage.s3 {bucket.name}, and Mountpoint cannot rename files in a bucket, which"
+            " PyTorch's distributed checkpoints need (FileSystemWriter); use s3_uri, a file system, or a program that"
             " does not rename",
         )
 
 
 def _claims(context: Context) -> Iterator[tuple[str, tuple[tuple[str, ...], Lustre | S3Volume]]]:
-    """Go through the claims: name, namespaces, what it mounts."""
+    """Yield the claims: name, namespaces, and the mounted volume."""
     for system in context.environment.storage.lustre:
         if system.claim is not None:
             yield system.resolved_claim_name, (system.claim.namespaces, system)
@@ -208,7 +206,7 @@ def _claims(context: Context) -> Iterator[tuple[str, tuple[tuple[str, ...], Lust
 
 
 def _bucket(context: Context, volume: Volume) -> S3Volume | None:
-    """The bucket that a volume is, None for a file system."""
+    """Return the bucket of a volume, or None for a file system."""
     for name, (namespaces, mounted) in _claims(context):
         if name == volume.claim and context.namespace in namespaces and isinstance(mounted, S3Volume):
             return mounted
