@@ -1,4 +1,4 @@
-"""The CDK app: each file of environments/ becomes one cdk.Stage; `-c env=` takes a name there or a file's path."""
+"""The CDK app: creates one cdk.Stage for each file in environments/; `-c env=` selects one by name or file path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every test stands on: the packaged Node.js, no credentials, no network."""
+"""Settings of all tests: the packaged Node.js, no credentials, no network."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from hypothesis import HealthCheck, settings
 from hyperpod_cdk.packaged_node import use_packaged_node
 
 use_packaged_node()
-# thousands of templates and answers are made and kept: looking for garbage among them takes a tenth of the time
+# thousands of templates and answers are created and kept: garbage collection would take a tenth of the time
 gc.set_threshold(100_000, 20, 20)
-# a run of the command within this process builds its tree of verbs anew, and a session of botocore's reads its models
-# anew: each takes a tenth of a second, and neither depends on who asks
+# each run of the command in this process would build its commands again, and each botocore session would read its
+# models again: each takes a tenth of a second, and the results are always the same
 setattr(typer.testing, "_get_command", functools.cache(typer.main.get_command))  # noqa: B010 - a patch
 setattr(botocore.session, "create_loader", functools.cache(botocore.loaders.create_loader))  # noqa: B010 - a patch
-# each session and client looks anew for what botocore calls its events otherwise; the aliases are the same for all
+# each session and client would build the event aliases of botocore again; they are always the same
 _event_names: dict[str, str] = {}
 setattr(  # noqa: B010 - a patch
     botocore.hooks.EventAliaser, "_alias_name_cache", property(lambda _: _event_names, lambda _, __: None)
 )
-# how long an example takes tells how busy the machine is, not whether the code is right
+# the duration of an example depends on the load of the machine and not on the code
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tests")
 for _name in [n for n in os.environ if n.startswith("AWS_")]:
     del os.environ[_name]
 os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
-# an app without a folder for its assembly, and jsii, leave theirs behind: thousands in a run, some gigabytes
+# apps without an assembly folder, and jsii, leave temporary folders: thousands in a run, some gigabytes
 _SCRATCH = None
-if "PYTEST_XDIST_WORKER" not in os.environ:  # its workers inherit it: a deeper folder is too long for a socket's path
+if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit it; a deeper folder would be too long for a socket's path
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
     os.environ["TMPDIR"] = tempfile.tempdir = _SCRATCH = tempfile.mkdtemp(prefix="tests-")
-# a shell that runs the tests in the background has it ignored, and so would every process that a test interrupts
+# a shell ignores SIGINT for background processes, and processes that a test interrupts would inherit that
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -80,26 +80,26 @@ LONGEST = (
     "tests/review/rights/test_access.py",
     "tests/stacks/test_environment.py",
 )
-"""A worker takes a whole file: one of these taken last would keep the others waiting for it."""
+"""Slow files, which run first: a worker runs a whole file, and the others would wait for a slow file at the end."""
 EXAMPLE_SECONDS = 900
-"""Limit of one test of `make examples`, in seconds: a whole life of an environment, on a busy machine."""
+"""The time limit of a test of `make examples` in seconds: the life cycle of an environment on a busy machine."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Offer the switch that writes reviewed files anew."""
+    """Add the option that rewrites golden files."""
     parser.addoption(
-        "--update-golden", action="store_true", help="rewrite the files in tests/*/golden from what is made now"
+        "--update-golden", action="store_true", help="rewrite the files in tests/*/golden with the current output"
     )
 
 
 def pytest_unconfigure() -> None:
-    """Remove what the tests left in the folder for temporary files; those of failed tests stand beside it."""
+    """Remove the temporary files of the tests; those of failed tests are in another folder."""
     if _SCRATCH is not None:
         shutil.rmtree(_SCRATCH, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files that take longest first; all others stay in their order. An example may last minutes."""
+    """Run the slowest files first and all others in order, and set the time limit of examples."""
     rank = {file: number for number, file in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.nodeid.partition("::")[0], len(rank)))
     for item in items:
@@ -108,23 +108,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage no more among what was imported and collected, which stays to the end."""
+    """Exclude imported modules and collected tests from garbage collection, because they stay until the end."""
     gc.freeze()
 
 
-# needs PyTorch, and has a venv of its own: make training
+# needs PyTorch and has a separate virtual environment: make training
 collect_ignore = ["tests/training_program"]
 
 
 @pytest.fixture(scope="session")
 def project() -> Path:
-    """The root of the repository."""
+    """Return the root of the repository."""
     return Path(__file__).parent
 
 
 @pytest.fixture(scope="session")
 def assemblies(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that all workers of a session share, for what takes seconds to synthesize."""
+    """Return a folder that all workers of a session share, for assemblies that take seconds to synthesize."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "assemblies"
     folder.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Deployable stacks: composition of constructs only, no resource of their own. An app calls ``synthesize``."""
+"""Deployable stacks, which only compose constructs and define no resources. An app calls ``synthesize``."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from typing import NoReturn
 __all__ = ["synthesize"]
 
 _BESIDE_NODE = ("hyperpod_cdk.config.extensions", "hyperpod_cdk.config.rules", "hyperpod_cdk_stacks.environment")
-"""What is imported while Node.js starts; importing them calls nothing of it (tests/stacks/test_warm_up.py)."""
+"""Modules that are imported while Node.js starts; the imports do not call Node.js (tests/stacks/test_warm_up.py)."""
 _SWITCH_SECONDS = 0.0005
-"""A tenth of Python's own, by which each of the first answers of Node.js could wait 5 ms."""
+"""A tenth of Python's default, with which each of the first answers of Node.js could wait 5 ms."""
 
 
 def synthesize(project: Path) -> NoReturn:
     """Write the cloud assembly of a project: each file of its ``environments/`` becomes one ``cdk.Stage``.
 
-    The whole of an app.py: ``synthesize(Path(__file__).parent)``. The context ``env`` (``cdk synth -c env=prod``) takes
-    a name in environments/ or a file's path and narrows it to one. Ends the process: with 0 where the assembly is
-    written, with 1 after every error of every file, with 2 where an extension of
-    pyproject.toml raised.
+    A complete app.py: ``synthesize(Path(__file__).parent)``. The context ``env`` (``cdk synth -c env=prod``) selects an
+    environment by its name in environments/ or by the path of its file. Ends the process with exit code 0 if the
+    assembly was written, 1 if a file is refused, after printing all errors, and 2 if an extension in pyproject.toml
+    raised an exception.
 
-    ``project``: the folder with environments/ and, where the project has its own, lifecycle_scripts/ and charts/.
+    ``project``: the folder with environments/ and, if the project has its own, lifecycle_scripts/ and charts/.
     """
-    # a process this short only loses time by looking for garbage
+    # garbage collection only costs time in such a short process
     gc.disable()
-    # the thread that imports hands over sooner, once Node.js has answered the other one
+    # the importing thread yields sooner when Node.js has answered the other thread
     sys.setswitchinterval(_SWITCH_SECONDS)
     from hyperpod_cdk.packaged_node import (  # noqa: PLC0415 - see below
         ToolMissingError,
@@ -57,16 +57,16 @@ def synthesize(project: Path) -> NoReturn:
     except ExtensionError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(2)
-    # the assembly is written; taking a million objects apart one by one would take a fifth of the whole run again
+    # the assembly is written; deallocating a million objects would take another fifth of the whole run
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
 
 def _load_rules() -> None:
-    """Start Node.js and have it load what cdk-nag's rules ask for, a hundred of CDK's modules, while Python imports.
+    """Start Node.js and load the hundred CDK modules that cdk-nag's rules need, while Python imports modules.
 
-    Each rule loads the modules of its services when it first looks at a resource: here at one that none speaks of.
+    Each rule loads the modules of its services at its first resource, which here is one that no rule applies to.
     """
     from aws_cdk import CfnResource, Stack  # noqa: PLC0415 - as above
     from cdk_nag import AwsSolutionsChecks  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""From environment files to a cloud assembly: reads, builds one stage per environment, validates, writes."""
+"""Creates a cloud assembly from environment files: reads them, builds one stage for each, validates and writes."""
 
 from __future__ import annotations
 
@@ -42,35 +42,35 @@ FEATURE_FLAGS = {
     "@aws-cdk/aws-s3:createDefaultLoggingPolicy": True,
     "@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy": True,
     "@aws-cdk/core:checkSecretUsage": True,
-    # a stack keeps what another one imports: removing a subnet with nodes is refused
+    # a stack keeps exports that another one imports: removing a subnet with nodes is refused
     "@aws-cdk/core:defaultCrossStackReferences": "strong",
-    # traces of warnings name files of this machine, others at every run
+    # stack traces of warnings contain local paths and differ in every run
     "aws:cdk:disable-stack-trace": True,
 }
-"""Set here rather than in cdk.json, so that ``python app.py`` and ``cdk synth`` write the same templates."""
+"""Set here and not in cdk.json, so that ``python app.py`` and ``cdk synth`` write the same templates."""
 
 
 _VERSION = "eks.kubernetes_version"
 
 
 def synthesize(root: Path, *, builtin_validation: bool = False) -> None:
-    """Write the cloud assembly of the environments below ``root``; exits 1 with every error where a file is refused."""
+    """Write the cloud assembly of the environments in ``root``; exits with 1 and all errors if a file is refused."""
     app = new_app(builtin_validation=builtin_validation)
     stages = build(app, read_environments(root, app.node.try_get_context("env")), root=root)
     assembly = Path(app.outdir)
     try:
         app.synth()
     finally:
-        # templates that a rule refused are reviewed, too
+        # refused templates are also reviewed
         if (assembly / "manifest.json").is_file():
             write_sections(assembly, [stage.stage_name for stage in stages])
 
 
 def new_app(*, outdir: Path | None = None, builtin_validation: bool = False) -> cdk.App:
-    """Make an empty app with the flags that every template here is written under; ``outdir`` as in CDK.
+    """Return an empty app with the feature flags for all templates; ``outdir`` is as in CDK.
 
-    CDK's own template validation is off: it runs as WebAssembly for seconds, while ``TemplateChecks`` runs the same
-    engine natively. The benchmark turns it on to show the difference.
+    CDK's own template validation is disabled: it runs as WebAssembly for seconds, while ``TemplateChecks`` runs the
+    same engine natively. The benchmark enables it to show the difference.
     """
     return cdk.App(
         context=FEATURE_FLAGS,
@@ -81,17 +81,17 @@ def new_app(*, outdir: Path | None = None, builtin_validation: bool = False) -> 
 
 
 def build(app: cdk.App, environments: Sequence[LoadedEnvironment], *, root: Path) -> list[HyperPodEnvironment]:
-    """Add a stage for each environment and the checks that every template must pass."""
+    """Add a stage for each environment, and the checks for all templates."""
     scripts = root / SCRIPTS
     try:
-        # templates that are committed for review must not differ with what somebody has pulled
+        # templates that are committed for review must not depend on a pulled chart
         left_out = app.node.try_get_context("chart") == "placeholder"
         chart = HyperPodChart.placeholder() if left_out else HyperPodChart.locate(root)
         if scripts.is_dir():
             check_scripts(scripts)
         check_steps(lifecycle_steps(), scripts if scripts.is_dir() else library_scripts())
     except (ChartError, ValueError) as error:
-        # files of the project that the user can fix, not a fault of this program
+        # errors in files of the project, which the user can fix
         sys.exit(str(error))
     stages = [
         add_environment(
@@ -115,9 +115,9 @@ def add_environment(
     lifecycle_scripts: Path | None,
     reviewed_by: str = "",
 ) -> HyperPodEnvironment:
-    """Add one environment as a stage named like it; its warnings become annotations that the CDK CLI prints.
+    """Add one environment as a stage with its name; its warnings become annotations that the CDK CLI prints.
 
-    ``reviewed_by`` says by which files its reviews are judged (``config.judged_by.said_of``), empty without any.
+    ``reviewed_by`` identifies the files that its reviews use (``config.judged_by.said_of``); empty without any.
     """
     stage = HyperPodEnvironment(
         app,
@@ -138,7 +138,7 @@ def add_environment(
 
 
 def read_environments(root: Path, wanted: object = None) -> list[LoadedEnvironment]:
-    """Read the environments below ``root``, or the one that ``wanted`` names; exits 1 with every error otherwise."""
+    """Read the environments in ``root``, or only ``wanted``; prints all errors and exits with 1 if one is refused."""
     try:
         files = _files(root, wanted)
     except UsageError as error:
@@ -147,7 +147,7 @@ def read_environments(root: Path, wanted: object = None) -> list[LoadedEnvironme
     refused: list[str] = []
     for file in files:
         try:
-            # the day of the tables, not of the clock: the same commit always writes the same templates
+            # the date of the tables and not today's date, so that the same commit always writes the same templates
             loaded.append(load_environment(file, today=kubernetes.AS_OF))
         except EnvironmentFileError as error:
             refused += [finding.render() for finding in error.findings if finding.severity is Severity.ERROR]

@@ -1,4 +1,4 @@
-"""The KMS keys of an environment, each in the stack of what it encrypts."""
+"""The KMS keys of an environment, each in the stack of the resources that it encrypts."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def encryption_key(
     *,
     removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
 ) -> EncryptionKey | None:
-    """Make or name the key that the file asks for; None where AWS's own encrypts.
+    """Create or import the key that the file requests; None if AWS owned keys encrypt.
 
-    ``removal_policy`` is that of what the key encrypts, which nobody could read without it.
+    ``removal_policy`` is that of the encrypted resources, which cannot be read without the key.
     """
     value = getattr(environment.encryption, purpose)
     if value is None:

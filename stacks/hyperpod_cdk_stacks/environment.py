@@ -1,4 +1,4 @@
-"""One environment: the stacks of a HyperPod cluster, at most five, in the order in which they depend on each other."""
+"""One environment: the stacks of a HyperPod cluster, at most five, in the order of their dependencies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hyperpod_cdk_stacks.platform import PlatformStack
 from hyperpod_cdk_stacks.storage import StorageStack
 
 _ASK_EKS = (
-    # CDK names the class of a resource like its type
+    # CDK derives the name of a resource's class from its type
     *(
         f"AWS::EKS::{name.removeprefix('Cfn')}"
         for name, made in vars(eks).items()
@@ -30,18 +30,18 @@ _ASK_EKS = (
     "AWS::SageMaker::Cluster",
     "AWS::SageMaker::ClusterSchedulerConfig",
 )
-"""Types of resources that ask something of the EKS cluster while they are made."""
+"""Types of resources that call the EKS cluster when they are created."""
 
-# importers of this module read environments: their model is built now, in parallel with the start of Node.js
+# importers of this module read environments: the model is built now, in parallel with the start of Node.js
 Environment.model_rebuild()
 
 
 class HyperPodEnvironment(cdk.Stage):
     """The stage of one environment file; its stacks are named ``<environment>-<stack>``.
 
-    What one stack imports from another, that other one cannot drop: CloudFormation refuses. So a zone, or a file
-    system, that leaves the file has to leave the stacks that use it first: `cdk deploy --exclusively` for hyperpod and
-    storage, or platform, then all of them.
+    CloudFormation refuses to remove an export that another stack imports. If a zone or a file system is removed from
+    the file, it must therefore be removed first from the stacks that use it: `cdk deploy --exclusively` for hyperpod
+    and storage, or platform, then for all of them.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class HyperPodEnvironment(cdk.Stage):
             lifecycle_steps=lifecycle_steps,
             reviewed_by=reviewed_by,
         )
-        # CloudFormation refuses a stack without resources, which storage and platform may be
+        # CloudFormation refuses stacks without resources, and storage and platform may have none
         self.storage = (
             StorageStack(
                 self,
@@ -120,9 +120,9 @@ class HyperPodEnvironment(cdk.Stage):
             iam.PermissionsBoundary.of(self).apply(self._boundary(environment.permissions_boundary))
 
     def _protect(self, environment: Environment) -> None:
-        """Let what protects a stack go with a creation of it that fails, and EKS be protected while there are nodes.
+        """Remove a stack's protection if its first creation fails, and protect EKS while there are nodes.
 
-        With ``deletion_protection: false`` the same resources take the protection away.
+        With ``deletion_protection: false``, the same resources remove the protection.
         """
         self._protect_eks(environment)
         for stack in (self.storage, self.hyperpod, self.platform, self.observability):
@@ -134,13 +134,13 @@ class HyperPodEnvironment(cdk.Stage):
                 function=self.foundation.protection,
                 enabled=environment.deletion_protection,
             )
-            # the nodes are what everybody waits for: the cluster begins in the same moment as the protection
+            # nodes take the longest: the creation of the cluster does not wait for the protection
             protection.before(stack, beside=[self.hyperpod.cluster] if stack is self.hyperpod else [])
 
     def _protect_eks(self, environment: Environment) -> None:
-        """Switch EKS's own protection while nothing else asks anything of EKS, which is updating meanwhile.
+        """Change EKS's own deletion protection while nothing else calls EKS, because the cluster is then updating.
 
-        That is while the platform stack waits for nodes; without such a stack, once the HyperPod cluster exists.
+        This is while the platform stack waits for nodes or, without such a stack, when the HyperPod cluster exists.
         """
         name = self.foundation.protection.eks_cluster_name
         if name is None:
@@ -161,7 +161,7 @@ class HyperPodEnvironment(cdk.Stage):
             switch.node.add_dependency(*users)
 
     def _order(self, environment: Environment) -> None:
-        """Order whole stacks where no reference does: routes before nodes, nodes before what runs on them."""
+        """Add stack dependencies that do not follow from references: routes before nodes, nodes before workloads."""
         self.hyperpod.add_stack_dependency(self.foundation)
         if self.platform is not None:
             self.platform.add_stack_dependency(self.hyperpod)

@@ -1,4 +1,4 @@
-"""What one stack gives to others stays exported, for any importing stack."""
+"""Keeps the exports of a stack, even if no other stack imports them any more."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import aws_cdk as cdk
 
 
 def export_always(stack: cdk.Stack, *values: str) -> None:
-    """Export what ``stack`` makes, under the names that CDK gives to what is imported.
+    """Export attributes of the resources in ``stack``, under the names that CDK uses for imported values.
 
-    CDK makes an export where another stack refers to a value, and drops it with the last reference. The stack that
-    exports is updated first, and CloudFormation refuses: the other one imports the value still. So what can leave that
-    one is exported here in any case. Values that no resource of a stack gives, such as IDs out of the file, need none.
+    CDK creates an export if another stack refers to a value, and removes it with the last reference. The exporting
+    stack is updated first, which CloudFormation refuses while the other stack still imports the value. Values that the
+    other stack may stop using are therefore always exported here. Values that are not attributes of a resource, such as
+    IDs in the file, need no export.
     """
-    # one call into Node.js says of all of them whether they are references to resources, and nothing else
+    # a single call into Node.js finds out which of them are only references to resources
     for value, resolved in zip(values, stack.resolve(list(values)), strict=True):
         match resolved:
             case {"Ref": str(name)} if not name.startswith("AWS::"):

@@ -32,21 +32,21 @@ from hyperpod_cdk_stacks.exports import export_always
 from hyperpod_cdk_stacks.network import network_parts
 
 PROTECTED = ("storage", "hyperpod", "platform", "observability")
-"""The stacks that refuse to be deleted with ``deletion_protection``; the foundation below them cannot go anyway."""
+"""The stacks with termination protection if ``deletion_protection`` is set; the foundation depends on them."""
 
 _BUCKET_NAME = "ExportsOutputRefLifecycleScriptsBucketBB67840B3C5C0C35"
 _BUCKET_ARN = "ExportsOutputFnGetAttLifecycleScriptsBucketBB67840BArn6FC9BD90"
-"""The outputs by which CDK gives the bucket that is made here to other stacks; a test holds the names."""
+"""The outputs with which CDK exports the bucket of this stack to other stacks; a test checks the names."""
 
 
 class FoundationStack(cdk.Stack):
     """Network, EKS with the chart, scripts and roles: everything before the first node is requested.
 
-    One stack, so that only what needs something waits for it (docs/decisions/0015-one-foundation.md). The quota gate
-    runs while EKS's own prerequisites are made, which are quick and free; everything else waits for it.
+    It is one stack, so that resources only wait for what they need (docs/decisions/0015-one-foundation.md). The quota
+    gate runs while EKS's own prerequisites are created, which are quick and free; everything else waits for it.
 
-    It has no termination protection: the HyperPod stack imports its exports, so CloudFormation refuses to delete it
-    while there is a cluster on it, and a first creation that fails is taken back by the next ``cdk deploy``.
+    It has no termination protection: the HyperPod stack imports its exports, so that CloudFormation refuses to delete
+    it while there is a cluster, and the next ``cdk deploy`` deletes a first creation that failed.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class FoundationStack(cdk.Stack):
         self.execution_role = self._node_role()
         if self.gate is not None:
             self._hold(self.gate)
-        # what the gate logs stays where it refuses the first deployment, and so does the key, which it waits for
+        # if the gate refuses the first deployment, its log remains, and so does the key of the log
         self.log_key = encryption_key(self, environment, "logs", removal_policy=cdk.RemovalPolicy.RETAIN)
         if self.log_key is not None:
             self.log_key.allow_log_groups()
@@ -112,7 +112,7 @@ class FoundationStack(cdk.Stack):
         return gate
 
     def _hold(self, gate: QuotaGate) -> None:
-        """Let all wait for the gate save what EKS needs first: that is quick, free, and gone again where it refuses."""
+        """Let everything wait for the gate except EKS's prerequisites, which are quick, free and rolled back."""
         network = self.network.network
         beside = [network, *self.network.made_groups]
         if isinstance(self.control_plane, ControlPlane):
@@ -166,13 +166,13 @@ class FoundationStack(cdk.Stack):
             self,
             "HyperPodDependencies",
             cluster=self.cluster,
-            # the file may state the numbers of a type that the catalog does not know
+            # the file may contain the values of a type that is not in the catalog
             instance_types=[environment.instance_type(name) or name for name in sorted(names)],
             chart=chart,
             gpu_partitions=environment.hyperpod.gpu_partitions,
             image_registry=environment.eks.image_registry,
         )
-        # the add-ons are none of it: Helm does not wait for pods
+        # the add-ons are not part of it, because Helm does not wait for pods
         dependencies.node.add_dependency(self.control_plane.ready, self.network.ready)
         return dependencies
 
@@ -180,7 +180,7 @@ class FoundationStack(cdk.Stack):
         environment = self._environment
         existing = environment.hyperpod.lifecycle.existing_bucket
         if existing is None:
-            # the bucket stays after a first deployment that failed, and so does its key
+            # the bucket and its key remain after a first deployment that failed
             key = encryption_key(self, environment, "lifecycle_bucket", removal_policy=cdk.RemovalPolicy.RETAIN)
             return LifecycleScripts(
                 self,
@@ -213,7 +213,7 @@ class FoundationStack(cdk.Stack):
     def _node_role(self) -> NodeExecutionRole:
         network, environment = self.network.network, self._environment
         existing, groups = environment.network.existing, environment.hyperpod.instance_groups
-        # nodes of a group without a network of its own come up in any of these, whose zones may have several of them
+        # nodes of a group without its own network start in any of these subnets; a zone may have several of them
         anywhere = (
             existing.cluster_subnet_ids if existing and any(each.is_in_cluster_network for each in groups) else ()
         )
@@ -241,7 +241,7 @@ class FoundationStack(cdk.Stack):
 
     @property
     def eks_cluster_arn(self) -> str:
-        """The EKS cluster's ARN by its name: IAM takes minutes where it waits for the cluster itself."""
+        """Return the EKS cluster's ARN by its name; with a reference, IAM resources would wait for the cluster."""
         return self.format_arn(service="eks", resource="cluster", resource_name=self._environment.eks_cluster_name)
 
     def _exports(self) -> None:
@@ -263,15 +263,15 @@ class FoundationStack(cdk.Stack):
         if self.cluster.kubectl_provider is not None:
             export_always(self, self.cluster.kubectl_provider.service_token)
         if isinstance(self.control_plane, ControlPlane):
-            # of the cluster, which stays when the provider goes with the operator whose pods need it
+            # the issuer of the cluster, which remains if the provider is removed with the operator that needs it
             export_always(self, self.control_plane.issuer_url)
         if self._environment.hyperpod.lifecycle.existing_bucket is not None:
             self._go_on_exporting_the_own_bucket()
 
     def _go_on_exporting_the_own_bucket(self) -> None:
-        """Export what a bucket of this stack is called: the HyperPod stack as deployed may import that still.
+        """Export the name of a bucket of this stack, which the deployed HyperPod stack may still import.
 
-        The bucket remains if ``existing_bucket`` replaces it, and its name contains the stack's id.
+        The bucket remains if ``existing_bucket`` replaces it, and its name contains the stack's ID.
         """
         name = bucket_name(self._environment.name)
         for output, value in ((_BUCKET_NAME, name), (_BUCKET_ARN, f"arn:{cdk.Aws.PARTITION}:s3:::{name}")):
@@ -279,9 +279,9 @@ class FoundationStack(cdk.Stack):
 
     @property
     def oidc_provider(self) -> OidcProvider | None:
-        """The cluster's OIDC provider for other stacks, None where it has none.
+        """Return the cluster's OIDC provider for other stacks, or None if there is none.
 
-        What they import is the cluster's: CloudFormation refuses to drop an export in use, and the provider goes.
+        They import values of the cluster, because CloudFormation would refuse to remove exports of a removed provider.
         """
         found = self.control_plane.oidc_provider
         if found is None or isinstance(self.control_plane, ExistingControlPlane):
@@ -291,7 +291,7 @@ class FoundationStack(cdk.Stack):
 
 
 def nodes_made(environment: Environment) -> list[dict[str, object]]:
-    """Give what makes nodes: a group that is renamed or moved takes new ones while it still has the old."""
+    """Return a factory of node resources: a renamed or moved group gets new ones while the old ones still exist."""
     return [
         {
             "name": group.name,
@@ -307,7 +307,7 @@ def nodes_made(environment: Environment) -> list[dict[str, object]]:
 
 def _who_may_enter(environment: Environment) -> str:
     if environment.eks.admin_role_arns:
-        return "Point kubectl at the cluster, as a role of eks.admin_role_arns: EKS admits no other administrator"
+        return "Configure kubectl, with a role in eks.admin_role_arns: EKS allows no other administrator"
     if environment.eks.is_existing:
-        return "Point kubectl at the cluster, as a role that has an access entry there"
-    return "Point kubectl at the cluster; it answers Unauthorized until eks.admin_role_arns names your role"
+        return "Configure kubectl, with a role that has an access entry of the cluster"
+    return "Configure kubectl; the cluster returns Unauthorized until eks.admin_role_arns contains your role"

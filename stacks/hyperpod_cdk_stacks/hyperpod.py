@@ -1,4 +1,4 @@
-"""The HyperPod stack: the cluster itself, and what only it uses."""
+"""The HyperPod stack: the cluster, and resources that only the cluster uses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from hyperpod_cdk_stacks.foundation import FoundationStack
 
 
 class HyperPodStack(cdk.Stack):
-    """`AWS::SageMaker::Cluster` with all its instance groups in plain sight, and what only it uses."""
+    """`AWS::SageMaker::Cluster` with all its instance groups, and resources that only the cluster uses."""
 
     def __init__(
         self,
@@ -120,18 +120,18 @@ class HyperPodStack(cdk.Stack):
             switched_off=hyperpod.switched_off,
             tags=environment.tags,
         )
-        # with the last node that takes add-ons the platform stack waits for none, and is updated after this one
+        # without any node for add-ons, the platform stack does not wait for nodes, and is updated after this one
         export_always(self, self.cluster.cluster_arn, self.node_waiter.service_token)
         self._outputs([group.name for group in hyperpod.instance_groups])
 
     def _restricted_role(
         self, group: config.RestrictedGroup, environment: Environment, foundation: FoundationStack
     ) -> RestrictedExecutionRole:
-        """Give a restricted group its role, here, so that both leave together: no other stack knows of it."""
+        """Return the role of a restricted group; it is in this stack so that both are removed together."""
         network, observability = foundation.network, environment.operators.observability
         workspace = observability.prometheus_workspace
         if workspace == CREATE:
-            # it is made in a later stack
+            # it is created in a later stack
             workspace = arn_here("aps", "workspace/*")
         return RestrictedExecutionRole(
             self,
@@ -155,12 +155,12 @@ class HyperPodStack(cdk.Stack):
     def _outputs(self, groups: Sequence[str]) -> None:
         cluster = self.cluster
         cdk.CfnOutput(
-            self, "NodeLogGroup", description="Where the lifecycle scripts of nodes log", value=cluster.log_group_name
+            self, "NodeLogGroup", description="Log group of the nodes' lifecycle scripts", value=cluster.log_group_name
         )
         if cluster.events_command is not None:
-            cdk.CfnOutput(self, "Events", description="What became of each node", value=cluster.events_command)
+            cdk.CfnOutput(self, "Events", description="Command that lists node events", value=cluster.events_command)
         for name in sorted(groups):
-            # below the cluster: there an id gets a hash, and the groups a-b and ab an output each
+            # below the cluster, where IDs have a hash, so that the groups a-b and ab have separate outputs
             cdk.CfnOutput(
                 cluster,
                 f"SsmTarget-{name}",

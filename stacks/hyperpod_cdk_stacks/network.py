@@ -1,4 +1,4 @@
-"""The network of an environment: VPC, subnets, routes, endpoints and EFA group, as far as they are made."""
+"""The network of an environment: the VPC, subnets, routes, endpoints and EFA security group that it creates."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from hyperpod_cdk.config.endpoints import interface_endpoints
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkParts:
-    """What the rest of an environment uses of the network, new or existing.
+    """The parts of a new or existing network that the rest of an environment uses.
 
-    ``security_group`` is the nodes' own, with EFA's rules; a control plane that is made carries it too. It is somebody
-    else's where ``brings_own_group`` says so: then nothing is added to it; ``made_groups`` is empty then.
-    ``eks_security_group`` is an existing EKS cluster's, through which it and the nodes talk. ``ready`` is what a client
-    in the network depends on: the group's rules, the private routes and all endpoints.
+    ``security_group`` is the group of the nodes, with the rules for EFA; a new control plane also has it. If
+    ``brings_own_group`` is set, others own the group, nothing is added to it, and ``made_groups`` is empty.
+    ``eks_security_group`` is the group of an existing EKS cluster for traffic with the nodes. ``ready`` contains the
+    dependencies of clients in the network: the group's rules, the private routes and all endpoints.
     """
 
     network: Network | ExistingNetwork
@@ -33,13 +33,13 @@ class NetworkParts:
 
     @property
     def node_security_groups(self) -> Sequence[ec2.ISecurityGroup]:
-        """The groups of every node, each once."""
+        """Return the security groups of every node, without duplicates."""
         groups = [self.security_group, *([self.eks_security_group] if self.eks_security_group else [])]
         return list({group.security_group_id: group for group in groups}.values())
 
 
 def network_parts(stack: cdk.Stack, environment: Environment) -> NetworkParts:
-    """Make the network in ``stack``, or name the existing one, which adds nothing to the template."""
+    """Create the network in ``stack``, or import the existing one, which adds nothing to the template."""
     section, eks = environment.network.existing, environment.eks.existing
     network = _network(stack, environment)
     ready: list[IDependable] = [network.ready] if isinstance(network, Network) else []
@@ -59,7 +59,7 @@ def network_parts(stack: cdk.Stack, environment: Environment) -> NetworkParts:
             subnet_ids=network.endpoint_subnet_ids,
             services=interface_endpoints(environment),
             clients=[security_group],
-            # what people put into the VPC's own block, such as a machine to run kubectl on, has groups of its own
+            # instances in the VPC's primary block, such as one that runs kubectl, have other security groups
             client_cidrs=[environment.network.vpc_cidr],
         )
         ready.append(endpoints.ready)

@@ -1,4 +1,4 @@
-"""The observability stack: what HyperPod says about its nodes, kept, counted and shown."""
+"""The observability stack: records and shows HyperPod's events about its nodes, and alarms on faults."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hyperpod_cdk_stacks.storage import StorageStack
 
 
 class ObservabilityStack(cdk.Stack):
-    """Node-health events into a log group, an alarm on faults, a dashboard; the observability add-on."""
+    """Node-health events in a log group, an alarm on faults, a dashboard, and the observability add-on."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class ObservabilityStack(cdk.Stack):
 
     @staticmethod
     def has_addon(environment: Environment) -> bool:
-        """Say whether the add-on is among the resources; its pods need the cluster's DNS, of the platform stack."""
+        """Return whether the add-on is enabled; its pods need the cluster's DNS from the platform stack."""
         return environment.operators.observability.enabled and environment.eks.installs(addons.OBSERVABILITY)
 
     def _notifications(
@@ -122,7 +122,7 @@ class ObservabilityStack(cdk.Stack):
 
 
 def watched_file_systems(environment: Environment, storage: StorageStack | None) -> dict[str, str]:
-    """Give name and ID of the file systems with a capacity to fill, where the file wants to know that they are full."""
+    """Return name and ID of the file systems with a limited capacity, if the file requests notifications about them."""
     if environment.notify is None or "file_system_full" not in environment.notify.events:
         return {}
     made = storage.lustre if storage is not None else {}

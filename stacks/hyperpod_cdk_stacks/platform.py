@@ -1,4 +1,4 @@
-"""The platform stack: what needs running nodes - add-ons, operators, task governance, persistent volumes."""
+"""The platform stack: add-ons, operators, task governance and persistent volumes, which need running nodes."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ _CERT_MANAGER_ID = "TrainingOperatorCertManager4A661BB6"
 
 
 class PlatformStack(cdk.Stack):
-    """Add-ons and objects that can only become healthy once HyperPod nodes have joined the cluster."""
+    """Add-ons and objects that only become healthy when HyperPod nodes have joined the cluster."""
 
     @staticmethod
     def has_resources(environment: Environment) -> bool:
-        """Say whether anything needs nodes; CloudFormation refuses a stack without resources."""
+        """Return whether anything needs nodes; CloudFormation refuses a stack without resources."""
         eks = environment.eks
         return (
             eks.installs(addons.COREDNS)
@@ -60,7 +60,7 @@ class PlatformStack(cdk.Stack):
             or any(lustre.claim is not None for lustre in environment.storage.lustre)
             or _writes_checkpoints(environment)
             or bool(environment.storage.s3)
-            # which is another stack's, and waits for the nodes of this one
+            # it is in another stack, and waits for the nodes of this one
             or (ObservabilityStack.has_addon(environment) and bool(addon_groups(environment)))
         )
 
@@ -81,7 +81,7 @@ class PlatformStack(cdk.Stack):
         self._versions = environment.eks.addon_versions
         self._installs = environment.eks.installs
         self._namespaces: dict[str, eks.KubernetesManifest] = {}
-        # without a node that takes pods no webhook ever answers
+        # without a node for pods, no webhook ever responds
         self._has_nodes = bool(addon_groups(environment))
         if self._installs(addons.COREDNS):
             CoreDns(self, "CoreDns", eks_cluster_name=self._eks_name, addon_version=self._versions.get(addons.COREDNS))
@@ -94,10 +94,11 @@ class PlatformStack(cdk.Stack):
         self._order_by_kueues_webhooks()
 
     def _order_by_kueues_webhooks(self) -> None:
-        """Let no add-on bring its workloads while Kueue's webhooks are registered and not answered.
+        """Prevent add-ons from creating workloads while Kueue's webhooks are registered but do not respond yet.
 
-        cert-manager comes before task governance, since others wait for it anyway; they come once Kueue answers.
-        Add-ons in namespaces out of Kueue's sight wait for neither. Without nodes nobody waits, and Kueue comes last.
+        cert-manager is installed before task governance, because others wait for it anyway; they are installed when
+        Kueue responds. Add-ons in namespaces that Kueue ignores wait for neither. Without nodes, nothing waits, and
+        Kueue is installed last.
         """
         if self.governance is None or self.governance.addon is None:
             return
@@ -113,7 +114,7 @@ class PlatformStack(cdk.Stack):
                 node.node.add_dependency(self.governance.ready)
 
     def _wait_for_nodes(self, hyperpod: HyperPodStack) -> None:
-        """Let all that runs on nodes wait for one; where no group can have one there is nothing to wait for."""
+        """Let everything that runs on nodes wait for a node, unless no group can have nodes."""
         environment, groups = self._environment, addon_groups(self._environment)
         needy = resources_of(self, "AWS::EKS::Addon")
         if self.governance is not None and self.governance.addon is None:
@@ -133,9 +134,7 @@ class PlatformStack(cdk.Stack):
         )
         for node in needy:
             node.node.add_dependency(nodes)
-        cdk.CfnOutput(
-            self, "Nodes", description="Nodes of each instance group when the add-ons came", value=nodes.groups
-        )
+        cdk.CfnOutput(self, "Nodes", description="Nodes of each instance group before the add-ons", value=nodes.groups)
 
     def _karpenter_pools(self, foundation: FoundationStack, hyperpod: HyperPodStack) -> None:
         section, autoscaling = self._environment.hyperpod, hyperpod.autoscaling
@@ -188,9 +187,9 @@ class PlatformStack(cdk.Stack):
                 addon_name=addons.CERT_MANAGER,
                 addon_version=versions.get(addons.CERT_MANAGER),
             )
-            # the id that it had as a part of the training operator: another one would install it a second time
+            # the ID that it had as a part of the training operator; with another ID it would be installed a second time
             cert_manager.addon.override_logical_id(_CERT_MANAGER_ID)
-            # its users create certificates, which its webhook checks
+            # its users create certificates, which its webhook validates
             prerequisites[addons.CERT_MANAGER] = (
                 WebhookReady(
                     self,
@@ -268,7 +267,7 @@ class PlatformStack(cdk.Stack):
 
     @cached_property
     def _fsx_csi_driver(self) -> IDependable:
-        """The one FSx CSI driver of the cluster, made when first needed."""
+        """Return the only FSx CSI driver of the cluster, which is created when it is first needed."""
         if not self._installs(addons.FSX_CSI_DRIVER):
             return DependencyGroup()
         version = self._versions.get(addons.FSX_CSI_DRIVER)
@@ -276,7 +275,7 @@ class PlatformStack(cdk.Stack):
 
     @cached_property
     def _s3_csi_driver(self) -> IDependable:
-        """The one S3 CSI driver of the cluster, made when first needed, with the rights that anybody needs of it."""
+        """Return the only S3 CSI driver of the cluster, created when first needed, with all necessary permissions."""
         if not self._installs(addons.S3_CSI_DRIVER):
             return DependencyGroup()
         inference = self._environment.operators.inference
@@ -354,7 +353,7 @@ class PlatformStack(cdk.Stack):
                 self._order_claims(mounted, driver, own=own)
 
     def _source(self, lustre: Lustre, storage: StorageStack | None) -> tuple[str, str, str]:
-        """Give the ID, DNS name and mount name of a file system."""
+        """Return the ID, DNS name and mount name of a file system."""
         existing = lustre.existing
         if existing is not None:
             default = f"{existing.file_system_id}.fsx.{self._environment.region}.{cdk.Aws.URL_SUFFIX}"
@@ -365,7 +364,7 @@ class PlatformStack(cdk.Stack):
         return made.file_system_id, made.dns_name, made.mount_name
 
     def _by_maker(self, namespaces: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
-        """Give the namespaces that SageMaker makes for teams (False), and those that are made here (True)."""
+        """Yield the namespaces that SageMaker creates for teams (False), and those that this stack creates (True)."""
         made_by_sagemaker = set(self._team_namespaces())
         for own in (False, True):
             chosen = [each for each in namespaces if (each not in made_by_sagemaker) is own]
@@ -375,7 +374,7 @@ class PlatformStack(cdk.Stack):
     def _order_claims(self, claims: VolumeClaims, driver: IDependable, *, own: bool) -> None:
         claims.node.add_dependency(driver)
         for name, namespace in claims.namespaces.items():
-            # two that apply one namespace at once: the slower one finds none, makes it, and fails on "already exists"
+            # if two resources apply a namespace at once, both find none, and the slower one fails with "already exists"
             if name in self._namespaces:
                 namespace.node.add_dependency(self._namespaces[name])
             self._namespaces[name] = namespace
@@ -388,7 +387,7 @@ class PlatformStack(cdk.Stack):
 
 
 def _operator_addons(environment: Environment) -> set[str]:
-    """Give the add-ons of the operators that are on and run from this stack."""
+    """Return the add-ons of the enabled operators in this stack."""
     operators = environment.operators
     is_on = {
         addons.TRAINING_OPERATOR: operators.training.enabled,

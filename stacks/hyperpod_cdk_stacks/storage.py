@@ -15,7 +15,7 @@ from hyperpod_cdk_stacks.network import NetworkParts
 
 
 class StorageStack(cdk.Stack):
-    """The file systems: they outlive every cluster and are retained when the stack goes."""
+    """The file systems, which do not depend on a cluster and are retained when the stack is deleted."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class StorageStack(cdk.Stack):
         super().__init__(scope, construct_id, termination_protection=termination_protection)
         self.lustre: dict[str, LustreFileSystem] = {}
         systems = environment.storage.made_lustre
-        # FSx encrypts scratch file systems with a key of its own
+        # FSx encrypts scratch file systems with its own key
         takes_key = any(lustre.deployment_type != catalog.SCRATCH for lustre in systems)
         key = encryption_key(self, environment, "file_systems") if takes_key else None
         for lustre in systems:
@@ -63,7 +63,7 @@ class StorageStack(cdk.Stack):
                 name=f"{environment.name}-{lustre.name}",
             )
             made = self.lustre[lustre.name]
-            # a claim that is dropped leaves the platform stack last
+            # a removed claim is removed from the platform stack last
             export_always(self, made.file_system_id, made.dns_name, made.mount_name)
 
 

@@ -1,4 +1,4 @@
-"""Turns the teams of an environment into those of task governance."""
+"""Converts the teams of an environment to those of task governance."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hyperpod_cdk.governance.teams import AcceleratorPartition, QuotaRow, resour
 
 
 def governed_teams(environment: Environment, section: TaskGovernance) -> list[Team]:
-    """Give the teams; with a ResourceQuota each where Karpenter would make nodes for whatever pods ask."""
+    """Return the teams, each with a ResourceQuota if Karpenter would otherwise add nodes for all requests of pods."""
     return [_team(environment, team) for team in section.teams]
 
 
 def is_native_here(environment: Environment, section: TaskGovernance, resource_type: str) -> bool:
-    """Say whether CloudFormation's own type is used, as the file chooses it."""
+    """Return whether the file selects CloudFormation's own resource type."""
     if section.provider == "auto":
         return is_native(resource_type, environment.region)
     return section.provider == "native"

@@ -100,8 +100,8 @@ def test_people_reach_a_node_and_its_story_by_the_outputs(prod: Synthesized) -> 
 
     target = "for 'aws ssm start-session --target'"
     assert outputs == {
-        "Where the lifecycle scripts of nodes log": joined("/aws/sagemaker/Clusters/prod/"),
-        "What became of each node": "aws sagemaker list-cluster-events --region us-east-1 --cluster-name prod",
+        "Log group of the nodes' lifecycle scripts": joined("/aws/sagemaker/Clusters/prod/"),
+        "Command that lists node events": "aws sagemaker list-cluster-events --region us-east-1 --cluster-name prod",
         f"A node of h100, {target}": joined("sagemaker-cluster:", "_h100-<instance-id>"),
         f"A node of system, {target}": joined("sagemaker-cluster:", "_system-<instance-id>"),
     }

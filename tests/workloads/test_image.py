@@ -116,13 +116,13 @@ def test_an_image_whose_parts_fit_is_said_to(built: Built) -> None:
         (
             "usr/lib/libnccl-net.so",
             "libfabric.so.1 => not found",
-            "/usr/lib/libnccl-net.so lacks libfabric.so.1; NCCL would use TCP",
+            "/usr/lib/libnccl-net.so needs the missing library libfabric.so.1; NCCL would use TCP",
         ),
         ("opt/venv/libnccl.so.2", None, "there must be one NCCL, got 0:"),
         (
             "opt/nccl-tests/build/all_reduce_perf",
             "libmpi.so.40 => not found",
-            "/opt/nccl-tests/build/all_reduce_perf lacks libmpi.so.40",
+            "/opt/nccl-tests/build/all_reduce_perf needs the missing library libmpi.so.40",
         ),
     ],
 )

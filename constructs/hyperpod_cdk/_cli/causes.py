@@ -13,6 +13,7 @@ from hyperpod_cdk.handlers.quota_gate.reading import quoted
 @dataclass(frozen=True, kw_only=True)
 class Gap:
     """A missing answer: what is skipped because of it, the reason (see ``checks.answers.Why``) and the IAM action.
+
     ``said`` is AWS's error message, empty if the reason contains it or AWS returned none.
     """
 

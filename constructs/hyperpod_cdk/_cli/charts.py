@@ -14,6 +14,7 @@ from hyperpod_cdk.eks.chart_values import chart_values, rendered_images
 @dataclass(frozen=True, kw_only=True)
 class Images:
     """The images of the chart as an environment installs it; ``source`` is where they were read from.
+
     ``copies``: the names in a closed network of the images that are not in Amazon ECR of its Region; None if the
     file has no ``eks.image_registry``.
     """
@@ -41,6 +42,7 @@ class Images:
 
 def images_of(environment: Environment, project: Path) -> Images:
     """Read the images from the chart pulled into ``project``, or from the catalog's table if there is none.
+
     Raises charts.ChartError if a pulled chart does not match the lock file or Helm cannot render it.
     """
     names = {name for group in environment.hyperpod.all_groups for name in group.all_instance_types}

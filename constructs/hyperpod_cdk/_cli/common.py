@@ -87,6 +87,7 @@ _LONGEST_FILE = 1_000_000
 
 def root_of(project: Path | None, *, runs_extensions: bool = True) -> Path:
     """Return the project's root: ``project``, or the nearest folder upwards that contains environments/ or cdk.json.
+
     Also activates the extensions in its pyproject.toml for this process, or those of the current folder's project if
     it has none. ``runs_extensions`` is False for commands that check files of others: only the names of the sections
     are then known, and no code of the project runs. Exits with code 2 if an extension is invalid.
@@ -144,6 +145,7 @@ def loaded_environment(
     file: Path, *, output: Format, today: date | None = None, with_record: bool = True
 ) -> LoadedEnvironment:
     """Read an environment file for a command that uses it; prints its errors and exits with code 1 if it is refused.
+
     Warnings are not printed: ``validate`` shows them. ``today`` and ``with_record`` are those of
     ``load_environment``.
     """
@@ -154,6 +156,7 @@ def loaded_environment(
 
 def judged_environment(file: Path, *, output: Format) -> LoadedEnvironment:
     """Read an environment file for a command that checks or deploys it, with warnings on standard error.
+
     ``validate`` and ``fleet validate`` list warnings among their findings. Synthesis, also for ``review`` and
     ``rehearse``, reports them as CDK annotations.
     """
@@ -220,6 +223,7 @@ def refuse_word(word: str, problem: str | None) -> None:
 
 def asked(option: str, question: str, *, default: str | None = None, judge: Callable[[str], str | None]) -> str:
     """Ask for the value of ``option``; on a terminal, repeat until ``judge`` finds no problem with the answer.
+
     Exits with code 2 if there is no answer: a program must pass the option. Questions go to standard error.
     """
     is_terminal = sys.stdin.isatty()
@@ -254,6 +258,7 @@ def heard(hearing: Callable[[str], None]) -> Iterator[None]:
 
 def files_of(name: str, root: Path) -> list[Path]:
     """Return the file of an environment by name or path, or every file of a folder; raises UsageError if there is none.
+
     If the folder is a project, the files are those in environments/.
     """
     from hyperpod_cdk.config import UsageError, resolve_environment_file  # noqa: PLC0415 - as above
@@ -272,6 +277,7 @@ def files_of(name: str, root: Path) -> list[Path]:
 
 def old_record(path: Path, shown: str, *, read: Callable[[], Record]) -> Record | None:
     """Return the record that is about to be replaced, or None if there is none that can be read.
+
     ``read`` reads it. Exits with code 2 if it is not a file or was written by a newer version.
     """
     from hyperpod_cdk.config.record_file import RecordError  # noqa: PLC0415 - only records read records
@@ -319,6 +325,7 @@ def synthesized(
     meanwhile: Sequence[str] = (),
 ) -> Iterator[tuple[Source | None, Source]]:
     """Yield the sources of ``review.sources.sources``, and warn about what an app could access on this machine.
+
     ``meanwhile`` are modules that the comparison needs; they are imported while the apps run.
     """
     from hyperpod_cdk.review.sources import sources  # noqa: PLC0415 - as above

@@ -81,6 +81,7 @@ def validate(
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Check the files of several environments, each alone and all together, and fleet.yaml.
+
     The command also reports quotas and training plans that suffice for each environment alone, but not for all
     environments of one account and Region. The exit code is that of the worst result.
     """

@@ -67,6 +67,7 @@ def drift(
     For each difference, it shows the deployed value, the value in the file, the value in AWS, and what the next
     deployment does about it. Exit code 1 if there is a difference. What could not be read is skipped: "passed" in the
     JSON output is then null, and with --strict the exit code is 1.
+
     --adopt shows the changes for the file, asks for confirmation, and lists differences for which the file has no
     field. The exit code is then 1 if such differences remain, or nobody confirms.
     """
@@ -217,6 +218,7 @@ def status(
 
 def wanted_of(stated: Environment, *, is_of_a_wave: bool = False) -> Wanted:
     """Return what the file states about a cluster, by the names in AWS.
+
     A check of a wave only calls AWS: not Kubernetes, which a pipeline may not reach, and neither for quotas, which do
     not stop a wave, nor for resources that others own, which preflight checks.
     """
@@ -254,6 +256,7 @@ def wanted_of(stated: Environment, *, is_of_a_wave: bool = False) -> Wanted:
 
 def _looked(context: typer.Context, stated: Environment, wanted: Wanted) -> Status:
     """Read the state of the cluster once, through a new connection, because a connection caches its responses.
+
     Raises AwsAccessError if AWS cannot be reached or refuses the credentials.
     """
     from datetime import UTC, datetime  # noqa: PLC0415 - 'status --help' need not load it

@@ -59,6 +59,7 @@ class Checked:
 
 class Outlet(io.FileIO):
     """A standard stream whose reader may close it early: later output is discarded.
+
     Whether a reader such as ``| head`` closes the pipe before or after the last line is a matter of timing. The
     command always completes and has the same exit code.
     """
@@ -147,6 +148,7 @@ def finding_line(finding: Finding) -> str:
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield ``rows``, of which the first is the header, as lines in columns.
+
     Cells are never wrapped, so that the output can be searched and copied; the longest column is therefore the last
     one. On a terminal, a cell that is the name of a result is colored.
     """

@@ -26,6 +26,7 @@ class PipelineError(Exception):
 
 def written(text: str, file: Path, fleet: Fleet | None, names: Sequence[str], *, is_clone: bool) -> str:
     """Return a pipeline's text with new waves; everything else is unchanged.
+
     ``names`` are all environments, which are one wave without a fleet; ``is_clone`` is whether the project has this
     repository's Makefile. Raises PipelineError unless each line that marks the place is there exactly once.
     """
@@ -45,6 +46,7 @@ def written(text: str, file: Path, fleet: Fleet | None, names: Sequence[str], *,
 
 def oldest_first(fleet: Fleet) -> Iterator[str]:
     """Yield the command that makes GitLab finish one run before the next begins, which no file can configure.
+
     GitLab, "Resource groups", process modes: oldest_first includes jobs that are not created yet. Only the API sets
     it, with a token that jobs do not have.
     """

@@ -27,6 +27,7 @@ _FEW = 2
 
 def open_aws(loaded: LoadedEnvironment, *, as_nobody: bool = False) -> LiveAws:
     """Open AWS for an environment; raises ``checks.answers.AwsAccessError`` if there are no valid credentials.
+
     ``as_nobody``: the environment's own resources also count as used.
     """
     with extra("aws"):

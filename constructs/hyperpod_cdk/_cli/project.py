@@ -74,6 +74,7 @@ def check_folder(folder: Path) -> str:
 
 def write_project(folder: Path, answers: Answers, *, forge: str | None) -> list[str]:
     """Write a project into ``folder`` and return its files, sorted, relative to it.
+
     Raises ScaffoldError, before anything is written, if the folder or the answers are invalid.
     """
     texts = project_files(check_folder(folder), answers, folder, forge=forge)

@@ -72,6 +72,7 @@ class Wanted:
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """The quota increases of an environment.
+
     ``wanted`` are the increases to request. ``pending`` are the open requests, each with the value that the
     environment needs (None if its quota suffices). ``problems`` contains one line for each increase that cannot be
     requested, ``unread`` one for each value that could not be read.

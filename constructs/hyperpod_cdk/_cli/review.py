@@ -341,6 +341,7 @@ def with_deployed(
     context: typer.Context, head: Source, *, is_asked: bool, looks_beside: bool = True
 ) -> tuple[Source, Source, list[Witness]]:
     """Return the deployed stacks of the head, the head with its parameters, and CloudFormation's findings about it.
+
     ``looks_beside``: also check whether the head removes nodes that no deployment created.
     """
     from dataclasses import replace  # noqa: PLC0415 - as above

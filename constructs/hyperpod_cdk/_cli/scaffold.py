@@ -39,6 +39,7 @@ class ScaffoldError(Exception):
 @dataclass(frozen=True, kw_only=True)
 class Answers:
     """The answers to the questions of `hyperpod-cdk init`.
+
     ``zones``: AZ IDs, the workers' first; if empty, the Region's first two, after the zone of UltraServers.
     ``admin_role_arns``: IAM roles that administer the cluster; if empty, no role does.
     """
@@ -58,6 +59,7 @@ class Answers:
 
 def write_environment(answers: Answers, root: Path) -> Path:
     """Write ``environments/<name>.yaml`` below ``root`` and return its path.
+
     Raises ScaffoldError, and writes nothing, if the file exists or the answers would result in a refused file.
     """
     path = _path(answers, root)
@@ -103,6 +105,7 @@ def write_all(texts: Mapping[Path, str]) -> None:
 
 def checked_text(answers: Answers, root: Path, *, text: str | None = None, name_is: str = "NAME") -> str:
     """Return the text of the file for a project; raises ScaffoldError if the file would be refused.
+
     ``text`` is the text. Default: ``environment_text``, with CIDR blocks that no other environment has. ``name_is``
     is the argument or option that contains the name.
     """
@@ -120,6 +123,7 @@ def checked_text(answers: Answers, root: Path, *, text: str | None = None, name_
 @dataclass(frozen=True, kw_only=True)
 class _Follows:
     """Places in the file whose values follow from the answer for another place; only that answer is reported.
+
     ``without_zones``: only if no zones are given, so that they are those of the Region.
     """
 
@@ -190,6 +194,7 @@ def answer_problem(
     field: str, answer: str, *, section: type[Section] | None = None, option: str | None = None
 ) -> str | None:
     """Return why the file would refuse the answer for one of its fields, or None if it is valid.
+
     The field is in ``section``. Default: in ``eks``, or at the top level. ``option`` is the option that contained the
     answer. Default: it was typed.
     """
@@ -232,6 +237,7 @@ def _path(answers: Answers, root: Path, name_is: str = "NAME") -> Path:
 
 def environment_text(answers: Answers, *, chosen: tuple[str, Mapping[str, str]] | None = None) -> str:
     """Return the text of the file, with the same comments as in the examples.
+
     ``chosen``: the VPC's CIDR block and the node CIDR block of each zone. Default: those that follow from the zones.
     """
     zones = answers.zones or default_zones(answers.region, answers.instance_type)
@@ -302,6 +308,7 @@ def _free_blocks(answers: Answers, root: Path) -> tuple[str, dict[str, str]] | N
 
 def default_zones(region: str, instance_type: str | None = None) -> tuple[str, ...]:
     """Return the first two zones of a Region that support the EKS control plane, after the zone of UltraServers.
+
     The workers are in the first zone.
     """
     refused = regions.eks_control_plane_unsupported_az_ids()

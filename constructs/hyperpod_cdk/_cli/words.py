@@ -432,6 +432,7 @@ class Verbs(_Quick, TyperGroup):
 
 def _problems_of_words(words: Sequence[str]) -> Iterator[str]:
     """Yield the problems of arguments that no command accepts.
+
     An empty argument is usually a shell variable that is not set: ``deploy --head ''`` would otherwise deploy
     something else. A line break would split a message. Bytes that are not UTF-8 appear as surrogates.
     """

@@ -14,6 +14,7 @@ _MIB_PER_GIB = 1024
 
 def allocatable(shape: NodeShape, *, checkpoint_percent: int = 0) -> tuple[int, int]:
     """Return the whole vCPUs and GiB of memory of one node that pods can request; at least one of each.
+
     ``checkpoint_percent`` of the machine's memory is reserved for managed tiered checkpointing: see
     `kept_for_checkpoints`. Memory that the EFA driver uses for huge pages is also excluded. The rest follows from
     AWS's own estimate of what kubelet, the system and the pods of add-ons use.

@@ -31,6 +31,7 @@ _IGNORED = "*\n!Dockerfile\n!locks\n!program\n" + "".join(f"!{name}\n" for name 
 @dataclass(frozen=True, kw_only=True)
 class RenderedImage:
     """A build context: the text of each file by path, including the ``Dockerfile``.
+
     ``stack`` and ``installer`` are the rows of the compatibility table that it uses, ``platform`` is the platform of
     the nodes (``linux/amd64``).
     """
@@ -74,6 +75,7 @@ def render(
     and ``efa_installer`` are rows of the compatibility table; default: the newest CUDA that supports the accelerators
     and the architecture, and the installer that is known to be compatible. ``base_image`` is the same base image in
     another registry. ``program`` (text by path) is copied to the image's /workspace.
+
     Raises ``ArgumentError`` for values that the table does not contain.
     """
     kinds = [_accelerator(kind) for kind in dict.fromkeys(accelerators)]

@@ -45,6 +45,7 @@ class JobFileError(EnvironmentFileError):
 @dataclass(frozen=True)
 class LoadedJob:
     """A valid job for its environment, with kind, group and name filled in, and its ``warnings``.
+
     ``file`` is the job file as shown in findings; empty if the job consists only of options.
     """
 
@@ -56,6 +57,7 @@ class LoadedJob:
 
     def line_of(self, path: str) -> int | None:
         """Return the line of a path such as ``volumes[1].claim``; for a missing key, the line of its nearest parent.
+
         Returns None without a file, for a value from an option, and if ``path`` is not a valid path.
         """
         steps = parse_path(path)
@@ -72,9 +74,11 @@ def load_job(
     text: str | None = None,
 ) -> LoadedJob:
     """Read, check and resolve a job for ``environment``; ``text`` is read in place of the file's content.
+
     If ``path`` is None, the job consists only of ``overrides``: fields of a job by name, as plain data, and fields of
     its measurement. They take precedence over the file. Findings about an override have its option (``--nodes``) as
     their place, without file and line.
+
     Raises JobFileError with all errors of the job.
     """
     try:

@@ -18,6 +18,7 @@ _ACCELERATORS = ("nvidia.com/", "aws.amazon.com/neuron")
 @dataclass(frozen=True, kw_only=True)
 class NodeShape:
     """One node of a group in Kubernetes; for a flexible group, the minimum of its types in each field.
+
     ``rows`` are the catalog's rows of its types, the preferred type first. ``vcpu`` is the number of enabled threads,
     ``memory_gib`` the memory of the instance. ``accelerator_resource`` is the extended resource for pods
     (``nvidia.com/gpu``, ``aws.amazon.com/neuron``, ``nvidia.com/mig-3g.40gb``), None without accelerators, and
@@ -75,6 +76,7 @@ def is_accelerator(resource: str) -> bool:
 
 def mig_profile(group: InstanceGroup) -> str | None:
     """Return the MIG profile of a group's partitioned GPUs (``mig-3g.40gb``), or None for whole GPUs.
+
     Only labels that partition all GPUs equally (``all-3g.40gb``) determine what pods can request.
     """
     wanted = group.labels.get(governance.PARTITION_LABEL, "")

@@ -24,6 +24,7 @@ SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - the folder of POSIX shared memor
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """A valid job with all values filled in.
+
     ``queue`` and ``priority_class`` are values of Kueue's labels, or None without a label. ``accelerators``, ``efa``,
     ``vcpu``, ``memory_gib``, ``shared_memory_gib`` (a part of the memory) and ``hugepages_mib`` are those of one pod;
     each of the ``nodes`` runs one pod. ``variables`` are the catalog's variables for the hardware, overridden by the
@@ -80,6 +81,7 @@ class Plan:
 
 def plan(environment: Environment, job: Job) -> Plan:
     """Return ``job`` with all defaults filled in from ``environment``.
+
     Raises ``ValueError`` for a job that the rules refuse: without a kind, with an unknown group or a group with a type
     whose values are unknown, or training without a name or an image.
     """

@@ -10,6 +10,7 @@ from hyperpod_cdk.workloads.job import job_model
 
 def job_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) for completion and validation in editors.
+
     It contains the limits of single values; rules that involve several values or the environment are in the loader.
     """
     return schema_of_file(job_model(), title="hyperpod-cdk job")

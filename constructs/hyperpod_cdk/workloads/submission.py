@@ -23,6 +23,7 @@ _SHARED_MEMORY = f"name=shared-memory,type=hostPath,mount_path={SHARED_MEMORY_PA
 @dataclass(frozen=True, kw_only=True)
 class NextSteps:
     """Commands for a shell, each on one line; ``hyp`` is one command over several lines, or None if there is none.
+
     ``without_hyp`` is the reason why there is none, or what that command omits.
     """
 

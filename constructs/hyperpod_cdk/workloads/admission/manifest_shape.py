@@ -139,6 +139,7 @@ def read_documents(path: Path) -> Sequence[Mapping[str, Any]]:
 
 def objects(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the objects of a document: the document, or the items of a list such as ``kubectl get -o yaml`` writes.
+
     Keys without a value are omitted, as in Kubernetes.
 
     Raises:

@@ -46,6 +46,7 @@ def victims(
     cluster: ClusterModel, queue: TeamQueue, wanted: Amounts, priority: int, running: Sequence[Running]
 ) -> list[Running] | None:
     """Return the jobs to preempt, as few as Kueue finds: empty if none is needed, None if preemption does not suffice.
+
     Candidates are the team's own jobs of lower priority, if it preempts its own, and jobs of teams that borrow the
     scarce resources; jobs of others first, then by lowest priority, then the most recent.
     """

@@ -12,6 +12,7 @@ _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 
 def amount(quantity: object) -> Decimal:
     """Return a quantity as a number: bytes of memory, vCPUs or devices.
+
     Raises:
         ValueError: if it is not a Kubernetes quantity.
     """

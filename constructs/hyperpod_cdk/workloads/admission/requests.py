@@ -41,6 +41,7 @@ class PodSet:
 @dataclass(frozen=True, kw_only=True)
 class Workload:
     """A unit that Kueue admits as a whole.
+
     ``queue`` and ``priority_class`` are the values of Kueue's labels, or None. ``queue_on_pods`` is true if only the
     pod template has the queue's label. ``sizes`` are the numbers of pods to which an elastic job can grow, ascending;
     its last set is the one that grows.
@@ -63,6 +64,7 @@ class Workload:
 
 def workloads(manifests: Iterable[Manifest]) -> tuple[Workload, ...]:
     """Return the workloads in ``manifests``, also in lists, in their order; objects without pods have none.
+
     Raises:
         ValueError: for an unknown kind with pods, and for a manifest that Kubernetes would reject.
     """

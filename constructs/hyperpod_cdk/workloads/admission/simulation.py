@@ -1,4 +1,5 @@
 """Simulates how Kueue admits jobs under the environment's task governance, in the order of their submission.
+
 Kueue's own rules (concepts and sources of release 0.19): quotas by instance type in one cohort, limits of lending and
 borrowing, priorities within a team, reclaiming of lent quota, fair sharing by weight, all or nothing for each job.
 AWS documents parts of the objects that HyperPod creates for Kueue: a flavor for each instance type, with all vCPUs,
@@ -9,6 +10,7 @@ Further assumptions:
 - a team that lends nothing keeps its whole quota, and a team with an inactive quota admits nothing;
 - compute outside all quotas can be borrowed with ``idle_resource_sharing``, up to each team's limit;
 - an elastic job grows only into idle compute.
+
 Nodes do not affect admission and only cause warnings: Kueue counts quotas, and admitted pods may still wait for a node.
 """
 
@@ -85,6 +87,7 @@ class Usage:
 @dataclass(frozen=True, kw_only=True)
 class Decision:
     """The result of submitting one job, with the reason.
+
     ``own`` and ``borrowed`` are the amounts from its team's quota and from others, ``lenders`` the owners of the idle
     quota (teams, or ``OUTSIDE_QUOTAS``). ``preempted`` are the jobs that were preempted. ``pods`` is the number of
     pods, including an elastic job's growth. ``before`` and ``after`` count everything that runs. ``warnings`` are
@@ -163,6 +166,7 @@ class Admission:
 
     def submit(self, manifests: Iterable[Manifest]) -> tuple[Decision, ...]:
         """Submit manifests that are applied together; returns one decision per job, in order.
+
         Raises:
             ValueError: for a kind whose admission is unknown, for a manifest that Kubernetes would reject, and for a
                 job that was submitted before and has not ended, which is the same job in Kubernetes.
@@ -171,6 +175,7 @@ class Admission:
 
     def finish(self, job: str) -> tuple[Decision, ...]:
         """End a job (``Kind namespace/name``) and return the decisions for the jobs that can then start.
+
         Raises:
             ValueError: if the job does not run.
         """
@@ -344,6 +349,7 @@ class Admission:
         self, pod_sets: Sequence[PodSet], queue: TeamQueue, used: InUse, *, may_preempt: bool = False
     ) -> dict[Key, Decimal] | None:
         """Return an instance type for each set of pods, and the sum of their requests; None if a set does not fit.
+
         The type is the first one with enough quota or, with ``may_preempt``, the first one with jobs to preempt.
         """
         total: dict[Key, Decimal] = {}
@@ -484,6 +490,7 @@ class Admission:
 
 def simulate(environment: Environment, submissions: Iterable[Iterable[Manifest]]) -> tuple[Decision, ...]:
     """Return the decisions for jobs that are submitted one after the other to an empty cluster.
+
     Raises:
         ValueError: for a kind whose admission is unknown, and for an invalid quantity.
     """

@@ -41,6 +41,7 @@ printf '%s\\n' "$HYPERPOD_CDK_NODE" >/run/hyperpod-cdk-node
 exec /usr/sbin/sshd -De -o StrictModes=no
 """
 """Runs the SSH server of a worker, and stores the name of its node, which SSH sessions do not have as a variable.
+
 Kubernetes mounts the job's keys in a world-writable folder, and sshd refuses keys there in most images.
 """
 

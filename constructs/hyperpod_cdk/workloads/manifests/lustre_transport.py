@@ -23,6 +23,7 @@ exec "$@"
 
 def telling(plan: Plan, command: Sequence[str]) -> list[str]:
     """Return ``command``, preceded by a check of the transport if the job's group and one of its claims have EFA.
+
     The program replaces the shell, so that it receives the arguments and signals; the image needs ``/bin/sh``.
     """
     if not command or not _goes_over_efa(plan):

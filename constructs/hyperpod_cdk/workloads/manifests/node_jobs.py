@@ -23,6 +23,7 @@ _TELL_END = """trap 'echo "# hyperpod-cdk: exit=$?"' EXIT\n"""
 
 def efa_info(plan: Plan) -> list[dict[str, Any]]:
     """Return the Job that lists the EFA interfaces of every node, and fails if a node has fewer than its type.
+
     It is a Job and not an MPI job, because nothing is sent between nodes, and it works without the MPI operator.
     """
     values: dict[str, Value] = {"instance_type": instance_types(plan), "expected": plan.efa, "nodes": plan.nodes}
@@ -37,7 +38,9 @@ def node_job(
     plan: Plan, *, container: str, script: str, environment: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Return a Job whose pods run ``script`` in bash, one on each node; a failed pod does not stop the others.
+
     The last line of a pod's log always contains its exit code.
+
     If a node is still occupied when the other pods are done, the last pod runs on the node of a completed pod. The
     lines in the log contain the names of the nodes.
     """

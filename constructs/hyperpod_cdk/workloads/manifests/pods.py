@@ -23,6 +23,7 @@ _SHARED_MEMORY = "shared-memory"
 
 def labels(plan: Plan) -> dict[str, str]:
     """Return the labels of the job and of its pod templates: job name, queue, priority.
+
     Kueue reads them from the job; on the pods they show users, and an admission policy, the queue that admitted them.
     """
     of_kueue = {governance.QUEUE_LABEL: plan.queue, governance.PRIORITY_LABEL: plan.priority_class}

@@ -12,6 +12,7 @@ from hyperpod_cdk.workloads.plan import Plan
 
 def pytorch_job(plan: Plan) -> list[dict[str, Any]]:
     """Return the manifest of a job of kind ``pytorch``.
+
     Workers use the first worker for rendezvous, whose address the operator sets in torchrun's environment: there is no
     master and no etcd. Without retries, neither pods nor processes restart.
     """

@@ -55,6 +55,7 @@ def is_tiered(plan: Plan) -> bool:
 
 def service_account(plan: Plan) -> str | None:
     """Return the service account of the pods: the job's or, for tiered checkpoints, the only one with permissions.
+
     None means the default service account of the namespace.
     """
     section = plan.environment.hyperpod.tiered_checkpointing

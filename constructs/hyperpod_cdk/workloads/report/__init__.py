@@ -1,4 +1,5 @@
 """Reports on logs of network and GPU tests: EFA or TCP, bandwidth, slow pairs, with the lines as evidence.
+
 ``judge(parse(read_lines(stream)))`` returns a ``Report``; ``text`` formats it, ``report_json`` writes it as JSON.
 """
 

@@ -137,6 +137,7 @@ class Documents:
 
     def feed(self, words: Words, number: int, *, node: str = "") -> bool:
         """Read a line; a brace at its beginning starts a document, because braces within documents are indented.
+
         Returns whether the line is a part of a diagnostic, which has its own result.
         """
         text = words.text.strip()

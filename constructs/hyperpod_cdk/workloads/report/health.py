@@ -33,6 +33,7 @@ def failed(found: log.Log) -> set[str]:
 
 def check(found: log.Log, all_tests: tuple[HealthTest, ...]) -> Check | None:
     """Return the check of the diagnostics, or None if there are none.
+
     It fails if a test failed or a diagnostic could not run. It passes if every diagnostic completed and all of its
     tests passed without a warning. Otherwise, if something was skipped, warned about or cut off, it is unknown.
     """

@@ -57,6 +57,7 @@ class _Judged:
 
 def judge(found: log.Log, *, instance_type: str | None = None, nodes: int | None = None) -> Report:
     """Return the report on a log.
+
     ``instance_type`` and ``nodes`` describe where the test ran, and override the values in the log. If the log does
     not allow a check, it is omitted or unknown, never passed. Raises ValueError for a type that the catalog does not
     know.
@@ -298,6 +299,7 @@ def _results_check(judged: Sequence[_Judged], wrong: Sequence[_Judged]) -> Check
 
 def _bandwidth_check(judged: Sequence[_Judged]) -> Check:
     """Check the bandwidth of all runs: the worst comparison counts; runs without a baseline have no effect.
+
     With several nodes, one collective that reaches the published bandwidth proves the network; others are reported.
     """
     compared = [each for each in judged if each.beside.comparison is not None]

@@ -67,6 +67,7 @@ class Words(NamedTuple):
 
 def read_lines(stream: BinaryIO, *, most: int = MOST_BYTES) -> Iterator[bytes]:
     """Yield the lines of a stream one by one, with at most ``LONGEST`` bytes of each.
+
     UTF-16 with a byte order mark, as shells on Windows write it, is converted to UTF-8; gzip data is decompressed.
     Raises OSError if a stream has more than ``most`` bytes or cannot be decompressed.
     """

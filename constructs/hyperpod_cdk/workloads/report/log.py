@@ -152,6 +152,7 @@ Place = tuple[str, str]
 @dataclass
 class Problem:
     """A known failure in the log; ``name`` is a key of ``problems.KNOWN``.
+
     ``last`` is the last line with it in each place.
     """
 
@@ -163,6 +164,7 @@ class Problem:
 @dataclass
 class Health:
     """The result of one ``dcgmi diag`` as JSON data; ``of`` is the node, or the pod if the node is unknown.
+
     ``is_complete`` is false if its table or JSON is cut off.
     """
 
@@ -175,6 +177,7 @@ class Health:
 @dataclass
 class Look:
     """A test of one node that starts in the log, recognized by the header or the container of its job.
+
     ``of`` is the node, or the pod if the node is unknown; ``results`` is the number of its results; ``nodes`` is the
     number of nodes of the job, if its header contains it.
     """
@@ -190,6 +193,7 @@ class Look:
 @dataclass
 class Log:
     """Everything that was found in a log.
+
     ``fabrics`` are the devices that fi_info lists, by pod and rank and by provider. ``instance_types`` are those in the
     headers of jobs; ``exits`` the failures that jobs report outside of a run; ``warnings`` all lines with NCCL WARN;
     ``lustre`` the transports of file systems that pods report, with their nodes; ``looks`` every test of a single node

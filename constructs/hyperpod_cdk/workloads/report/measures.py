@@ -64,6 +64,7 @@ def wrong(run: log.Run) -> int | None:
 
 def fits_ranks(run: log.Run, ranks: int) -> bool | None:
     """Return whether the ratio of bus to algorithm bandwidth matches the number of ranks; None if it is unknown.
+
     The factors are in doc/PERFORMANCE.md of nccl-tests; close to their limit, they match many numbers of ranks.
     """
     name, _ = collective(run)
@@ -123,6 +124,7 @@ def _share(ranks: int) -> float:
 
 def beside_baseline(run: log.Run, *, instance_type: str | None, nodes: int | None, name: str | None) -> Beside:
     """Compare a run of collective ``name`` with published values for its instance type and number of nodes.
+
     Passes only if a published value for as many nodes or fewer is not clearly higher. Fails if a published value for
     no more nodes is clearly higher; a baseline in doubt never fails a run.
     """

@@ -12,6 +12,7 @@ Steps = tuple[re.Pattern[str], ...]
 @dataclass(frozen=True)
 class Known:
     """A kind of failure: the lines that show it, its description and its fix.
+
     ``may_pass`` means that programs retry after it, so that such a line is no proof in a log without a test.
     ``is_hardware`` means that the failure counts even if later runs complete.
     """

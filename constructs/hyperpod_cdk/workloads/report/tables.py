@@ -176,6 +176,7 @@ def _base(name: str) -> str:
 
 def _groups(measures: Sequence[str]) -> list[list[str]]:
     """Split columns into out-of-place and in-place values: a new group starts at the first repeated name.
+
     Newer versions of nccom-test have several adjacent columns of times, so a group ends only after its bus bandwidth.
     """
     groups: list[list[str]] = [[]]

@@ -20,6 +20,7 @@ _TYPES_SHOWN = 4
 
 def text(report: Report, width: int = 80, *, paint: Callable[[str], str] = str) -> str:
     """Return the report in lines of at most ``width`` columns (40 or more), with a trailing newline.
+
     ``paint`` can color the word of a verdict; its escape codes do not count as columns.
     """
     width = max(width, _NARROWEST)

@@ -22,6 +22,7 @@ def weighed(
     name: CheckName, *, against: Point | None = None, missing: Point | None = None, proof: Point | None = None
 ) -> Check | None:
     """Return the check of these points: fail with ``against``, unknown with ``missing``, pass with only ``proof``.
+
     A proof without a line of the log counts as missing. Returns None without any point.
     """
     for verdict, point in ((Verdict.FAIL, against), (Verdict.UNKNOWN, missing), (Verdict.PASS, proof)):

@@ -18,14 +18,14 @@ providers="$(fi_info --list)"
 plugin=/usr/lib/libnccl-net.so
 [[ -e "${plugin}" ]] || fail "NCCL must find its plugin, ${plugin} is missing"
 missing="$(unresolved "${plugin}")"
-[[ -z "${missing}" ]] || fail "${plugin} lacks ${missing}; NCCL would use TCP"
+[[ -z "${missing}" ]] || fail "${plugin} needs the missing library ${missing}; NCCL would use TCP"
 
 mapfile -t copies < <(find / -xdev -name 'libnccl.so.2*' -type f -print)
 ((${#copies[@]} == 1)) || fail "there must be one NCCL, got ${#copies[@]}: ${copies[*]}"
 
 for program in /opt/nccl-tests/build/*_perf; do
   missing="$(unresolved "${program}")"
-  [[ -z "${missing}" ]] || fail "${program} lacks ${missing}"
+  [[ -z "${missing}" ]] || fail "${program} needs the missing library ${missing}"
 done
 
 /opt/amazon/openmpi/bin/mpirun --version >/dev/null
