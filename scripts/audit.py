@@ -1,4 +1,4 @@
-"""Synthesizes every environment that ships and lets checkov, from a venv of its own, read all of the templates."""
+"""Synthesizes all shipped environments and checks their templates with checkov, from a separate virtual environment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OFFLINE = {"CKV_SKIP_PACKAGE_UPDATE_CHECK": "true", "BC_SKIP_MAPPING": "TRUE"}
 
 
 def main() -> int:
-    """Say what checkov finds, or why its silence means nothing; exit code 1 with either."""
+    """Print checkov's findings, or why its report is incomplete; exit code 1 in both cases."""
     templates = synthesize()
     resources = sum(len(json.loads(each.read_text(encoding="utf-8"))["Resources"]) for each in templates)
     report = checkov([each.relative_to(ASSEMBLY).as_posix() for each in templates])
@@ -35,12 +35,12 @@ def main() -> int:
         print(problem)
     if not problems:
         answered = summary(report)["skipped"]
-        print(f"checkov has nothing to say about {len(templates)} templates; {answered} findings are answered for")
+        print(f"checkov has no findings for {len(templates)} templates; {answered} findings have a reason")
     return 1 if problems else 0
 
 
 def synthesize() -> list[Path]:
-    """Write one assembly of all environments and give its templates, sorted."""
+    """Write one assembly of all environments and return its templates, sorted."""
     gc.disable()
     use_packaged_node()
     warm_up("hyperpod_cdk.config")
@@ -55,41 +55,41 @@ def synthesize() -> list[Path]:
 
 
 def checkov(templates: Sequence[str]) -> Mapping[str, Any]:
-    """Run checkov on all templates at once; exits 1 with what it says where it breaks down."""
+    """Run checkov on all templates at once; exits with 1 and its output if it fails."""
     done = subprocess.run(
         [CHECKOV, *FLAGS, "--file", *templates],
         cwd=ASSEMBLY,
-        # neither settings in somebody's home nor keys in variables have a say, nor do they make it call a service
+        # settings in the home folder and keys in variables have no effect, and checkov calls no service
         env={**OFFLINE, "PATH": os.environ["PATH"], "HOME": str(ASSEMBLY)},
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode not in (0, 1):
-        sys.exit(f"checkov broke down with exit code {done.returncode}:\n{done.stdout}{done.stderr}")
+        sys.exit(f"checkov failed with exit code {done.returncode}:\n{done.stdout}{done.stderr}")
     report: Mapping[str, Any] = json.loads(done.stdout)
     return report
 
 
 def findings(report: Mapping[str, Any]) -> Iterator[str]:
-    """Give a line for each finding that no construct answers for."""
+    """Yield a line for each finding that no construct suppresses."""
     for each in report.get("results", {}).get("failed_checks", []):
         yield f"{each['file_path'].lstrip('/')} {each['resource']}: {each['check_id']}: {each['check_name']}"
 
 
 def doubts(report: Mapping[str, Any], *, resources: int) -> Iterator[str]:
-    """Say why the report does not speak for all ``resources`` of the templates."""
+    """Yield the reasons why the report does not cover all ``resources`` of the templates."""
     found = summary(report)
     if found["parsing_errors"]:
         yield f"checkov could not read {found['parsing_errors']} of the templates"
     if found["resource_count"] != resources:
-        yield f"checkov saw {found['resource_count']} resources where the templates hold {resources}"
+        yield f"checkov saw {found['resource_count']} resources, but the templates contain {resources}"
     if not found["skipped"]:
         yield "checkov skipped nothing: it does not read the reasons in the templates' metadata any more"
 
 
 def summary(report: Mapping[str, Any]) -> Mapping[str, int]:
-    """Give the counts of a report; where there was no resource at all, the report is nothing but counts."""
+    """Return the counts of a report, which consists only of counts if there was no resource."""
     counts: Mapping[str, int] = report.get("summary", report)
     return counts
 

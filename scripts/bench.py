@@ -1,6 +1,6 @@
-"""Measures synthesis and validation side by side with a reference in the same run; prints medians, judges nothing.
+"""Measures synthesis and validation next to a reference in the same run; prints medians without a verdict.
 
-Each measurement starts a whole process, A and B in turn, so that a drifting machine drifts for both.
+Each measurement starts a complete process, alternating A and B, so that changes of the machine affect both.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hyperpod_cdk_rehearsal.process import EmbeddedAws
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
-from tests.support.largest import GROUPS, ZONES, largest_environment  # noqa: E402 - a script finds its project by itself
+from tests.support.largest import GROUPS, ZONES, largest_environment  # noqa: E402 - a script adds its project to the path itself
 from tests.support.many_nodes import ACCOUNT, REGION, many_nodes  # noqa: E402 - as above
 from tests.support.many_nodes import environment as many_nodes_environment  # noqa: E402 - as above
 
@@ -55,14 +55,14 @@ class Measured:
 
     @property
     def median(self) -> float:
-        """The run in the middle."""
+        """Return the median."""
         return statistics.median(self.seconds)
 
 
 def main() -> None:
     """Run every comparison and print one table."""
     use_packaged_node()
-    # pip compiles what it installs, and so ours; a machine that forbids it would compile ours, not CDK's, at each start
+    # as pip compiles installed packages, compile ours: otherwise they, but not CDK, might be compiled at each start
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     table = Table(title=f"median of {RUNS} whole processes, seconds", title_justify="left")
     for column in ("ours", "s", "reference", "s", "ratio", "at most"):
@@ -87,7 +87,7 @@ def main() -> None:
             _report_of_long_log,
         ):
             cells = row(Path(scratch))
-            # what was measured stands, whatever ends a later row
+            # finished rows are kept if a later row fails
             print(*(cell for cell in cells if cell), sep=" | ", file=sys.stderr, flush=True)
             table.add_row(*cells)
     Console().print(table)
@@ -99,7 +99,7 @@ def _synth_against_empty(scratch: Path) -> Sequence[str]:
 
 
 def _synth_against_builtin(scratch: Path) -> Sequence[str]:
-    # what app.py does, so that nothing but the validation differs
+    # the same as app.py, so that only the validation differs
     code = (
         "from pathlib import Path\nfrom hyperpod_cdk.packaged_node import use_packaged_node\nuse_packaged_node()\n"
         "from hyperpod_cdk_stacks.app import synthesize\nsynthesize(Path.cwd(), builtin_validation=True)"
@@ -141,12 +141,12 @@ def _validate_against_hyp(scratch: Path) -> Sequence[str]:
 
 
 def _preflight_with_latency(scratch: Path) -> Sequence[str]:
-    """Every check of the example with the most nodes, against an account that satisfies it, over HTTP."""
+    """Measure all checks of the example with the most nodes, against an account that satisfies it, over HTTP."""
     return _preflight(scratch, {}, note=f"with {LATENCY_MS} ms each", at_most="4.00 s")
 
 
 def _preflight_throttled(scratch: Path) -> Sequence[str]:
-    """The same, with every third call of every service throttled."""
+    """Measure the same with every third call of every service throttled."""
     faults = [{"service": "*", "kind": "throttle", "every": 3}]
     return _preflight(scratch, {"faults": faults}, note="and every third throttled", at_most="8.00 s")
 
@@ -164,8 +164,8 @@ def _preflight(scratch: Path, changes: Mapping[str, object], *, note: str, at_mo
         latency_ms=LATENCY_MS,
     ) as aws:
         command = [_command(), "preflight", str(file), "--format", "json"]
-        # what moto loads when a service is first asked for is none of preflight's time
-        # behind the warnings about the file
+        # the modules that moto loads at the first call of a service are not part of preflight's time
+        # after the warnings about the file
         said = _run(command, cwd=ROOT, environment=aws.environment())
         asked = json.loads(said[said.index("{\n") :])["aws"]
         ours = _measure(lambda: _run(command, cwd=ROOT, environment=aws.environment()), runs=RUNS)
@@ -174,7 +174,7 @@ def _preflight(scratch: Path, changes: Mapping[str, object], *, note: str, at_mo
 
 
 def _status_of_many_nodes(scratch: Path) -> Sequence[str]:
-    """The state of 2,000 nodes on 500 pages, in 20 groups."""
+    """Measure status with 2,000 nodes on 500 pages, in 20 groups."""
     file = scratch / "dev.yaml"
     group = {"instance_type": "ml.p5.48xlarge", "count": 100, "capacity": "on_demand"}
     zones = [ZONES[number % len(ZONES)] for number in range(20)]
@@ -202,7 +202,7 @@ def _preflight_offline_against_hyp(scratch: Path) -> Sequence[str]:
 
 
 def _review_of_largest(scratch: Path) -> Sequence[str]:
-    """Every analysis and every rendering, beside a process that only reads the two assemblies."""
+    """Measure all analyses and renderings, next to a process that only reads the two assemblies."""
     base, head = _largest_pair(scratch)
     reports = [f"--out={scratch / 'report'}{suffix}" for suffix in (".md", ".html", ".json")]
     command = [_command(), "review", "--base", str(base), "--head", str(head), *reports]
@@ -212,7 +212,7 @@ from pathlib import Path
 from hyperpod_cdk.templates.assembly import read_assembly
 print([len(list(read_assembly(Path(each)).resources())) for each in sys.argv[1:]])
 """
-    # a change that the service refuses ends with 1, as it should
+    # a change that the service refuses correctly ends with 1
     ours, reading = _paired(
         lambda: _run(command, cwd=ROOT, allowed=(0, 1)),
         _python(code, scratch / "unused", arguments=[str(base), str(head)]),
@@ -223,7 +223,7 @@ print([len(list(read_assembly(Path(each)).resources())) for each in sys.argv[1:]
 
 
 def _plan_of_largest(scratch: Path) -> Sequence[str]:
-    """As somebody waits for it: the app is run, every group, team and file system has changed."""
+    """Measure plan as users run it: with the app, and changes of every group, team and file system."""
     base, head = _largest_pair(scratch)
     project = scratch / "project"
     shutil.copytree(ROOT / "lifecycle_scripts", project / "lifecycle_scripts")
@@ -247,7 +247,7 @@ def _plan_of_largest(scratch: Path) -> Sequence[str]:
 
 
 def _review_of_roles(scratch: Path) -> Sequence[str]:
-    """As many roles as a template takes, each replaced."""
+    """Measure the largest possible number of roles in a template, each replaced."""
     trust = {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
 
     def role(number: int, side: str) -> dict[str, object]:
@@ -262,7 +262,7 @@ def _review_of_roles(scratch: Path) -> Sequence[str]:
 
 
 def _review_of_security_groups(scratch: Path) -> Sequence[str]:
-    """As many security groups as a template takes, each replaced and open to the one before it."""
+    """Measure the largest possible number of security groups in a template, each replaced and open to the previous."""
 
     def group(number: int, side: str) -> dict[str, object]:
         before = {"Fn::GetAtt": [f"It{number - 1}", "GroupId"]}
@@ -299,14 +299,14 @@ def _diagram_of_largest(scratch: Path) -> Sequence[str]:
 
 
 def _render_against_hyp(scratch: Path) -> Sequence[str]:
-    """A training job of the environment that ships, beside hyp's own check of a page of YAML."""
+    """Measure a training job of the shipped environment, next to hyp's validation of a YAML file."""
     command = [_command(), "job", "render", "prod", "--job", "examples/jobs/research.yaml"]
     ours, theirs = _paired(lambda: _run(command, cwd=ROOT), _hyp_validate(scratch / "hyp-render"))
     return _row("hyperpod-cdk job render prod", ours, f"hyp validate {HYP_VERSION}", theirs, 0.35)
 
 
 def _report_of_long_log(scratch: Path) -> Sequence[str]:
-    """A log as 64 nodes write it with NCCL_DEBUG=INFO, beside counting its lines."""
+    """Measure a log of 64 nodes with NCCL_DEBUG=INFO, next to counting its lines."""
     log = scratch / "nccl.log"
     line = (
         "ip-10-1-{node}-7:{rank}:{rank} [{gpu}] NCCL INFO Channel {gpu:02}/0 :"
@@ -339,7 +339,7 @@ def _largest_pair(scratch: Path) -> tuple[Path, Path]:
                 team["fair_share_weight"] = 10
             for file_system in data["storage"]["lustre"]:
                 file_system["compression"] = "none"
-            data["tags"] = {"owner": "somebody else"}
+            data["tags"] = {"owner": "another team"}
     return base, head
 
 
@@ -361,7 +361,7 @@ def _hyp_validate(folder: Path) -> Callable[[], object]:
 
 
 def _hyp(folder: Path) -> Path:
-    """Install the reference into a virtual environment of its own, once."""
+    """Install the reference once, into a separate virtual environment."""
     target = folder / "hyp"
     command = target / "bin" / "hyp"
     if not command.exists():
@@ -385,7 +385,7 @@ def _python(code: str, outdir: Path, *, env: str = "", arguments: Sequence[str] 
 def _run(
     command: Sequence[str], *, cwd: Path, environment: Mapping[str, str] | None = None, allowed: Sequence[int] = (0,)
 ) -> str:
-    """Run a command and give what it printed; ends the benchmark where its exit code is not ``allowed``."""
+    """Run a command and return its output; ends the benchmark if its exit code is not ``allowed``."""
     done = subprocess.run(
         command,
         cwd=cwd,
@@ -412,7 +412,7 @@ def _measure(action: Callable[[], object], *, runs: int) -> Measured:
 
 
 def _peak_mb(command: Sequence[str], *, allowed: Sequence[int] = (0,)) -> float:
-    """Run a command and give the most memory that it held; ends the benchmark as ``_run`` does."""
+    """Run a command and return its peak memory; ends the benchmark as ``_run`` does."""
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

@@ -1,8 +1,8 @@
-"""Puts README, docs/ and the files that they link to together as the pages of a site, and lets MkDocs build it.
+"""Builds a site with MkDocs from README, docs/ and the files that they link to.
 
-The pages keep their places in the repository, so that a link that works there works on the site. A file that is no
-page, such as an example, gets a page that shows it; a folder gets one that lists it. A link to what the repository does
-not hold, or to a heading that a page does not have, fails the build.
+The pages keep their paths in the repository, so that links work in both. A file that is not a page, such as an
+example, gets a page with its content; a folder gets a page that lists it. A link to a file that is not in the
+repository, or to a heading that a page does not have, fails the build.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 
 _LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"^(```|~~~).*?^\1[ \t]*$", re.DOTALL | re.MULTILINE)
-# an option or a status, which no browser is to break at its hyphens; longer ones may not fit a telephone
+# an option or a status that must not wrap at its hyphens; longer ones may not fit on a phone
 _WORD_OF_CODE = re.compile(r"<code>([^<\s]{1,32})</code>")
 _WORDS_OF_CODE = re.compile(r"<code>([^<\n]+ [^<\n]+)</code>")
 _OPTION = re.compile(r"(?<=\s)--?[A-Za-z][A-Za-z-]{0,30}(?=[\s=]|$)")
@@ -43,7 +43,7 @@ _PICTURES = frozenset({".png", ".svg"})
 
 
 def main() -> int:
-    """Build the site into build/site; give MkDocs' exit code, which a warning makes 1."""
+    """Build the site in build/site; returns MkDocs' exit code, which is 1 after a warning."""
     shutil.rmtree(PAGES, ignore_errors=True)
     texts = pages(ROOT)
     for asset in (OWN / "assets").iterdir():
@@ -60,7 +60,7 @@ def main() -> int:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(weighed(text, weights.get(name, _SHOWN_WEIGHT)), encoding="utf-8")
     SETTINGS.write_text(settings(TEMPLATE.read_text(encoding="utf-8"), list(texts)), encoding="utf-8")
-    # nothing but the pages' own content: no counting of visitors, no question of newer versions
+    # only the content of the pages: no analytics, no check for newer versions
     done = subprocess.run(
         [str(MKDOCS), "build", "--strict", "--config-file", str(SETTINGS)],
         check=False,
@@ -70,14 +70,14 @@ def main() -> int:
         return done.returncode
     site = ROOT / "build" / "site"
     finish(site)
-    print(f"wrote {site.relative_to(ROOT)}: {len(texts)} pages; begin with index.html")
+    print(f"wrote {site.relative_to(ROOT)}: {len(texts)} pages; start with index.html")
     return 0
 
 
 def search_weights(template: str) -> dict[str, float]:
-    """Give how much a page counts in the search, by its name: who searches for a word wants to do something with it.
+    """Return the search weight of a page by its name: guides rank above reference pages.
 
-    The pages of a section of the navigation count alike, and what the sections do not name counts least.
+    All pages of a section of the navigation have the same weight; pages that are in no section have the lowest.
     """
     nav = yaml.safe_load(template[template.index("\nnav:") :].replace("DECISIONS", "[]").replace("FILES", "[]"))["nav"]
     weights: dict[str, float] = {}
@@ -91,15 +91,15 @@ def search_weights(template: str) -> dict[str, float]:
 
 
 def weighed(text: str, weight: float) -> str:
-    """Give a page with what Material reads of its weight in the search."""
+    """Return a page with the metadata for its search weight in Material."""
     return f"---\nsearch:\n  boost: {weight}\n---\n{text}"
 
 
 def finish(site: Path) -> None:
-    """Let the pages of a built site load nothing from elsewhere, and leave out the one that knows where they stand.
+    """Prevent the pages of a built site from loading external files, and remove 404.html.
 
-    Material's 404.html looks for its styles and pages at the root of a server; these pages stand below any path, or are
-    opened as files. A server has a page of its own for what is not there.
+    Material's 404.html expects its styles and pages at the root of a server; these pages can be below any path, or be
+    opened as files. A server has its own page for missing files.
     """
     (site / "404.html").unlink(missing_ok=True)
     for page in site.rglob("*.html"):
@@ -114,21 +114,21 @@ def _with_whole_options(code: re.Match[str]) -> str:
 
 
 def closed(html: str, page: Path) -> str:
-    """Give a page that loads nothing from elsewhere; raises ValueError for what would, and has no counterpart here.
+    """Return a page that loads no external files; raises ValueError for an external file without a local replacement.
 
-    Material has pages that are opened as files fetch a script, without which they cannot be searched; ours stands in.
+    Pages that are opened as files fetch a script of Material's that the search needs; it is replaced by a local one.
     """
     up = "../" * (len(page.parts) - 1)
     html = html.replace(f'<script src="{_THEIR_WORKER}"></script>', f'<script src="{up}{_OUR_WORKER}"></script>')
     fetched = re.findall(r'<(?:script|img|iframe)\b[^>]*\bsrc="((?:https?:)?//[^"]+)"', html)
     fetched += re.findall(r'<link\b[^>]*\brel="(?:stylesheet|preload)"[^>]*\bhref="((?:https?:)?//[^"]+)"', html)
     if fetched:
-        raise ValueError(f"{page.as_posix()}: loads {fetched[0]} from elsewhere, where a closed network does not lead")
+        raise ValueError(f"{page.as_posix()}: loads {fetched[0]} from another site, which may be unreachable")
     return html
 
 
 def pages(root: Path) -> dict[str, str]:
-    """Give the text of each page by its name; raises FileNotFoundError for a link to what is not there."""
+    """Return the text of each page by its name; raises FileNotFoundError for a link to a missing file."""
     waiting = [*(root / name for name in TOP), *sorted((root / "docs").rglob("*.md"))]
     own = {path.relative_to(root).as_posix() for path in waiting}
     texts = {"api.md": api_page(root)}
@@ -152,7 +152,7 @@ def pages(root: Path) -> dict[str, str]:
 
 
 def pictures(root: Path) -> list[str]:
-    """Give the names of the pictures that pages show, which keep their places."""
+    """Return the names of the images in pages, which keep their paths."""
     shown_by = [*(root / name for name in TOP), *sorted((root / "docs").rglob("*.md"))]
     own = {path.relative_to(root).as_posix() for path in shown_by}
     found = {each for path in shown_by for each in linked(path, root, own)[1] if each.suffix in _PICTURES}
@@ -160,14 +160,14 @@ def pictures(root: Path) -> list[str]:
 
 
 def linked(path: Path, root: Path, own: set[str]) -> tuple[str, list[Path]]:
-    """Give a page with its links as the site has them, and the files that it links to."""
+    """Return a page with links for the site, and the files that it links to."""
     text = path.read_text(encoding="utf-8")
     found: list[Path] = []
 
     def replaced(match: re.Match[str]) -> str:
         target = Path(os.path.normpath(path.parent / unquote(match[1])))
         if not target.exists():
-            raise FileNotFoundError(f"{path.relative_to(root)}: links to {match[1]}, which is not there")
+            raise FileNotFoundError(f"{path.relative_to(root)}: links to {match[1]}, which does not exist")
         found.append(target)
         if target.suffix in _PICTURES:
             return match[0]
@@ -182,23 +182,23 @@ def linked(path: Path, root: Path, own: set[str]) -> tuple[str, list[Path]]:
 
 
 def _shown(text: str) -> str:
-    """Write an escaped < as HTML has it: Python's Markdown, unlike GitHub's, leaves it to begin a tag."""
+    """Return an escaped < as an HTML entity, because Python's Markdown, unlike GitHub's, would start a tag."""
     return text.replace("\\<", "&lt;")
 
 
 def place(path: Path, root: Path, own: set[str]) -> str:
-    """Give the page that stands for a file or folder."""
+    """Return the page of a file or folder."""
     name = path.relative_to(root).as_posix()
     return name if name in own else page_of(name)
 
 
 def page_of(name: str) -> str:
-    """Give the page of a file that is none."""
+    """Return the page's name for a file that is not a page."""
     return f"files/{name}.md"
 
 
 def shown(path: Path, name: str) -> str:
-    """Give the page that shows a file as it is."""
+    """Return the page that shows the content of a file."""
     lines = path.read_text(encoding="utf-8").splitlines()
     if len(lines) > _MOST_LINES:
         return f"# {name}\n\n{len(lines):,} lines, in the repository.\n"
@@ -207,24 +207,24 @@ def shown(path: Path, name: str) -> str:
 
 
 def api_page(root: Path) -> str:
-    """Give the page of what ``hyperpod_cdk`` exports, each with its parameters and what its docstring says."""
+    """Return the page of the exports of ``hyperpod_cdk``, each with its parameters and docstring."""
     homes = exports(root)
     says = (
-        "What `import hyperpod_cdk` gives. [A cluster of them](docs/library.md). Beneath each construct stands how it"
-        f" is used by an app that a test synthesizes, `{USES}`; `hp` is `hyperpod_cdk`, `self` the stack."
+        "The exports of `hyperpod_cdk`. [Build a cluster with them](docs/library.md). Each construct has an example"
+        f" from an app that a test synthesizes, `{USES}`; `hp` is `hyperpod_cdk`, `self` the stack."
     )
     lines, used = ["# Constructs", "", says, ""], uses(root)
     for name in homes:
         lines += [f"::: hyperpod_cdk.{name}", ""]
         if given := gives(root, name, homes):
-            lines += ["It gives:", "", *(f"- {each}" for each in given), ""]
+            lines += ["Attributes and methods:", "", *(f"- {each}" for each in given), ""]
         if name in used:
             lines += ["```python", used[name], "```", ""]
     return "\n".join(lines)
 
 
 def exports(root: Path) -> dict[str, str]:
-    """Give the module of each export, by its name."""
+    """Return the module of each export, by its name."""
     module = ast.parse((root / "constructs" / "hyperpod_cdk" / "__init__.py").read_text(encoding="utf-8"))
     (homes,) = [
         ast.literal_eval(statement.value)
@@ -235,7 +235,7 @@ def exports(root: Path) -> dict[str, str]:
 
 
 def gives(root: Path, name: str, homes: dict[str, str]) -> list[str]:
-    """Give the attributes and methods that an export has beside its arguments, each with what its docstring says."""
+    """Return the attributes and methods of an export other than its arguments, each with its docstring."""
     path = (root / "constructs" / "hyperpod_cdk").joinpath(*homes[name].split(".")).with_suffix(".py")
     module = ast.parse(path.read_text(encoding="utf-8"))
     (made,) = [each for each in module.body if isinstance(each, ast.ClassDef) and each.name == name]
@@ -255,12 +255,12 @@ def gives(root: Path, name: str, homes: dict[str, str]) -> list[str]:
 
 
 def uses(root: Path) -> dict[str, str]:
-    """Give the first use of each export, by its name, in the app that uses all constructs."""
+    """Return the first use of each export, by its name, in the app that uses all constructs."""
     text = (root / USES).read_text(encoding="utf-8")
     found: dict[str, str] = {}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("hp."):
-            # lines as they stand, the first one at the depth of the last
+            # unchanged lines, the first one with the indentation of the last
             *lines, last = text.splitlines()[node.lineno - 1 : node.end_lineno]
             depth = len(last) - len(last.lstrip())
             first = (ast.get_source_segment(text, node) or "").splitlines()[0]
@@ -270,12 +270,12 @@ def uses(root: Path) -> dict[str, str]:
 
 
 def settings(template: str, names: list[str]) -> str:
-    """Give MkDocs' settings, with the decisions and the shown files in the navigation."""
+    """Return MkDocs' settings, with the decisions and the shown files in the navigation."""
     decisions = sorted(name for name in names if name.startswith("docs/decisions/"))
     files = sorted(name for name in names if name.startswith("files/"))
     missing = {name for name in names if name not in template} - {*decisions, *files}
     if missing:
-        raise ValueError(f"site/mkdocs.yml: nav lacks {', '.join(sorted(missing))}")
+        raise ValueError(f"site/mkdocs.yml: nav must also contain {', '.join(sorted(missing))}")
     return (
         template.replace("DECISIONS", yaml.safe_dump(decisions, default_flow_style=True).strip())
         .replace("FILES", yaml.safe_dump(files, default_flow_style=True).strip())

@@ -1,11 +1,11 @@
-"""Draw the dashboards of Grafana for the documentation: planted metrics, every query answered by a real Prometheus.
+"""Draw the Grafana dashboards for the documentation: sample metrics, and every query answered by a real Prometheus.
 
     python scripts/draw_dashboards.py
 
 Needs ``prometheus`` and ``promtool`` (``apt-get install prometheus``). A query that Prometheus refuses, or that finds
-nothing in the planted metrics, ends it with the panel's name: so every query is shown to be one. What CloudWatch would
-answer is planted as it is. The pictures are ours, not Grafana's own; each holds the digest of its dashboard, by which a
-test knows that it is of today.
+nothing in the sample metrics, ends it with the name of the panel, so that every query is tested. Responses of
+CloudWatch are sample data. The pictures are not drawn by Grafana; each contains the digest of its dashboard, with which
+a test checks that it is up to date.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ CHOSEN = {
     "file_system": "fs-0123456789abcdef0",
     "__rate_interval": "5m",
 }
-"""What the pickers say; every other stands on all."""
+"""The selected values of variables; all others are set to all."""
 
 GiB, MiB = 2**30, 2**20
 Value = Callable[[int], float]
 
 
 def wave(mean: float, swing: float, phase: float = 0.0) -> Value:
-    """Give a value that swings around its mean."""
+    """Return a value that oscillates around its mean."""
     return lambda minute: mean + swing * (math.sin(minute / 11 + phase) + math.sin(minute / 4.3 + 2 * phase) / 2)
 
 
 def grows(per_minute: float, *, wobble: float = 0.0, begins: int = 0) -> Value:
-    """Give a counter that grows from a minute on, evenly or in waves."""
+    """Return a counter that grows from a minute on, evenly or in waves."""
 
     def total(minute: int) -> float:
         passed = max(0, minute + 10 - begins)
@@ -63,17 +63,17 @@ def grows(per_minute: float, *, wobble: float = 0.0, begins: int = 0) -> Value:
 
 
 def slope(begins: float, per_minute: float) -> Value:
-    """Give a value that changes evenly."""
+    """Return a value that changes evenly."""
     return lambda minute: begins + per_minute * minute
 
 
 def steps(*moments: int) -> Value:
-    """Give a counter that grows by one at each moment."""
+    """Return a counter that grows by one at each moment."""
     return lambda minute: float(sum(minute >= each for each in moments))
 
 
 def planted() -> Iterator[tuple[str, dict[str, str], Value]]:
-    """Give name, labels and values of every series: a job on three nodes of which one runs hot and is replaced."""
+    """Yield name, labels and values of every series: a job on three nodes, one of which overheats and is replaced."""
     for number, node in enumerate(NODES):
         has_gpus = node in GPU_NODES
         kind = "ml.p5.48xlarge" if has_gpus else "ml.m5.4xlarge"
@@ -207,12 +207,12 @@ FSX: dict[str, list[tuple[str, Value]]] = {
     "CPUUtilization": [(f"OSS000{number}", wave(31 + 5 * number, 5, number)) for number in range(2)],
     "DiskIopsUtilization": [(f"OST000{number}", wave(24 + 4 * number, 6, number)) for number in range(4)],
 }
-"""What CloudWatch answers for each metric of the file system."""
+"""The response of CloudWatch for each metric of the file system."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """A line: what it is called, its labels, and its values by minute; a gap is None."""
+    """A line: its name, its labels, and its values by minute; a gap is None."""
 
     name: str
     labels: dict[str, str]
@@ -220,12 +220,12 @@ class Series:
 
     @property
     def latest(self) -> float | None:
-        """The last value that there is."""
+        """Return the last value."""
         return next((value for value in reversed(self.values) if value is not None), None)
 
 
 class Prometheus:
-    """A Prometheus on loopback that holds what is planted."""
+    """A Prometheus on the loopback interface with the sample metrics."""
 
     def __init__(self, folder: Path) -> None:
         for tool in ("prometheus", "promtool"):
@@ -258,14 +258,14 @@ class Prometheus:
                     return self
             except OSError:
                 time.sleep(0.2)
-        raise TimeoutError("Prometheus does not begin")
+        raise TimeoutError("Prometheus does not start")
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
         self._process.wait()
 
     def ask(self, query: str) -> list[Series]:
-        """Give the lines that a query draws."""
+        """Return the lines that a query draws."""
         for name, value in CHOSEN.items():
             query = query.replace(f"${name}", value)
         for name in ("node", "address", "job", "namespace", "endpoint", "queue"):
@@ -296,14 +296,14 @@ def _openmetrics() -> Iterator[str]:
         yield f"# TYPE {name} unknown\n"
         for labels, value in rows:
             text = ",".join(f'{key}="{each}"' for key, each in labels.items())
-            # from before what is drawn, since rates look back
+            # starts before the drawn period, because rates look back
             for minute in range(-10, MINUTES + 1):
                 yield f"{name}{{{text}}} {value(minute):.6f} {BEGINS + minute * 60}\n"
     yield "# EOF\n"
 
 
 def answers(panel: dashboards.Panel, prometheus: Prometheus) -> list[Series]:
-    """Give the lines of a panel, each with the name that its legend makes."""
+    """Return the lines of a panel, each with its name in the legend."""
     found = []
     for legend, query in panel.queries.items():
         if isinstance(query, str):
@@ -314,9 +314,9 @@ def answers(panel: dashboards.Panel, prometheus: Prometheus) -> list[Series]:
             ]
             if query.over:
                 columns = zip(*(row.values for row in rows), strict=True)
-                rows = [Series(legend, {}, [sum(each) if query.over == "SUM" else max(each) for each in columns])]  # type: ignore[arg-type,type-var] - planted values have no gaps
+                rows = [Series(legend, {}, [sum(each) if query.over == "SUM" else max(each) for each in columns])]  # type: ignore[arg-type,type-var] - sample values have no gaps
         if not rows:
-            sys.exit(f"{panel.title}: nothing is planted for {query}")
+            sys.exit(f"{panel.title}: no sample data for {query}")
         for row in rows:
             name = legend
             for label, value in row.labels.items():

@@ -1,9 +1,9 @@
-"""Lets every resource of some environments fail at every point, and counts what deploying again alone recovers.
+"""Lets every resource of some environments fail at every point, and counts the failures that recover by redeploying.
 
-Exits 1 where it does not. `--sample N` takes N faults of each environment, and every deletion, by a seed that is told.
-`--cli` runs whole deployments by the real CDK CLI instead, which fail as users' do: all cases, or those named.
-`--resume` leaves out what recovered in a run before with the same templates, also in one that was stopped.
-`--record` runs nothing and keeps what was last found for docs/faults.md.
+Exits with 1 if one does not. `--sample N` selects N faults of each environment, and every deletion, by a printed seed.
+`--cli` instead runs deployments by the real CDK CLI, which fail as those of users do: all cases, or the given ones.
+`--resume` omits faults that recovered in an earlier run with the same templates, even if that run was stopped.
+`--record` runs nothing and records the last results for docs/faults.md.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ RECORD = PROJECT / "tests" / "rehearsal" / "faults.json"
 
 
 def main() -> int:
-    """Run the faults of each environment, and say what recovered."""
+    """Run the faults of each environment, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="environments, or cases of --cli (default: all)")
     parser.add_argument("--sample", type=int, help="faults of each environment (default: all)")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    parser.add_argument("--resume", action="store_true", help="leave out what has recovered before")
+    parser.add_argument("--resume", action="store_true", help="omit faults that recovered in an earlier run")
     parser.add_argument("--cli", action="store_true", help="let deployments by the CDK CLI fail")
     parser.add_argument("--record", action="store_true", help=f"only write {RECORD.relative_to(PROJECT)}")
     parser.add_argument("--verbose", action="store_true", help="a line for every fault")
@@ -65,9 +65,9 @@ def main() -> int:
 
 
 def side_by_side(tasks: list[Callable[[], int]]) -> int:
-    """Run each task in a process of its own, as many at once as there are processors; 1 where one counts a failure.
+    """Run each task in a separate process, one per processor at a time; returns 1 if a task has failures.
 
-    Processes, since jsii serves one thread, and spawned, since it survives no fork.
+    Processes, because jsii supports only one thread, and spawned, because it does not support fork.
     """
     with ProcessPoolExecutor(
         min(os.cpu_count() or 1, len(tasks)), mp_context=get_context("spawn"), max_tasks_per_child=1
@@ -76,7 +76,7 @@ def side_by_side(tasks: list[Callable[[], int]]) -> int:
 
 
 def run(name: str, sample: int | None, seed: int, *, verbose: bool, resume: bool) -> int:
-    """Run the faults of one environment, print what they came to and keep it; return how many did not recover."""
+    """Run the faults of one environment, print and record the results; return how many did not recover."""
     started = time.monotonic()
     file = RESULTS / f"{name}.json"
     with tempfile.TemporaryDirectory(prefix="hyperpod-faults-") as scratch:
@@ -93,7 +93,7 @@ def run(name: str, sample: int | None, seed: int, *, verbose: bool, resume: bool
                     "environment": name,
                     "date": _today(),
                     "templates": templates,
-                    # every deletion is tried, whatever the sample
+                    # every deletion is tested, regardless of the sample
                     "planned": Counter(
                         [*(each.kind for each in faults), *(DELETION for o in outcomes if o.fault.kind == DELETION)]
                     ),
@@ -120,7 +120,7 @@ def run(name: str, sample: int | None, seed: int, *, verbose: bool, resume: bool
 
 
 def settled(file: Path, templates: str) -> list[dict[str, Any]]:
-    """Give what a run before recovered with the same templates, but for deletions, which every run tries."""
+    """Return the faults that recovered in an earlier run with the same templates, except deletions."""
     if not file.exists():
         return []
     kept = json.loads(file.read_text(encoding="utf-8"))
@@ -130,21 +130,21 @@ def settled(file: Path, templates: str) -> list[dict[str, Any]]:
 
 
 def fingerprint(folder: Path) -> str:
-    """Give the digest of every template below a folder, without what only names the folder."""
+    """Return the digest of all templates below a folder, without references to the folder itself."""
     files = sorted(folder.rglob("*.template.json"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def run_cli(names: list[str]) -> int:
-    """Let the cases of these names happen, each in an account of its own, and keep what the CLI said."""
+    """Run the cases with these names, each in a separate account, and record the output of the CLI."""
     CLI_RESULTS.mkdir(parents=True, exist_ok=True)
-    # cases in one process share what is synthesized
+    # cases in one process share assemblies
     shares = [names[start :: os.cpu_count() or 1] for start in range(os.cpu_count() or 1)]
     return side_by_side([partial(run_cases, share) for share in shares if share])
 
 
 def run_cases(names: list[str]) -> int:
-    """Let some cases happen one after the other; return how many did not recover."""
+    """Run cases one after the other; return how many did not recover."""
     bad = 0
     with tempfile.TemporaryDirectory(prefix="hyperpod-faults-") as scratch:
         for name in names:
@@ -159,9 +159,9 @@ def run_cases(names: list[str]) -> int:
 
 
 def recorded() -> dict[str, Any]:
-    """Give the counts of the last run of each environment, and every case of the CLI; what was not run stays as it was.
+    """Return the counts of each environment's last run, and every case of the CLI; others keep their recorded values.
 
-    An environment whose run was stopped before its deletions stays as it was, too.
+    An environment whose run was stopped before its deletions also keeps its values.
     """
     before = json.loads(RECORD.read_text(encoding="utf-8"))
     environments = dict(before["environments"])
@@ -183,7 +183,7 @@ def recorded() -> dict[str, Any]:
         file = CLI_RESULTS / f"{name}.json"
         if file.exists():
             cases[name] = json.loads(file.read_text(encoding="utf-8"))
-    # what is said of a case is the code's, what came of it is the run's
+    # the description of a case is from the code, its result from the run
     said = {case.key: {"happens": case.happens, "todo": case.todo} for case in cli_faults.CASES.values()}
     return {
         "environments": dict(sorted(environments.items())),

@@ -1,4 +1,4 @@
-"""Breaks files of every kind that the command reads, and expects a refusal in lines, soon and without much memory."""
+"""Breaks files of every kind that the command reads, and expects a refusal in lines, quickly and with little memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MEGABYTES = 200
 
 
 def main() -> int:
-    """Try as many files as asked for; exit code 1 where one was met with an exception, too long or too much memory."""
+    """Test the requested number of files; exit code 1 if one caused an exception or took too much time or memory."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=int(time.time()))
@@ -27,7 +27,7 @@ def main() -> int:
     wrong = 0
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        # what is loaded once, such as the engine's schemas, is no file's doing
+        # modules and schemas that are loaded once do not count for a file
         for kind in mutated.kinds(folder / "first").values():
             mutated.looked_at(folder, kind.originals[0], kind)
         for number, (name, text, kind) in enumerate(
@@ -37,7 +37,7 @@ def main() -> int:
             said = ""
             try:
                 mutated.looked_at(folder, text, kind)
-            except Exception as error:  # noqa: BLE001 - whatever it is, a user would see it
+            except Exception as error:  # noqa: BLE001 - a user would see any exception
                 said = f"{type(error).__name__}: {error}"
             took, grown = time.process_time() - started, _peak_mb() - before
             if not said and took > SECONDS:

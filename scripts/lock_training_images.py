@@ -1,4 +1,4 @@
-"""Resolve the Python packages of the training images anew, one lock file for every row of the compatibility table.
+"""Resolve the Python packages of the training images, with one lock file for each row of the compatibility table.
 
 Run it after a change of a row's packages in ``catalog/data/training_images.json``. uv resolves for each architecture;
 of each package the files that this Python can install are kept, by their hashes, without saying where they lie.

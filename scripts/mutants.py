@@ -1,13 +1,13 @@
-"""Breaks one place of the code at a time and asks whether a test fails: what no test sees, nobody would see.
+"""Changes one place of the code at a time and checks whether a test fails.
 
     mutants.py [--draw N] [--seed N] [--under PATH ...] [--workers N]
 
-Draws N places of the rooms that hold rules (``HOMES``), changes each by one of cosmic-ray's operators, and runs of the
-tests of its room those that reach the changed statement, first those that are called as the module is; then, since what
-runs when a module is imported belongs to no test, those that reach anything of the module. What reaches what is
-recorded once for each file of tests (``.cache/mutants/reach.json``), and again when the tests or what they reach have
-changed. Works on copies of what git tracks. Prints every mutant that survived, with its line before and after; exits
-1 where one did that ``mutants/accepted.yaml`` does not name with its reason.
+Selects N places in the packages with rules (``HOMES``), changes each with one of cosmic-ray's operators, and runs the
+tests of its package that reach the changed statement, first the test file with the name of the module. Code that runs
+at import belongs to no test, so the tests that reach any line of the module run next. The lines that each test file
+reaches are recorded once (``.cache/mutants/reach.json``), and again when the tests or the reached code change. Works on
+copies of the files that git tracks. Prints every mutant that survived, with its line before and after; exits with 1 if
+one of them is not in ``mutants/accepted.yaml`` with a reason.
 """
 
 from __future__ import annotations
@@ -69,21 +69,21 @@ HOMES: Mapping[Path, Sequence[str]] = {
         "tests/stacks/test_both_doors.py",
     ),
 }
-"""Where rules stand, a room or a module, with the tests that are to see what it says: its own, and what adapts it."""
+"""Packages and modules with rules, each with its tests: its own, and those of code that adapts it."""
 
 LEAST_SECONDS, TIMES = 60, 8
-"""A mutant whose tests take this many times the processor time that they took, and no less, does not come to an end."""
+"""A mutant counts as endless if its tests take this many times their normal processor time."""
 SECONDS = 900
-"""What waits so long, twice, waits for what never comes."""
+"""A test that waits this long twice counts as endless."""
 RECORD = ROOT / ".cache/mutants/reach.json"
 PROCESSES = multiprocessing.get_context("forkserver")
 PRELOADED = ("pytest", "hypothesis", "typer.testing", "botocore.session", "cfnlint", "pydantic", "jsonschema", "jsii")
-"""What the tests import of others, once for all mutants: nothing that imports us."""
+"""Third-party modules that are imported once for all mutants; they do not import this project."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one place: the file, its line, what was done, and the whole file after it."""
+    """One change: the file, its line, the operator, and the complete changed file."""
 
     file: Path
     line: int
@@ -91,19 +91,19 @@ class Mutant:
     after: str
 
     def difference(self) -> str:
-        """Give the changed lines, as ``-`` what was there and ``+`` what came."""
+        """Return the changed lines, with ``-`` before the old lines and ``+`` before the new ones."""
         before = (ROOT / self.file).read_text(encoding="utf-8").splitlines()
         lines = difflib.unified_diff(before, self.after.splitlines(), lineterm="", n=0)
         return "\n".join(line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---"))
 
 
 def main() -> None:
-    """Draw, break and test."""
-    options = argparse.ArgumentParser(description="break the code on purpose and see whether a test fails")
-    options.add_argument("--draw", type=int, default=100, help="so many places (default 100)")
+    """Select places, change them, and run the tests."""
+    options = argparse.ArgumentParser(description="change the code deliberately and check whether a test fails")
+    options.add_argument("--draw", type=int, default=100, help="number of places (default 100)")
     options.add_argument("--seed", type=int, default=None, help="the same places again")
     options.add_argument("--under", nargs="*", default=[str(home) for home in HOMES], help="files or folders to break")
-    options.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="so many side by side")
+    options.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="number of parallel workers")
     given = options.parse_args()
     PROCESSES.set_forkserver_preload(list(PRELOADED))
     seed = time.time_ns() % 10**6 if given.seed is None else given.seed
@@ -133,18 +133,18 @@ def _drawn(under: Sequence[Path], count: int, seed: int) -> list[Mutant]:
 
 
 class Reach:
-    """Which test reaches which lines, of what stands in a tree."""
+    """The lines that each test reaches in a copy of the repository."""
 
     def __init__(self, tests: Mapping[str, Any]) -> None:
-        """Take the tests with what they reach, as the plugin writes them."""
+        """Read the tests and the lines that they reach from the plugin's output."""
         self.tests = tests
 
     def limit(self, tests: Sequence[str]) -> int:
-        """Give the seconds of processor within which tests come to an end."""
+        """Return the limit of processor time for tests in seconds."""
         return max(LEAST_SECONDS, round(TIMES * sum(self.tests[name]["seconds"] for name in tests)))
 
     def rounds(self, mutant: Mutant) -> Iterator[list[str]]:
-        """Give the tests that may see a mutant, those first that see it soonest."""
+        """Yield the tests that may detect a mutant, the fastest ones first."""
         lines = _statement((ROOT / mutant.file).read_text(encoding="utf-8"), mutant.line)
         file = str(mutant.file)
         homes = next(tests for home, tests in HOMES.items() if home in (mutant.file, *mutant.file.parents))
@@ -161,7 +161,7 @@ def _is_own(test: str, file: Path) -> bool:
 
 
 def _statement(text: str, line: int) -> set[int]:
-    """Give the lines of the smallest statement around a line, of a compound one its head."""
+    """Return the lines of the smallest statement around a line, or the header of a compound statement."""
     around = set[int]()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or line):
@@ -174,7 +174,7 @@ def _statement(text: str, line: int) -> set[int]:
 
 
 def _reach(files: Sequence[Path], workers: int) -> Reach:
-    """Record what is not recorded yet, or has changed, of the tests that may see mutants of these files."""
+    """Record the reached lines of tests for these files, if they are not recorded yet or have changed."""
     recorded: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     homes = [tests for home, tests in HOMES.items() if any(home in (file, *file.parents) for file in files)]
     roots = {ROOT / each for tests in homes for each in tests}
@@ -182,7 +182,7 @@ def _reach(files: Sequence[Path], workers: int) -> Reach:
     names = sorted(str(path.relative_to(ROOT)) for path in wanted)
     stale = [name for name in names if name not in recorded or not _stands(recorded[name]["digests"])]
     if stale:
-        print(f"records what {len(stale)} files of tests reach", flush=True)
+        print(f"recording the lines that {len(stale)} test files reach", flush=True)
     failed = []
     with _trees(workers if stale else 1) as (pool, free):
         for name, (found, said) in zip(stale, pool.map(lambda name: _recorded(name, free), stale), strict=True):
@@ -190,7 +190,7 @@ def _reach(files: Sequence[Path], workers: int) -> Reach:
                 failed.append(f"{name} fails without a mutant\n{said}")
                 continue
             recorded[name] = found
-            # one file after the other: what has been recorded stays, whatever ends the rest
+            # recorded file by file, so that an interruption keeps the finished ones
             RECORD.write_text(json.dumps(recorded), encoding="utf-8")
     if failed:
         sys.exit("\n".join(failed))
@@ -199,7 +199,7 @@ def _reach(files: Sequence[Path], workers: int) -> Reach:
 
 @contextmanager
 def _trees(workers: int) -> Iterator[tuple[ThreadPoolExecutor, SimpleQueue[Path]]]:
-    """Give so many threads, and a tree for each."""
+    """Yield a number of threads, and a copy of the repository for each."""
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(workers) as pool:
         free: SimpleQueue[Path] = SimpleQueue()
         for number in range(workers):
@@ -208,7 +208,7 @@ def _trees(workers: int) -> Iterator[tuple[ThreadPoolExecutor, SimpleQueue[Path]
 
 
 def _recorded(name: str, free: SimpleQueue[Path]) -> tuple[dict[str, Any] | None, str]:
-    """Give what the tests of a file reach, None where one fails, and what pytest says."""
+    """Return the lines that the tests of a file reach, or None if one fails, and the output of pytest."""
     tree = free.get()
     try:
         site = [str(path) for path in (ROOT / ".cache/mutants/lib").glob("python*/site-packages")]
@@ -223,7 +223,7 @@ def _recorded(name: str, free: SimpleQueue[Path]) -> tuple[dict[str, Any] | None
             return None, said
         tests = json.loads((tree / "reach.json").read_text(encoding="utf-8"))
         read = sorted({file for row in tests.values() for file in row["lines"]} | {name})
-        # of what ran, which somebody may have changed since
+        # digests of the files that ran, which may have changed since
         return {"tests": tests, "digests": {file: _digest(tree / file) for file in read}}, said
     finally:
         free.put(tree)
@@ -264,7 +264,7 @@ def _survivors(drawn: Sequence[Mutant], workers: int) -> list[Mutant]:
 
 
 def _seen_at_once(drawn: Sequence[Mutant], reach: Reach, free: SimpleQueue[Path]) -> list[str | None]:
-    """Give what sees each mutant of a function, from one process that has imported and collected everything."""
+    """Return the test that detects each mutant of a function, in a process that has collected all tests once."""
     tree = free.get()
     asked: list[dict[str, Any]] = []
     for mutant in drawn:
@@ -292,7 +292,7 @@ def _copied(tree: Path) -> Path:
 
 
 def _seen_by(mutant: Mutant, tree: Path, reach: Reach) -> str | None:
-    """Give the test that fails with the mutant in place, None where none does."""
+    """Return the test that fails with the mutant, or None if none does."""
     (tree / mutant.file).write_text(mutant.after, encoding="utf-8")
     tried: set[str] = set()
     for tests in reach.rounds(mutant):
@@ -326,7 +326,7 @@ def _failing(chosen: Sequence[str], reach: Reach, tree: Path) -> str | None:
 def _pytest(
     tests: Sequence[str], task: Mapping[str, object], tree: Path, limit: float | None = SECONDS
 ) -> tuple[int | None, str]:
-    """Give how pytest ends, None where it does not, and what it says."""
+    """Return the exit code of pytest, or None if it does not end, and its output."""
     (tree / "task.json").write_text(json.dumps(task), encoding="utf-8")
     run = PROCESSES.Process(target=_within, args=(tree, tests))
     run.start()
@@ -339,7 +339,7 @@ def _pytest(
 
 
 def _within(tree: Path, tests: Sequence[str]) -> None:
-    """Run pytest in a tree: in a process of its own, which knows nothing of ours but what ``PRELOADED`` names."""
+    """Run pytest in a copy of the repository, in a separate process with only the modules in ``PRELOADED``."""
     os.chdir(tree)
     said = os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(said, 1)

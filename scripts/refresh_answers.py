@@ -1,7 +1,7 @@
-"""Writes what the embedded AWS answers to 'observe' into the catalog: what answers are taken to look like.
+"""Writes the responses of the embedded AWS to 'observe' into the catalog, as the assumed form of AWS's responses.
 
-Deploys the named environments (default: all that ship) to the embedded AWS, one after another. With --check it says
-what would change, and exits 1 then. Environments that are not named keep what they brought.
+Deploys the given environments (default: all shipped ones) to the embedded AWS, one after another. With --check it only
+prints what would change, and then exits with 1. Entries from other environments are kept.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from tests.transitions.test_lives import ACCOUNT, SMALL, Life, living
 FILE = _data.DIRECTORY / "answers.json"
 SMALL_NAME = "small"
 MOST_VALUES = 4
-"""A place with more values depends on the environment."""
+"""A place with more values than this depends on the environment."""
 
 
 def main() -> int:
-    """Write the table, or say whether it is as it should be."""
+    """Write the table, or check whether it is up to date."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="environments; default: all")
     parser.add_argument("--check", action="store_true")
@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def observed(name: str) -> Iterator[Bundle]:
-    """Deploy an environment to the embedded AWS and observe it, the small one after an update, too."""
+    """Deploy an environment to the embedded AWS and observe it; the small one also after an update."""
     text = SMALL if name == SMALL_NAME else (PROJECT / ENVIRONMENTS[name]).read_text(encoding="utf-8")
     text = with_callers(text) if "  # public_access_cidrs:" in text else text
     with (
@@ -73,25 +73,25 @@ def observed(name: str) -> Iterator[Bundle]:
 
 
 def bundle_of(life: Life) -> Bundle:
-    """Observe what is deployed."""
+    """Observe the deployed environment."""
     return bundle_of_head(read_assembly(life.folder / f"assembly-{life.count}", life.data["name"]))
 
 
 def bundle_of_head(head: Assembly, seen: Callable[[Api], Api] = lambda aws: aws) -> Bundle:
-    """Observe what is deployed of an assembly; the environment variables say where AWS is."""
+    """Observe the deployed stacks of an assembly; the environment variables contain AWS's endpoint."""
     own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
     aws = LiveAws.open(region=head.region or "", account=ACCOUNT, own=own)
     return observe(seen(aws), head, now=datetime.now(UTC))
 
 
 def merged(document: Mapping[str, Any], bundle: Bundle) -> dict[str, Any]:
-    """Give the table with what one more bundle brings."""
+    """Return the table with the entries of one more bundle."""
     answers, defaults = dict(document["answers"]), dict(document["defaults"])
     known = {row.partition(" ")[0] for row in answers}
     for operation in bundle.answers:
         for member in operation.members:
             row = f"{operation.operation} {member.place}"
-            # what stood in no answer before, where that in which it stands did, comes sometimes
+            # a member that was missing in earlier responses with the same parent is optional
             is_first = operation.operation not in known or not _stood(operation.operation, member.place, answers)
             is_always = member.came == member.of and (answers[row] == ALWAYS if row in answers else is_first)
             if member.came or row in answers:
@@ -106,7 +106,7 @@ def merged(document: Mapping[str, Any], bundle: Bundle) -> dict[str, Any]:
 
 
 def _stood(operation: str, place: str, rows: Mapping[str, str]) -> bool:
-    """Whether an answer before had that in which a member stands, and so could have had the member."""
+    """Return whether an earlier response had the parent of a member, and so could have had the member."""
     outer = place.rpartition(".")[0]
     return not outer or any(row.startswith(f"{operation} {outer}.") for row in rows)
 

@@ -1,7 +1,6 @@
-"""Rewrites the parts of the catalog that botocore, cfn-lint and moto ship; ``--check`` only says what has changed.
+"""Updates the parts of the catalog that follow from botocore, cfn-lint and moto; ``--check`` only prints changes.
 
-Everything else in ``catalog/data`` is kept by hand and comes out as it went in, in the one form that keeps diffs
-readable.
+Everything else in ``catalog/data`` is maintained by hand and stays unchanged, in a format with readable diffs.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "constructs" / "hyperpod_cdk" / "catalog" / "data"
 ROW_WIDTH = 110
 SCHEMA_REGION = "us-east-1"
-# json.dumps would make an encoder for each of thousands of rows
+# json.dumps would create an encoder for each of thousands of rows
 _written = json.JSONEncoder(ensure_ascii=False).encode
 
 Document = dict[str, Any]
 
 
 class MissingNumbersError(Exception):
-    """A package names what the file has no row for, such as a new instance type, whose numbers no package states."""
+    """A package contains something without a row in the file, such as a new instance type, whose values are unknown."""
 
 
 def main(
@@ -40,7 +39,7 @@ def main(
     today: date | None = None,
     packages: Packages | None = None,
 ) -> int:
-    """Refresh the catalog, or with ``--check`` compare it; give 1 when it was stale or a type needs numbers by hand."""
+    """Refresh the catalog, or with ``--check`` compare it; returns 1 if it is stale or a type needs values by hand."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing, exit 1 when the files are stale")
     options = parser.parse_args(arguments)
@@ -68,7 +67,7 @@ def main(
 
 
 class Packages:
-    """What the installed botocore, cfn-lint and moto say."""
+    """The data of the installed botocore, cfn-lint and moto."""
 
     def __init__(self) -> None:
         model = _read_gzip(_package("botocore") / "data" / "sagemaker" / "2017-07-24" / "service-2.json.gz")
@@ -90,7 +89,7 @@ class Packages:
         )
 
     def deployer_actions(self, resource_type: str) -> frozenset[str]:
-        """Give the IAM actions that the handlers of a resource type ask for to create, read, update and delete one."""
+        """Return the IAM actions that the handlers of a resource type need to create, read, update and delete it."""
         home = json.loads((self._schemas / "providers" / f"{SCHEMA_REGION}.json").read_text(encoding="utf-8"))
         path = self._schemas / "resources" / f"{home[resource_type]}.json"
         handlers = json.loads(path.read_text(encoding="utf-8")).get("handlers", {})
@@ -98,7 +97,7 @@ class Packages:
         return frozenset(action for actions in phases for action in actions)
 
     def resource_types(self, action: str) -> frozenset[str]:
-        """Give the resource types, in lower case, that a policy can limit an action to; none where it cannot."""
+        """Return the resource types, in lower case, to which a policy can limit an action; empty if it cannot."""
         service, _, name = action.partition(":")
         named = self._service_reference[service]["Actions"][name.lower()]
         return frozenset(each.lower() for each in named.get("Resources", []))
@@ -111,7 +110,7 @@ class Packages:
 
     @cached_property
     def update_rules(self) -> dict[str, str]:
-        """What the registry says of each resource type's updates, in the short form of ``create_only.json``."""
+        """Return the registry's update data of each resource type, in the format of ``create_only.json``."""
         home = json.loads((self._schemas / "providers" / f"{SCHEMA_REGION}.json").read_text(encoding="utf-8"))
         folder = self._schemas / "resources"
         return {
@@ -120,7 +119,7 @@ class Packages:
         }
 
     def az_ids(self) -> dict[str, list[str]]:
-        """Give the sorted availability zone IDs of each region that moto knows."""
+        """Return the sorted availability zone IDs of each region that moto knows."""
         # moto takes a second to import, and only this table needs it
         from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend  # noqa: PLC0415
 
@@ -131,7 +130,7 @@ class Packages:
 
 
 def refreshed(name: str, old: Document, packages: Packages, *, today: date) -> Document:
-    """Give the document ``name`` with what the packages say; dates and versions move only when a fact has changed."""
+    """Return the document ``name`` with the packages' data; dates and versions only change if a value has changed."""
     refresh = REFRESHERS.get(name)
     if refresh is None:
         return old
@@ -145,7 +144,7 @@ def refreshed(name: str, old: Document, packages: Packages, *, today: date) -> D
 
 
 def refresh_instance_types(old: Document, packages: Packages) -> Document:
-    """Bring names, order, training-plan support and EC2's numbers up to date."""
+    """Update names, order, training plan support and EC2's values."""
     rows = {row["name"]: row for row in old["types"]}
     types = []
     for name in packages.cluster_types:
@@ -157,7 +156,7 @@ def refresh_instance_types(old: Document, packages: Packages) -> Document:
 
 
 def refresh_regions(old: Document, packages: Packages) -> Document:
-    """Bring regions, partitions, AZ IDs and the registry's lists up to date; prefixes found by hand stay."""
+    """Update Regions, partitions, AZ IDs and the registry's lists; prefixes that were added by hand are kept."""
     rows = {row["name"]: row for row in old["regions"]}
     az_ids = packages.az_ids()
     regions = [
@@ -187,7 +186,7 @@ def refresh_regions(old: Document, packages: Packages) -> Document:
 
 
 def refresh_deployer_actions(old: Document, packages: Packages) -> Document:
-    """Bring the actions of each resource type up to date; a type whose schema names none keeps those found by hand."""
+    """Update the actions of each resource type; a type without actions in its schema keeps those added by hand."""
     rows = []
     for row in old["types"]:
         named = packages.deployer_actions(row["name"])
@@ -215,7 +214,7 @@ def refresh_deployer_actions(old: Document, packages: Packages) -> Document:
 
 
 def refresh_create_only(old: Document, packages: Packages) -> Document:
-    """Bring every resource type's properties that only a new resource can have up to date."""
+    """Update the create-only properties of every resource type."""
     return {**old, "types": packages.update_rules}
 
 
@@ -228,7 +227,7 @@ REFRESHERS: dict[str, Callable[[Document, Packages], Document]] = {
 
 
 def dump(document: Document) -> str:
-    """Write a document with one top-level key a line and, where that line would be long, one row a line."""
+    """Return a document with one top-level key per line or, if the line would be long, one row per line."""
     entries = []
     for key, value in document.items():
         line = f"  {_written(key)}: {_written(value)}"
@@ -237,7 +236,7 @@ def dump(document: Document) -> str:
 
 
 def differences(old: Document, new: Document) -> Iterator[str]:
-    """Say in a line each what differs between two documents."""
+    """Yield one line per difference between two documents."""
     for key in dict.fromkeys([*old, *new]):
         before, after = old.get(key), new.get(key)
         if before == after:
@@ -333,7 +332,7 @@ def _ec2_facts(ec2: Document) -> Document:
 def _update_rule(schema: Document) -> str:
     read_only = set(schema.get("readOnlyProperties", []))
     identifiers = [schema.get("primaryIdentifier", []), *schema.get("additionalIdentifiers", [])]
-    # the first that a template gives whole is what two resources cannot share
+    # the first one that a template sets completely must be unique
     name: list[str] = next((each for each in identifiers if each and not read_only & set(each)), [])
     words = [
         *(_short(pointer) for pointer in sorted(schema.get("createOnlyProperties", []))),

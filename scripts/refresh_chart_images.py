@@ -1,8 +1,8 @@
-"""Reads the images of the pulled dependency chart out of its rendering; ``--check`` says where the catalog differs.
+"""Reads the images of the pulled dependency chart from its rendering; ``--check`` prints differences to the catalog.
 
-Run `hyperpod-cdk charts pull` before. Tags and registries are rewritten where a part pulls another one of the same
-image; an image that is new or gone is named, and its row written by hand: which value of the chart names it, and which
-types need it, stands in no rendering.
+Run `hyperpod-cdk charts pull` first. Tags and registries are updated if a part pulls the same image with another one. A
+new or removed image is only reported: write its row by hand, because the rendering does not show which value of the
+chart contains it and which types need it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TYPES = {
 
 @dataclass(frozen=True)
 class Difference:
-    """What the catalog lists and a rendering lacks, and the other way round, for one kind of cluster in a region."""
+    """The difference between the catalog and a rendering for one kind of cluster in a Region."""
 
     where: str
     region: str
@@ -42,7 +42,7 @@ class Difference:
 
 
 def main(arguments: list[str] | None = None, *, project: Path = ROOT, data: Path = DATA) -> int:
-    """Refresh the table, or with ``--check`` compare it; give 1 when it was stale."""
+    """Refresh the table, or with ``--check`` compare it; returns 1 if it is stale."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing, exit 1 when the table is stale")
     options = parser.parse_args(arguments)
@@ -87,7 +87,7 @@ def _differences(chart: Path, where: str, names: Sequence[str], region: str, *, 
         listed = images.chart_images(types, region=region, gpu_partitions=gpu_partitions)
         expected = frozenset(image.image for image in listed)
         if not any(row.is_accelerated for row in types):
-            # no value switches the agent off; it runs on nodes with accelerators only
+            # no value disables the agent; it only runs on nodes with accelerators
             rendered = frozenset(name for name in rendered if "health-monitoring-agent" not in name)
         if rendered != expected:
             yield Difference(f"{where}{', divided' if gpu_partitions else ''}", region, expected, rendered)

@@ -1,9 +1,9 @@
-"""Makes the schemas in ``tests/workloads/crds`` from clones of their repositories; ``--check`` only compares.
+"""Creates the schemas in ``tests/workloads/crds`` from clones of their repositories; ``--check`` only compares.
 
     python scripts/refresh_crds.py aws/sagemaker-hyperpod-cli=../sagemaker-hyperpod-cli kubernetes-sigs/kueue=../kueue
 
-``sources.json`` beside the schemas says which file at which commit each is made from; ``--head`` moves it to the
-clones' newest commit first. A clone may be bare.
+``sources.json`` next to the schemas contains the file and commit of each; ``--head`` first updates it to the newest
+commit of the clones. A clone can be bare.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _PLAIN = {"str": "string", "int": "integer", "bool": "boolean", "float": "number
 
 
 def main(arguments: list[str] | None = None, *, folder: Path = FOLDER) -> int:
-    """Write the schemas, or with ``--check`` compare them; give 1 when one was stale or has no clone."""
+    """Write the schemas, or with ``--check`` compare them; returns 1 if one is stale or has no clone."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("clones", nargs="+", metavar="OWNER/NAME=FOLDER", help="a clone of a repository")
     parser.add_argument("--check", action="store_true", help="write nothing, exit 1 when a schema is stale")
-    parser.add_argument("--head", action="store_true", help="take the newest commit of each clone")
+    parser.add_argument("--head", action="store_true", help="use the newest commit of each clone")
     options = parser.parse_args(arguments)
     clones = {name: Path(path) for name, _, path in (clone.partition("=") for clone in options.clones)}
     sources: list[Schema] = json.loads((folder / SOURCES).read_text(encoding="utf-8"))
@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None, *, folder: Path = FOLDER) -> int:
 
 
 def schema(source: Schema, text: str) -> Schema:
-    """Give the JSON schema of one kind: from a custom resource definition, or from AWS's own Python model of it."""
+    """Return the JSON schema of one kind: from a custom resource definition, or from AWS's own Python model of it."""
     if source["path"].endswith(".py"):
         spec = model_schema(text, source["class"])
         for path, addition in source.get("documented", {}).items():
@@ -97,7 +97,7 @@ def schema(source: Schema, text: str) -> Schema:
 
 
 def strict(node: Schema) -> Schema:
-    """Give a structural schema as JSON schema that refuses what an API server would drop without a word."""
+    """Return a structural schema as a JSON schema that refuses fields that an API server would silently drop."""
     result: Schema = {name: value for name, value in node.items() if name not in _DROPPED}
     if "properties" in node:
         result["properties"] = {name: strict(value) for name, value in node["properties"].items()}
@@ -106,7 +106,7 @@ def strict(node: Schema) -> Schema:
             result[name] = strict(node[name])
     for name in ("anyOf", "allOf", "oneOf"):
         if name in node:
-            # branches only narrow what stands beside them, and know part of its properties
+            # branches only restrict the schema that contains them, and have only a part of its properties
             result[name] = [_without_closing(strict(branch)) for branch in node[name]]
     is_open = "additionalProperties" in node or node.get("x-kubernetes-preserve-unknown-fields", False)
     if node.get("type") == "object" and not is_open:
@@ -123,7 +123,7 @@ def strict(node: Schema) -> Schema:
 
 
 def model_schema(text: str, name: str) -> Schema:
-    """Give the structural schema of class ``name`` in a module of pydantic models, which is read and never run."""
+    """Return the structural schema of class ``name`` in a module of pydantic models, which is parsed and never run."""
     classes = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)}
 
     def of_class(name: str) -> Schema:
@@ -154,7 +154,7 @@ def model_schema(text: str, name: str) -> Schema:
 
 
 def dumped(schema: Schema) -> str:
-    """Give a schema in its one form: sorted, without spaces, on one line."""
+    """Return a schema in canonical form: sorted, without spaces, on one line."""
     return json.dumps(schema, sort_keys=True, separators=(",", ":")) + "\n"
 
 

@@ -1,10 +1,10 @@
-"""Builds a release into dist/ and judges it: the same bytes twice, allowed licences, a bill of materials, a stranger.
+"""Builds a release in dist/ and checks it: reproducible build, allowed licences, bill of materials, new environment.
 
     python scripts/release.py [--without-stranger]
 
-What lies in dist/ afterwards is what is published: sdists and wheels of both distributions, the bill of materials
-(CycloneDX) and the changelog's section. The stranger installs the wheels into an empty environment, which needs a
-package index for what they depend on.
+The files in dist/ are then published: sdists and wheels of both distributions, the bill of materials (CycloneDX) and
+the section of the changelog. The stranger test installs the wheels in an empty environment, which needs a package index
+for their dependencies.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ PARTS = (ROOT, ROOT / "rehearsal")
 ALLOWED = frozenset(
     {
         *("Apache-2.0", "MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "PSF-2.0", "ZPL-2.1", "CNRI-Python"),
-        # of the file, not of what links to it: certificates and fonts that are passed on as they are
+        # of files that are passed on unchanged, such as certificates and fonts, and not of code that links to them
         *("MPL-2.0", "OFL-1.1"),
     }
 )
-"""Licences under which a dependency may come along (SPDX identifiers)."""
+"""Allowed licences of dependencies (SPDX identifiers)."""
 
 CLASSIFIERS: Mapping[str, str] = {
     "MIT License": "MIT",
@@ -53,17 +53,17 @@ CLASSIFIERS: Mapping[str, str] = {
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     "SIL Open Font License 1.1 (OFL-1.1)": "OFL-1.1",
 }
-"""The licences of trove classifiers, where a package states no SPDX expression."""
+"""The licences by trove classifier, for packages without an SPDX expression."""
 
 UNSTATED: Mapping[str, str] = {"resvg-py": "MIT"}
-"""Licences that only the file LICENSE in the package states, read there on 2026-11-22."""
+"""Licences that are only in the package's LICENSE file, read on 2026-11-22."""
 
 _ARGUMENTS = ("install", "--quiet", "--disable-pip-version-check")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Component:
-    """One distribution that comes along; ``licence`` is an SPDX expression, empty where none is stated."""
+    """One dependency; ``licence`` is an SPDX expression, or empty if none is stated."""
 
     name: str
     version: str
@@ -71,14 +71,14 @@ class Component:
 
     @property
     def is_allowed(self) -> bool:
-        """Whether every licence that the expression names is allowed, alternatives too."""
+        """Return whether every licence in the expression is allowed, including alternatives."""
         words = set(re.findall(r"[A-Za-z0-9.+-]+", self.licence)) - {"AND", "OR", "WITH"}
         return bool(words) and words <= ALLOWED
 
 
 def main() -> int:
-    """Build, judge, and say what is ready."""
-    parser = argparse.ArgumentParser(description="Build a release into dist/ and judge it.")
+    """Build and check the release, and print the files."""
+    parser = argparse.ArgumentParser(description="Build a release in dist/ and check it.")
     parser.add_argument("--without-stranger", action="store_true", help="Do not install the wheels anywhere.")
     given = parser.parse_args()
     version = the_version()
@@ -103,7 +103,7 @@ def main() -> int:
 
 
 def the_version() -> str:
-    """Give the version of both distributions; exits 1 where they differ, or the one does not ask for the other."""
+    """Return the version of both distributions; exits with 1 if they differ or do not require each other."""
     ours, theirs = (tomllib.loads((part / "pyproject.toml").read_text(encoding="utf-8"))["project"] for part in PARTS)
     version = str(ours["version"])
     wanted = {f"hyperpod-cdk-rehearsal=={version}"} <= set(ours["optional-dependencies"]["rehearsal"])
@@ -115,7 +115,7 @@ def the_version() -> str:
 
 
 def changelog_section(version: str) -> str:
-    """Give what CHANGELOG.md says of a version; exits 1 where it says nothing."""
+    """Return the section of a version in CHANGELOG.md; exits with 1 if there is none."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     found = re.search(rf"^## {re.escape(version)}\b.*?\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
     if found is None or not found[1].strip():
@@ -124,7 +124,7 @@ def changelog_section(version: str) -> str:
 
 
 def components() -> list[Component]:
-    """Give what comes along with both distributions and their extras, as it is installed here, sorted by name."""
+    """Return the installed dependencies of both distributions and their extras, sorted by name."""
     left = [(need, frozenset[str]()) for part in PARTS for need in _stated(part)]
     asked: set[tuple[str, frozenset[str]]] = set()
     found: dict[str, Component] = {}
@@ -146,7 +146,7 @@ def components() -> list[Component]:
 
 
 def _stated(part: Path) -> list[str]:
-    # not what is installed of ourselves: that may be another version's
+    # not those of our own installed packages, which may have another version
     project = tomllib.loads((part / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return [
         *project["dependencies"],
@@ -169,9 +169,9 @@ def _licence(distribution: metadata.Distribution) -> str:
 
 
 def build_twice(part: Path, moment: int) -> None:
-    """Build a distribution into dist/; exits 1 where a second build makes other bytes.
+    """Build a distribution in dist/; exits with 1 if a second build has different bytes.
 
-    The wheel is built from the sdist, so that the sdist is known to be whole.
+    The wheel is built from the sdist, which shows that the sdist is complete.
     """
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
         for folder in (first, second):
@@ -190,7 +190,7 @@ def build_twice(part: Path, moment: int) -> None:
 
 
 def bill_of_materials(version: str, found: list[Component], moment: int) -> str:
-    """Give the CycloneDX 1.6 document of what comes along with a release; the same input always gives the same text."""
+    """Return the CycloneDX 1.6 document of a release's dependencies; the same input always results in the same text."""
     listed = [
         {
             "type": "library",
@@ -226,12 +226,12 @@ def bill_of_materials(version: str, found: list[Component], moment: int) -> str:
 
 
 def as_a_stranger() -> None:
-    """Install the wheels into an empty environment, make a project and rehearse it; exits 1 where a step fails."""
+    """Install the wheels in an empty environment, create a project and rehearse it; exits with 1 if a step fails."""
     with tempfile.TemporaryDirectory(prefix="hyperpod-release-") as scratch:
         folder = Path(scratch)
         python = folder / "venv" / "bin" / "python"
         variables = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_"))}
-        # neither this checkout's programs nor its Node.js
+        # without the programs of this checkout and its Node.js
         variables["PATH"] = os.pathsep.join([str(python.parent), *_programs(folder)])
         wheels = [str(path) for path in sorted(DIST.glob("*.whl"))]
         for where, words in (
@@ -250,7 +250,7 @@ def as_a_stranger() -> None:
 
 
 def _programs(folder: Path) -> Iterator[str]:
-    """Give a folder with the few programs of the system that a stranger has."""
+    """Yield a folder with the few system programs of a new environment."""
     programs = folder / "programs"
     programs.mkdir()
     for name in ("sh", "git", "env"):

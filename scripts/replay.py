@@ -1,7 +1,7 @@
 """Turns a bundle of 'observe' into a fixture of the embedded AWS and a proposed change of the catalog.
 
-Writes account.yaml, for 'rehearse --account-file', and catalog.diff, which somebody reviews and applies with 'git
-apply'. Nothing of the catalog is changed. What neither can hold is listed.
+Writes account.yaml, for 'rehearse --account-file', and catalog.diff, to be reviewed and applied with 'git apply'.
+The catalog is not changed. Deviations that fit in neither file are listed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hyperpod_cdk.review.pages.wording import visible
 from scripts.refresh_catalog import ROOT, dump
 
 PLAYED = ("cloudformation", "eks", "fsx", "sagemaker")
-"""Services whose answers the embedded AWS makes itself; moto's stay as they are."""
+"""Services whose responses the embedded AWS creates itself; moto's responses are unchanged."""
 
 _OF_FORM: Mapping[Form, Any] = {
     "structure": {"observed": "observed"},
@@ -37,11 +37,11 @@ _OF_FORM: Mapping[Form, Any] = {
     "integer": 7,
     "float": 7.5,
 }
-"""A value of each type that an account file can hold."""
+"""A value of each type that an account file can contain."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write both, and say what neither holds; 1 where the file is no bundle."""
+    """Write both files, and print what neither contains; returns 1 if the input is not a bundle."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("bundle", type=Path)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "replay", help="folder to write")
@@ -66,7 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def fixture_of(bundle: Bundle) -> dict[str, Any]:
-    """Give the document of an account file in which AWS answers as it was observed, as far as one can hold it."""
+    """Return the account file for the observed responses, as far as it can describe them."""
     members = [each for operation in bundle.answers if _is_played(operation) for each in _members(operation)]
     times = [
         {"type": each.type, "action": each.action, "minutes": round(sum(each.seconds) / len(each.seconds) / 60, 3)}
@@ -77,7 +77,7 @@ def fixture_of(bundle: Bundle) -> dict[str, Any]:
 
 
 def proposed(bundle: Bundle) -> Iterator[str]:
-    """Give the change of the catalog's tables that the bundle suggests, as a unified diff."""
+    """Yield the change of the catalog's tables that the bundle suggests, as a unified diff."""
     for name, change in (("durations", _durations), ("answers", _answers)):
         old = _data.load(name)
         path = (_data.DIRECTORY / f"{name}.json").relative_to(ROOT).as_posix()
@@ -89,7 +89,7 @@ def proposed(bundle: Bundle) -> Iterator[str]:
 
 
 def by_hand(bundle: Bundle) -> Iterator[str]:
-    """Give the deviations that neither the fixture nor the proposed change holds."""
+    """Yield the deviations that neither the fixture nor the proposed change contains."""
     for each in bundle.deviations:
         if each.table in ("updates", "messages") or _is_item(each.row):
             yield f"{each.table}: {each.row}: assumed {each.assumed}, observed {each.observed}"
@@ -114,7 +114,7 @@ def _members(operation: Operation) -> Iterator[dict[str, Any]]:
 
 
 def _is_item(place: str) -> bool:
-    """Whether a place is that of an item, of which an account file says nothing."""
+    """Return whether a place is in an item of a list, which an account file cannot describe."""
     return place.endswith(("[]", "{}"))
 
 

@@ -1,7 +1,7 @@
-"""Takes environments from one file to another by 'deploy', and counts what ended as a fresh deployment would stand.
+"""Changes environments from one file to another with 'deploy', and counts the results that equal a fresh deployment.
 
-Exits 1 where one did not. `--pairs N` of them, by a seed that is told, `--workers` chains side by side; `--resume`
-leaves out the chains that a run before has ended. What was found is kept in .cache/transitions as it comes.
+Exits with 1 if one does not. `--pairs N` changes, by a printed seed, in `--workers` parallel chains; `--resume` omits
+the chains that an earlier run completed. Results are recorded in .cache/transitions as they arrive.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from tests.support.pairs import Pair, chain
 
 RESULTS = PROJECT / ".cache" / "transitions"
 LENGTH = 3
-"""Ways on of a chain, each of which is gone back, too, where it was not refused; each file of it but the first and the
-last is deployed anew once, for two of them."""
+"""Changes in a chain, each of which is also reverted unless it was refused; each file except the first and the last is
+deployed from scratch once, for two of them."""
 
 CHAINS_EACH = 8
-"""Chains of one process, whose jsii keeps every app that it synthesized."""
+"""The number of chains in one process, because jsii keeps every app in memory."""
 
 
 def main() -> int:
-    """Run the pairs, and say what became of them."""
+    """Run the pairs, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=500)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--workers", type=int, default=min(4, os.cpu_count() or 1))
-    parser.add_argument("--resume", action="store_true", help="leave out the chains that have ended before")
-    parser.add_argument("--minutes", type=float, help="begin no chain after that; --resume goes on")
+    parser.add_argument("--resume", action="store_true", help="omit the chains that are already completed")
+    parser.add_argument("--minutes", type=float, help="start no chain after this time; continue with --resume")
     arguments = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
     file = RESULTS / "pairs.jsonl"
@@ -83,7 +83,7 @@ def _pairs(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def _chain(number: int, key: int, file: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     started = time.monotonic()
-    # every boto3 session reads the services' models anew: a third of the time of a pair
+    # every boto3 session would read the models of services again: a third of the time of a pair
     botocore.session.create_loader = functools.cache(botocore.loaders.create_loader)
 
     def note(row: dict[str, Any]) -> None:
@@ -101,7 +101,7 @@ def _chain(number: int, key: int, file: Path) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="hyperpod-pairs-") as scratch:
         try:
             chain(key, LENGTH, Path(scratch), keep)
-        except Exception:  # noqa: BLE001 - whatever it is, it is shown, and the next chain goes on
+        except Exception:  # noqa: BLE001 - any exception is shown, and the next chain continues
             keep(Pair("chain", "", problems=[traceback.format_exc()]))
     note({"seed": number, "chain": key, "ended": True})
     print(f"  {key}: {time.monotonic() - started:.0f} s, of this process {time.process_time():.0f} s", flush=True)
@@ -109,7 +109,7 @@ def _chain(number: int, key: int, file: Path) -> list[dict[str, Any]]:
 
 
 def told(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Give the table of what became of the pairs, and why some were refused."""
+    """Yield the table of the results, and why some pairs were refused."""
     kinds = ("none", "fault", "kill")
     columns = ("nothing", "a fault", "a kill", "all")
 

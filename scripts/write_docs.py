@@ -1,4 +1,4 @@
-"""Writes docs/ and the report's schema from models, command and checks; `--check` only compares."""
+"""Writes the generated pages of docs/ and the schemas from models, commands and checks; `--check` only compares."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ FAULTS = ROOT / "tests" / "rehearsal" / "faults.json"
 OTHER_TYPES = ROOT / "tests" / "config" / "other_types.yaml"
 API_ONLY = ROOT / "tests" / "config" / "api_only.yaml"
 FIXTURES = ("every_property.yaml", "own_bucket_and_type.yaml")
-"""Environments of tests/config that state what no example has a use for."""
+"""Environments of tests/config with fields that no example uses."""
 MOST_WORDS = 8
 MOST_LINES = 16
 MOST_COLUMNS = 110
 LIVING = ("drift", "status", "observe", "node list", "node describe", "node logs")
-"""Verbs that read the living cluster."""
+"""Commands that read the running cluster."""
 FAULT_CLASSES = {
     "creation": (
         "`❌ prod-hyperpod failed to deploy`, the stack is in `ROLLBACK_COMPLETE`",
@@ -56,7 +56,7 @@ FAULT_CLASSES = {
     ),
     "deletion": ("`cdk destroy` fails, the stack is in `DELETE_FAILED`", "destroy again"),
 }
-"""What a user sees of a fault and does about it, by the kinds of the recorded runs."""
+"""What a user sees of a fault and does about it, by kind of fault in the recorded runs."""
 
 
 UPDATED_SERVICES = (
@@ -64,11 +64,11 @@ UPDATED_SERVICES = (
     *("OpenSearchService", "MSK", "Redshift", "ElastiCache", "Logs", "SSM", "SecretsManager", "APS", "Grafana"),
     *("Lambda", "IAM", "CloudWatch", "Events", "CloudFormation", "CodeBuild", "CodePipeline", "Chatbot", "WAFv2"),
 )
-"""The services of which docs/updates.md says how much is known."""
+"""The services in docs/updates.md."""
 
 
 def main() -> int:
-    """Write the pages, or say which is out of date."""
+    """Write the pages, or print which ones are out of date."""
     pages = {
         "docs/environment-file.md": environment_page(environment_schema()),
         "docs/cli.md": cli_page(),
@@ -100,7 +100,7 @@ def main() -> int:
 
 
 def updates_page(services: Sequence[str]) -> str:
-    """Say of each service how many properties a review knows: what their change does, by schema or by row."""
+    """Return the page with the number of properties per service whose changes a review knows."""
     lines = [
         "# What reviews know about updates",
         "",
@@ -132,7 +132,7 @@ def properties_page(
     others: Mapping[str, Mapping[str, Mapping[str, Any]]],
     api: Mapping[str, Any],
 ) -> str:
-    """Say what decides every property of every type in the templates: the file, the library, or nobody and why."""
+    """Return the page that shows what decides every property in the templates: the file, the library, or nothing."""
     lines = [
         "# What decides each property of the templates",
         "",
@@ -167,7 +167,7 @@ def properties_page(
 
 
 def _api_only(row: Mapping[str, Any], lacks: Mapping[str, Sequence[str]]) -> list[str]:
-    """Say what the calls that make and change a type take beside CloudFormation."""
+    """Return the table of parameters of a type's API calls that CloudFormation does not support."""
     calls = " and ".join(f"`{each}`" for each in row["calls"])
     if not lacks:
         return [f"{calls} take nothing that CloudFormation lacks."]
@@ -177,7 +177,7 @@ def _api_only(row: Mapping[str, Any], lacks: Mapping[str, Sequence[str]]) -> lis
 
 @cache
 def _other_types() -> dict[str, Any]:
-    """Read what decides the other types; what reviews need of it stands beside them."""
+    """Return what decides the properties of types without a table in the review data."""
     others = yaml.safe_load(OTHER_TYPES.read_text(encoding="utf-8"))
     return {
         kind: {**({"from": other_paths()[kind]} if kind in other_paths() else {}), **row}
@@ -186,19 +186,19 @@ def _other_types() -> dict[str, Any]:
 
 
 def _registry() -> dict[str, str]:
-    """Give the digest of each type's schema, as cfn-lint ships them for us-east-1."""
+    """Return the digest of each type's schema in cfn-lint for us-east-1."""
     names: dict[str, str] = json.loads((SCHEMAS / "providers" / "us-east-1.json").read_text(encoding="utf-8"))
     return names
 
 
 def _properties(resource_type: str) -> list[str]:
-    """Give the top-level properties of a type that a template can state."""
+    """Return the top-level properties of a type that a template can set."""
     schema = json.loads((SCHEMAS / "resources" / f"{_registry()[resource_type]}.json").read_text(encoding="utf-8"))
     return [name for name in schema["properties"] if f"/properties/{name}" not in schema.get("readOnlyProperties", ())]
 
 
 def _known(resource_type: str, name: str) -> str:
-    """Give what is known of a change to one property: an effect, ``depends`` or ``unknown``."""
+    """Return what is known about a change of one property: an effect, ``depends`` or ``unknown``."""
     rule = create_only.update_rule(resource_type)
     if rule is not None and (name,) in (*rule.create_only, *rule.documented):
         return "replaced"
@@ -213,7 +213,7 @@ def _known(resource_type: str, name: str) -> str:
 
 
 def environment_page(schema: dict[str, Any]) -> str:
-    """Give the reference of every field, section by section, in the order of the file, with an example of each."""
+    """Return the reference of every field, section by section, in the order of the file, with an example of each."""
     return fields_page(
         schema,
         [
@@ -241,7 +241,7 @@ def environment_page(schema: dict[str, Any]) -> str:
 
 
 def job_page(schema: dict[str, Any]) -> str:
-    """Give the reference of every field of a job file."""
+    """Return the reference of every field of a job file."""
     return fields_page(
         schema,
         [
@@ -260,7 +260,7 @@ def job_page(schema: dict[str, Any]) -> str:
 
 
 def fields_page(schema: dict[str, Any], head: Sequence[str], files: Sequence[Path] = ()) -> str:
-    """Give a page of fields, section by section, under ``head``, each as one of ``files`` states it."""
+    """Return a page of fields by section, below ``head``, with examples from ``files``."""
     documents = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in files]
     lines = [*head, ""]
     for path, section in _sections(schema, schema, ""):
@@ -283,10 +283,10 @@ def fields_page(schema: dict[str, Any], head: Sequence[str], files: Sequence[Pat
 
 
 def example_of(schema: dict[str, Any], documents: Sequence[Any], path: str) -> list[str]:
-    """Give the lines of the section at ``path`` that states most fields in few lines, alone, with what is around it."""
+    """Return the example for the section at ``path`` with the most fields in few lines, within its parent sections."""
     sections = dict(_sections(schema, schema, ""))
     fields = sections[path]["properties"]
-    # a section within this one has an example of its own
+    # a nested section has its own example
     plain = {name for name, field in fields.items() if not any(_inner(schema, field))}
     shown = [
         (len(plain.intersection(leaf)), _yaml(whole))
@@ -298,7 +298,7 @@ def example_of(schema: dict[str, Any], documents: Sequence[Any], path: str) -> l
 
 
 def _yaml(value: Any) -> str:
-    """Write the innermost lists and sections in one line each, where these stay short."""
+    """Return YAML with the innermost lists and sections on one line each, if the lines are short."""
     text = str(yaml.safe_dump(value, sort_keys=False, default_flow_style=None, width=float("inf")))
     if all(len(line) <= MOST_COLUMNS for line in text.splitlines()):
         return text
@@ -306,7 +306,7 @@ def _yaml(value: Any) -> str:
 
 
 def _stated(value: Any, parts: Sequence[str], plain: set[str]) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Give each place at ``parts``: the sections around it with nothing else but names, and what it says itself."""
+    """Yield each place at ``parts``: its parent sections with only their names, and its own content."""
     if not parts:
         if isinstance(value, dict):
             leaf = {name: each for name, each in value.items() if name in plain} or value
@@ -329,15 +329,15 @@ def _stated(value: Any, parts: Sequence[str], plain: set[str]) -> Iterator[tuple
 
 
 def cli_page() -> str:
-    """Give the reference of every verb, as typer writes it."""
+    """Return the reference of every command, as typer writes it."""
     command = [sys.executable, "-m", "typer", "hyperpod_cdk.cli", "utils", "docs", "--name", "hyperpod-cdk"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=_plain_environment())
-    # a Python type tells the reader of a command nothing
+    # a Python type does not help the reader of a command
     return re.sub(r"(\* `[A-Z]+) <[^`]+>`", r"\1`", f"{done.stdout.rstrip()}\n")
 
 
 def checks_page(checks: Sequence[Check]) -> str:
-    """Give the card of every check, area by area, with what it asks of AWS."""
+    """Return the card of every check by area, with its AWS calls."""
     areas = list(dict.fromkeys(check.area for check in checks))
     lines = [
         "# The checks of preflight",
@@ -395,7 +395,7 @@ def checks_page(checks: Sequence[Check]) -> str:
 
 
 def faults_page(recorded: Mapping[str, Any], environments: Sequence[str]) -> str:
-    """Give what fails, what a user sees of it and does then, with the counts of the recorded runs."""
+    """Return the page of failures, what a user sees and does, with the counts of the recorded runs."""
     ran = recorded["environments"]
     counts = {kind: _sum_of(ran, kind) for kind in FAULT_CLASSES}
     lines = [
@@ -496,13 +496,13 @@ def _how_drawn(ran: Mapping[str, Any]) -> str:
 
 
 def _environments() -> list[str]:
-    """Name every environment that ships."""
+    """Return the names of all shipped environments."""
     files = [file for folder in ("environments", "examples") for file in sorted((ROOT / folder).glob("*.yaml"))]
     return [yaml.safe_load(file.read_text(encoding="utf-8"))["name"] for file in files]
 
 
 def policy_pack_page(rules: Sequence[Rule]) -> str:
-    """Give how the policy pack is used, and every rule with its reason."""
+    """Return the page about the use of the policy pack, with every rule and its reason."""
     lines = [
         "# The policy pack",
         "",
@@ -691,7 +691,7 @@ def _description(schema: dict[str, Any], field: dict[str, Any]) -> str:
 
 def _cell(text: str) -> str:
     plain = text.replace("|", "\\|").replace("\n", " ").replace("``", "`")
-    # outside of code Markdown takes what stands between angle brackets for HTML
+    # outside of code, Markdown parses text in angle brackets as HTML
     return re.sub(r"`[^`]*`|<", lambda found: "\\<" if found[0] == "<" else found[0], plain)
 
 

@@ -109,12 +109,12 @@ def test_an_escaped_sign_begins_no_tag(root: Path) -> None:
 
 def test_a_link_to_what_is_not_there(root: Path) -> None:
     (root / "docs" / "a.md").write_text("[b](b.md)\n", encoding="utf-8")
-    with pytest.raises(FileNotFoundError, match=r"^docs/a\.md: links to b\.md, which is not there$"):
+    with pytest.raises(FileNotFoundError, match=r"^docs/a\.md: links to b\.md, which does not exist$"):
         pages(root)
 
 
 def test_a_page_without_a_place_in_the_navigation() -> None:
-    with pytest.raises(ValueError, match=r"^site/mkdocs\.yml: nav lacks docs/forgotten\.md$"):
+    with pytest.raises(ValueError, match=r"^site/mkdocs\.yml: nav must also contain docs/forgotten\.md$"):
         settings(TEMPLATE.read_text(encoding="utf-8"), ["README.md", "docs/forgotten.md", "files/x.md"])
 
 
@@ -196,7 +196,7 @@ def test_links_may_lead_elsewhere() -> None:
     ],
 )
 def test_a_page_that_loads_something_from_elsewhere(html: str) -> None:
-    with pytest.raises(ValueError, match=r"^docs/a\.html: loads (https:)?//example\.com/a\.js from elsewhere, where"):
+    with pytest.raises(ValueError, match=r"^docs/a\.html: loads (https:)?//example\.com/a\.js from another site, which"):
         closed(html, Path("docs/a.html"))
 
 
@@ -218,7 +218,7 @@ GIVEN = ["`arn`: `str`", "`vpc` (`ec2.IVpc`): The VPC, for `others`.", "`before`
 def test_what_an_export_gives_stands_beneath_it(root: Path) -> None:
     homes = exports(root)
     assert gives(root, "Network", homes) == gives(root, "Spaces", homes) == GIVEN
-    assert "::: hyperpod_cdk.Network\n\nIt gives:\n\n- `arn`: `str`\n" in api_page(root)
+    assert "::: hyperpod_cdk.Network\n\nAttributes and methods:\n\n- `arn`: `str`\n" in api_page(root)
 
 
 @row_by_row("name", [name for name in hyperpod_cdk.__all__ if issubclass(getattr(hyperpod_cdk, name), Construct)])

@@ -53,9 +53,9 @@ def test_a_finding_is_one_line(audit: ModuleType) -> None:
         (report(), []),
         (
             report(parsing_errors=1, resource_count=9),
-            ["checkov could not read 1 of the templates", "checkov saw 9 resources where the templates hold 10"],
+            ["checkov could not read 1 of the templates", "checkov saw 9 resources, but the templates contain 10"],
         ),
-        (report(resource_count=11), ["checkov saw 11 resources where the templates hold 10"]),
+        (report(resource_count=11), ["checkov saw 11 resources, but the templates contain 10"]),
         (
             report(skipped=0),
             ["checkov skipped nothing: it does not read the reasons in the templates' metadata any more"],
@@ -63,7 +63,7 @@ def test_a_finding_is_one_line(audit: ModuleType) -> None:
         (
             {"failed": 0, "skipped": 0, "parsing_errors": 0, "resource_count": 0},
             [
-                "checkov saw 0 resources where the templates hold 10",
+                "checkov saw 0 resources, but the templates contain 10",
                 "checkov skipped nothing: it does not read the reasons in the templates' metadata any more",
             ],
         ),

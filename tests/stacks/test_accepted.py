@@ -126,7 +126,7 @@ def problem_of(file: legal.File, judge: Callable[[LoadedEnvironment], None]) -> 
     assert loaded is not None
     try:
         judge(loaded)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, a user would see it
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user would see any exception
         # a deployment's error says which stack, its output why
         return "\n".join(filter(None, [f"{type(error).__name__}: {error}", getattr(error, "output", "")]))
     return None

@@ -28,7 +28,7 @@ _OF_A_CLONE = {
     ".venv/bin/cdk": ".venv/bin/hyperpod-cdk cdk",
     # templates are only updated if the project already has them
     ".venv/bin/hyperpod-cdk templates": "test ! -d synthesized || .venv/bin/hyperpod-cdk templates",
-    "docs/pull-requests.md says": "hyperpod-cdk's docs/pull-requests.md says",
+    "docs/pull-requests.md lists": "hyperpod-cdk's docs/pull-requests.md lists",
 }
 """Replacements in this repository's pipelines for a project without a Makefile."""
 
