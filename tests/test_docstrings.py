@@ -67,7 +67,7 @@ _NEEDED = object()
 
 
 def _told(default: object) -> str:
-    """Give what a sentence about ``default`` begins with, as a pattern; what None and nothing mean is free."""
+    """Return what a sentence about ``default`` begins with, as a pattern; what None and nothing mean is free."""
     if isinstance(default, bool):
         return r"yes\b" if default else r"no\b"
     if isinstance(default, int):
@@ -83,7 +83,7 @@ def _constructors(public: type) -> list[object]:
 
 
 def _raises(function: object, owner: type | None, seen: set[object], *, others: bool) -> bool:
-    """Say whether a function of ours can raise ValueError itself or by what it calls by name.
+    """Return whether a function of ours can raise ValueError itself or by what it calls by name.
 
     With ``others`` also by the constructors of public classes that it makes, which speak for themselves.
     """
@@ -125,7 +125,7 @@ def _called(
 
 
 def _methods(public: type) -> Iterator[tuple[str, types.FunctionType]]:
-    """Give the functions that a class has of its own for those who use it."""
+    """Yield the functions that a class has of its own for those who use it."""
     for name, found in vars(public).items():
         function = found.__func__ if isinstance(found, staticmethod | classmethod) else found
         if isinstance(function, types.FunctionType) and not name.startswith("_"):
@@ -133,7 +133,7 @@ def _methods(public: type) -> Iterator[tuple[str, types.FunctionType]]:
 
 
 def _parameters(public: type) -> list[tuple[str, object]]:
-    """Give the arguments that a caller writes, each with its default."""
+    """Return the arguments that a caller writes, each with its default."""
     if dataclasses.is_dataclass(public):
         missing = dataclasses.MISSING
         return [

@@ -22,7 +22,7 @@ PROJECT = Path(__file__).parent.parent
 
 
 def _minutes_of_prod() -> tuple[str, str]:
-    """Give when the first node of prod is requested and when all is complete, by the table that test_times.py holds."""
+    """Return when the first node of prod is requested and when all is complete, from the table in test_times.py."""
     page = (PROJECT / "docs" / "decisions" / "0015-one-foundation.md").read_text(encoding="utf-8")
     row = re.search(r"^\| prod \| ([\d,]+) \| ([\d,]+) \|", page, re.MULTILINE)
     assert row is not None

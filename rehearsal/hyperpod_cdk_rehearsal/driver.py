@@ -174,7 +174,7 @@ class _Rehearsal:
         return f"{judged}, {len(lacking)} refused: {lacking[0]}" + (" and others" if len(lacking) > 1 else "")
 
     def explain(self, error: Exception) -> str:
-        """Give the stack events that made a step fail, as CloudFormation words them; else what the CLI printed last."""
+        """Return the stack events that made a step fail, in CloudFormation's words, or the last output of the CLI."""
         lines = [
             f"{event['Timestamp']:%H:%M:%S} | {event['ResourceStatus']:<20} | {event['ResourceType']} | "
             f"{event['StackName']}/{event['LogicalResourceId']}\n    {event['ResourceStatusReason']}"
@@ -377,7 +377,7 @@ class _Result:
 
 
 def deployment(environment: str, assembly: Path) -> list[str]:
-    """Give the arguments with which the CDK CLI deploys an assembly as the README has it, unattended."""
+    """Return the arguments with which the CDK CLI deploys an assembly as the README has it, unattended."""
     chosen = [
         option
         for stack in _with_parameter(assembly)
@@ -387,12 +387,12 @@ def deployment(environment: str, assembly: Path) -> list[str]:
 
 
 def _all_of(environment: str, assembly: Path) -> str:
-    """Give what selects all stacks of an environment, also those inside of a construct."""
+    """Return what selects all stacks of an environment, also those inside of a construct."""
     return cdk.selection(read_assembly(assembly, environment))
 
 
 def _stack_order(assembly: Path) -> list[str]:
-    """Give the stack names of an assembly, each after the stacks it depends on."""
+    """Return the stack names of an assembly, each after the stacks it depends on."""
     artifacts = _stacks(assembly)
     order: list[str] = []
 

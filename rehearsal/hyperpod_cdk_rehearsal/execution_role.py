@@ -153,13 +153,13 @@ class Need:
     origin: str = ""
 
     def __str__(self) -> str:
-        """Give it as a person would say it."""
+        """Return it as a person would say it."""
         where = f" on {self.resource}" if self.resource not in {NEW, _UNKNOWN} else ""
         return f"{self.action}{where} for {self.origin}"
 
 
 def needs(steps: Iterable[Step], environment: Environment, *, parameters: Iterable[str] = ()) -> tuple[Need, ...]:
-    """Give what CloudFormation needed for these steps, each need once.
+    """Return what CloudFormation needed for these steps, each need once.
 
     ``parameters`` are the names in Parameter Store that the templates read.
     """
@@ -169,7 +169,7 @@ def needs(steps: Iterable[Step], environment: Environment, *, parameters: Iterab
 
 
 def refused(statements: Sequence[Statement], wanted: Iterable[Need]) -> list[Need]:
-    """Give the needs that these statements do not allow.
+    """Return the needs that these statements do not allow.
 
     Where the resource is not known, it is enough that a statement speaks of the action.
     """
@@ -256,7 +256,7 @@ class _Reader:
         *,
         kinds: Collection[str] | None = None,
     ) -> Iterator[Need]:
-        """Give what an action needs; ``kinds`` are the types of resources that are meant. Default: all it takes."""
+        """Yield what an action needs; ``kinds`` are the types of resources that are meant. Default: all it takes."""
         types = _resource_types(action)
         types = {kind: pattern for kind, pattern in types.items() if kinds is None or kind in kinds} or types
         if not types:
@@ -323,7 +323,7 @@ class _Reader:
             yield keys
 
     def _tagged(self) -> Iterator[tuple[str, str]]:
-        """Give the IDs and ARNs of what carries CloudFormation's own tags, with the name of the stack they tell."""
+        """Yield the IDs and ARNs of what carries CloudFormation's own tags, with the name of the stack they tell."""
         for step in self._steps:
             schema = self._registry.schema(step["type"]) if not step["type"].startswith("Custom::") else None
             tagging = schema.document.get("tagging", {}) if schema else {}
@@ -360,7 +360,7 @@ def _merged(one: Mapping[str, list[str]], other: Mapping[str, list[str]]) -> dic
 
 
 def _flat(value: Any, service: str) -> dict[str, list[str]]:
-    """Give every text inside, by the name of the parameter in lower case that holds it."""
+    """Return every text inside, by the name of the parameter in lower case that holds it."""
     found: dict[str, list[str]] = defaultdict(list)
 
     def visit(name: str, item: Any) -> None:
@@ -386,7 +386,7 @@ def _reference() -> Mapping[str, Any]:
 
 @cache
 def _resource_types(action: str) -> dict[str, re.Pattern[str]]:
-    """Give the types of resources that an action can be limited to, with what their ARNs look like."""
+    """Return the types of resources that an action can be limited to, with what their ARNs look like."""
     service, _, name = action.partition(":")
     known = _reference()[service]
     found = {}

@@ -12,7 +12,7 @@ class Aws(Protocol):
     """Whatever hands out boto3 clients."""
 
     def client(self, service: str) -> Any:
-        """Give the client of one service."""
+        """Return the client of one service."""
         ...
 
 
@@ -81,7 +81,7 @@ class Inventory:
         return [f"{each.name} {each.current} of {each.target}" for each in self.groups if each.current < each.target]
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the inventory as plain data."""
+        """Return the inventory as plain data."""
         return asdict(self)
 
 

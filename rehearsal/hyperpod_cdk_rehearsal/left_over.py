@@ -168,7 +168,7 @@ def _described(aws: Aws, ids: list[str]) -> dict[str, Mapping[str, Any]]:
 
 
 def _needed_by(aws: Aws, systems: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """Give the interfaces of file systems and what these stand in or carry; their VPCs cannot go before them."""
+    """Return the interfaces of file systems and what these stand in or carry; their VPCs cannot go before them."""
     ids = [interface for each in systems.values() for interface in each["NetworkInterfaceIds"]]
     if not ids:
         return frozenset()
@@ -204,7 +204,7 @@ def _pages(aws: Aws, service: str, operation: str, key: str, **arguments: Any) -
 
 
 def _rows(service: str, operation: str, key: str, name: str, **arguments: Any) -> Callable[[Aws], list[str]]:
-    """Give a listing of one operation: ``name`` is the member that tells rows apart, empty where a row is its name."""
+    """Return a listing of one operation: ``name`` is the member that identifies a row, empty if the row is a name."""
 
     def listing(aws: Aws) -> list[str]:
         return [str(row[name] if name else row) for row in _pages(aws, service, operation, key, **arguments)]
@@ -230,7 +230,7 @@ def _route_tables(aws: Aws) -> list[str]:
 
 
 def _inside_eks(operation: str, key: str, name: str) -> Callable[[Aws], list[str]]:
-    """Give a listing of what stands in every EKS cluster, with the cluster's name before it."""
+    """Return a listing of what stands in every EKS cluster, with the cluster's name before it."""
 
     def listing(aws: Aws) -> list[str]:
         clusters: Iterable[str] = _pages(aws, "eks", "list_clusters", "clusters")

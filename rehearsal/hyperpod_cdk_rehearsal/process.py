@@ -33,7 +33,7 @@ _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 @cache
 def _session() -> Any:
-    """Give a session that knows no profile, no file and no variable of whoever runs a rehearsal."""
+    """Return a session that knows no profile, no file and no variable of whoever runs a rehearsal."""
     variables = {
         name: (None, None, default, cast)
         for name, (_, _, default, cast) in BOTOCORE_DEFAUT_SESSION_VARIABLES.items()
@@ -44,7 +44,7 @@ def _session() -> Any:
 
 
 def of_the_machine(name: str) -> bool:
-    """Say whether a variable of the environment leads a client of AWS somewhere, or through a proxy."""
+    """Return whether a variable of the environment leads a client of AWS somewhere, or through a proxy."""
     return name.startswith(("AWS_", "CDK_")) or name.lower().endswith("_proxy")
 
 
@@ -58,7 +58,7 @@ class Address:
     control_token: str = field(repr=False)
 
     def client(self, service: str, region: str, **settings: Any) -> Any:
-        """Give a boto3 client of ``service``, which asks once only; ``settings`` are botocore's."""
+        """Return a boto3 client of ``service``, which asks once only; ``settings`` are botocore's."""
         config = {"retries": {"total_max_attempts": 1}, "s3": {"addressing_style": "path"}, "proxies": {}, **settings}
         return _session().client(
             service,
@@ -70,7 +70,7 @@ class Address:
         )
 
     def environment(self, region: str) -> dict[str, str]:
-        """Give the environment variables that point any AWS client here."""
+        """Return the environment variables that point any AWS client here."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": self.access_key_id,
@@ -158,7 +158,7 @@ class EmbeddedAws:
         return self._address
 
     def client(self, service: str) -> Any:
-        """Give a boto3 client of ``service`` that talks to this embedded AWS."""
+        """Return a boto3 client of ``service`` that talks to this embedded AWS."""
         return self.address.client(service, self.region, retries={"max_attempts": 1})
 
     @property
@@ -168,14 +168,14 @@ class EmbeddedAws:
         return client
 
     def state(self) -> dict[str, Any]:
-        """Give what no AWS API tells: custom resources run or played, Kubernetes objects, objects only recorded."""
+        """Return what no AWS API tells: custom resources run or played, Kubernetes objects, objects only recorded."""
         return self.address.control("state")
 
     def steps(self) -> list[dict[str, Any]]:
-        """Give every resource that CloudFormation made, changed or deleted, with the calls it made for it."""
+        """Return every resource that CloudFormation made, changed or deleted, with the calls it made for it."""
         steps: list[dict[str, Any]] = self.address.control("deployer")["steps"]
         return steps
 
     def environment(self) -> dict[str, str]:
-        """Give the environment variables that point any AWS client here."""
+        """Return the environment variables that point any AWS client here."""
         return self.address.environment(self.region)

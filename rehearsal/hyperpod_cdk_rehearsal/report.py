@@ -60,7 +60,7 @@ class Report:
         return not self.problem
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the report as plain data for ``--format json``."""
+        """Return the report as plain data for ``--format json``."""
         return {
             "environment": self.environment,
             "file": self.file,

@@ -45,7 +45,7 @@ def account() -> Iterator[Account]:
 
 
 def code_of(call: Callable[..., Any], **arguments: Any) -> tuple[str, int]:
-    """Give error code and HTTP status of a call that is refused."""
+    """Return error code and HTTP status of a call that is refused."""
     with pytest.raises(ClientError) as caught:
         call(**arguments)
     # the stubs declare every key as one that may be missing; parsed responses have them all

@@ -33,7 +33,7 @@ class Application:
 
 
 def request(method: str = "GET", path: str = "/", body: Any = None, **headers: str) -> AWSPreparedRequest:
-    """Give a request as botocore is about to send it."""
+    """Return a request as botocore is about to send it."""
     named = HTTPHeaders.from_dict({name.replace("_", "-"): value for name, value in headers.items()})
     return AWSPreparedRequest(method, f"{ENDPOINT}{path}", named, body, stream_output=False)
 

@@ -28,7 +28,7 @@ def age_problem(name: str, as_of: date, *, on: date) -> str | None:
 
 
 def judged_on(project: Path) -> date | None:
-    """Give the day by which tables are judged: in a pipeline today, else the day of the commit that is checked out.
+    """Return the day by which tables are judged: in a pipeline today, else the day of the commit that is checked out.
 
     A checkout of an old release is as good as it was; without git nothing tells how old it is.
     """

@@ -154,7 +154,7 @@ def pulling(unpinned: Path, pinned: ChartLock) -> Path:
 
 
 def config_map(name: str) -> str:
-    """Give a template that renders to one ConfigMap."""
+    """Return a template that renders to one ConfigMap."""
     return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n"
 
 

@@ -338,7 +338,7 @@ def _values(file: str) -> Any:
 
 
 def satisfied(file: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the document of the account that satisfies a file with changes; not to be changed itself."""
+    """Return the document of the account that satisfies a file with changes; not to be changed itself."""
     return satisfying(loaded(file, given).environment) if given else _satisfied(file)
 
 
@@ -353,7 +353,7 @@ def _as_it_stands(file: str) -> LoadedEnvironment:
 
 
 def merged(document: Any, changes: Mapping[Any, Any]) -> Any:
-    """Give a document with changes: mappings are merged, lists by number, null takes a key away."""
+    """Return a document with changes: mappings are merged, lists by number, null takes a key away."""
     result: Any = copy.deepcopy(document)
     for key, value in changes.items():
         if value is None:
@@ -366,7 +366,7 @@ def merged(document: Any, changes: Mapping[Any, Any]) -> Any:
 
 
 def told(report: Report) -> list[tuple[str, str, str, str]]:
-    """Give every finding: check, path, severity, message; random IDs are left out."""
+    """Return every finding: check, path, severity, message; random IDs are left out."""
     return [
         (
             result.check.name,
@@ -380,7 +380,7 @@ def told(report: Report) -> list[tuple[str, str, str, str]]:
 
 
 def skipped(report: Report) -> dict[str, list[tuple[str, str]]]:
-    """Give the reasons and missing actions of every check that could not ask."""
+    """Return the reasons and missing actions of every check that could not ask."""
     found = {result.check.name: [(each.reason, each.action) for each in result.skipped] for result in report.results}
     for result in report.results:
         # whatever was not asked never counts as passed
@@ -390,7 +390,7 @@ def skipped(report: Report) -> dict[str, list[tuple[str, str]]]:
 
 @cache
 def calls_of_checks(file: str) -> Mapping[str, frozenset[str]]:
-    """Give the IAM actions that each check needs in the account that satisfies a file, asked by itself."""
+    """Return the IAM actions that each check needs in the account that satisfies a file, asked by itself."""
     wanted = loaded(file, {})
     found = {}
     with asked(satisfying(wanted.environment), wanted.environment):
@@ -426,11 +426,11 @@ class Keeping(botocore.session.Session):
 
 @cache
 def keeping() -> Keeping:
-    """Give one session for all runs in which nothing goes wrong on the way."""
+    """Return one session for all runs in which nothing goes wrong on the way."""
     return Keeping()
 
 
 @cache
 def session() -> botocore.session.Session:
-    """Give one session for all runs: it keeps the service models, which cost more than a run."""
+    """Return one session for all runs: it keeps the service models, which cost more than a run."""
     return botocore.session.Session()

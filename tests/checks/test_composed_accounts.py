@@ -122,7 +122,7 @@ def test_a_composed_state_gives_every_finding_and_no_other(state: State) -> None
 
 
 def statuses(report: Report) -> dict[str, Status | None]:
-    """Give how each check ended; None for one that passed or was not needed."""
+    """Return how each check ended; None for one that passed or was not needed."""
     quiet = {Status.PASSED, Status.NOT_NEEDED}
     return {result.check.name: None if result.status in quiet else result.status for result in report.results}
 

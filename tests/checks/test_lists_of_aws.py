@@ -118,7 +118,7 @@ def _operations(service: str) -> Mapping[str, OperationModel]:
 
 
 def _paginator(service: str, operation: OperationModel) -> Mapping[str, Any]:
-    """Give how an operation pages, as botocore's paginators do where they know it; empty where it has no pages."""
+    """Return how an operation pages, as botocore's paginators do where they know it; empty where it has no pages."""
     try:
         found = _session().get_paginator_model(service).get_paginator(operation.name)
     except (ValueError, DataNotFoundError):
@@ -170,7 +170,7 @@ def _in_module(file: str, tree: ast.Module) -> Iterator[Named]:
 
 
 def _is_one(keyword: ast.keyword) -> bool:
-    """Say whether an argument names one thing by its ID or name, so that there is one row at most."""
+    """Return whether an argument names one thing by its ID or name, so that there is one row at most."""
     is_named = str(keyword.arg).endswith(("Ids", "Names"))
     return is_named and isinstance(keyword.value, ast.List) and len(keyword.value.elts) == 1
 
@@ -211,7 +211,7 @@ def _asked(service: str, operation: str, answer: Callable[[Mapping[str, Any]], M
 
 
 def _least(shape: Shape) -> Any:
-    """Give a value that botocore takes for a shape."""
+    """Return a value that botocore takes for a shape."""
     if isinstance(shape, StructureShape):
         return {name: _least(shape.members[name]) for name in shape.required_members}
     if isinstance(shape, ListShape):

@@ -123,7 +123,7 @@ FEW = 3
 
 
 def states() -> Iterator[Any]:
-    """Give accounts that satisfy a file, and accounts that are broken for one check, all in pages of one."""
+    """Yield accounts that satisfy a file, and accounts that are broken for one check, all in pages of one."""
     for file in (PROD, EXISTING):
         checks = tuple(check.name for check in REGISTER if asks_aws(loaded(file, {}).environment, [check]))
         marks = [pytest.mark.examples] * (file != PROD)
@@ -138,7 +138,7 @@ def states() -> Iterator[Any]:
 
 
 def subsets(made: frozenset[Key], chance: random.Random) -> Iterator[frozenset[Key]]:
-    """Give every single call, all of them, and some at random."""
+    """Yield every single call, all of them, and some at random."""
     calls = sorted(made)
     yield frozenset(calls)
     yield from (frozenset([call]) for call in calls[:: max(1, len(calls) // 8)])
@@ -186,5 +186,5 @@ def mistakes(whole: Result, part: Ran) -> list[str]:
 
 
 def places(result: Result) -> set[str]:
-    """Give where a check found errors; what it says there may count what it did not see."""
+    """Return where a check found errors; what it says there may count what it did not see."""
     return {finding.path for finding in result.findings if finding.severity is Severity.ERROR}

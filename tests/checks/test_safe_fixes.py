@@ -41,7 +41,7 @@ PROVEN = {
 
 
 def instructions(file: Path) -> Iterator[str]:
-    """Give every text of a module that is neither a docstring nor a description on a card."""
+    """Yield every text of a module that is neither a docstring nor a description on a card."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     left_out: set[int] = set()
     for node in ast.walk(tree):

@@ -135,7 +135,7 @@ def changed(case_of: CaseOf, changes: dict[str, Any]) -> Case:
 
 
 def says(result: Result) -> list[str]:
-    """Give the findings as severity, path and message."""
+    """Return the findings as severity, path and message."""
     return [f"{each.severity.value} {each.path}: {each.message}" for each in result.findings]
 
 

@@ -113,7 +113,7 @@ class Forge:
         return run
 
     def deploy(self, run: Run, *, approved: bool = False, **more: str) -> str:
-        """Give ``deployed``, ``waits`` for a person, or what the refusal said."""
+        """Return ``deployed``, ``waits`` for a person, or what the refusal said."""
         if self.kind == "github":
             wanted = run.outputs["review"]["needs_approval"] == "true"
             run.results["approval"] = "success" if wanted and approved else "skipped"
@@ -285,7 +285,7 @@ def test_a_wave_holds_until_what_it_assembled_stands(deploying: Forge, repositor
 
 
 def _forging(repository: Repository, spied: Path) -> dict[str, str | None]:
-    """Give a commit that replaces a log group, and whose every file tries to forge the verdict and to find credentials.
+    """Return a commit that replaces a log group, and whose files all try to forge the verdict and to find credentials.
 
     Each one writes its name to ``spied`` when it is run, with ``AWS`` where it finds credentials.
     """

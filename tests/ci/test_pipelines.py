@@ -368,7 +368,7 @@ def _commit(folder: Path, *names: str) -> None:
 
 
 def _calls(value: Any) -> Iterator[list[str]]:
-    """Give the arguments of every call of hyperpod-cdk in a pipeline's scripts."""
+    """Yield the arguments of every call of hyperpod-cdk in a pipeline's scripts."""
     if isinstance(value, dict):
         for item in value.values():
             yield from _calls(item)

@@ -146,7 +146,7 @@ class Job:
 
 
 def expanded(document: Mapping[str, Any], pipeline: int) -> list[Job]:
-    """Give the jobs of a pipeline of the main branch; those that a person starts need not run and are left out."""
+    """Return the jobs of a pipeline of the main branch; those that a person starts need not run and are left out."""
 
     def of(body: Any, key: str) -> Any:
         while key not in body and "extends" in body:

@@ -365,7 +365,7 @@ def test_review_of_two_assemblies(run: Run, one_drifts: tuple[Path, Access], fle
 
 
 def nodes_of(*groups: str) -> dict[str, Any]:
-    """Give nodes that run, one for each name of a group."""
+    """Return nodes that run, one for each name of a group."""
     return {
         "ClusterNodeSummaries": [
             {

@@ -281,7 +281,7 @@ def test_the_command_is_quoted_for_the_shell(run: Plans, aws: Account) -> None:
 
 
 def asked_days(aws: Account) -> list[int]:
-    """Give the durations that were asked for, in days."""
+    """Return the durations that were asked for, in days."""
     return sorted(int(str(each[3])) // 24 for each in aws.asked if each[0] == "training_plan_offerings")
 
 

@@ -124,7 +124,7 @@ def test_every_verb_that_asks_aws_is_in_the_tables() -> None:
 
 
 def options_of(command: Any, name: str = "") -> list[tuple[str, set[str]]]:
-    """Give every verb below a command with its options."""
+    """Return every verb below a command with its options."""
     if hasattr(command, "commands"):
         return [row for word, each in command.commands.items() for row in options_of(each, f"{name} {word}".strip())]
     return [(name, {option for each in command.params for option in each.opts})]

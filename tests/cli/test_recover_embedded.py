@@ -48,7 +48,7 @@ class Account:
 
     @property
     def cloudformation(self) -> Any:
-        """Give a client."""
+        """Return a client."""
         return self.there.client("cloudformation")
 
     def fails(self, *faults: tuple[str, str], times: int = 1) -> None:
@@ -57,7 +57,7 @@ class Account:
         self.there.address.control("faults", rows, timeout_s=60)
 
     def status(self, name: str = STACK) -> str:
-        """Give a stack's status, nothing where there is none."""
+        """Return a stack's status, nothing where there is none."""
         found = {each["StackName"]: each["StackStatus"] for each in self.cloudformation.describe_stacks()["Stacks"]}
         return str(found.get(name, ""))
 

@@ -245,7 +245,7 @@ def test_a_deploy_by_hand_keeps_what_was_chosen(
 
 
 def _said() -> Iterator[tuple[str, str]]:
-    """Give each text of the sources that names this command, with its file; what is put in stands for one word."""
+    """Yield each text of the sources that names this command, with its file; what is put in stands for one word."""
     for file in sorted(path for room in ROOMS for path in (PROJECT / room).rglob("*.py")):
         text = file.read_text(encoding="utf-8")
         if "hyperpod-cdk " not in text:
@@ -282,13 +282,13 @@ TOLD_ELSEWHERE = {
 
 
 def _put_in(value: ast.expr) -> str:
-    """Give a word for what is put into a text: nothing for an option that is there or not."""
+    """Return a word for what is put into a text: nothing for an option that is there or not."""
     said = ast.unparse(value).strip("f'\"{}")
     return "" if said in {"in_project(root)", "project", "placed"} else "VALUE"
 
 
 def _environments_told() -> Iterator[str]:
-    """Give what is put into each command of a text in place of ENV, behind its file."""
+    """Yield what is put into each command of a text in place of ENV, behind its file."""
     takes = [path for path, command in VERBS.items() if any(each.name == "environment" for each in command.params)]
     places = re.compile(rf"hyperpod-cdk (?:{'|'.join(sorted(takes, key=len, reverse=True))}) $")
     for file in sorted(path for room in ROOMS for path in (PROJECT / room).rglob("*.py")):
@@ -309,7 +309,7 @@ def test_a_command_in_a_message_names_the_environment_as_its_folder_finds_it() -
 
 
 def _told() -> Iterator[tuple[str, str, bool]]:
-    """Give each command that a text tells, and whether it is only named: a verb, of which the text says something."""
+    """Yield each command that a text tells, and whether it is only named: a verb, of which the text says something."""
     for file, said in _said():
         for found in re.finditer(r"([\w ]*)(['`])hyperpod-cdk ([^'`]+)\2", said):
             does = re.search(r"\b(run|use|with|type|give) $", found[1])

@@ -239,7 +239,7 @@ def test_words_are_judged_before_aws_is_asked(
 
 
 def rows(verb: str) -> Iterator[tuple[str, str, list[str]]]:
-    """Give each argument and option of a verb with a wrong value, and the words of the command line."""
+    """Yield each argument and option of a verb with a wrong value, and the words of the command line."""
     parameters = VERBS[verb].params
     for wrong in parameters:
         if wrong.name == "help" or getattr(wrong, "is_flag", False):

@@ -76,6 +76,6 @@ def refuse(load: Load) -> Refuse:
 
 @cache
 def rows_of(name: str) -> Mapping[str, Any]:
-    """Give a table as section -> case -> row."""
+    """Return a table as section -> case -> row."""
     table: Mapping[str, Any] = yaml.load((HERE / name).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     return table

@@ -45,7 +45,7 @@ def text_of(base: str, changes: list[Mapping[str, str]]) -> str:
 
 
 def errors(text: str) -> Said:
-    """Give place and sentence of every error; numbers of lists do not count, which other changes move."""
+    """Return place and sentence of every error; numbers of lists do not count, which other changes move."""
     try:
         load_environment(FILE, text=text, today=TODAY)
     except EnvironmentFileError as error:
@@ -55,7 +55,7 @@ def errors(text: str) -> Said:
 
 
 def rows(base: str) -> Iterator[tuple[str, Mapping[str, str], frozenset[str]]]:
-    """Give the rows that concern one part of a file, with the sections that they change."""
+    """Yield the rows that concern one part of a file, with the sections that they change."""
     heads = [(found.start(), found[1]) for found in _SECTION.finditer(base)]
     for table, cases in rows_of("wrong_files.yaml").items():
         for case, row in cases.items():

@@ -139,7 +139,7 @@ def value_at(data: Any, path: Sequence[str | int]) -> Any:
 
 
 def texts(changed: Changed) -> Iterator[tuple[str, str]]:
-    """Give the name and text of every wrong file."""
+    """Yield the name and text of every wrong file."""
     for table in ("wrong_files.yaml", "doubtful_files.yaml"):
         for section, rows in rows_of(table).items():
             for case, row in rows.items():
@@ -154,7 +154,7 @@ def findings(load: Load, text: str) -> tuple[Finding, ...]:
 
 
 def fix_of(finding: Finding) -> Iterator[tuple[str, str]]:
-    """Give key and value of a fix."""
+    """Yield key and value of a fix."""
     match = SET.search(finding.message)
     if match:
         yield match["key"], CHOICES.split(match["value"])[0].rstrip("?,")

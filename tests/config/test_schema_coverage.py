@@ -146,7 +146,7 @@ def is_in_call(name: str, parent: str) -> bool:
 
 
 def api_only(resource_type: str) -> list[str]:
-    """Give the members, and the values of enumerations, that the calls of a type take and its schema does not know.
+    """Return the members, and the values of enumerations, that the calls of a type take and its schema does not know.
 
     Names are compared without their case and by themselves, since both sides nest them differently.
     """

@@ -63,7 +63,7 @@ def make(base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 
 
 def apart(second: int) -> dict[str, str]:
-    """Give address blocks of one's own."""
+    """Return address blocks of one's own."""
     return {"10.192.0.0/16": f"10.{200 + second}.0.0/16", "10.1.": f"10.{second}1.", "10.2.": f"10.{second}2."}
 
 

@@ -72,7 +72,7 @@ def test_a_word_of_aws_is_never_answered_with_another_key(
 
 
 def written_at(place: str, keys: Sequence[str]) -> dict[str, Any]:
-    """Give a file that has nothing but these keys in one section, written as messages write it."""
+    """Return a file that has nothing but these keys in one section, written as messages write it."""
     data: Any = dict.fromkeys(keys, "x")
     for step in reversed(place.split(".") if place else []):
         data = {"ZONE" if step == "*" else step.removesuffix("[]"): [data] if step.endswith("[]") else data}

@@ -21,7 +21,7 @@ def stack() -> cdk.Stack:
 
 
 def skipped(stack: cdk.Stack) -> dict[str, list[dict[str, str]]]:
-    """Give what checkov is told, by logical ID."""
+    """Return what checkov is told, by logical ID."""
     resources: dict[str, Any] = assertions.Template.from_stack(stack).to_json()["Resources"]
     told = {name: each.get("Metadata", {}).get("checkov") for name, each in resources.items()}
     return {name: each["skip"] for name, each in told.items() if each}

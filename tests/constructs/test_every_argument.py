@@ -63,7 +63,7 @@ RIGHT: Mapping[tuple[str, str], Mapping[str, Any]] = {
 
 
 def _values(kind: Any, right: Any = None) -> Iterator[tuple[object, Any]]:
-    """Give wrong values of a type: what is wrong about each, and the value that holds it."""
+    """Yield wrong values of a type: what is wrong about each, and the value that holds it."""
     origin, of = get_origin(kind), get_args(kind)
     if origin is Literal:
         yield MARKS, MARKS

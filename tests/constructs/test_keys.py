@@ -33,7 +33,7 @@ def template(stack: cdk.Stack) -> assertions.Template:
 
 
 def statements(stack: cdk.Stack) -> list[dict[str, Any]]:
-    """Give what the one key's policy says beside leaving the decision to IAM."""
+    """Return what the one key's policy says beside leaving the decision to IAM."""
     (key,) = template(stack).find_resources("AWS::KMS::Key").values()
     stated: list[dict[str, Any]] = key["Properties"]["KeyPolicy"]["Statement"]
     first, *rest = stated

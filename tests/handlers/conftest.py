@@ -195,7 +195,7 @@ class FakeSageMaker:
 
 
 def same_name(record: Record, noun: str, request: Mapping[str, Any]) -> bool:
-    """Say whether a record takes the name that a create request asks for."""
+    """Return whether a record takes the name that a create request asks for."""
     return record.noun == noun and all(record.request[k] == request[k] for k in ("Name", "ClusterArn"))
 
 

@@ -460,7 +460,7 @@ def test_only_the_standard_library_is_needed_to_answer() -> None:
 
 
 def told(sent: dict[str, Any], outcome: index.Outcome, *, log: str) -> dict[str, Any]:
-    """Give what CloudFormation is told of an outcome, which fits."""
+    """Return what CloudFormation is told of an outcome, which fits."""
     bodies: list[bytes] = []
     answering.serve(
         sent,

@@ -41,7 +41,7 @@ def _group(name: str, instance_type: str, count: int, **more: Any) -> dict[str, 
 
 
 def cluster() -> dict[str, Any]:
-    """Give the answer of DescribeCluster: a group in its zone, and one whose pin the template dropped."""
+    """Return the answer of DescribeCluster: a group in its zone, and one whose pin the template dropped."""
     pinned = {"SecurityGroupIds": [NODES], "Subnets": ["subnet-0a1b2c3d4e5f67890"]}
     return {
         "ClusterArn": CLUSTER_ARN,
@@ -59,7 +59,7 @@ def cluster() -> dict[str, Any]:
 
 
 def answers() -> dict[str, Any]:
-    """Give what every service says of it."""
+    """Return what every service says of it."""
 
     def subnets(params: Mapping[str, Any]) -> dict[str, Any]:
         (wanted,) = params["Filters"]
@@ -202,7 +202,7 @@ DENIED = Fails("AccessDeniedException", "not for you", 403)
 
 
 def asked(**more: Any) -> tuple[LiveAws, ScriptedSession]:
-    """Give an AWS that has it, and what it was asked; ``more`` are other answers, _ for : in their names."""
+    """Return an AWS that has it, and what it was asked; ``more`` are other answers, _ for : in their names."""
     scripted = ScriptedSession({**answers(), **{name.replace("_", ":"): each for name, each in more.items()}})
     own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
     return LiveAws.open(region=REGION, account="", own=own, session=scripted.session()), scripted

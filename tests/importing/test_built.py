@@ -91,7 +91,7 @@ class Builder:
         s3.put_object(Bucket=BUCKET, Key="on_create.sh", Body=b"#!/bin/bash\nexit 0\n")
 
     def client(self, service: str) -> Any:
-        """Give a client of the account."""
+        """Return a client of the account."""
         return self.there.client(service)
 
     def role(self, name: str, service: str, *more: str) -> str:
@@ -107,7 +107,7 @@ class Builder:
         return f"arn:aws:eks:{REGION}:{ACCOUNT}:cluster/{EKS}"
 
     def group(self, name: str, count: int, zone: str | None = None, **more: Any) -> dict[str, Any]:
-        """Give a group; without a zone it has no subnet of its own."""
+        """Return a group; without a zone it has no subnet of its own."""
         own = {"SecurityGroupIds": [NODES], "Subnets": [SUBNETS[zone]]} if zone else None
         group = {
             "InstanceGroupName": name,
@@ -187,7 +187,7 @@ class Builder:
             )
 
     def quota(self, name: str, team: str, config: Mapping[str, Any], *, FairShareWeight: int = 0, **more: Any) -> None:  # noqa: N803 - SageMaker's name
-        """Give a team its quota and wait for it."""
+        """Return a team its quota and wait for it."""
         sagemaker = self.client("sagemaker")
         made = sagemaker.create_compute_quota(
             Name=name,
@@ -233,7 +233,7 @@ def read(folder: Path) -> tuple[Imported, str]:
 
 
 def groups_of(text: str) -> dict[str, dict[str, Any]]:
-    """Give the groups of a file by name, without what the file has by default."""
+    """Return the groups of a file by name, without what the file has by default."""
     environment = load_environment(Path("lab.yaml"), text=text).environment
     return {
         each.name: {key: value for key, value in each.model_dump(exclude_unset=True).items() if key != "name"}
@@ -246,7 +246,7 @@ def said(found: Imported, weight: str) -> list[str]:
 
 
 def only_read(builder: Builder, before: Mapping[str, int]) -> list[str]:
-    """Give the calls since then that are none of a reader."""
+    """Return the calls since then that are none of a reader."""
     now: Mapping[str, int] = builder.there.calls()["by_operation"]
     asked = [name for name, count in now.items() if count != before.get(name, 0)]
     return [name for name in asked if not name.rpartition(":")[2].startswith(("Describe", "Get", "List"))]

@@ -361,7 +361,7 @@ def test_nowhere_to_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def taken_over(tmp_path: Path, cluster: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Give the groups of the file of a takeover by name, and what is said of them."""
+    """Return the groups of the file of a takeover by name, and what is said of them."""
     aws, _ = there.asked(sagemaker_DescribeCluster=cluster)
     to = Place(target=tmp_path / "lab.yaml", root=PROJECT, schema=None)
     found, text = imported_living(aws, "ml-cluster", Known(name="lab", is_takeover=True), to=to)
@@ -496,7 +496,7 @@ def test_a_takeover_with_karpenter_leaves_its_pools(tmp_path: Path) -> None:
 
 
 def _quota(params: Any) -> dict[str, Any]:
-    """Give what DescribeComputeQuota says."""
+    """Return what DescribeComputeQuota says."""
     found: Any = there.answers()["sagemaker:DescribeComputeQuota"]
     answer: dict[str, Any] = found if isinstance(found, dict) else found(params)
     return answer

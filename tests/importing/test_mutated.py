@@ -128,7 +128,7 @@ _FEW = ("ec2:DescribeSubnets", "fsx:DescribeFileSystems", "sagemaker:DescribeClu
 
 
 def _halves(whole: Mapping[str, Any], turn: int) -> Iterator[dict[str, Any]]:
-    """Give an answer with each of its places lost, empty or another, as an answer of AWS may come: each in one way."""
+    """Yield an answer with each of its places lost, empty or another, as an answer of AWS may come: each in one way."""
     for number, (*most, last) in enumerate(_places(whole)):
         page: Any = copy.deepcopy(dict(whole))
         at = page

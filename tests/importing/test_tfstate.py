@@ -34,7 +34,7 @@ def resource(kind: str, *attributes: dict[str, Any], module: str = "", mode: str
 
 
 def group(name: str, **more: Any) -> dict[str, Any]:
-    """Give a group as modules/hyperpod_cluster writes it, with what the provider fills in."""
+    """Return a group as modules/hyperpod_cluster writes it, with what the provider fills in."""
     return {
         "capacity_requirements": None,
         "current_count": 2,

@@ -26,7 +26,7 @@ NAMESPACES = ["unshare", "--user", "--map-root-user", "--mount"]
 
 @cache
 def mounts_are_ours(folder: Path) -> bool:
-    """Say whether this machine lets everybody bind a folder in a namespace of their own."""
+    """Return whether this machine lets everybody bind a folder in a namespace of their own."""
     if shutil.which("unshare") is None:
         return False
     here = folder / "bound"
@@ -50,7 +50,7 @@ def run_bats(project: Path, *arguments: str | Path, namespaces: bool) -> subproc
 
 
 def report(done: subprocess.CompletedProcess[str]) -> tuple[int, list[str]]:
-    """Give how many tests were planned, and every line that is not a plain "ok"."""
+    """Return how many tests were planned, and every line that is not a plain "ok"."""
     plan, *lines = done.stdout.splitlines() or ["1..0"]
     planned = re.fullmatch(r"1\.\.(\d+)", plan)
     if planned is None:

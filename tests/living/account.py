@@ -491,7 +491,7 @@ TEMPLATES: Mapping[str, dict[str, Any]] = {
 
 
 def described_cluster() -> dict[str, Any]:
-    """Give what DescribeCluster says of the cluster as it was deployed, with what AWS fills in, in another order."""
+    """Return what DescribeCluster says of the cluster as it was deployed, with what AWS fills in, in another order."""
 
     def group(name: str, **more: Any) -> dict[str, Any]:
         return {
@@ -537,7 +537,7 @@ def described_cluster() -> dict[str, Any]:
 
 
 def _answers() -> dict[str, Any]:
-    """Give what the other services say of what was deployed, with what they fill in, in another order."""
+    """Return what the other services say of what was deployed, with what they fill in, in another order."""
     statement = {
         "Sid": "OnlyTheUploadWrites",
         "Effect": "Deny",
@@ -965,25 +965,25 @@ class Account:
         self.more = {**_answers(), **self.more}
 
     def group(self, name: str) -> dict[str, Any]:
-        """Give a group as DescribeCluster has it."""
+        """Return a group as DescribeCluster has it."""
         found: dict[str, Any] = next(
             each for each in self.cluster["InstanceGroups"] if each["InstanceGroupName"] == name
         )
         return found
 
     def in_file(self, name: str = "Cluster") -> dict[str, Any]:
-        """Give the properties of a resource as the file says them now."""
+        """Return the properties of a resource as the file says them now."""
         found: dict[str, Any] = self.head["dev-foundation"]["Resources"][name]["Properties"]
         return found
 
     def group_in_file(self, name: str) -> dict[str, Any]:
-        """Give a group as the file says it now."""
+        """Return a group as the file says it now."""
         groups = self.in_file()["InstanceGroups"]
         found: dict[str, Any] = next(each for each in groups if each["InstanceGroupName"] == name)
         return found
 
     def assembly(self) -> Assembly:
-        """Give what the file says now."""
+        """Return what the file says now."""
         stacks = (
             Stack(
                 name=name,
@@ -1049,6 +1049,6 @@ Plant = Callable[[Account], object]
 
 
 def only(found: Drift) -> Difference:
-    """Give the one difference."""
+    """Return the one difference."""
     (difference,) = found.differences
     return difference

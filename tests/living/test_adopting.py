@@ -68,7 +68,7 @@ def difference(kind: str, path: str, actual: str | None, *, file: str | None = "
 
 
 def written(*differences: Difference, text: str = FILE) -> tuple[list[tuple[str, str]], list[str]]:
-    """Give the lines that changed, before and after, and why the rest is left."""
+    """Return the lines that changed, before and after, and why the rest is left."""
     found = adopted(text, differences, lambda each: PROPERTIES.get(each.type, {}), environment="dev")
     before, after = text.splitlines(), found.text.splitlines()
     if len(before) < len(after):
@@ -211,7 +211,7 @@ def test_what_no_file_can_say_is_named(one: Difference, why: str) -> None:
 
 
 def row(name: str, count: int, **more: Any) -> dict[str, Any]:
-    """Give a group as DescribeCluster has it."""
+    """Return a group as DescribeCluster has it."""
     return {
         "InstanceGroupName": name,
         "TargetCount": count,
@@ -228,7 +228,7 @@ ROWS = [row("system", 2), row("h100", 4), row("nova", 1, InstanceType="ml.p4d.24
 
 
 def with_group(made: dict[str, Any], *, place: str = "InstanceGroups", text: str = FILE) -> tuple[list[str], list[str]]:
-    """Give the lines that a group made by hand adds, and why it is left."""
+    """Return the lines that a group made by hand adds, and why it is left."""
     one = difference(CLUSTER, f"{place}[{made['InstanceGroupName']}]", "there", file=None)
     found = adopted(text, [one], lambda _: {}, environment="dev", rows=lambda _: [*ROWS, made])
     assert yaml.safe_load(found.text) is not None
@@ -402,7 +402,7 @@ ADOPTED: list[tuple[Difference, Callable[[Any], object]]] = [
 
 
 def _comments(text: str) -> list[str]:
-    """Give the comments in their order; a group in braces is copied with those that stand within."""
+    """Return the comments in their order; a group in braces is copied with those that stand within."""
     return [*dict.fromkeys(found[0] for line in text.splitlines() if (found := re.search(r"#.*$", line)))]
 
 
@@ -442,7 +442,7 @@ def test_each_kind_of_field_is_adopted_in_each_way_of_writing(name: str) -> None
 
 
 def ndiff_of(before: list[str], now: list[str]) -> list[str]:
-    """Give the lines that are taken away and added."""
+    """Return the lines that are taken away and added."""
     return [each for each in unified_diff(before, now, n=0) if each[:3] not in ("---", "+++")]
 
 

@@ -69,7 +69,7 @@ def _extended(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def script(**more: Any) -> dict[str, Any]:
-    """Give a plan of four nodes with two extensions on offer."""
+    """Return a plan of four nodes with two extensions on offer."""
     plan = {
         "TrainingPlanArn": PLAN,
         "TrainingPlanName": "h100-april",

@@ -32,7 +32,7 @@ REPLACES = "Requested update requires the creation of a new physical resource; h
 
 
 def as_in_the_catalog(there: Embedded, stacks: Iterable[str]) -> list[dict[str, Any]]:
-    """Give a time for every type that the stacks have, within the catalog's range: the hurried AWS has none."""
+    """Return a time for every type that the stacks have, within the catalog's range: the hurried AWS has none."""
     cloudformation = there.client("cloudformation")
     seen = {
         (event["ResourceType"], event["ResourceStatus"].partition("_")[0])
@@ -49,7 +49,7 @@ def as_in_the_catalog(there: Embedded, stacks: Iterable[str]) -> list[dict[str, 
 
 
 def _within(kind: str, action: Any) -> float:
-    """Give minutes that fit a type in each circumstance in which the environment of these tests has it."""
+    """Return minutes that fit a type in each circumstance in which the environment of these tests has it."""
     rows = [durations.duration(kind, action, when=when) for when in ("", "vpc") if kind != ENDPOINT]
     rows = rows or [durations.OTHERS]
     return (max(each.low for each in rows) + min(each.high for each in rows)) / 2
@@ -69,12 +69,12 @@ def amended(life: Life, *, members: Any = (), times: Any = ()) -> Bundle:
 
 
 def member(operation: str, place: str, value: Any = None, **more: Any) -> dict[str, Any]:
-    """Give a member as an account file has it."""
+    """Return a member as an account file has it."""
     return {"operation": operation, "place": place, **({} if value is None else {"value": value}), **more}
 
 
 def event(kind: str, status: str) -> dict[str, Any]:
-    """Give where of the events something is planted."""
+    """Return where of the events something is planted."""
     return {"where": {"ResourceType": kind, "ResourceStatus": status}, "only_first": True}
 
 
@@ -266,7 +266,7 @@ PLANTED: dict[str, dict[tuple[str, str], Plant]] = {
 
 
 def as_planted(plant: Plant) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Give members and times as an account file has them."""
+    """Return members and times as an account file has them."""
     what, where, value = plant
     if where in ("create", "update", "delete"):
         return [], [{"type": what, "action": where, "minutes": value}]
@@ -281,7 +281,7 @@ def as_planted(plant: Plant) -> tuple[list[dict[str, Any]], list[dict[str, Any]]
 
 
 def listed(found: Bundle) -> list[tuple[str, str]]:
-    """Give the rows that are contradicted."""
+    """Return the rows that are contradicted."""
     return sorted((each.table, each.row) for each in found.deviations)
 
 
@@ -325,7 +325,7 @@ def only_what_is_planted_is_listed(there: Embedded, assembly: Path, environment:
 
 @pytest.fixture
 def deployed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
-    """Give an environment that was deployed and updated."""
+    """Yield an environment that was deployed and updated."""
     with living(tmp_path, monkeypatch) as life:
         life.change(lambda data: data["hyperpod"].update(node_recovery="none"))
         yield life

@@ -25,7 +25,7 @@ STAYS_AWAY = Next(effect="nothing", sentence=f"{NOT_IN_CHANGE} It is not created
 
 
 def _later(what: str, sentence: str) -> Next:
-    """Give what becomes of what its call overwrites whole."""
+    """Return what becomes of what its call overwrites whole."""
     return Next(
         effect="nothing", sentence=NOT_IN_CHANGE, later=f"The next change of any part of this {what}: {sentence}"
     )

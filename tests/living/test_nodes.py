@@ -58,7 +58,7 @@ def _described(params: Mapping[str, Any]) -> Any:
 
 
 def script(*, continuous: bool = True, **more: Any) -> dict[str, Any]:
-    """Give a cluster whose nodes can be asked for one by one."""
+    """Return a cluster whose nodes can be asked for one by one."""
     found = answers()
     cluster = found["sagemaker:DescribeCluster"]
     cluster["NodeProvisioningMode"] = "Continuous" if continuous else None
@@ -89,7 +89,7 @@ class Runs:
         return CliRunner().invoke(cli.app, line, prog_name="hyperpod-cdk", obj=access, input=typed)
 
     def sent(self, name: str) -> list[dict[str, Any]]:
-        """Give what was sent with a call."""
+        """Return what was sent with a call."""
         return [params for each, params in self.asked if each == f"sagemaker:{name}"]
 
 

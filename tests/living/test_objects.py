@@ -80,7 +80,7 @@ class Server:
 
 
 def kept() -> dict[str, dict[str, Any]]:
-    """Give the objects as an API server keeps them: with what it adds, and quantities in its own words."""
+    """Return the objects as an API server keeps them: with what it adds, and quantities in its own words."""
     volume, queue = copy.deepcopy(VOLUME), copy.deepcopy(QUEUE)
     volume["metadata"] = {**volume["metadata"], "uid": "1", "annotations": {"pv.kubernetes.io/bound-by": "x"}}
     volume["spec"] = {**volume["spec"], "volumeMode": "Filesystem", "capacity": {"storage": "1288490188800"}}

@@ -40,7 +40,7 @@ NOW = datetime(2026, 11, 23, tzinfo=UTC)
 
 
 def event(name: str, kind: str, status: str, minute: float, **more: Any) -> dict[str, Any]:
-    """Give a stack event."""
+    """Return a stack event."""
     return {
         "StackId": "stack",
         "EventId": f"{name}-{minute}",
@@ -72,7 +72,7 @@ NODE = {
 
 
 def account(**more: Any) -> Account:
-    """Give an account that answers all that is asked."""
+    """Return an account that answers all that is asked."""
     answers = {
         "cloudformation:DescribeStackEvents": {"StackEvents": EVENTS},
         "sagemaker:ListClusterNodes": {"ClusterNodeSummaries": [NODE]},
@@ -143,7 +143,7 @@ MANY = 50
 
 
 def _secrets() -> Iterator[str]:
-    """Give secrets of many forms, numbered, without end: no word of them may be in a bundle."""
+    """Yield secrets of many forms, numbered, without end: no word of them may be in a bundle."""
     for number in count(1):
         name, arn = f"{SECRET}{number}", f"arn:aws:iam::999988887777:user/{SECRET}{number}"
         certificate = base64.b64encode(f"-----BEGIN CERTIFICATE-----{name}".encode()).decode()
@@ -169,13 +169,13 @@ def _secrets() -> Iterator[str]:
 
 
 def words_of(secret: str) -> Iterator[str]:
-    """Give what of a planted secret must not be in a bundle, of words that AWS has, too, none."""
+    """Yield what of a planted secret must not be in a bundle, of words that AWS has, too, none."""
     common = {"the", "token", "of", "export", "curl", '{"Statement":', '[{"Principal":', '{"AWS":'}
     yield from (each for each in secret.split() if each not in common and not re.fullmatch(r"\d{1,3}", each))
 
 
 def planted(shape: Any, answer: Any, secrets: Iterator[str], *, depth: int = 0) -> Any:
-    """Give an answer in which every text, of every member that the model has, is a secret; states stay.
+    """Return an answer in which every text, of every member that the model has, is a secret; states stay.
 
     Structures and lists of them that did not come are there, too, some levels deep.
     """
@@ -262,7 +262,7 @@ class Planting:
 
 
 def StructureOf(shape: Any, key: str) -> Any:  # noqa: N802 - stands for a shape
-    """Give a structure with one member of a shape."""
+    """Return a structure with one member of a shape."""
     model = copy.copy(shape)
     model.__dict__["members"] = {key: shape.members[key]}
     return model
@@ -408,18 +408,18 @@ FSX, COPIES = "AWS::FSx::FileSystem", "LustreConfiguration.CopyTagsToBackups"
 
 
 def member(**more: Any) -> Operation:
-    """Give an operation with one member."""
+    """Return an operation with one member."""
     row = {"place": "cluster.status", "came": 1, "of": 1, **more}
     return Operation(operation="eks:DescribeCluster", answers=1, members=(Member(**row),))
 
 
 def message(code: str = "", form: Any = "handler") -> Message:
-    """Give why an address failed."""
+    """Return why an address failed."""
     return Message(type=EIP, status="CREATE_FAILED", text="no", code=code, form=form)
 
 
 def times(kind: str, *seconds: float, when: str | None = "", action: Any = "create") -> Times:
-    """Give measured times."""
+    """Return measured times."""
     return Times(type=kind, action=action, when=when, seconds=seconds)
 
 
@@ -526,13 +526,13 @@ GOOD = as_json(Bundle(made_by="0.2.0", botocore="1.44.5", region="us-east-1", ve
 
 
 def with_times(seconds: list[float]) -> str:
-    """Give a bundle with the times of one type."""
+    """Return a bundle with the times of one type."""
     row = {"type": EKS, "action": "create", "when": None, "seconds": seconds}
     return json.dumps({**json.loads(GOOD), "times": [row]})
 
 
 def with_member(place: str, operation: str = "eks:DescribeCluster") -> str:
-    """Give a bundle with one member."""
+    """Return a bundle with one member."""
     row = {"operation": operation, "answers": 1, "members": [{"place": place, "came": 1, "of": 1}]}
     return json.dumps({**json.loads(GOOD), "answers": [row]})
 

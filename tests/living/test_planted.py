@@ -66,12 +66,12 @@ class Account:
     life: Life
 
     def of(self, service: str) -> Any:
-        """Give a client."""
+        """Return a client."""
         return self.life.aws.client(service)
 
     @cached_property
     def ids(self) -> list[tuple[str, str, str]]:
-        """Give type, logical and physical ID of all that is deployed."""
+        """Return type, logical and physical ID of all that is deployed."""
         rows = [
             row
             for stack in self.life.stacks()
@@ -80,16 +80,16 @@ class Account:
         return [(row["ResourceType"], row["LogicalResourceId"], row["PhysicalResourceId"]) for row in rows]
 
     def id(self, kind: str, word: str = "") -> str:
-        """Give the physical ID of the first resource of a type whose logical ID has a word in it."""
+        """Return the physical ID of the first resource of a type whose logical ID has a word in it."""
         return next(each for type_, name, each in self.ids if type_ == kind and word in name)
 
     @property
     def cluster(self) -> Any:
-        """Give the cluster as DescribeCluster does."""
+        """Return the cluster as DescribeCluster does."""
         return self.of("sagemaker").describe_cluster(ClusterName="small")
 
     def group(self, name: str) -> dict[str, Any]:
-        """Give a group as UpdateCluster takes it."""
+        """Return a group as UpdateCluster takes it."""
         row = next(each for each in self.cluster["InstanceGroups"] if each["InstanceGroupName"] == name)
         kept = ("InstanceType", "LifeCycleConfig", "ExecutionRole", "ThreadsPerCore", "OverrideVpcConfig")
         storage = {"InstanceStorageConfigs": row["InstanceStorageConfigs"]} if "InstanceStorageConfigs" in row else {}
@@ -104,7 +104,7 @@ class Account:
         }
 
     def quota(self, name: str) -> dict[str, Any]:
-        """Give a quota."""
+        """Return a quota."""
         rows = self.of("sagemaker").list_compute_quotas()["ComputeQuotaSummaries"]
         found = next(row for row in rows if row["Name"] == name)
         answer: dict[str, Any] = self.of("sagemaker").describe_compute_quota(ComputeQuotaId=found["ComputeQuotaId"])

@@ -226,7 +226,7 @@ def _logs_elsewhere(account: Account) -> None:
 
 
 def _alarm(account: Account, word: str) -> dict[str, Any]:
-    """Give an alarm as PutMetricAlarm takes it."""
+    """Return an alarm as PutMetricAlarm takes it."""
     name = next(each for kind, _, each in account.ids if kind == "AWS::CloudWatch::Alarm" and word in each)
     (row,) = account.of("cloudwatch").describe_alarms(AlarmNames=[name])["MetricAlarms"]
     taken = account.of("cloudwatch").meta.service_model.operation_model("PutMetricAlarm").input_shape.members

@@ -86,7 +86,7 @@ def _group(name: str, target: int, **more: Any) -> dict[str, Any]:
 
 
 def answers() -> dict[str, Any]:
-    """Give a cluster in which one node fails, one is checked and one is made."""
+    """Return a cluster in which one node fails, one is checked and one is made."""
     return {
         "sts:GetCallerIdentity": WHO,
         "sagemaker:DescribeCluster": {
@@ -220,7 +220,7 @@ def _quota(team: str, status: str = "Created") -> dict[str, Any]:
 
 
 def of_today() -> dict[str, Any]:
-    """Give the same for the verb, which looks at its own clock."""
+    """Return the same for the verb, which looks at its own clock."""
     found = answers()
     found["sagemaker:DescribeTrainingPlan"]["EndTime"] = datetime.now(UTC) + timedelta(days=2)
     return found
@@ -252,7 +252,7 @@ def opened(script: dict[str, Any], asked: list[tuple[str, dict[str, Any]]] | Non
 
 
 def reaching(script: dict[str, Any], asked: list[tuple[str, dict[str, Any]]] | None = None) -> LiveAws:
-    """Give the same where the API server can be reached."""
+    """Return the same where the API server can be reached."""
     own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
     session = ScriptedSession(script, asked=[] if asked is None else asked).session()
     aws = Reaching.open(region="us-east-1", account="111122223333", own=own, session=session)
@@ -714,7 +714,7 @@ def test_a_cluster_on_slurm_is_never_clean(orchestrator: Any) -> None:
 
 
 def well() -> dict[str, Any]:
-    """Give a cluster whose nodes all run."""
+    """Return a cluster whose nodes all run."""
     script = answers()
     for node in script["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"]:
         node["InstanceStatus"] = {"Status": "Running"}

@@ -56,29 +56,29 @@ class Life:
         return self.cdk.changes
 
     def keys(self) -> dict[str, str]:
-        """Give ARN -> alias, or nothing where a key has none."""
+        """Return ARN -> alias, or nothing where a key has none."""
         kms = self.aws.client("kms")
         aliases = {row.get("TargetKeyId"): row["AliasName"] for row in kms.list_aliases()["Aliases"]}
         return {row["KeyArn"]: aliases.get(row["KeyId"], "") for row in kms.list_keys()["Keys"]}
 
     def log_group_keys(self) -> set[str | None]:
-        """Give the keys of all log groups."""
+        """Return the keys of all log groups."""
         return {row.get("kmsKeyId") for row in self.aws.client("logs").describe_log_groups()["logGroups"]}
 
     def topic_key(self) -> str | None:
-        """Give the key of the one topic."""
+        """Return the key of the one topic."""
         sns = self.aws.client("sns")
         (topic,) = sns.list_topics()["Topics"]
         found: str | None = sns.get_topic_attributes(TopicArn=topic["TopicArn"])["Attributes"].get("KmsMasterKeyId")
         return found or None
 
     def volumes(self) -> list[dict[str, Any]]:
-        """Give the volumes of the one group."""
+        """Return the volumes of the one group."""
         (group,) = self.aws.client("sagemaker").describe_cluster(ClusterName="small")["InstanceGroups"]
         return [each["EbsVolumeConfig"] for each in group["InstanceStorageConfigs"]]
 
     def file_system(self) -> dict[str, Any]:
-        """Give the newest file system."""
+        """Return the newest file system."""
         rows = self.aws.client("fsx").describe_file_systems()["FileSystems"]
         return max(rows, key=lambda row: row["CreationTime"])
 
@@ -95,7 +95,7 @@ def write(folder: Path, **sections: Any) -> Path:
 
 @contextmanager
 def living(folder: Path, **sections: Any) -> Iterator[Life]:
-    """Give an account that satisfies the file."""
+    """Yield an account that satisfies the file."""
     environment = load_environment(write(folder, **sections)).environment
     with embedded(satisfying(environment), is_hurried=True) as there:
         yield Life(Aws(there, folder), folder)

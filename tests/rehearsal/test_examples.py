@@ -159,7 +159,7 @@ def deployed_as_wanted(life: Life, synthesized: Synthesized, assembly: Path) -> 
 
 
 def kept_for_files(environment: Environment) -> set[str]:
-    """Give the kinds of what stays with the file systems of an environment: none where it makes none."""
+    """Return the kinds of what stays with the file systems of an environment: none where it makes none."""
     if not environment.storage.made_lustre:
         return set()
     existing = environment.network.existing
@@ -219,7 +219,7 @@ def the_lambda_made_the_scheduler_policy(found: Inventory, ran: set[str]) -> Non
 def living(
     synthesized: Synthesized, document: Mapping[str, Any], scratch: Path, *, clock_scale: float = HURRIED_SCALE
 ) -> Iterator[Life]:
-    """Give the driver of an environment in an account, nothing deployed yet; ``clock_scale`` as in ``embedded``."""
+    """Yield the driver of an environment in an account before its deployment; ``clock_scale`` as in ``embedded``."""
     environment = synthesized.environment
     file = PROJECT / ENVIRONMENTS[environment.name]
     with embedded(
@@ -243,7 +243,7 @@ def living(
 
 
 def satisfying_both(name: str, before: Environment) -> dict[str, Any]:
-    """Give the account that satisfies an environment, with the training plans that it names once it is edited."""
+    """Return the account that satisfies an environment, with the training plans that it names once it is edited."""
     data = yaml.safe_load((PROJECT / ENVIRONMENTS[name]).read_text(encoding="utf-8"))
     _edit(data, UPDATES[name]["edit"])
     after = load_environment(PROJECT / ENVIRONMENTS[name], text=yaml.safe_dump(data)).environment

@@ -19,7 +19,7 @@ def prod(project: Path) -> Environment:
 
 
 def step(resource_type: str, phase: str = "create", **given: Any) -> dict[str, Any]:
-    """Give a step as the embedded AWS tells of it."""
+    """Return a step as the embedded AWS tells of it."""
     return {
         "stack": "prod-foundation",
         "logical_id": "Thing",
@@ -34,12 +34,12 @@ def step(resource_type: str, phase: str = "create", **given: Any) -> dict[str, A
 
 
 def call(service: str, operation: str, **parameters: Any) -> dict[str, Any]:
-    """Give a call as it is recorded."""
+    """Return a call as it is recorded."""
     return {"service": service, "operation": operation, "parameters": parameters}
 
 
 def found(prod: Environment, *steps: dict[str, Any]) -> dict[str, dict[str, dict[str, str]]]:
-    """Give the needs of steps, without those that every environment has, as action, resource, keys."""
+    """Return the needs of steps, without those that every environment has, as action, resource, keys."""
     usual = {(need.action, need.resource) for need in needs([], prod)}
     made: dict[str, dict[str, dict[str, str]]] = {}
     for need in needs(steps, prod):

@@ -22,7 +22,7 @@ SLOW_SECONDS = 100
 
 
 def nodes_told(life: Life) -> str:
-    """Give what the platform stack's output says of the nodes."""
+    """Return what the platform stack's output says of the nodes."""
     (stack,) = life.run.aws.cloudformation.describe_stacks(StackName="prod-platform")["Stacks"]
     outputs = {each.get("OutputKey"): each.get("OutputValue", "") for each in stack.get("Outputs", [])}
     return outputs["Nodes"]

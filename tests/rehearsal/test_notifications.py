@@ -18,7 +18,7 @@ NODE = "i-0391f86fa0fe0d465"
 
 
 def stands(life: Life, resource_type: str, part: str = "") -> str:
-    """Give the physical ID of the observability stack's resource of a type whose logical ID holds ``part``."""
+    """Return the physical ID of the observability stack's resource of a type whose logical ID holds ``part``."""
     found = life.aws.client("cloudformation").describe_stack_resources(StackName=f"{NAME}-observability")
     (physical_id,) = [
         str(each["PhysicalResourceId"])

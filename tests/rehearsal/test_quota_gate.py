@@ -209,7 +209,7 @@ def test_a_foundation_that_the_quotas_cannot_hold_ends_before_anything_slow_or_e
 
 
 def waiting_for_the_gate(synthesized: Synthesized) -> tuple[str, set[str]]:
-    """Give the gate of environments/prod.yaml, and what of its stack CloudFormation makes only after it."""
+    """Return the gate of environments/prod.yaml, and what of its stack CloudFormation makes only after it."""
     resources = synthesized.templates["prod-foundation"]["Resources"]
     (gate,) = [name for name, each in resources.items() if each["Type"] == GATE]
     ancestors = nx.ancestors(synthesized.graph, ("prod-foundation", gate))

@@ -128,7 +128,7 @@ def only(*logical_ids: str) -> Edit:
 
 
 def trusting(service: str) -> dict[str, Any]:
-    """Give the trust policy of a role that a service takes."""
+    """Return the trust policy of a role that a service takes."""
     statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
     return {"Version": "2012-10-17", "Statement": [statement]}
 
@@ -991,7 +991,7 @@ def test_efa_needs_both_rules_that_name_the_group_itself(deployed: Deployed, rul
 
 
 def _why_no_node(deployed: Deployed, group_name: str) -> str:
-    """Give what HyperPod says of a group whose node does not come."""
+    """Return what HyperPod says of a group whose node does not come."""
     sagemaker, begun = deployed.client("sagemaker"), time.monotonic()
     while time.monotonic() - begun < SECONDS_PER_OPERATION:
         events = sagemaker.list_cluster_events(ClusterName="prod", InstanceGroupName=group_name)["Events"]

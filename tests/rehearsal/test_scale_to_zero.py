@@ -36,7 +36,7 @@ def test_an_environment_scales_to_zero_and_back(assemblies: Path, tmp_path: Path
 
 
 def _waits(life: Any) -> int:
-    """Give how many resources of the platform stack wait for nodes and for webhooks: one, and four."""
+    """Return how many resources of the platform stack wait for nodes and for webhooks: one, and four."""
     pages = life.aws.client("cloudformation").list_stack_resources(StackName="prod-platform")
     kinds = {"Custom::HyperPodNodesReady", "Custom::AWSCDK-EKS-KubernetesObjectValue"}
     return len([each for each in pages["StackResourceSummaries"] if each["ResourceType"] in kinds])

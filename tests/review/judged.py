@@ -50,7 +50,7 @@ def judged(*resources: ResourceEffect, **sections: Any) -> Verdict:
 
 
 def proven(kind: Any, **results: Any) -> FabricSubject:
-    """Give a subject of which proofs are told by name."""
+    """Return a subject of which proofs are told by name."""
     proofs = tuple(Proof(name=name, result=result, detail="") for name, result in results.items())
     return FabricSubject(subject="a", kind=kind, stack="dev-x", logical_id="Id", proofs=proofs)
 

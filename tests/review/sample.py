@@ -83,7 +83,7 @@ GROUP_PATH = "hyperpod.instance_groups[1].count"
 
 @cache
 def rich_report(*, resources: int = 8, rows: int = 6, hostile: tuple[str, ...] = HOSTILE) -> Report:
-    """Give a report with every section filled; ``resources`` and ``rows`` say how long its lists are."""
+    """Return a report with every section filled; ``resources`` and ``rows`` say how long its lists are."""
     texts = hostile or ("plain",)
     cause = Cause(file="environments/prod.yaml", line=31, path=GROUP_PATH, before="16", after="24")
     gone = Cause(file="environments/prod.yaml", line=None, path="storage.lustre.scratch", before="there", after=None)
@@ -207,7 +207,7 @@ def rich_report(*, resources: int = 8, rows: int = 6, hostile: tuple[str, ...] =
 
 
 def quiet_report() -> Report:
-    """Give the report of a change that changes nothing."""
+    """Return the report of a change that changes nothing."""
     return Report(
         environment="prod",
         base=Side(label="main"),

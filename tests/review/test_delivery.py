@@ -89,7 +89,7 @@ def assembly(
 
 
 def deployed(head: Assembly, **settings: str) -> Assembly:
-    """Give the same as CloudFormation tells it: of the settings two."""
+    """Return the same as CloudFormation tells it: of the settings two."""
     known = {"cloudFormationExecutionRoleArn": role("cfn-exec").replace("${AWS::Partition}", "aws")}
     told = {name: tuple(filter(None, [each])) for name, each in {**known, "notificationArns": "", **settings}.items()}
     stacks = tuple(replace(stack, settings=told, settings_are_whole=False) for stack in head.stacks)

@@ -261,7 +261,7 @@ BY_DEPLOYMENT: Body = {"On": {"Fn::Equals": [{"Ref": "P"}, "b"]}}
 
 
 def exporting(conditions: Body, **output: Any) -> Assembly:
-    """Give a stack with one export, and another one that imports it.
+    """Return a stack with one export, and another one that imports it.
 
     Source of what follows: CloudFormation user guide, "Outputs" (Condition) and "Get exported outputs": an export that
     another stack imports can be neither changed nor deleted.

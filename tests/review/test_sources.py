@@ -117,7 +117,7 @@ def properties(source: Source | None) -> dict[str, object]:
 
 
 def other_notes(source: Source) -> list[str]:
-    """Give the notes but that of a system which grants no namespaces."""
+    """Return the notes but that of a system which grants no namespaces."""
     return [note for note in source.notes if note not in source.exposed]
 
 

@@ -130,7 +130,7 @@ def test_a_boundary_binds_what_makes_and_widens_roles(assemblies: Path, project:
 
 
 def made(resources: Mapping[str, Any], environment: Environment) -> dict[str, Statement]:
-    """Give the statements of one stack, by name."""
+    """Return the statements of one stack, by name."""
     return {each.sid: each for each in statements(assembly_of(resources), environment)}
 
 

@@ -215,7 +215,7 @@ def _errors_of(text: str) -> list[Finding]:
 
 
 def _core(message: str, called: Mapping[str, str] | None = None, *, whole: bool = False) -> str:
-    """Give a sentence without its fix, in the words of ``called``; which list an index is of is the caller's word."""
+    """Return a sentence without its fix, in the words of ``called``; which list an index is of is the caller's word."""
     said = message if whole else message.partition("; ")[0]
     for field, argument in (called or {}).items():
         said = said.replace(field, argument)

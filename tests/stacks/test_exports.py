@@ -61,7 +61,7 @@ COMES: Data = {
 
 
 def edits(data: Data) -> Iterator[tuple[str, Data]]:
-    """Give the edits of one place each, whether the file is legal then or not."""
+    """Yield the edits of one place each, whether the file is legal then or not."""
     for title, change in _changes(data):
         other = copy.deepcopy(data)
         change(other)
@@ -96,7 +96,7 @@ def _changes(data: Data) -> Iterator[tuple[str, Callable[[Data], object]]]:
 
 
 def dropped(base: Synthesized, head: Synthesized) -> list[str]:
-    """Give the exports that go or change in a stack of ``head``, and which stack of ``base`` imports each."""
+    """Return the exports that go or change in a stack of ``head``, and which stack of ``base`` imports each."""
     found = []
     for stack, template in base.templates.items():
         if stack not in head.templates:
@@ -176,7 +176,7 @@ def _data(name: str) -> Data:
 
 
 def _synthesized(name: str, data: Data, folder: Path) -> Synthesized | None:
-    """Give the edited environment; None where the file is refused as it is."""
+    """Return the edited environment; None where the file is refused as it is."""
     try:
         loaded = load_environment(PROJECT / ENVIRONMENTS[name], text=yaml.safe_dump(data, sort_keys=False))
     except EnvironmentFileError:
@@ -190,7 +190,7 @@ def _exports(template: Data) -> dict[str, Any]:
 
 
 def _meant(value: Any, template: Data) -> Any:
-    """Give a bucket's name or ARN for a reference to one that is named: CloudFormation compares what exports give."""
+    """Return a bucket's name or ARN for a reference to one that is named: CloudFormation compares what exports give."""
     attribute = value.get("Fn::GetAtt", ["", ""]) if isinstance(value, dict) else ["", ""]
     bucket = template["Resources"].get(attribute[0] or (value.get("Ref") if isinstance(value, dict) else ""), {})
     name = bucket.get("Properties", {}).get("BucketName") if bucket.get("Type") == "AWS::S3::Bucket" else None

@@ -176,7 +176,7 @@ def test_values_are_shown_as_one_would_write_them(value: object, text: object) -
 
 
 def golden_name(environment: str) -> str:
-    """Give the reviewed file of an environment, which is named like the environment's own file."""
+    """Return the reviewed file of an environment, which is named like the environment's own file."""
     return PurePath(ENVIRONMENTS[environment]).name
 
 

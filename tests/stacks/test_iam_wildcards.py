@@ -66,13 +66,13 @@ def test_the_page_lists_every_wildcard_with_its_reason(assemblies: Path, pytestc
 
 
 def line(row: Row, names: list[str]) -> str:
-    """Give one line of the table."""
+    """Return one line of the table."""
     where = "all" if len(set(names)) == len(ENVIRONMENTS) else ", ".join(sorted(set(names)))
     return f"| {row.role} | {row.actions} | `{row.wildcard}` | {row.reason} | {where} |\n"
 
 
 def rows(synthesized: Synthesized) -> Iterator[Row]:
-    """Give the wildcards of one environment."""
+    """Yield the wildcards of one environment."""
     environment = synthesized.environment
 
     def general(text: str) -> str:
@@ -109,12 +109,12 @@ class Recorded:
                     self._paths[entry["data"]] = path
 
     def path_of(self, resource: Mapping[str, Any], template: Mapping[str, Any]) -> str:
-        """Give the construct path of a resource."""
+        """Return the construct path of a resource."""
         logical_id = next(key for key, each in template["Resources"].items() if each is resource)
         return self._paths[logical_id]
 
     def of(self, path: str, finding: str) -> str:
-        """Give the reason that the construct, or one above it, recorded for a finding."""
+        """Return the reason that the construct, or one above it, recorded for a finding."""
         steps = path.split("/")
         above = ("/".join(steps[:count]) for count in range(len(steps), 0, -1))
         return next((said for each in above if (said := self._acknowledged.get(each, {}).get(finding))), "")
@@ -127,7 +127,7 @@ def recorded(template_file: Path) -> Recorded:
 
 
 def statements(resource: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Give the statements that allow something in a resource that gives rights to principals."""
+    """Yield the statements that allow something in a resource that gives rights to principals."""
     if resource["Type"] not in POLICIES:
         return
     properties = resource.get("Properties", {})
@@ -160,5 +160,5 @@ def flat(value: Any) -> str:
 
 
 def as_list(value: Any) -> list[Any]:
-    """Give an element of a policy as a list."""
+    """Return an element of a policy as a list."""
     return list(value) if isinstance(value, list) else [] if value is None else [value]

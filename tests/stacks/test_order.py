@@ -348,7 +348,7 @@ def test_storage_and_hyperpod_go_side_by_side(synthesized: Synthesized) -> None:
 
 
 def _deployments(synthesized: Synthesized, namespace: str) -> list[tuple[Node, str]]:
-    """Give the waits for deployments of a namespace, each with the deployment's name."""
+    """Return the waits for deployments of a namespace, each with the deployment's name."""
     asked = [
         (node, synthesized.resource(node)["Properties"])
         for node in synthesized.of_type("Custom::AWSCDK-EKS-KubernetesObjectValue")
@@ -357,12 +357,12 @@ def _deployments(synthesized: Synthesized, namespace: str) -> list[tuple[Node, s
 
 
 def _origin(synthesized: Synthesized, stack: str, value: dict[str, Any]) -> Node:
-    """Give the resource behind an attribute: of the stack itself, or of another that it imports from."""
+    """Return the resource behind an attribute: of the stack itself, or of another that it imports from."""
     return (stack, value["Fn::GetAtt"][0]) if "Fn::GetAtt" in value else _exporter(synthesized, value)
 
 
 def _exporter(synthesized: Synthesized, value: dict[str, str]) -> Node:
-    """Give the resource whose attribute one stack imports from another."""
+    """Return the resource whose attribute one stack imports from another."""
     stack = value["Fn::ImportValue"].partition(":")[0]
     (output,) = [
         each

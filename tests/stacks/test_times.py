@@ -43,7 +43,7 @@ NECESSARY = (
 
 
 def seconds(resource: dict[str, Any]) -> int:
-    """Give how long a resource takes to be created."""
+    """Return how long a resource takes to be created."""
     kind = resource["Type"]
     if kind in SECONDS:
         return SECONDS[kind]

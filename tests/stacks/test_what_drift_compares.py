@@ -96,7 +96,7 @@ def _compared(
 
 
 def _places(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Give where the values stand; a reference is one."""
+    """Yield where the values stand; a reference is one."""
     is_reference = isinstance(value, dict) and len(value) == 1 and next(iter(value)).startswith(("Fn::", "Ref"))
     if isinstance(value, dict) and value and not is_reference:
         for key, each in value.items():

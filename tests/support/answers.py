@@ -22,7 +22,7 @@ def _validator(page: str) -> Any:
 
 
 def answered(page: str, text: str) -> dict[str, Any]:
-    """Give what ``text`` says; it follows the schema of ``page``, and that refuses it changed in any of its keys."""
+    """Return what ``text`` says; it follows the schema of ``page``, and that refuses it changed in any of its keys."""
     found: dict[str, Any] = json.loads(text)
     schema = _validator(page)
     schema.validate(found)

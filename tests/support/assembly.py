@@ -50,7 +50,7 @@ FEW = ("prod", "two-teams", "closed", "three-zones")
 
 
 def few_and_others() -> list[Any]:
-    """Give the names of ENVIRONMENTS as parameters of a test of which only FEW run in `make test`."""
+    """Return the names of ENVIRONMENTS as parameters of a test of which only FEW run in `make test`."""
     others = pytest.mark.examples
     return [name if name in FEW else pytest.param(name, marks=others) for name in ENVIRONMENTS]
 
@@ -115,7 +115,7 @@ class Synthesized:
 
 
 def synthesized_once(folder: Path, key: str, loaded: LoadedEnvironment) -> Synthesized:
-    """Give an environment with its templates checked, synthesized by the first worker of the session that asks.
+    """Return an environment with its templates checked, synthesized by the first worker of the session that asks.
 
     ``folder`` is the fixture ``assemblies``, which all workers share; one ``key`` must always mean one environment.
     The HyperPod chart is the placeholder, whatever lies in the developer's own folder.
@@ -136,12 +136,12 @@ def synthesized_once(folder: Path, key: str, loaded: LoadedEnvironment) -> Synth
 
 
 def shipped(folder: Path, name: str) -> Synthesized:
-    """Give one of ENVIRONMENTS; ``folder`` as in ``synthesized_once``."""
+    """Return one of ENVIRONMENTS; ``folder`` as in ``synthesized_once``."""
     return synthesized_once(folder, name, load_environment(PROJECT / ENVIRONMENTS[name]))
 
 
 def light_app(outdir: Path | None) -> cdk.App:
-    """Give an app as ``new_app`` does that copies no assets, 57 MB for each environment: their hashes are the same.
+    """Return an app as ``new_app`` does that copies no assets, 57 MB for each environment: their hashes are the same.
 
     Not for assemblies that are reviewed or deployed: both read assets, and only those that lie in the assembly.
     """

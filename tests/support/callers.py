@@ -12,7 +12,7 @@ _ASKS = "  # public_access_cidrs:"
 
 
 def with_callers(text: str) -> str:
-    """Give the text of an environment file that ships with its callers named, where its comment asks for them."""
+    """Return the text of an environment file that ships with its callers named, where its comment asks for them."""
     lines = text.splitlines()
     named = [f"  public_access_cidrs: [{CALLERS}]" if line.startswith(_ASKS) else line for line in lines]
     assert named != lines, "the file has no comment that asks for its callers"
@@ -20,6 +20,6 @@ def with_callers(text: str) -> str:
 
 
 def as_it_ships(file: Path) -> str:
-    """Give the text of an environment file that ships, with its callers where a comment asks for them."""
+    """Return the text of an environment file that ships, with its callers where a comment asks for them."""
     text = file.read_text(encoding="utf-8")
     return with_callers(text) if _ASKS in text else text

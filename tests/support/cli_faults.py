@@ -85,7 +85,7 @@ class Record:
         return not self.problem
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the record as JSON knows it."""
+        """Return the record as JSON knows it."""
         return {**asdict(self), "recovered": self.recovered}
 
 
@@ -306,7 +306,7 @@ class _Happening:
 
 
 def _seen(output: str) -> list[str]:
-    """Give what the CLI says in the end, from its first cross or else its last line, without what differs next time."""
+    """Return the last output of the CLI, from its first cross or the last line, without parts that differ in each run."""
     _, cross, said = output.rstrip().partition("❌")
     if not cross:
         said = output.rstrip().rpartition("\n")[2]

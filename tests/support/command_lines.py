@@ -70,7 +70,7 @@ class Block:
 
 
 def _is_open(line: str) -> bool:
-    """Say whether a quotation goes on in the next line."""
+    """Return whether a quotation goes on in the next line."""
     try:
         shlex.split(line, comments=True)
     except ValueError:
@@ -79,7 +79,7 @@ def _is_open(line: str) -> bool:
 
 
 def blocks(path: Path) -> list[Block]:
-    """Give the fenced blocks of a page, also those that are indented."""
+    """Return the fenced blocks of a page, also those that are indented."""
     text = path.read_text(encoding="utf-8")
     return [
         Block(
@@ -105,7 +105,7 @@ def tools(line: str) -> set[str]:
 
 
 def _simple(line: str) -> Iterator[list[str]]:
-    """Give the words of each command of a line, without redirections and assignments."""
+    """Yield the words of each command of a line, without redirections and assignments."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>()")
     lexer.whitespace_split = True
     words: list[str] = []

@@ -18,7 +18,7 @@ _NAMES = ("Key", "InstanceGroupName", "Sid", "PolicyName", "Name")
 
 
 def changes(before: Any, after: Any) -> dict[str, Any]:
-    """Give the differences of two mappings or two lists; empty where both are the same, numbers and texts apart."""
+    """Return the differences of two mappings or two lists; empty where both are the same, numbers and texts apart."""
     if isinstance(before, list):
         return _of_lists(before, after)
     found: dict[str, Any] = {}
@@ -37,7 +37,7 @@ def changes(before: Any, after: Any) -> dict[str, Any]:
 
 
 def applied(before: Any, difference: Mapping[str, Any]) -> Any:
-    """Give what ``changes`` compared with ``before``."""
+    """Return what ``changes`` compared with ``before``."""
     if isinstance(before, list):
         return _applied_to_list(before, difference)
     result = {key: each for key, each in before.items() if f"- {key}" not in difference}
@@ -66,7 +66,7 @@ def _is_same(before: Any, after: Any) -> bool:
 
 
 def _by_name(items: list[Any], name: str) -> dict[str, Any] | None:
-    """Give the items by what ``name`` is in each; None where that tells them not apart."""
+    """Return the items by what ``name`` is in each; None where that tells them not apart."""
     if not all(isinstance(item, dict) and isinstance(item.get(name), str) for item in items):
         return None
     found = {f"[{name}: {item[name]}]": item for item in items}

@@ -24,7 +24,7 @@ _SELDOM = 0.75
 
 
 def drawing(number: int) -> random.Random:
-    """Give what draws, the same for the same number."""
+    """Return what draws, the same for the same number."""
     return random.Random(number)  # noqa: S311 - a sample, no secret
 
 

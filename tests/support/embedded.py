@@ -38,24 +38,24 @@ class Embedded:
     region: str
 
     def environment(self) -> dict[str, str]:
-        """Give the environment variables that point boto3 here; the caches of other clients are switched off."""
+        """Return the environment variables that point boto3 here; the caches of other clients are switched off."""
         return self.address.environment(self.region)
 
     def client(self, service: str, **settings: Any) -> Any:
-        """Give a client of ``service`` that never repeats a request; ``settings`` are botocore's."""
+        """Return a client of ``service`` that never repeats a request; ``settings`` are botocore's."""
         return self.address.client(service, self.region, **settings)
 
     def state(self) -> dict[str, Any]:
-        """Give what no AWS API tells."""
+        """Return what no AWS API tells."""
         return self.address.control("state")
 
     def steps(self) -> list[dict[str, Any]]:
-        """Give what CloudFormation did for each resource."""
+        """Return what CloudFormation did for each resource."""
         steps: list[dict[str, Any]] = self.address.control("deployer")["steps"]
         return steps
 
     def calls(self) -> dict[str, Any]:
-        """Give how many calls came: ``total``, ``by_operation``, ``in_flight_maximum``."""
+        """Return how many calls came: ``total``, ``by_operation``, ``in_flight_maximum``."""
         calls: dict[str, Any] = self.state()["calls"]
         return calls
 
@@ -71,7 +71,7 @@ def embedded(
     is_hurried: bool = False,
     clock_scale: float = HURRIED_SCALE,
 ) -> Iterator[Embedded]:
-    """Give the embedded AWS with exactly the account of an account file's document.
+    """Yield the embedded AWS with exactly the account of an account file's document.
 
     Its time goes on from ``now`` (default: the present). One that is hurried makes nobody wait for a resource, and
     plays the upload of files; ``clock_scale`` is what is left of a second of its account file. The process is shared:
@@ -124,7 +124,7 @@ class _Process:
         return cls(address=Address(**json.loads(line)), process=process, scratch=scratch)
 
     def failures(self) -> str:
-        """Give what the embedded AWS logged since it was last asked, if an operation of it failed."""
+        """Return what the embedded AWS logged since it was last asked, if an operation of it failed."""
         with (Path(self.scratch.name) / "log").open(encoding="utf-8", errors="replace") as log:
             log.seek(self.read)
             said = log.read()

@@ -126,7 +126,7 @@ class Api:
         self.deployments.insert(0, {"ref": "main", "sha": commit, "deployable": job})
 
     def answer(self, path: str) -> Any:
-        """Give what a GET of a path answers."""
+        """Return what a GET of a path answers."""
         if "/actions/workflows/deploy.yaml/runs?" in path:
             return {"workflow_runs": self.runs}
         if jobs := re.search(r"/actions/runs/(\d+)/jobs\?", path):
@@ -141,7 +141,7 @@ class Api:
 
 @contextmanager
 def api() -> Iterator[Api]:
-    """Give the forge's API on loopback."""
+    """Yield the address of the forge's API on the loopback interface."""
     state = Api()
 
     class Handler(BaseHTTPRequestHandler):
@@ -282,12 +282,12 @@ class Run:
         return self.scratch / "artifacts"
 
     def workspace(self) -> Path:
-        """Give an empty folder for a job."""
+        """Return an empty folder for a job."""
         self.number += 1
         return self.scratch / f"job-{self.number}"
 
     def _document(self, name: str) -> Any:
-        """Give a pipeline: the repository's own where it has one, else this project's."""
+        """Return a pipeline: the repository's own where it has one, else this project's."""
         own = self.repository.folder / name
         return yaml.safe_load((own if own.is_file() else PROJECT / name).read_text(encoding="utf-8"))
 
@@ -425,11 +425,11 @@ class _Scope:
     variables: dict[str, str] = field(default_factory=dict)
 
     def text(self, value: object) -> str:
-        """Give a value with its ``${{ }}`` filled in."""
+        """Return a value with its ``${{ }}`` filled in."""
         return re.sub(r"\$\{\{(.*?)\}\}", lambda found: str(self._value(found[1])), str(value))
 
     def truth(self, expression: str) -> bool:
-        """Tell whether a condition holds."""
+        """Return whether a condition holds."""
         return bool(self._value(expression.removeprefix("${{").removesuffix("}}")))
 
     def _value(self, expression: str) -> Any:

@@ -72,12 +72,12 @@ class Outcome:
     problem: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the outcome as JSON knows it."""
+        """Return the outcome as JSON knows it."""
         return {**asdict(self.fault), "kind": self.fault.kind, **{k: v for k, v in vars(self).items() if k != "fault"}}
 
 
 def planned(before: Path, after: Path) -> list[Fault]:
-    """Give every fault but those of deletions: each creation, and each resource that the update touches."""
+    """Return every fault but those of deletions: each creation, and each resource that the update touches."""
     found: list[Fault] = []
     updated = read_stacks(after)
     for stack in read_stacks(before).values():
@@ -96,7 +96,7 @@ def planned(before: Path, after: Path) -> list[Fault]:
 
 
 def sampled(faults: Sequence[Fault], number: int, seed: int) -> list[Fault]:
-    """Give some of the faults, of each kind at least one, in their order; the same ones for the same seed."""
+    """Return some of the faults, of each kind at least one, in their order; the same ones for the same seed."""
     mixed = random.Random(seed).sample(range(len(faults)), len(faults))  # noqa: S311 - a sample, no secret
     firsts = {faults[index].kind: index for index in reversed(mixed)}
     chosen = set([*firsts.values(), *(index for index in mixed if index not in firsts.values())][:number])
@@ -307,7 +307,7 @@ class Life:
 
 
 def _ordered(template: Template) -> list[str]:
-    """Give the resources, each after what it waits for."""
+    """Return the resources, each after what it waits for."""
     return graph.ordered(graph.dependencies(template, list(template.resources)))
 
 
@@ -319,7 +319,7 @@ def _asked(fault: Fault) -> dict[str, str]:
 def living(
     file: Path, scratch: Path, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[tuple[Life, list[Fault]]]:
-    """Give the life of an environment file's environment, nothing deployed yet, and the faults that it can meet."""
+    """Yield the life of an environment before its deployment, and its possible faults."""
     loaded = load_environment(file)
     environment = loaded.environment
     document = satisfying(environment)

@@ -49,17 +49,17 @@ class Aws:
         return self.client("cloudformation")
 
     def client(self, service: str) -> Any:
-        """Give a client of a service."""
+        """Return a client of a service."""
         if service not in self._clients:
             self._clients[service] = self.there.client(service)
         return self._clients[service]
 
     def state(self) -> dict[str, Any]:
-        """Give what no AWS API tells."""
+        """Return what no AWS API tells."""
         return self.there.state()
 
     def steps(self) -> list[dict[str, Any]]:
-        """Give what CloudFormation did for each resource."""
+        """Return what CloudFormation did for each resource."""
         return self.there.steps()
 
 
@@ -284,7 +284,7 @@ class InProcessCdk:
 
 
 def _selected(stacks: Mapping[str, Stack], arguments: Sequence[str]) -> dict[str, Stack]:
-    """Give the stacks that a deployment names, with those that they depend on unless it is exclusive; all without."""
+    """Return the stacks that a deployment names, with those that they depend on unless it is exclusive; all without."""
     given = zip(arguments, ("", *arguments), strict=False)
     patterns = [each for each, before in given if "/" in each and before not in ("--app", "--parameters")]
     wanted = {name for name, stack in stacks.items() if any(matches(stack.path, each) for each in patterns)}
@@ -302,7 +302,7 @@ def _failure(stack: Stack, error: CdkFailedError | ClientError) -> CdkFailedErro
 
 
 def _told(stack: Mapping[str, Any] | None) -> str:
-    """Give a stack's status as the CLI words it."""
+    """Return a stack's status as the CLI words it."""
     if stack is None:
         return "it is gone"
     reason = stack.get("StackStatusReason")

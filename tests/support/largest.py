@@ -15,7 +15,7 @@ VOLUMES = 10
 
 
 def largest_environment() -> dict[str, Any]:
-    """Give its file: every zone, as many groups as a cluster may have with all their labels, and all that they use."""
+    """Return its file: every zone, the largest number of groups with all their labels, and everything that they use."""
     labels = {f"label-{label:02}": f"value-{label:02}" for label in range(hyperpod.LABELS.maximum or 0)}
     groups: list[dict[str, Any]] = [
         {

@@ -94,7 +94,7 @@ class Shape:
     focus: str
 
     def arn(self, service: str, resource: str) -> str:
-        """Give an ARN of the file's account and region."""
+        """Return an ARN of the file's account and region."""
         return f"arn:aws:{service}:{self.region}:{ACCOUNT}:{resource}"
 
 
@@ -186,7 +186,7 @@ def schema() -> Mapping[str, Any]:
 
 
 def resolved(part: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give what a reference of the schema means, and of a value or nothing the value."""
+    """Return what a reference of the schema means, and of a value or nothing the value."""
     while True:
         if "$ref" in part:
             part = schema()["$defs"][part["$ref"].rsplit("/", 1)[-1]]
@@ -259,7 +259,7 @@ def files(draw: st.DrawFn, focus: st.SearchStrategy[str] | None = None, *, regio
 
 
 def accepted(file: File) -> LoadedEnvironment | None:
-    """Give the environment of a file, None for one that is refused."""
+    """Return the environment of a file, None for one that is refused."""
     answer = asked(as_text(file))
     return answer if isinstance(answer, LoadedEnvironment) else None
 
@@ -316,7 +316,7 @@ class _Dumper(yaml.SafeDumper):
 
 @lru_cache(maxsize=64)
 def asked(text: str) -> LoadedEnvironment | tuple[Finding, ...]:
-    """Give the environment of a text, or the errors for which it is refused."""
+    """Return the environment of a text, or the errors for which it is refused."""
     try:
         return load_environment(FILE, text=text, today=kubernetes.AS_OF, with_record=False)
     except EnvironmentFileError as error:

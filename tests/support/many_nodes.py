@@ -24,14 +24,14 @@ _CALLER = (
 
 
 def environment(address: str) -> dict[str, str]:
-    """Give the variables with which a command asks this SageMaker."""
+    """Return the variables with which a command asks this SageMaker."""
     keys = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true"}
     return {**keys, "AWS_ENDPOINT_URL": address, "AWS_DEFAULT_REGION": REGION, "no_proxy": "127.0.0.1"}
 
 
 @contextmanager
 def many_nodes(*, groups: int, nodes: int, on_a_page: int, latency_s: float) -> Iterator[tuple[str, list[str]]]:
-    """Give the address of one with so many running nodes in all, in so many groups, and the calls that it answers."""
+    """Yield the address of an AWS with this number of running nodes and groups, and the calls that it answers."""
     names = [f"g{number:02}" for number in range(groups)]
     rows = [_node(name, number) for number, name in enumerate(sorted(names * (nodes // groups)))]
     asked: list[str] = []

@@ -90,7 +90,7 @@ def mutated(original: bytes, chance: random.Random) -> bytes:
 
 
 def kinds(folder: Path) -> Mapping[str, Kind]:
-    """Give every kind of file; ``folder`` becomes a project with the environment dev."""
+    """Return every kind of file; ``folder`` becomes a project with the environment dev."""
     environments = folder / "environments"
     environments.mkdir(parents=True)
     dev = (PROJECT / "examples" / "two-teams.yaml").read_bytes().replace(b"two-teams", b"dev")
@@ -134,7 +134,7 @@ def kinds(folder: Path) -> Mapping[str, Kind]:
 
 
 def cases(folder: Path, *, count: int, seed: int) -> Iterator[tuple[str, bytes, Kind]]:
-    """Give ``count`` broken files, the kinds in turn."""
+    """Yield ``count`` broken files, the kinds in turn."""
     chance = random.Random(seed)  # noqa: S311 - the same files for the same seed
     table = kinds(folder)
     names = list(table)

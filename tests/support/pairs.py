@@ -102,7 +102,7 @@ class Pair:
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it as JSON knows it."""
+        """Return it as JSON knows it."""
         return {key: value for key, value in asdict(self).items() if key != "said"}
 
 
@@ -185,7 +185,7 @@ class Account:
         return read(self.aws, list(read_stacks(assembly)))
 
     def stacks(self) -> dict[str, tuple[str, str]]:
-        """Give the status of each stack, and when it was last touched."""
+        """Return the status of each stack, and when it was last touched."""
         found = self.aws.cloudformation.describe_stacks()["Stacks"]
         return {
             each["StackName"]: (each["StackStatus"], str(each.get("LastUpdatedTime", "")))
@@ -194,7 +194,7 @@ class Account:
         }
 
     def deployment(self, assembly: Path, person: Person, runner: Runner) -> Deployment:
-        """Give the deployment of an assembly as 'deploy' makes it."""
+        """Return the deployment of an assembly as 'deploy' makes it."""
         own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
         return Deployment(
             aws=lambda: LiveAws.open(region=self.region, account=legal.ACCOUNT, own=own),
@@ -301,7 +301,7 @@ def _legal(number: int, region: str | None) -> File:
 
 
 def head_of(rng: random.Random, kind: Kind, file: File) -> tuple[str, File]:
-    """Give what a file becomes, and by which edits."""
+    """Return what a file becomes, and by which edits."""
     if kind == "unrelated":
         return kind, next(each for _ in range(99) if (each := drawn(rng, str(file["region"]))) != file)
     return edits.several(rng, file, 1 if kind == "one edit" else 3)
@@ -542,13 +542,13 @@ def _go_together(files: Sequence[File]) -> bool:
 
 
 def _account_of(files: Sequence[File]) -> dict[str, Any]:
-    """Give an account that has what each of these files needs, so that EKS offers each of them the same versions."""
+    """Return an account that has what each of these files needs, so that EKS offers each of them the same versions."""
     found: dict[str, Any] = reduce(_merged, (satisfying(_environment(each)) for each in files))
     return found
 
 
 def _merged(one: Any, other: Any) -> Any:
-    """Give an account file that has what both have."""
+    """Return an account file that has what both have."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         keys = dict.fromkeys([*one, *other])
         return {

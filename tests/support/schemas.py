@@ -13,7 +13,7 @@ FOLDER = cfn_lint_data() / "schemas"
 
 @cache
 def resource_schema(resource_type: str) -> dict[str, Any]:
-    """Give the schema of a type in us-east-1; not to be changed."""
+    """Return the schema of a type in us-east-1; not to be changed."""
     path = FOLDER / "resources" / f"{_files()[resource_type]}.json"
     document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return document

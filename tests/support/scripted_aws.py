@@ -58,13 +58,13 @@ class ScriptedSession:
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def session(self) -> botocore.session.Session:
-        """Give a session with credentials. The session before is at its end: tests share the clients."""
+        """Return a session with credentials. The session before is at its end: tests share the clients."""
         shared = _shared_session()
         shared.scripted = self
         return shared
 
     def answer(self, name: str, params: dict[str, Any]) -> Any:
-        """Give what botocore takes for the response to a call and its parsed form."""
+        """Return what botocore takes for the response to a call and its parsed form."""
         self.asked.append((name, params))
         answer: Any = self.script[name]
         if isinstance(answer, list):
@@ -90,7 +90,7 @@ class Reaching(LiveAws):
     kubernetes: Mapping[str, Any] = {}
 
     def kubernetes_read(self, cluster: str, path: str) -> Mapping[str, Any]:
-        """Give the answer to a path, or raise it."""
+        """Return the answer to a path, or raise it."""
         assert cluster.endswith("-eks")
         answer = self.kubernetes.get(path, Refused("not there", code="404"))
         if isinstance(answer, BaseException):
@@ -99,7 +99,7 @@ class Reaching(LiveAws):
 
 
 def workloads(*rows: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the lists of Deployments, DaemonSets and StatefulSets of an API server, by path, each on one page."""
+    """Return the lists of Deployments, DaemonSets and StatefulSets of an API server, by path, each on one page."""
     kinds = {"deployments": "Deployment", "daemonsets": "DaemonSet", "statefulsets": "StatefulSet"}
     return {
         f"/apis/apps/v1/{plural}?limit=500": {"items": [row for row in rows if row["kind"] == kind]}
@@ -135,7 +135,7 @@ class _SharedSession(botocore.session.Session):
 
 
 def api_name(service: str, operation: str) -> str:
-    """Give an operation as a script names it: ``servicequotas:ListServiceQuotas``."""
+    """Return an operation as a script names it: ``servicequotas:ListServiceQuotas``."""
     return f"{_PREFIXES.get(service, service)}:{operation}"
 
 
@@ -176,7 +176,7 @@ class Loopback:
 
 
 def plain_session() -> botocore.session.Session:
-    """Give a session as botocore makes it, that does not read the models of services from files again."""
+    """Return a session as botocore makes it, that does not read the models of services from files again."""
     session = botocore.session.Session()
     session.register_component("data_loader", _loader())
     return session
@@ -228,7 +228,7 @@ def _loader() -> Loader:
 
 
 def who(account: str) -> Reply:
-    """Give the reply to GetCallerIdentity."""
+    """Return the reply to GetCallerIdentity."""
     result = f"<Arn>{ARN}</Arn><UserId>AIDAEXAMPLE</UserId><Account>{account}</Account>"
     return Reply(
         body=f"<GetCallerIdentityResponse><GetCallerIdentityResult>{result}</GetCallerIdentityResult>"
@@ -237,23 +237,23 @@ def who(account: str) -> Reply:
 
 
 def json_reply(answer: Mapping[str, Any]) -> Reply:
-    """Give the reply of a service that speaks JSON."""
+    """Return the reply of a service that speaks JSON."""
     return Reply(body=json.dumps(answer).encode())
 
 
 def json_error(code: str, message: str = "", *, status: int = 400) -> Reply:
-    """Give the error of a service that speaks JSON."""
+    """Return the error of a service that speaks JSON."""
     return Reply(status=status, body=json.dumps({"__type": code, "message": message}).encode())
 
 
 def query_error(code: str, message: str = "", *, status: int = 400) -> Reply:
-    """Give the error of a service that speaks XML: STS, IAM."""
+    """Return the error of a service that speaks XML: STS, IAM."""
     error = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
     return Reply(status=status, body=f"<ErrorResponse>{error}</ErrorResponse>".encode())
 
 
 def ec2_error(code: str, message: str = "", *, status: int = 400) -> Reply:
-    """Give the error of EC2."""
+    """Return the error of EC2."""
     error = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
     return Reply(status=status, body=f"<Response><Errors>{error}</Errors></Response>".encode())
 

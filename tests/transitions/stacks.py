@@ -25,7 +25,7 @@ def stack(
     resources: Mapping[str, Any] | None = None,
     protected: bool = False,
 ) -> Stack:
-    """Give a stack dev-NAME; an export is a security group of its own, one policy names all imports."""
+    """Return a stack dev-NAME; an export is a security group of its own, one policy names all imports."""
     made: dict[str, Any] = {
         each: {"Type": "AWS::EC2::SecurityGroup", "Properties": {"GroupDescription": each}} for each in exports
     }
@@ -47,7 +47,7 @@ def stack(
 
 
 def assembly(*stacks: Stack) -> Assembly:
-    """Give an environment dev of stacks in the order of their deployment."""
+    """Return an environment dev of stacks in the order of their deployment."""
     return Assembly(environment="dev", stacks=stacks)
 
 
@@ -57,5 +57,5 @@ def planned(base: Assembly, head: Assembly, **more: Any) -> Plan:
 
 
 def steps(found: Plan) -> list[tuple[str, ...]]:
-    """Give the steps as short as they can be told: the action, what is selected, the stacks."""
+    """Return the steps as short as they can be told: the action, what is selected, the stacks."""
     return [(each.action, *each.stacks, *(["exclusively"] if each.exclusively else [])) for each in found.steps]

@@ -85,7 +85,7 @@ OUTER, INNER = (
 
 
 def nested(stack: str, inner: str, logical_id: str) -> list[dict[str, Any]]:
-    """Give the events of a stack whose creation fails at a nested one."""
+    """Return the events of a stack whose creation fails at a nested one."""
     kind = {"ResourceType": "AWS::CloudFormation::Stack", "StackId": stack}
     begins = {**kind, "PhysicalResourceId": stack, "LogicalResourceId": "it", "ResourceStatus": "CREATE_IN_PROGRESS"}
     said = "Embedded stack was not successfully created: The following resource(s) failed to create: [Queue]."

@@ -89,11 +89,11 @@ class World(Protocol):
         ...
 
     def stands(self) -> Any:
-        """Give what stands."""
+        """Return what stands."""
         ...
 
     def done(self) -> Iterable[Any]:
-        """Give what was done to it, each thing as often as it was."""
+        """Return what was done to it, each thing as often as it was."""
         ...
 
 

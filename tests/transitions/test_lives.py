@@ -187,7 +187,7 @@ class Life:
         return shown, person
 
     def deployment(self, assembly: Path, person: Person, cdk: Cdk) -> Deployment:
-        """Give the deployment of an assembly as 'deploy' makes it."""
+        """Return the deployment of an assembly as 'deploy' makes it."""
         own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
         return Deployment(
             aws=lambda: LiveAws.open(region=self.data["region"], account=ACCOUNT, own=own),
@@ -198,7 +198,7 @@ class Life:
         )
 
     def stacks(self) -> dict[str, str]:
-        """Give the status of every stack that is there, by name."""
+        """Return the status of every stack that is there, by name."""
         found = self.there.client("cloudformation").describe_stacks()["Stacks"]
         return {each["StackName"]: each["StackStatus"] for each in found if each["StackName"] != "CDKToolkit"}
 
@@ -207,7 +207,7 @@ class Life:
 def living(
     folder: Path, monkeypatch: pytest.MonkeyPatch, *, text: str = SMALL, is_real: bool = False
 ) -> Iterator[Life]:
-    """Give an environment deployed, by the unmodified CDK CLI or by what plays it."""
+    """Yield a deployed environment, deployed by the unmodified CDK CLI or its simulation."""
     file = folder / "first.yaml"
     file.write_text(text, encoding="utf-8")
     data = yaml.safe_load(text)
@@ -452,7 +452,7 @@ storage:
 
 
 def _set(path: str, value: Any) -> Edit:
-    """Give the edit that writes a value at a path, ``None`` that takes it out."""
+    """Return the edit that writes a value at a path, ``None`` that takes it out."""
 
     def edit(data: dict[str, Any]) -> None:
         *way, last = (int(each) if each.isdigit() else each for each in path.split("."))

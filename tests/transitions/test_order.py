@@ -63,7 +63,7 @@ class CloudFormation:
         }
 
     def after(self, state: Mapping[str, str], name: str, action: Action) -> dict[str, str] | None:
-        """Give what stands after one operation, None where it is refused."""
+        """Return what stands after one operation, None where it is refused."""
         used = set(chain.from_iterable(self.sides[where][each][1] for each, where in state.items() if each != name))
         had = self.sides[state[name]][name][0] if name in state else frozenset()
         if action == "delete":
@@ -75,7 +75,7 @@ class CloudFormation:
         return {**state, name: "head"}
 
     def after_batch(self, state: Mapping[str, str], batch: Batch) -> dict[str, str] | None:
-        """Give what stands after a step in whichever order the CDK CLI may work on it; None where one is refused."""
+        """Return what stands after a step in whichever order the CDK CLI may work on it; None where one is refused."""
         found: dict[str, str] | None = None
         for order in self._orders(batch):
             now: dict[str, str] | None = dict(state)
@@ -96,7 +96,7 @@ class CloudFormation:
                 yield order
 
     def fewest(self, start: Mapping[str, str], actions: Mapping[str, Action]) -> int | None:
-        """Give the fewest steps by trying everything, None where there is no way."""
+        """Return the fewest steps by trying everything, None where there is no way."""
         pending = deque([(dict(start), frozenset(actions), 0)])
         seen = set()
         while pending:

@@ -419,7 +419,7 @@ def in_zone(name: str, export: str) -> dict[str, Any]:
 
 
 def with_network(exports: list[str], *groups: dict[str, Any], imports: list[str] | None = None) -> Assembly:
-    """Give a cluster whose groups stand in subnets of another stack, which may itself use a third one's."""
+    """Return a cluster whose groups stand in subnets of another stack, which may itself use a third one's."""
     (hyperpod,) = cluster(*groups).stacks
     network = stack("foundation", exports=exports, imports=imports or [])
     return assembly(stack("observability", exports=imports or []), network, hyperpod)

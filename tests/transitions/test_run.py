@@ -169,13 +169,13 @@ class FakeCdk:
 
 
 def _of_stack(name: str, status: str) -> dict[str, Any]:
-    """Give an event of a stack itself."""
+    """Return an event of a stack itself."""
     of = {"StackId": name, "PhysicalResourceId": name, "ResourceType": "AWS::CloudFormation::Stack"}
     return {**of, "LogicalResourceId": name, "ResourceStatus": status}
 
 
 def _ended(name: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give the events of an update that has ended well, the newest first."""
+    """Return the events of an update that has ended well, the newest first."""
     rows = [_of_stack(name, "UPDATE_IN_PROGRESS"), *events, _of_stack(name, "UPDATE_COMPLETE")]
     return [{"StackId": name, **each, "EventId": f"new-{number}"} for number, each in enumerate(rows)][::-1]
 
@@ -440,7 +440,7 @@ def test_a_plan_that_is_stale_by_the_time_it_is_agreed_to_changes_nothing(tmp_pa
 
 
 def in_folder(cloud: Cloud, person: FakePerson, folder: Path) -> Deployment:
-    """Give a deployment of an assembly that lies in a folder of the user's, as --head names it."""
+    """Return a deployment of an assembly that lies in a folder of the user's, as --head names it."""
     found = deployment(cloud, RELEASED, person, folder)
     return replace(found, head=replace(found.head, side=Side(label="cdk.out", assembly=digest_of(folder))))
 

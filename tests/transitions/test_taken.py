@@ -19,7 +19,7 @@ from tests.transitions.test_run import Cloud, FakePerson, deployment
 
 
 def cluster(counts: dict[str, Any], **more: Any) -> Assembly:
-    """Give an environment with a cluster of these groups."""
+    """Return an environment with a cluster of these groups."""
     groups = [
         {"InstanceGroupName": name, "InstanceType": "ml.p5.48xlarge", "InstanceCount": number}
         for name, number in counts.items()

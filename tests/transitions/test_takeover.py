@@ -56,7 +56,7 @@ def nodes(builder: Builder) -> dict[str, str]:
 
 
 def described(builder: Builder) -> Any:
-    """Give what AWS has, as far as an import must not change it."""
+    """Return what AWS has, as far as an import must not change it."""
     cluster = builder.client("sagemaker").describe_cluster(ClusterName="ml-cluster")
     iam = builder.client("iam")
     role = iam.get_role(RoleName="hyperpod-nodes")["Role"]
@@ -67,7 +67,7 @@ def described(builder: Builder) -> Any:
 
 
 def beside(builder: Builder) -> dict[str, Any]:
-    """Give what AWS has beside the cluster: add-ons, who enters, roles of pods, policy and quotas, with their ids."""
+    """Return what AWS has beside the cluster: add-ons, who enters, roles of pods, policy and quotas, with their ids."""
     eks, sagemaker = builder.client("eks"), builder.client("sagemaker")
     found: dict[str, Any] = {}
     for name in eks.list_addons(clusterName=EKS)["addons"]:
@@ -91,7 +91,7 @@ def beside(builder: Builder) -> dict[str, Any]:
 
 
 def ids(told: dict[str, Any]) -> dict[str, str]:
-    """Give by which ids AWS knows policy and quotas, and what each team is called in SageMaker."""
+    """Return by which ids AWS knows policy and quotas, and what each team is called in SageMaker."""
     keys = ("ClusterSchedulerConfigId", "ComputeQuotaId", "Name")
     return {f"{name}.{key}": each[key] for name, each in told.items() for key in keys if key in each}
 
@@ -100,7 +100,7 @@ OTHERS = ("CDKToolkit", "files")
 
 
 def stacks(builder: Builder) -> dict[str, str]:
-    """Give the status of each stack but those that are somebody else's."""
+    """Return the status of each stack but those that are somebody else's."""
     found = builder.client("cloudformation").describe_stacks()["Stacks"]
     return {each["StackName"]: each["StackStatus"] for each in found if each["StackName"] not in OTHERS}
 
@@ -522,7 +522,7 @@ def go_back(builder: Builder, found: Takeover) -> None:
 
 
 def groups_of(told: Any) -> dict[str, Any]:
-    """Give what HyperPod never changes of groups, and their counts."""
+    """Return what HyperPod never changes of groups, and their counts."""
     fixed = ("ExecutionRole", "OverrideVpcConfig", "ThreadsPerCore", "InstanceType", "TargetCount")
     return {row["InstanceGroupName"]: {key: row.get(key) for key in fixed} for row in told[0]["InstanceGroups"]}
 
@@ -619,7 +619,7 @@ HEAD = Assembly(
 
 
 def pinned() -> dict[str, Any]:
-    """Give a cluster of which each group has a subnet of its own."""
+    """Return a cluster of which each group has a subnet of its own."""
     cluster = scripted.cluster()
     first, second = cluster["InstanceGroups"]
     second["OverrideVpcConfig"] = first["OverrideVpcConfig"]
@@ -688,7 +688,7 @@ SCALED = {"AutoScaling": {"Mode": "Enable", "AutoScalerType": "Karpenter", "Stat
 
 
 def head_with(*, manifests: Sequence[str] = (), **more: Any) -> Assembly:
-    """Give stacks whose cluster has ``more``, with manifests of Kubernetes objects."""
+    """Return stacks whose cluster has ``more``, with manifests of Kubernetes objects."""
     (stack,) = HEAD.stacks
     resources = json.loads(json.dumps(stack.template["Resources"]))
     resources["Cluster"]["Properties"].update(more)
@@ -924,7 +924,7 @@ STAND: dict[str, Any] = {
 
 
 def head_beside(resources: dict[str, Any]) -> Assembly:
-    """Give stacks that put the cluster and ``resources`` into one, its groups under a role of their own."""
+    """Return stacks that put the cluster and ``resources`` into one, its groups under a role of their own."""
     (stack,) = HEAD.stacks
     groups = [{**each, "ExecutionRole": scripted.ROLE_ARN} for each in GROUPS]
     properties = {"ClusterName": "ml-cluster", "InstanceGroups": groups}

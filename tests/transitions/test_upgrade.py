@@ -48,7 +48,7 @@ NAMES = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
 
 
 def offers(**others: dict[str, Offer]) -> dict[str, dict[str, Offer]]:
-    """Give what EKS has: one version of each add-on for all, but a kube-proxy for each minor and two of coredns."""
+    """Return what EKS has: one version of each add-on for all, but a kube-proxy for each minor and two of coredns."""
     one = {"1.33": 1, "1.34": 1, "1.35": 1}
     found = {name: {minor: offer("v1.20.4-eksbuild.1") for minor in one} for name in NAMES}
     found["kube-proxy"] = {minor: offer(f"v{minor}.5-eksbuild.2") for minor in one}
@@ -62,7 +62,7 @@ def offer(*versions: str) -> Offer:
 
 
 def ages(version: str = "1.33", *, updated: datetime = LATER, release: str = "1.4.0", **more: Any) -> Ages:
-    """Give what stands: deployed as the file says, its nodes younger than the last upgrade."""
+    """Return what stands: deployed as the file says, its nodes younger than the last upgrade."""
     stands = {
         "is_deployed": True,
         "kubernetes": version,
@@ -354,7 +354,7 @@ def test_a_look_tells_what_is_old() -> None:
 
 
 def script() -> dict[str, Any]:
-    """Give an AWS in which one cluster stands, upgraded once."""
+    """Return an AWS in which one cluster stands, upgraded once."""
 
     def stands(asked: Mapping[str, Any]) -> dict[str, Any]:
         version = "v1.12.4-eksbuild.1" if asked["addonName"] == "coredns" else "v1.14.2-eksbuild.4"
@@ -399,7 +399,7 @@ def test_what_stands_is_read() -> None:
 
 
 def _updates(*kinds: tuple[str, str]) -> dict[str, Any]:
-    """Give an AWS that tells of updates of the control plane, a day apart, the oldest first: type and status."""
+    """Return an AWS that tells of updates of the control plane, a day apart, the oldest first: type and status."""
     told = {
         str(day): {"update": {"id": str(day), "type": kind, "status": status, "createdAt": EARLIER + timedelta(day)}}
         for day, (kind, status) in enumerate(kinds)

@@ -22,7 +22,7 @@ def environment(
     hyperpod: Mapping[str, Any] | None = None,
     pod_security: str = "baseline",
 ) -> Environment:
-    """Give an environment with a group "work" of ``types``, four nodes of them, and a team "research"."""
+    """Return an environment with a group "work" of ``types``, four nodes of them, and a team "research"."""
     named = {"instance_type": types} if isinstance(types, str) else {"instance_types": types}
     rows = [instance_types.get(name) for name in ([types] if isinstance(types, str) else types)]
     capacity = {"capacity": "on_demand"} if all(row is None or row.is_accelerated for row in rows) else {}
@@ -40,6 +40,6 @@ def environment(
 
 
 def planned(types: str | tuple[str, ...] | Environment, kind: Kind, **fields: Any) -> Plan:
-    """Give the plan of a job of ``kind`` on group "work", with further fields of the job."""
+    """Return the plan of a job of ``kind`` on group "work", with further fields of the job."""
     about = types if isinstance(types, Environment) else environment(types)
     return plan(about, Job.model_validate({"kind": kind, "group": "work", **fields}))

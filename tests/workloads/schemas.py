@@ -46,7 +46,7 @@ def check(*manifests: Manifest) -> None:
 
 
 def problems(manifest: Manifest) -> list[str]:
-    """Give what is wrong with a manifest, ``KIND NAME: path: what``, nothing for one that is in order."""
+    """Return what is wrong with a manifest, ``KIND NAME: path: what``, nothing for one that is in order."""
     metadata = manifest.get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     # what tuples are in Python, and whether a key is text, shows only in the document that kubectl sends
@@ -60,7 +60,7 @@ def problems(manifest: Manifest) -> list[str]:
 
 
 def pod_templates(manifest: Manifest) -> Iterator[tuple[str, Manifest]]:
-    """Give path and content of every pod template of a manifest; a pod is its own."""
+    """Yield path and content of every pod template of a manifest; a pod is its own."""
     spec = manifest.get("spec", {})
     if manifest.get("kind") == "Pod":
         yield "", manifest

@@ -34,7 +34,7 @@ class Ran:
     errors: str
 
     def said(self, start: str) -> list[str]:
-        """Give the lines that begin with ``start``."""
+        """Return the lines that begin with ``start``."""
         return [line for line in self.lines if line.startswith(start)]
 
 
@@ -45,7 +45,7 @@ def script_of(pod: Mapping[str, Any]) -> str:
 
 
 def as_kubernetes_hands_on(text: str, names: set[str]) -> str:
-    """Give an argument as a container gets it: $(NAME) replaced where a variable has the name, $$ by one dollar."""
+    """Return an argument as a container gets it: $(NAME) replaced where a variable has the name, $$ by one dollar."""
     return re.sub(
         r"\$(\$|\(([^)]*)\))",
         lambda match: "$" if match[1] == "$" else "REPLACED" if match[2] in names else match[0],

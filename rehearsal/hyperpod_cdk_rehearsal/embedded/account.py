@@ -298,7 +298,7 @@ def resolved(document: Mapping[str, Any], environment: Environment) -> dict[str,
 
 
 def _local_zones_of(environment: Environment) -> dict[str, Any]:
-    """Give the local zones that an environment names by ID: use1-dfw2-az1 is us-east-1-dfw-2a everywhere."""
+    """Return the local zones that an environment names by ID: use1-dfw2-az1 is us-east-1-dfw-2a everywhere."""
     found = {}
     for zone_id in environment.network.zone_ids():
         place = re.fullmatch(r"[a-z]+\d-([a-z]{3})(\d)-az(\d)", zone_id)
@@ -372,7 +372,7 @@ def _lines_of(node: yaml.Node | None, place: tuple[str | int, ...]) -> Iterator[
 
 
 def _line(lines: Lines, place: tuple[str | int, ...]) -> int:
-    """Give the line of a place, or of the nearest one around it: a model's own name is a step that no file has."""
+    """Return the line of a place, or of the nearest one around it: a model's own name is a step that no file has."""
     for length in range(len(place), 0, -1):
         if place[:length] in lines:
             return lines[place[:length]]
@@ -395,7 +395,7 @@ def _validated(document: Mapping[str, Any], where: str, lines: Lines | None = No
 
 
 def _begun(sentence: str) -> str:
-    """Give a sentence as it goes on after a colon; what it quotes stays as it is."""
+    """Return a sentence as it goes on after a colon; what it quotes stays as it is."""
     return sentence[:1].lower() + sentence[1:]
 
 

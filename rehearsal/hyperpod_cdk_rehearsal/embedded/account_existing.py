@@ -140,7 +140,7 @@ BusName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,256}$")]
 
 
 def topics_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Give the topic that notifications go to, where the account has it already."""
+    """Yield the topic that notifications go to, where the account has it already."""
     arn = environment.notify.sns_topic_arn if environment.notify else None
     if arn and _is_here(arn, environment):
         publishers = ("cloudwatch.amazonaws.com", "budgets.amazonaws.com")
@@ -148,19 +148,19 @@ def topics_of(environment: Environment) -> Iterator[dict[str, Any]]:
 
 
 def slack_workspaces_of(environment: Environment) -> list[str]:
-    """Give the Slack workspace that notifications go to, as if somebody had authorized it."""
+    """Return the Slack workspace that notifications go to, as if somebody had authorized it."""
     slack = environment.notify.slack if environment.notify else None
     return [slack.workspace_id] if slack else []
 
 
 def event_buses_of(environment: Environment) -> list[str]:
-    """Give the event bus that notifications go to, where the account has it already."""
+    """Return the event bus that notifications go to, where the account has it already."""
     arn = environment.notify.event_bus_arn if environment.notify else None
     return [arn_parts(arn).name] if arn and _is_here(arn, environment) else []
 
 
 def kms_keys_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Give the keys that an environment names, those of another account or region apart."""
+    """Yield the keys that an environment names, those of another account or region apart."""
     # the configuration's models are only needed where an environment is given
     from hyperpod_cdk.config.rules.encryption import named_keys  # noqa: PLC0415
 
@@ -174,7 +174,7 @@ def _is_here(arn: str, environment: Environment) -> bool:
 
 
 def buckets_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Give the bucket that an environment's lifecycle scripts go to, where it stands already."""
+    """Yield the bucket that an environment's lifecycle scripts go to, where it stands already."""
     bucket = environment.hyperpod.lifecycle.existing_bucket
     if bucket is not None:
         yield ExistingS3Bucket(name=bucket.name, kms_key=bucket.kms_key_arn or "").model_dump(mode="json")
@@ -201,7 +201,7 @@ class ExistingBackup(Section):
 
 
 def file_systems_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Give the file systems that an environment mounts and does not make, let in by the nodes' own group."""
+    """Yield the file systems that an environment mounts and does not make, let in by the nodes' own group."""
     network = environment.network.existing
     if network is None:
         return
@@ -219,7 +219,7 @@ def file_systems_of(environment: Environment) -> Iterator[dict[str, Any]]:
 
 
 def backups_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Give the backups that an environment restores."""
+    """Yield the backups that an environment restores."""
     for system in environment.storage.made_lustre:
         if system.from_backup is not None:
             backup = ExistingBackup(backup_id=system.from_backup, capacity_gib=system.volume_capacity_gib)
@@ -227,7 +227,7 @@ def backups_of(environment: Environment) -> Iterator[dict[str, Any]]:
 
 
 def networks_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Give the VPC that an environment joins, as healthy as it should be."""
+    """Yield the VPC that an environment joins, as healthy as it should be."""
     section = environment.network.existing
     if section is None:
         return
@@ -247,7 +247,7 @@ def networks_of(environment: Environment) -> Iterator[dict[str, Any]]:
 
 
 def clusters_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Give the EKS cluster that an environment joins, with the add-ons that it is said to have."""
+    """Yield the EKS cluster that an environment joins, with the add-ons that it is said to have."""
     eks, network = environment.eks.existing, environment.network.existing
     if eks is None or network is None:
         return
@@ -264,7 +264,7 @@ def clusters_of(environment: Environment) -> Iterator[dict[str, Any]]:
 
 
 def roles_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Give the role as which an environment's kubectl works, where it is named, and those that its groups keep."""
+    """Yield the role as which an environment's kubectl works, where it is named, and those that its groups keep."""
     eks = environment.eks.existing
     if eks is not None and eks.kubectl_role_arn is not None:
         yield _role(eks.kubectl_role_arn, trusts="lambda.amazonaws.com", managed_policies=KUBECTL_POLICIES)
@@ -282,7 +282,7 @@ def _role(arn: str, *, trusts: str, managed_policies: tuple[str, ...]) -> dict[s
 
 
 def _zones_of_subnets(environment: Environment) -> dict[str, str]:
-    """Give subnet -> zone: the file says it of node subnets; the others go round the zones that EKS takes."""
+    """Return subnet -> zone: the file says it of node subnets; the others go round the zones that EKS takes."""
     section = environment.network.existing
     if section is None:
         return {}

@@ -169,7 +169,7 @@ class NodesOf(Section):
         return self
 
     def most(self) -> int:
-        """Give how many nodes the group must have for this."""
+        """Return how many nodes the group must have for this."""
         return sum(number for number in (self.never, self.failing) if isinstance(number, int))
 
 

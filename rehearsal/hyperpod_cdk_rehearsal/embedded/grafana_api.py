@@ -59,7 +59,7 @@ class GrafanaApi:
         return f"127.0.0.1:{self._server.server_address[1]}"
 
     def answer(self, method: str, path: str, key: str, body: bytes) -> Answer:
-        """Give status and body."""
+        """Return status and body."""
         workspace, _, rest = path.strip("/").partition("/")
         with self.lock:
             content = self.contents.get(workspace)
@@ -193,7 +193,7 @@ class _Running:
 
 
 def running(context: Context) -> GrafanaApi:
-    """Give the servers of an account, which begin to run."""
+    """Return the servers of an account, which begin to run."""
     store = context.state.store(_Running)
     with store.lock:
         store.api = store.api or GrafanaApi(context)
@@ -201,14 +201,14 @@ def running(context: Context) -> GrafanaApi:
 
 
 def content_of(context: Context, workspace_id: str) -> Content:
-    """Give what a workspace holds."""
+    """Return what a workspace holds."""
     api = running(context)
     with api.lock:
         return api.contents.setdefault(workspace_id, Content())
 
 
 def authority(context: Context) -> str | None:
-    """Give what a function has to trust to reach a workspace, as PEM; None where there is no workspace."""
+    """Return what a function has to trust to reach a workspace, as PEM; None where there is no workspace."""
     return None if context.state.store(_Running).api is None else loopback_tls.certificate()[0]
 
 

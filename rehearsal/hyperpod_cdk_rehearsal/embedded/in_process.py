@@ -20,7 +20,7 @@ _WITHOUT_PREFIX = frozenset({"CONTENT_TYPE", "CONTENT_LENGTH"})
 
 
 def answered(application: Application, request: AWSPreparedRequest) -> AWSResponse:
-    """Give the application's response to a request that a botocore client is about to send.
+    """Return the application's response to a request that a botocore client is about to send.
 
     The application runs in this thread, but with context variables of its own, as it would in a thread of the server.
     """
@@ -31,7 +31,7 @@ def answered(application: Application, request: AWSPreparedRequest) -> AWSRespon
 
 
 def captured(application: Application, environ: Environ) -> tuple[int, dict[str, str], bytes]:
-    """Give the status, the headers and the body that an application sends."""
+    """Return the status, the headers and the body that an application sends."""
     began: list[tuple[str, list[tuple[str, str]]]] = []
 
     def start(status: str, headers: list[tuple[str, str]], _error: Any = None) -> None:
@@ -47,7 +47,7 @@ def captured(application: Application, environ: Environ) -> tuple[int, dict[str,
 
 
 def environ_of(request: AWSPreparedRequest) -> Environ:
-    """Give the WSGI environment of a request, as a server would make it of the same bytes."""
+    """Return the WSGI environment of a request, as a server would make it of the same bytes."""
     url = urlsplit(request.url)
     body = _body(request.body)
     target = url.path or "/"
@@ -95,5 +95,5 @@ class _Raw(io.BytesIO):
     """A body as botocore reads it from a connection."""
 
     def stream(self, **_: Any) -> Iterator[bytes]:
-        """Give all that was not read."""
+        """Yield all that was not read."""
         yield self.read()

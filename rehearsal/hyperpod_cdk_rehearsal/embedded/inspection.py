@@ -25,7 +25,7 @@ def record(context: Context, *, resource_type: str, logical_id: str, stack_name:
 
 
 def inspect(context: Context) -> dict[str, Any]:
-    """Give custom resources that ran or were played, resources only recorded, and what Kubernetes was told.
+    """Return custom resources that ran or were played, resources only recorded, and what Kubernetes was told.
 
     ``kubernetes`` has a line for each release and object, ``manifests`` and ``releases`` have them whole, by cluster.
     """

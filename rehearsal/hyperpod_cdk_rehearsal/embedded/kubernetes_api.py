@@ -75,7 +75,7 @@ class KubernetesApi:
         return f"https://127.0.0.1:{self._server.server_address[1]}"
 
     def answer(self, path: str, token: str, patch: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        """Give status and body for a GET, or a PATCH of an object that was applied."""
+        """Return status and body for a GET, or a PATCH of an object that was applied."""
         # all stands on one page
         name, *parts = path.partition("?")[0].strip("/").split("/")
         cluster = eks_clusters(self.context).get(name)
@@ -108,7 +108,7 @@ class KubernetesApi:
         return self._of_store(cluster, parts) if parts[:1] in (["api"], ["apis"]) else None
 
     def _of_store(self, cluster: EksCluster, parts: list[str]) -> dict[str, Any] | None:
-        """Give the kinds of a version, or one object as it was applied; None where there is none."""
+        """Return the kinds of a version, or one object as it was applied; None where there is none."""
         of_core = parts[0] == "api"
         version, rest = ("/".join(parts[1:2]), parts[2:]) if of_core else ("/".join(parts[1:3]), parts[3:])
         stored = [each for each in self._standing(cluster.name) if each.get("apiVersion") == version]
@@ -131,7 +131,7 @@ class KubernetesApi:
         )
 
     def _standing(self, cluster: str) -> list[dict[str, Any]]:
-        """Give what was applied, and the namespaces that Kubernetes makes by itself."""
+        """Return what was applied, and the namespaces that Kubernetes makes by itself."""
         stored = kubernetes_store.objects(self.context, cluster)
         there = {each["metadata"]["name"] for each in stored if each.get("kind") == "Namespace"}
         own = [
@@ -165,7 +165,7 @@ class KubernetesApi:
         return [*stored, *of_addons]
 
     def _workloads(self, cluster: EksCluster, kind: str) -> list[dict[str, Any]]:
-        """Give what was applied, all of whose pods are ready, and one for each add-on, ready where the add-on is."""
+        """Return what was applied, all of whose pods are ready, and one for each add-on, ready where the add-on is."""
         stored = [(each, True) for each in kubernetes_store.objects(self.context, cluster.name) if each["kind"] == kind]
         own = [
             (_of_addon(name), addon_status(self.context, cluster, addon)[0] == "ACTIVE")
@@ -209,7 +209,7 @@ def _kinds(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _as_kept(item: dict[str, Any]) -> dict[str, Any]:
-    """Give an object with what every API server adds to it (Kubernetes API reference, ObjectMeta)."""
+    """Return an object with what every API server adds to it (Kubernetes API reference, ObjectMeta)."""
     metadata = item["metadata"]
     applied = {LAST_APPLIED: json.dumps(item), **(metadata.get("annotations") or {})}
     return {
@@ -230,7 +230,7 @@ class _Running:
 
 
 def reachable(context: Context, view: dict[str, Any]) -> dict[str, Any]:
-    """Give endpoint and certificate authority of a cluster whose API server can be reached from here, else nothing."""
+    """Return the endpoint and certificate authority of a cluster with a reachable API server, otherwise nothing."""
     if account_of(context).kubernetes.api == "unreachable" or not view["resourcesVpcConfig"]["endpointPublicAccess"]:
         return {}
     running = context.state.store(_Running)
@@ -267,7 +267,7 @@ def _of_addon(name: str) -> dict[str, Any]:
 
 
 def _counted(item: dict[str, Any], kind: str, *, is_ready: bool) -> dict[str, Any]:
-    """Give a workload with its status (Kubernetes API reference, DaemonSetStatus, DeploymentStatus)."""
+    """Return a workload with its status (Kubernetes API reference, DaemonSetStatus, DeploymentStatus)."""
     spec = item.get("spec") or {}
     replicas = int(spec.get("replicas", 1))
     ready = replicas if is_ready else 0

@@ -13,7 +13,7 @@ moto_lock = threading.RLock()
 
 @contextmanager
 def moto_state(service: str, account: str, region: str) -> Iterator[Any]:
-    """Give moto's own backend of a service, alone with it.
+    """Yield moto's own backend of a service, with exclusive access.
 
     Args:
         service: moto's name of the service: `ec2`, `iam`, `lambda`, `logs`.
@@ -29,7 +29,7 @@ def moto_state(service: str, account: str, region: str) -> Iterator[Any]:
 
 
 def every_moto_state(service: str) -> Iterator[Any]:
-    """Give moto's backends of a service in all accounts and regions; hold `moto_lock` while you walk through them."""
+    """Yield moto's backends of a service in all accounts and regions; hold `moto_lock` while you walk through them."""
     from moto.backends import get_backend  # noqa: PLC0415 - moto loads after the account ID is set
 
     backends: Any = get_backend

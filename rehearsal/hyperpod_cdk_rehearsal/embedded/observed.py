@@ -53,7 +53,7 @@ class ObservedAnswers(Section):
 
 
 def as_observed(observed: ObservedAnswers, name: str, result: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Give an answer as it was observed; ``name`` is that of its operation (``eks:DescribeCluster``)."""
+    """Return an answer as it was observed; ``name`` is that of its operation (``eks:DescribeCluster``)."""
     if result is None or not observed.members:
         return result
     found: dict[str, Any] = _copied(result)

@@ -19,7 +19,7 @@ DEPLOYER = "deployer"
 
 
 def satisfying(environment: Environment) -> dict[str, Any]:
-    """Give the document of an account file in which the environment lacks nothing, and others have nothing.
+    """Return the document of an account file in which the environment lacks nothing, and others have nothing.
 
     Its plans, roles, buckets and versions are those that the environment names; a quota is AWS's default, or twice
     what is needed where that is more.

@@ -99,13 +99,13 @@ class RefusedSignatureError(Exception):
         self.why = why
 
     def as_service_error(self, protocol: str) -> ServiceError:
-        """Give the refusal as a service of that protocol words it."""
+        """Return the refusal as a service of that protocol words it."""
         codes = _CODES.get(protocol, _CODES["json"])
         return ServiceError(codes[self.why], _MESSAGES[self.why], 401 if protocol == "ec2" else 403)
 
 
 def signer_of(request: SignedRequest) -> AccessKey:
-    """Give the key that signed a request, by header or in the query. Raises RefusedSignatureError."""
+    """Return the key that signed a request, by header or in the query. Raises RefusedSignatureError."""
     signature = _signature_of(request)
     if signature is None:
         raise RefusedSignatureError(0)
@@ -160,7 +160,7 @@ def _signature_of(request: SignedRequest) -> _Signature | None:
 
 
 def _expected(request: SignedRequest, signature: _Signature, key: AccessKey) -> str:
-    """Give the signature that the request must carry (IAM user guide, "Create a signed AWS API request")."""
+    """Return the signature that the request must carry (IAM user guide, "Create a signed AWS API request")."""
     path, _, query = request.target.partition("?")
     # S3 signs the path as it is sent, every other service encodes it once more
     path = path if signature.service == "s3" else quote(normalize_url_path(path), safe="/~")
@@ -202,7 +202,7 @@ def _payload_hash(request: SignedRequest, signature: _Signature) -> str:
 
 
 def _key(key_id: str) -> AccessKey | None:
-    """Give the key of that id: one of this run, or one that STS or IAM handed out in it."""
+    """Return the key of that id: one of this run, or one that STS or IAM handed out in it."""
     if key_id in _OF_THE_RUN:
         return _OF_THE_RUN[key_id]
     with moto_lock:

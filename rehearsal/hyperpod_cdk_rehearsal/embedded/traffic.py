@@ -145,7 +145,7 @@ class Traffic:
         self._over.set()
 
     def as_dict(self) -> dict[str, Any]:
-        """Give how many calls came, of which operations, and how many at most were under way at once."""
+        """Return how many calls came, of which operations, and how many at most were under way at once."""
         with self._lock:
             return {
                 "total": self._counts.total(),

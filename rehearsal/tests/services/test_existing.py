@@ -34,7 +34,7 @@ class Clients:
         return self._there.client(service)
 
     def client(self, service: str) -> Any:
-        """Give a client, as whatever reads an inventory wants it."""
+        """Return a client, as whatever reads an inventory wants it."""
         return getattr(self, service)
 
 

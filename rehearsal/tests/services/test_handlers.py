@@ -67,7 +67,7 @@ def delete(world: Any, resource_type: str, made: ResourceResult, properties: dic
 
 
 def found_again(world: Any, resource_type: str, made: ResourceResult, properties: dict[str, Any], *keys: str) -> bool:
-    """Say whether an import finds what was made, by the ``keys`` of its identifier, with the same id and attributes."""
+    """Return whether an import by the ``keys`` of its identifier finds the resource with the same ID and attributes."""
     identifier = {key: str({**properties, **made.attributes}[key]) for key in keys}
     return handler(resource_type).read(request(world, resource_type, {}), identifier) == made
 

@@ -212,13 +212,13 @@ class TestNodeVolumes:
 
 
 def volumes(world: Any, arn: str) -> Any:
-    """Give a group whose two volumes have a key."""
+    """Return a group whose two volumes have a key."""
     configs = [{"VolumeSizeInGB": 100, "VolumeKmsKeyId": arn}, {"RootVolume": True, "VolumeKmsKeyId": arn}]
     return world.group(InstanceStorageConfigs=[{"EbsVolumeConfig": each} for each in configs])
 
 
 def refused(world: Any, refusal: Any, group: Any) -> str:
-    """Give the text with which CreateCluster refuses a group."""
+    """Return the text with which CreateCluster refuses a group."""
     world.make_eks()
     code, message = refusal(world.client("sagemaker").create_cluster, **world.hyperpod_request(group))
     assert code == "ValidationException"

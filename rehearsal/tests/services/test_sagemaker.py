@@ -29,7 +29,7 @@ def states(world: Any) -> list[str]:
 
 
 def counts(world: Any, name: str) -> tuple[int, int, int | None]:
-    """Give a group's current count, target and minimum."""
+    """Return a group's current count, target and minimum."""
     (group,) = [each for each in describe(world)["InstanceGroups"] if each["InstanceGroupName"] == name]
     return group["CurrentCount"], group["TargetCount"], group.get("MinCount")
 

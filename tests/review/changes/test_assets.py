@@ -79,7 +79,7 @@ def side(
 
 
 def deployed(of: Assembly) -> Assembly:
-    """Give an assembly as CloudFormation tells it: its templates alone."""
+    """Return an assembly as CloudFormation tells it: its templates alone."""
     return replace(of, folder=None)
 
 

@@ -30,7 +30,7 @@ TOPIC = "AWS::SNS::Topic"
 
 
 def resource(kind: str = TOPIC, *needs: str, **properties: Any) -> dict[str, Any]:
-    """Give a resource; ``needs`` are logical ids that it refers to."""
+    """Return a resource; ``needs`` are logical ids that it refers to."""
     return {
         "Type": kind,
         "Properties": {**properties, **({"Needs": [{"Ref": each} for each in needs]} if needs else {})},
@@ -38,7 +38,7 @@ def resource(kind: str = TOPIC, *needs: str, **properties: Any) -> dict[str, Any
 
 
 def assembly(**stacks: Mapping[str, Any]) -> Assembly:
-    """Give stacks that need one another in their order; a name's underscores are dashes."""
+    """Return stacks that need one another in their order; a name's underscores are dashes."""
     made: list[Stack] = []
     for name, resources in stacks.items():
         needed = tuple(each.name for each in made[-1:])

@@ -70,7 +70,7 @@ def cluster(*groups: dict[str, Any]) -> dict[str, Any]:
 
 
 def network() -> Resources:
-    """Give a VPC with a node subnet behind NAT, a gateway endpoint and a security group for EFA."""
+    """Return a VPC with a node subnet behind NAT, a gateway endpoint and a security group for EFA."""
     return {
         "V": res("AWS::EC2::VPC", CidrBlock="10.0.0.0/16"),
         "S": res("AWS::EC2::Subnet", VpcId={"Ref": "V"}, AvailabilityZoneId="use1-az5", CidrBlock="10.0.0.0/20"),
@@ -459,7 +459,7 @@ NEEDED = [row.service for row in catalog.ENDPOINTS if row.caller == catalog.NODE
 
 
 def closed(**door: Any) -> Resources:
-    """Give the network without a way out, and an interface endpoint for every service that nodes call."""
+    """Return the network without a way out, and an interface endpoint for every service that nodes call."""
     made = network()
     del made["R"]
     made["Door"] = res(
@@ -545,7 +545,7 @@ PORTS = ((988, 988), (1018, 1023))
 
 
 def lustre(ports: tuple[tuple[int, int], ...] = PORTS, **settings: Any) -> Resources:
-    """Give the network with a file system whose security group and the nodes' let Lustre pass on these ports."""
+    """Return the network with a file system whose security group and the nodes' let Lustre pass on these ports."""
     made = network()
     made["FsG"] = res("AWS::EC2::SecurityGroup", VpcId={"Ref": "V"}, SecurityGroupEgress=[OPEN])
     made["Fs"] = res(

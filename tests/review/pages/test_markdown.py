@@ -46,7 +46,7 @@ def code_spans(text: str) -> list[str]:
 
 
 def tables(text: str) -> list[tuple[int, list[int]]]:
-    """Give of each table the number of its columns, and of the cells of each row."""
+    """Return of each table the number of its columns, and of the cells of each row."""
     found: list[tuple[int, list[int]]] = []
     for token in tokens(text):
         if token.type == "table_open":

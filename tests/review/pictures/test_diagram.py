@@ -28,7 +28,7 @@ TYPES = ("ml.p5.48xlarge", "ml.trn2.48xlarge", "ml.g5.12xlarge", "ml.m5.2xlarge"
 
 
 def group(name: str, zone: int, *, kind: str = "ml.p5.48xlarge", count: Any = 2, **rest: Any) -> dict[str, Any]:
-    """Give an instance group in the node subnet of a zone."""
+    """Return an instance group in the node subnet of a zone."""
     network = {"SecurityGroupIds": ["sg-1"], "Subnets": [{"Ref": f"Nodes{zone}"}]}
     return {
         "InstanceGroupName": name,
@@ -42,7 +42,7 @@ def group(name: str, zone: int, *, kind: str = "ml.p5.48xlarge", count: Any = 2,
 
 
 def environment(groups: list[dict[str, Any]], *, zones: int = 1, **more: dict[str, Any]) -> Assembly:
-    """Give a VPC with a public, a control-plane and a node subnet in each zone, and a cluster; ``more`` are added."""
+    """Return a VPC with a public, a control-plane and a node subnet in each zone, and a cluster; ``more`` are added."""
     resources: dict[str, Any] = {
         "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
         "Igw": {"Type": "AWS::EC2::InternetGateway"},
@@ -86,12 +86,12 @@ def template(text: str) -> Assembly:
 
 
 def words(head: Assembly, base: Assembly | None = None) -> list[str]:
-    """Give every text of the picture, whole."""
+    """Return every text of the picture, whole."""
     return [each.box.words.text for each in place(head, base, None).everything() if each.box.words]
 
 
 def cards(head: Assembly, base: Assembly | None = None) -> dict[str, tuple[str, list[str]]]:
-    """Give every card's texts and the class of its rectangle, by its title."""
+    """Return every card's texts and the class of its rectangle, by its title."""
     found = {}
     for each in place(head, base, None).everything():
         if each.box.accent or each.box.kind == "card":
@@ -128,7 +128,7 @@ def problems(root: Placed) -> Iterator[str]:
 
 
 def crowd(zones: int, each: int, *, start: int = 0) -> list[dict[str, Any]]:
-    """Give groups in every zone with names and counts of all lengths."""
+    """Return groups in every zone with names and counts of all lengths."""
     return [
         group(
             f"group-{'workers-' * (number % 4)}{zone}-{number}",

@@ -16,7 +16,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def step(name: str, starts: float, low: float, high: float, *, stack: str = "prod-network", **rest: object) -> Step:
-    """Give a step; ``starts`` is that of the slow case."""
+    """Return a step; ``starts`` is that of the slow case."""
     stated = {"action": "create", "is_critical": False, "source": "a log", "if_it_fails": "It stays.", **rest}
     return Step.model_validate(
         {
@@ -41,12 +41,12 @@ def drawn(timeline: Timeline) -> ET.Element:
 
 
 def words(picture: ET.Element) -> list[str]:
-    """Give the texts without their tooltips."""
+    """Return the texts without their tooltips."""
     return ["".join([each.text or "", *(child.tail or "" for child in each)]) for each in picture.iter(f"{SVG}text")]
 
 
 def bars(picture: ET.Element, kind: str) -> list[tuple[float, float]]:
-    """Give the beginning and the width of every bar of a kind below the legend."""
+    """Return the beginning and the width of every bar of a kind below the legend."""
     return [
         (float(each.attrib["x"]), float(each.attrib["width"]))
         for each in picture.iter(f"{SVG}rect")

@@ -20,14 +20,14 @@ SOFT = {"added": "added-soft", "changed": "changed-soft", "removed": "removed-so
 
 
 def luminance(colour: str) -> float:
-    """Give the relative luminance of WCAG 2.2."""
+    """Return the relative luminance of WCAG 2.2."""
     parts = (int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5))
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def contrast(one: str, other: str) -> float:
-    """Give the contrast ratio of WCAG 2.2."""
+    """Return the contrast ratio of WCAG 2.2."""
     bright, dim = sorted((luminance(one), luminance(other)), reverse=True)
     return (bright + 0.05) / (dim + 0.05)
 

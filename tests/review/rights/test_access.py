@@ -25,7 +25,7 @@ LAMBDA = {
 
 
 def sides(*resources: dict[str, Any], name: str = "prod-hyperpod", account: str = ACCOUNT) -> tuple[Assembly, ...]:
-    """Give an environment of one stack for each set of resources."""
+    """Return an environment of one stack for each set of resources."""
     return tuple(
         Assembly(
             environment="prod",
@@ -41,28 +41,28 @@ def judged(base: Assembly, head: Assembly) -> Access:
 
 
 def grants(before: dict[str, Any], after: dict[str, Any], **options: str) -> list[str]:
-    """Give the sentences about grants between two sets of resources."""
+    """Return the sentences about grants between two sets of resources."""
     return [grant.sentence for grant in judged(*sides(before, after, **options)).grants]
 
 
 def resource(kind: str, path: str = "", **properties: Any) -> dict[str, Any]:
-    """Give a resource; ``path`` is its construct path below the stack."""
+    """Return a resource; ``path`` is its construct path below the stack."""
     metadata = {"Metadata": {"aws:cdk:path": f"prod/hyperpod/{path}"}} if path else {}
     return {"Type": f"AWS::{kind}", "Properties": properties, **metadata}
 
 
 def role(path: str = "ExecutionRole/Role", **properties: Any) -> dict[str, Any]:
-    """Give a role without trust."""
+    """Return a role without trust."""
     return resource("IAM::Role", path, **properties)
 
 
 def inline(*statements: Any) -> list[dict[str, Any]]:
-    """Give a role's inline policies: one with these statements."""
+    """Return a role's inline policies: one with these statements."""
     return [{"PolicyName": "own", "PolicyDocument": {"Statement": list(statements)}}]
 
 
 def allow(action: Any, on: Any = "*", **more: Any) -> dict[str, Any]:
-    """Give a statement that allows."""
+    """Return a statement that allows."""
     return {"Effect": "Allow", "Action": action, "Resource": on, **more}
 
 
@@ -72,7 +72,7 @@ ROLE = "role ExecutionRole (prod-hyperpod)"
 
 
 def permitted(*statements: Any, **properties: Any) -> list[str]:
-    """Give the sentences about what a role gains with these statements."""
+    """Return the sentences about what a role gains with these statements."""
     before = {**BUCKET, "Role": role(**properties)}
     return grants(before, {**BUCKET, "Role": role(Policies=inline(*statements), **properties)})
 

@@ -20,24 +20,24 @@ QUIET = {"AuthenticationMode": "API", "BootstrapClusterCreatorAdminPermissions":
 
 
 def cluster(**config: Any) -> dict[str, Any]:
-    """Give a cluster named eks; ``config`` is its AccessConfig."""
+    """Return a cluster named eks; ``config`` is its AccessConfig."""
     return {"Type": "AWS::EKS::Cluster", "Properties": {"Name": "eks", "AccessConfig": config or QUIET}}
 
 
 def entry(principal: Any = ROLE, **properties: Any) -> dict[str, Any]:
-    """Give an access entry in it."""
+    """Return an access entry in it."""
     stated = {"ClusterName": {"Ref": "Cluster"}, "PrincipalArn": principal, **properties}
     return {"Type": "AWS::EKS::AccessEntry", "Properties": stated}
 
 
 def policy(arn: str, *namespaces: str) -> dict[str, Any]:
-    """Give an access policy, in the whole cluster without namespaces."""
+    """Return an access policy, in the whole cluster without namespaces."""
     scope = {"Type": "namespace", "Namespaces": list(namespaces)} if namespaces else {"Type": "cluster"}
     return {"PolicyArn": arn, "AccessScope": scope}
 
 
 def manifest(*objects: dict[str, Any]) -> dict[str, Any]:
-    """Give objects that CDK's kubectl handler applies."""
+    """Return objects that CDK's kubectl handler applies."""
     properties = {"Manifest": json.dumps(objects), "ClusterName": {"Ref": "Cluster"}}
     return {"Type": "Custom::AWSCDK-EKS-KubernetesResource", "Properties": properties}
 
@@ -62,7 +62,7 @@ def judged(before: dict[str, Any], after: dict[str, Any]) -> Access:
 
 
 def grants(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """Give the sentences about grants."""
+    """Return the sentences about grants."""
     return [grant.sentence for grant in judged(before, after).grants]
 
 
@@ -190,7 +190,7 @@ def test_aws_auth() -> None:
 
 
 def binding(kind: str, role: tuple[str, str], *subjects: dict[str, str], namespace: str = "") -> dict[str, Any]:
-    """Give a binding of subjects to a role."""
+    """Return a binding of subjects to a role."""
     metadata = {"name": "b", **({"namespace": namespace} if namespace else {})}
     ref = {"kind": role[0], "name": role[1]}
     return {"kind": kind, "metadata": metadata, "subjects": list(subjects), "roleRef": ref}

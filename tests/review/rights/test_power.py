@@ -43,7 +43,7 @@ def arn(name: str) -> Body:
 
 
 def powerful(**resources: Body) -> set[str]:
-    """Give the logical ids of the powerful identities of a template."""
+    """Return the logical ids of the powerful identities of a template."""
     stack = Stack(name="s", template={"Resources": resources}, account="111122223333", region="us-east-1")
     head = Assembly(environment="", stacks=(stack,))
     _, view = views(EMPTY, head, compare(EMPTY, head))

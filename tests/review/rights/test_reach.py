@@ -21,13 +21,13 @@ GROUP = "security group Efa (prod-network)"
 
 
 def resource(kind: str, path: str = "", **properties: Any) -> dict[str, Any]:
-    """Give a resource; ``path`` is its construct path below the stack."""
+    """Return a resource; ``path`` is its construct path below the stack."""
     metadata = {"Metadata": {"aws:cdk:path": f"prod/network/{path}"}} if path else {}
     return {"Type": f"AWS::{kind}", "Properties": properties, **metadata}
 
 
 def group(path: str = "Efa/Group", **properties: Any) -> dict[str, Any]:
-    """Give a security group that lets nothing out unless told otherwise."""
+    """Return a security group that lets nothing out unless told otherwise."""
     return resource("EC2::SecurityGroup", path, **{"SecurityGroupEgress": CLOSED, **properties})
 
 
@@ -41,7 +41,7 @@ def judged(before: dict[str, Any], after: dict[str, Any]) -> list[Reach]:
 
 
 def reach(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, bool]]:
-    """Give the sentences, and whether each is about any address."""
+    """Return the sentences, and whether each is about any address."""
     return [(each.sentence, each.is_world) for each in judged(before, after)]
 
 
@@ -150,7 +150,7 @@ def test_split_and_reordered_ports_are_no_change(order: list[int], cuts: list[in
 
 
 def subnets(**targets: Any) -> dict[str, Any]:
-    """Give two subnets that share a route table with this default route."""
+    """Return two subnets that share a route table with this default route."""
     found: dict[str, Any] = {
         "Table": resource("EC2::RouteTable", "Nodes/RouteTable"),
         "Gateway": resource("EC2::InternetGateway", "InternetGateway"),

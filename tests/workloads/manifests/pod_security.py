@@ -80,5 +80,5 @@ def restricted(pod: Mapping[str, Any]) -> list[str]:
 
 
 def containers(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Give the containers of a pod, those that come before included."""
+    """Return the containers of a pod, those that come before included."""
     return [*pod.get("initContainers", ()), *pod["containers"], *pod.get("ephemeralContainers", ())]

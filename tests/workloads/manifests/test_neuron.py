@@ -22,7 +22,7 @@ def info_script(instance_type: str) -> str:
 
 
 def scripts(instance_type: str = "ml.trn1.32xlarge", **fields: Any) -> tuple[str, str]:
-    """Give the scripts of the launcher and of the workers."""
+    """Return the scripts of the launcher and of the workers."""
     (manifest,) = nccom(planned(instance_type, "nccom", **fields))
     check(manifest)
     replicas = manifest["spec"]["mpiReplicaSpecs"]

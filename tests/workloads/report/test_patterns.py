@@ -25,7 +25,7 @@ def _patterns(value: Any) -> Iterator[re.Pattern[Any]]:
 
 
 def _unbounded(parsed: Any) -> Iterator[Any]:
-    """Give the repeats without a bound but for possessive ones, which give nothing back."""
+    """Yield the repeats without a bound but for possessive ones, which give nothing back."""
     for operation, argument in parsed:
         if operation in (_constants.MAX_REPEAT, _constants.MIN_REPEAT) and argument[1] is _constants.MAXREPEAT:
             yield argument

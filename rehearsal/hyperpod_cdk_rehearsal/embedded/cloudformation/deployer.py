@@ -76,6 +76,6 @@ def acting(request: ResourceRequest, phase: Phase) -> Iterator[Step]:
 
 
 def steps(context: Context) -> list[dict[str, Any]]:
-    """Give every step so far, in order."""
+    """Return every step so far, in order."""
     with context.state.lock:
         return [each.as_dict() for each in context.state.store(Steps).rows]

@@ -45,7 +45,7 @@ class Wanted:
 def wanted_of(
     context: Context, stack: Stack, settings: Settings, provisioner: Provisioner, rows: Sequence[Mapping[str, Any]]
 ) -> list[Wanted]:
-    """Give what a change set imports; raises TemplateError for what CloudFormation refuses to begin."""
+    """Return what a change set imports; raises TemplateError for what CloudFormation refuses to begin."""
     if not rows:
         raise TemplateError("You must specify ResourcesToImport when ChangeSetType is IMPORT")
     if len(rows) > MOST:
@@ -80,19 +80,19 @@ def wanted_of(
 
 
 def imports(provisioner: Provisioner, resource_type: str) -> bool:
-    """Say whether a type can be imported, by the handlers that its schema declares."""
+    """Return whether a type can be imported, by the handlers that its schema declares."""
     schema = None if resource_type.startswith("Custom::") else provisioner.registry.schema(resource_type)
     return schema is not None and set(schema.document.get("handlers", {})) >= _NEEDED_HANDLERS
 
 
 def identifiers_of(schema: ResourceSchema) -> list[frozenset[str]]:
-    """Give the sets of keys by which a type is identified, the primary one first."""
+    """Return the sets of keys by which a type is identified, the primary one first."""
     pointers = [schema.document.get("primaryIdentifier", []), *schema.document.get("additionalIdentifiers", [])]
     return [frozenset(each.rpartition("/")[2] for each in pointer) for pointer in pointers]
 
 
 def changes_of(found: Sequence[Wanted]) -> list[dict[str, Any]]:
-    """Give the changes as DescribeChangeSet has them."""
+    """Return the changes as DescribeChangeSet has them."""
     return [
         {
             "Type": "Resource",

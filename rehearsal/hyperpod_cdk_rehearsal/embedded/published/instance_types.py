@@ -9,7 +9,7 @@ import botocore.session
 
 @cache
 def cluster_types() -> tuple[str, ...]:
-    """Give the members of ``ClusterInstanceType``, as botocore ships it."""
+    """Return the members of ``ClusterInstanceType``, as botocore ships it."""
     shape = botocore.session.get_session().get_service_model("sagemaker").shape_for("ClusterInstanceType")
     # the stubs know texts without their values
     return tuple(getattr(shape, "enum", ()))

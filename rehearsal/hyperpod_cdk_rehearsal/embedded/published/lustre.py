@@ -131,7 +131,7 @@ def metadata_refusal(iops: int, *, tiering: bool = False) -> str | None:
 
 
 def automatic_iops(gib: int) -> int:
-    """Give the metadata IOPS that FSx provisions in automatic mode."""
+    """Return the metadata IOPS that FSx provisions in automatic mode."""
     for most, iops in _AUTOMATIC_IOPS:
         if gib <= most:
             return iops

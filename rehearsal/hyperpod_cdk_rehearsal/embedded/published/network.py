@@ -16,12 +16,12 @@ ZONES_WITHOUT_CONTROL_PLANE = frozenset({"cac1-az3", "use1-az3", "usw1-az2"})
 
 
 def is_block_size(block: str) -> bool:
-    """Say whether a block is one that a VPC or a subnet may have."""
+    """Return whether a block is one that a VPC or a subnet may have."""
     return IPv4Network(block, strict=False).prefixlen in BLOCK_PREFIXES
 
 
 def restricted_beside(primary: str) -> tuple[str, ...]:
-    """Give the ranges of which a VPC gets no further block, by the range of its first one.
+    """Return the ranges of which a VPC gets no further block, by the range of its first one.
 
     VPC user guide, "IPv4 CIDR block association restrictions".
     """

@@ -26,12 +26,12 @@ _NEWEST: Mapping[str, str] = {**dict.fromkeys(_FROM_1_30, "2.1.0"), "1.33": "3.0
 
 
 def newest(kubernetes_version: str) -> str | None:
-    """Give the newest release of August 2026 for a Kubernetes version on x86_64, None for one that has none."""
+    """Return the newest release of August 2026 for a Kubernetes version on x86_64, None for one that has none."""
     return _NEWEST.get(kubernetes_version)
 
 
 def is_of_others(release: str, kubernetes_version: str) -> bool:
-    """Say whether the notes list a release, and not for this Kubernetes version."""
+    """Return whether the notes list a release, and not for this Kubernetes version."""
     if release.startswith(("1.0.", "1.1.", "1.2.", "1.3.")):
         return False
     return release in RELEASES and kubernetes_version not in RELEASES[release]

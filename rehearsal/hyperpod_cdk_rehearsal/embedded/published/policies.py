@@ -21,24 +21,24 @@ class UnknownOperatorError(ValueError):
 
 
 def listed(element: Any) -> list[Any]:
-    """Give an element of a policy as a list; one value may stand without brackets, and nothing is an empty list."""
+    """Return an element of a policy as a list; one value may stand without brackets, and nothing is an empty list."""
     if element is None:
         return []
     return list(element) if isinstance(element, list | tuple) else [element]
 
 
 def like(pattern: str, text: str) -> bool:
-    """Say whether ``text`` fits ``pattern``: ``*`` is any text, ``?`` any character, all else itself, case counts."""
+    """Return whether ``text`` matches ``pattern``: ``*`` is any text, ``?`` any character; it is case-sensitive."""
     return _matcher(pattern).fullmatch(text) is not None
 
 
 def is_action(pattern: str, action: str) -> bool:
-    """Say whether an action fits a pattern of actions, for which case does not count."""
+    """Return whether an action fits a pattern of actions, for which case does not count."""
     return like(pattern.lower(), action.lower())
 
 
 def is_resource(pattern: str, arn: str) -> bool:
-    """Say whether an ARN fits a pattern: ``*`` alone is any; else part by part, of which the last holds the rest."""
+    """Return whether an ARN fits a pattern: ``*`` alone is any; else part by part, of which the last holds the rest."""
     if pattern == "*":
         return True
     ours, theirs = pattern.split(":", _ARN_PARTS - 1), arn.split(":", _ARN_PARTS - 1)
@@ -46,21 +46,21 @@ def is_resource(pattern: str, arn: str) -> bool:
 
 
 def speaks_of_action(statement: Statement, action: str) -> bool:
-    """Say whether a statement is about an action, by ``Action`` or ``NotAction``."""
+    """Return whether a statement is about an action, by ``Action`` or ``NotAction``."""
     inverse = "NotAction" in statement
     named = any(is_action(str(each), action) for each in listed(statement.get("NotAction" if inverse else "Action")))
     return named != inverse
 
 
 def speaks_of_resource(statement: Statement, arn: str) -> bool:
-    """Say whether a statement is about a resource, by ``Resource`` or ``NotResource``."""
+    """Return whether a statement is about a resource, by ``Resource`` or ``NotResource``."""
     inverse = "NotResource" in statement
     named = any(is_resource(str(each), arn) for each in listed(statement.get("NotResource" if inverse else "Resource")))
     return named != inverse
 
 
 def conditions_met(statement: Statement, keys: Mapping[str, str | tuple[str, ...]]) -> bool:
-    """Say whether every condition of a statement is met by a request's keys (lower case -> one value or several).
+    """Return whether every condition of a statement is met by a request's keys (lower case -> one value or several).
 
     Raises UnknownOperatorError for an operator that is not answered here.
     """
@@ -88,7 +88,7 @@ def evaluate(
 
 @cache
 def _matcher(pattern: str) -> re.Pattern[str]:
-    """Give the expression of a pattern, compiled once: policies are read for thousands of actions."""
+    """Return the expression of a pattern, compiled once: policies are read for thousands of actions."""
     between = [""]
     for mark, escaped in re.findall(r"(\*|\?)|(\$\{[*?$]\}|.)", pattern, re.DOTALL):
         if mark == "*":

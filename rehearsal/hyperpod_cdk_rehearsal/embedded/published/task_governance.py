@@ -34,7 +34,7 @@ _PARTS = ("Accelerators", "VCpu", "MemoryInGiB")
 
 
 def amounts(members: Collection[str]) -> str | None:
-    """Give the end of the refusal of the amounts that one row of a compute quota states, or None."""
+    """Return the end of the refusal of the amounts that one row of a compute quota states, or None."""
     stated = [each for each in ("Count", "AcceleratorPartition", *_PARTS) if each in members]
     if not stated:
         return "No amount is stated: give Count, Accelerators, VCpu, MemoryInGiB or AcceleratorPartition."
@@ -46,7 +46,7 @@ def amounts(members: Collection[str]) -> str | None:
 
 
 def partitions_per_accelerator(profile: str, profiles: Iterable[str]) -> int:
-    """Give how many partitions of ``profile`` (``mig-1g.10gb``) one GPU has, whose profiles are ``profiles``."""
+    """Return how many partitions of ``profile`` (``mig-1g.10gb``) one GPU has, whose profiles are ``profiles``."""
     size, memory = _of_profile(profile)
     if size in INSTANCES_AVAILABLE:
         return INSTANCES_AVAILABLE[size]
@@ -66,7 +66,7 @@ def serves_kueue_api(version: str, api: str) -> bool:
 
 
 def vpc_cni(version: str) -> str | None:
-    """Give the end of the refusal of a version of vpc-cni (``v1.18.3-eksbuild.1``), or None; for ``latest``, too."""
+    """Return the end of the refusal of a version of vpc-cni (``v1.18.3-eksbuild.1``), or None; for ``latest``, too."""
     found = _release(version)
     if found is None or found >= LEAST_VPC_CNI:
         return None

@@ -9,12 +9,12 @@ from hyperpod_cdk_rehearsal.embedded.resources.registry import ResourceRequest
 
 
 def client_of(request: ResourceRequest) -> Any:
-    """Give boto3's client of EC2, in the account and region of a request."""
+    """Return boto3's client of EC2, in the account and region of a request."""
     return request.context.client("ec2")
 
 
 def tag_specifications(request: ResourceRequest, resource_type: str) -> dict[str, Any]:
-    """Give the parameter with which a call that creates something tags it: the resource's tags and the stack's."""
+    """Return the parameter with which a call that creates something tags it: the resource's tags and the stack's."""
     tags = [*tag_list(request.properties.get("Tags")), *stack_tags(request)]
     return {"TagSpecifications": [{"ResourceType": resource_type, "Tags": tags}]}
 

@@ -43,7 +43,7 @@ def wait_until_gone(context: Context, describe: Callable[[], Any], *codes: str) 
 
 
 def beats(context: Context) -> Iterator[float]:
-    """Give the seconds waited so far, again and again with a pause between, until patience ends."""
+    """Yield the seconds waited so far, again and again with a pause between, until patience ends."""
     waited = 0.0
     while waited <= PATIENCE_SECONDS:
         yield waited

@@ -25,7 +25,7 @@ class BudgetHandler(ResourceHandler):
         return self._made(request, name)
 
     def update(self, request: ResourceRequest) -> ResourceResult:
-        """Give the budget other values under its name; moto has no UpdateBudget."""
+        """Return the budget other values under its name; moto has no UpdateBudget."""
         self.delete(request)
         return self._made(request, request.existing_id)
 

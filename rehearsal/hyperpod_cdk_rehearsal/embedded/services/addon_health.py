@@ -150,6 +150,6 @@ def _missing_tag(context: Context, cluster: EksCluster) -> Issue | None:
 
 
 def _size(instance_type: str) -> int:
-    """Give 4 for ``ml.c5.4xlarge``; types whose name tells no multiple of ``xlarge`` count as smallest."""
+    """Return 4 for ``ml.c5.4xlarge``; types whose name tells no multiple of ``xlarge`` count as smallest."""
     match = re.search(r"\.([0-9]*)xlarge$", instance_type)
     return int(match[1] or 1) if match else 0

@@ -547,7 +547,7 @@ def _change_authentication(cluster: EksCluster, wanted: str) -> None:
 
 
 def minor_number(version: str) -> int:
-    """Give 34 of Kubernetes 1.34."""
+    """Return 34 of Kubernetes 1.34."""
     return int(version.split(".")[1])
 
 

@@ -96,7 +96,7 @@ def delete_access_entry(context: Context, request: dict[str, Any]) -> dict[str, 
 
 @operation("eks", "AssociateAccessPolicy")
 def associate_access_policy(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Give an entry an access policy, on the cluster or on namespaces."""
+    """Return an entry an access policy, on the cluster or on namespaces."""
     cluster, entry = _find(context, request)
     policy = request["policyArn"]
     if ":eks::aws:cluster-access-policy/" not in policy:

@@ -197,7 +197,7 @@ def _check_version(context: Context, cluster: EksCluster, name: str, version: st
 
 
 def _may_be(name: str, version: str, cluster: EksCluster) -> bool:
-    """Say whether a version that no account file lists may be one for the cluster.
+    """Return whether a version that no account file lists may be one for the cluster.
 
     EKS user guide, "Manage kube-proxy": kube-proxy has Kubernetes' skew policy, not newer than the API server and at
     most three minor versions older (kubernetes.io/releases/version-skew-policy).

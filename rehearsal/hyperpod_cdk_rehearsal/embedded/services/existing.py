@@ -154,7 +154,7 @@ def _subnet(context: Context, vpc_id: str, subnet: ExistingSubnet, gateways: Gat
 
 
 def _way_out(ec2: Any, vpc_id: str, subnet: ExistingSubnet, gateways: Gateways) -> dict[str, str]:
-    """Give the target of a subnet's default route; what the VPC has one of is made once."""
+    """Return the target of a subnet's default route; what the VPC has one of is made once."""
     if subnet.way_out == "internet_gateway":
         if "internet" not in gateways:
             gateways["internet"] = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]

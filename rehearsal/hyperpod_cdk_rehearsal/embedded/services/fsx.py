@@ -496,12 +496,12 @@ def _check_growth(view: Mapping[str, Any], capacity_gib: int | None, changes: Ma
 
 
 def _target(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what DescribeFileSystems tells as the target of a request (AdministrativeAction of the API reference)."""
+    """Return what DescribeFileSystems tells as the target of a request (AdministrativeAction of the API reference)."""
     return {name: request[name] for name in ("StorageCapacity", "LustreConfiguration") if request.get(name) is not None}
 
 
 def _limited(view: Mapping[str, Any], capacity_gib: int | None, changes: Mapping[str, Any]) -> tuple[str, ...]:
-    """Give what a request changes of what FSx changes once in six hours only."""
+    """Return what a request changes of what FSx changes once in six hours only."""
     configuration = view["LustreConfiguration"]
     has = (configuration.get("MetadataConfiguration") or {}).get("Iops")
     iops = (changes.get("MetadataConfiguration") or {}).get("Iops")

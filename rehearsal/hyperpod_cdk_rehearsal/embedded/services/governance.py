@@ -103,7 +103,7 @@ def list_cluster_scheduler_configs(context: Context, request: dict[str, Any]) ->
 
 @operation("sagemaker", "CreateComputeQuota")
 def create_compute_quota(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Give a team its share; the team's namespace and queues appear in the cluster."""
+    """Return a team its share; the team's namespace and queues appear in the cluster."""
     cluster = _governed_cluster(context, request["ClusterArn"])
     _check_quota(request)
     team = request["ComputeQuotaTarget"]["TeamName"]

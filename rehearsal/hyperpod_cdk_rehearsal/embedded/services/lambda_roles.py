@@ -49,7 +49,7 @@ def update_function_configuration(context: Context, request: dict[str, Any]) -> 
 
 @operation("lambda", "DeleteFunction")
 def delete_function(context: Context, request: dict[str, Any]) -> NoReturn:
-    """Give the interfaces up, which go later; moto deletes the function."""
+    """Return the interfaces up, which go later; moto deletes the function."""
     if not request.get("Qualifier"):
         _leave(context, request["FunctionName"])
     raise PassToMoto

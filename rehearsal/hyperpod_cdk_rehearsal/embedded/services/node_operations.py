@@ -137,7 +137,7 @@ def _batch(
 def _problem(
     context: Context, cluster: HyperPodCluster, node: Node | None, name: str, what: str
 ) -> tuple[str, str] | None:
-    """Give the code and the sentence of what is in the way of one node."""
+    """Return the code and the sentence of what is in the way of one node."""
     now = context.clock.now()
     if node is None:
         return "InstanceIdNotFound", f"Instance {name} does not exist in cluster {cluster.name}."

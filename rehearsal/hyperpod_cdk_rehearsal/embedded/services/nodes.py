@@ -243,13 +243,13 @@ def _told(context: Context, spec: Spec) -> NodesOf:
 
 
 def _first_problem(spec: Spec, told: NodesOf) -> LaunchProblem | None:
-    """Give the first thing that the account file has against any node of a group."""
+    """Return the first thing that the account file has against any node of a group."""
     problems = (_told_problem(spec, told, number, 0) for number in range(int(spec["InstanceCount"])))
     return next((problem for problem in problems if problem), None)
 
 
 def _told_problem(spec: Spec, told: NodesOf, number: int, tried: int) -> LaunchProblem | None:
-    """Give what the account file has against this attempt at the node of this number."""
+    """Return what the account file has against this attempt at the node of this number."""
     count = int(spec["InstanceCount"])
     never = count if told.never == "all" else told.never
     failing = count if told.failing == "all" else told.failing
@@ -274,7 +274,7 @@ def _attempt(
     tried: int,
     after: float,
 ) -> Node:
-    """Give the node of this number as one attempt makes it, which runs or fails ``after`` so many seconds."""
+    """Return the node of this number as one attempt makes it, which runs or fails ``after`` so many seconds."""
     name, instance_type = str(spec["InstanceGroupName"]), rules.types_of(spec)[0]
     told = _told(context, spec)
     problem = problem or _told_problem(spec, told, number, tried)

@@ -130,7 +130,7 @@ def list_requested_service_quota_change_history(context: Context, request: dict[
 
 
 def _requested(found: Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> dict[str, Any]:
-    """Give one page of requests, of the status that was asked for."""
+    """Return one page of requests, of the status that was asked for."""
     of_status = [item for item in found if request.get("Status") in {None, item["Status"]}]
     return {"RequestedQuotas": of_status}
 

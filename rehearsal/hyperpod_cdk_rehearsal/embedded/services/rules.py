@@ -219,7 +219,7 @@ def vpc_config(request: Spec, group: Spec) -> Mapping[str, list[str]]:
 
 
 def has_deep_health_checks(instance_type: str) -> bool:
-    """Say whether HyperPod runs deep health checks on instances of a type: those with GPUs or Trainium."""
+    """Return whether HyperPod runs deep health checks on instances of a type: those with GPUs or Trainium."""
     row = instance_types.get(instance_type)
     return row is not None and row.deep_health_check
 

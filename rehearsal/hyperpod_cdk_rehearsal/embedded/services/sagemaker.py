@@ -498,7 +498,7 @@ def _require_settled(context: Context, cluster: HyperPodCluster) -> None:
 
 
 def _join(context: Context, cluster: HyperPodCluster) -> None:
-    """Give every execution role its HYPERPOD_LINUX access entry, as the service does."""
+    """Return every execution role its HYPERPOD_LINUX access entry, as the service does."""
     eks = eks_cluster_by_arn(context, cluster.eks_cluster_arn) if cluster.eks_cluster_arn else None
     if eks is None:
         return
