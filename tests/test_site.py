@@ -196,7 +196,9 @@ def test_links_may_lead_elsewhere() -> None:
     ],
 )
 def test_a_page_that_loads_something_from_elsewhere(html: str) -> None:
-    with pytest.raises(ValueError, match=r"^docs/a\.html: loads (https:)?//example\.com/a\.js from another site, which"):
+    with pytest.raises(
+        ValueError, match=r"^docs/a\.html: loads (https:)?//example\.com/a\.js from another site, which"
+    ):
         closed(html, Path("docs/a.html"))
 
 

@@ -1,1 +1,1 @@
-"""Rehearsal: deploys the app for real with the real CDK CLI, against an AWS embedded in a child process."""
+"""Rehearsal: deploys the app with the real CDK CLI to an AWS that is embedded in a child process."""

@@ -1,4 +1,4 @@
-"""`python -m hyperpod_cdk_rehearsal serve --account ... --region ...`: the embedded AWS, for anybody's templates."""
+"""`python -m hyperpod_cdk_rehearsal serve --account ... --region ...`: the embedded AWS, for any templates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hyperpod_cdk_rehearsal.embedded.serve import main as serve
 
 
 def main(arguments: list[str]) -> None:
-    """Run the command that the first of ``arguments`` names; there is one, exits 2 for any other."""
+    """Run the command in ``arguments``; the only one is ``serve``, and any other exits with code 2."""
     if arguments[:1] != ["serve"]:
         print("usage: python -m hyperpod_cdk_rehearsal serve --account ID --region REGION [--help]", file=sys.stderr)
         sys.exit(2)

@@ -1,4 +1,4 @@
-"""Runs the real CDK CLI, unmodified, with nothing of the user's account in its environment."""
+"""Runs the real, unmodified CDK CLI in an environment without the user's AWS settings."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class CdkCli:
     def synth(self, environment_file: Path, assembly: Path) -> str:
         """Write the cloud assembly of one environment file to ``assembly``; no AWS, no credentials.
 
-        The CLI fails for errors of the stacks that are named to it only, and without a name none of a stage is.
+        The CLI only fails for errors of the stacks that it is called with, and ignores stacks of a stage without names.
         """
         arguments = ["synth", "**", "--quiet", "--context", f"env={environment_file}", "--output", str(assembly)]
         return self.run(arguments, aws=False)
 
     def run(self, arguments: Sequence[str], *, aws: bool = True) -> str:
-        """Run ``cdk`` with these arguments and give what it printed; raises CdkFailedError."""
+        """Run ``cdk`` with these arguments and return its output; raises CdkFailedError."""
         done = subprocess.run(
             [*cdk_command(self.project), *arguments],
             cwd=self.project,
@@ -54,8 +54,8 @@ class CdkCli:
         return {
             **kept,
             **node_variables(),
-            # the CLI remembers accounts by access key below ~/.cdk, which it finds without HOME, and reads ~/.cdk.json
-            # with it; a CLI that is told neither writes into the user's own
+            # the CLI caches accounts by access key below ~/.cdk, which it finds without HOME, and reads ~/.cdk.json
+            # with it; without both variables it would write into the user's own folder
             "HOME": str(self.scratch),
             "CDK_HOME": str(self.scratch / "cdk-home"),
             **({} if aws else _of_the_app()),
@@ -67,7 +67,7 @@ class CdkCli:
 
 
 def _of_the_app() -> dict[str, str]:
-    """Let the app find what it would look for in HOME: packages of this Python, and those that jsii has unpacked."""
+    """Return variables for what the app would find in HOME: packages of this Python, and jsii's unpacked ones."""
     caches = "Library/Caches/com.amazonaws.jsii" if sys.platform == "darwin" else ".cache/aws/jsii"
     given = os.environ.get("JSII_RUNTIME_PACKAGE_CACHE_ROOT")
     return {

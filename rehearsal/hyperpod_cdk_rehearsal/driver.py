@@ -37,17 +37,17 @@ from hyperpod_cdk_rehearsal.report import Report, Step
 PLACEHOLDER_PARAMETER = "HyperPodChart"
 AT_ONCE = 3
 SIDE_BY_SIDE = ("--concurrency", str(AT_ONCE))
-"""As the README and the pipelines deploy and destroy."""
+"""Arguments with which the README and the pipelines deploy and destroy."""
 
 _FRAME = re.compile(r"\s+at (async )?\S+ \(?.*:\d+:\d+\)?$")
 FAILED = ("_FAILED", "ROLLBACK_COMPLETE")
 NODE_LOOKS = 20
 NODE_PAUSE_SECONDS = 0.5
-"""How often and how far apart nodes are looked for, which come a second or two after their cluster."""
+"""How often and at which interval nodes are read; they appear a second or two after their cluster."""
 
 
 class RehearsalError(RuntimeError):
-    """A step did not do what it should; the message is what CloudFormation said."""
+    """A step failed; the message is from CloudFormation."""
 
 
 def rehearse(
@@ -59,12 +59,12 @@ def rehearse(
     console: Console | None = None,
     wait: Callable[[str], object] = input,
 ) -> Report:
-    """Rehearse one environment file and give the report; ``report.passed`` tells whether all went well.
+    """Rehearse one environment file and return the report; ``report.passed`` is whether all steps passed.
 
-    ``account_file`` describes the account (quotas, training plans); by default a small one that owns the plans which
-    the environment names. With ``keep`` the deployment stays up for other AWS clients until ``wait`` returns.
-    Raises EnvironmentFileError where the file is refused, AccountFileError where the account file is, PricesError where
-    the project's prices are, ToolMissingError without Node.js or the CDK CLI.
+    ``account_file`` describes the account (quotas, training plans). Default: a small account with the plans in the
+    environment. With ``keep``, the deployment keeps running for other AWS clients until ``wait`` returns.
+    Raises EnvironmentFileError, AccountFileError or PricesError if the environment file, the account file or the
+    project's prices are refused, and ToolMissingError without Node.js or the CDK CLI.
     """
     loaded = load_environment(environment_file)
     console = console or Console(quiet=True)
@@ -84,7 +84,7 @@ def rehearse(
             log=scratch / "embedded-aws.log",
             account_file=account,
         )
-        # else the first step would seem to hang while the CLI is installed
+        # otherwise the first step would seem to hang while the CLI is installed
         cdk_command(project, say=partial(console.print, highlight=False, soft_wrap=True))
         with aws:
             run = _Rehearsal(
@@ -158,17 +158,17 @@ class _Rehearsal:
             step.result = self._judge(assembly)
 
     def _judge(self, assembly: Path) -> str:
-        """Judge what CloudFormation did by the policy of 'bootstrap-policy': a line that names what it would lack."""
+        """Check CloudFormation's calls against the policy of 'bootstrap-policy'; returns a line with the result."""
         found = read_assembly(assembly, self.environment.name)
         written = [each.document() for each in statements(found, self.environment)]
         unknown = unknown_types(found)
-        # the bootstrap stack is made with the rights of whoever makes it
+        # the bootstrap stack is created with the permissions of the user
         steps = [step for step in self.aws.steps() if step["stack"] in self.stacks and step["type"] not in unknown]
         wanted = needs(steps, self.environment, parameters=_parameters(assembly))
         lacking = refused(written, wanted)
         self.report.refused = [str(need) for need in lacking]
         judged = f"{len(wanted)} calls of CloudFormation compared with the policy of 'bootstrap-policy'"
-        judged += f", not those for {', '.join(unknown)}, of which it knows no actions" if unknown else ""
+        judged += f", except those for {', '.join(unknown)}, whose actions are unknown" if unknown else ""
         if not lacking:
             return f"{judged}{';' if unknown else ','} all allowed"
         return f"{judged}, {len(lacking)} refused: {lacking[0]}" + (" and others" if len(lacking) > 1 else "")
@@ -183,12 +183,12 @@ class _Rehearsal:
         if lines:
             return "\n".join([*lines, *self._what_holds_the_network()])
         output = error.output if isinstance(error, CdkFailedError) else ""
-        # where in the CLI's own JavaScript it was raised helps nobody
+        # the position in the CLI's own JavaScript is not useful
         said = [line for line in output.splitlines() if not _FRAME.match(line)]
         return "\n".join([str(error), *said[-25:]])
 
     def _what_holds_the_network(self) -> list[str]:
-        """Name what stands in a VPC of which a part could not be deleted, whoever made it."""
+        """Return the resources in a VPC with a part that could not be deleted, regardless of who created them."""
         refused = {
             event["ResourceType"]
             for event in self._failed_events()
@@ -198,7 +198,7 @@ class _Rehearsal:
         return [f"in {vpc}: {each}" for vpc in vpcs for each in holders(self.aws, vpc)]
 
     def read_state(self) -> None:
-        """Keep for the report what was run, played and only recorded, whatever became of the steps."""
+        """Record in the report what was run, played and only recorded, even if steps failed."""
         state = self.aws.state()
         self.report.executions = state["executions"]
         self.report.recorded = state["recorded"]
@@ -245,7 +245,7 @@ class _Rehearsal:
         return f"group {group}: {before} -> {before + 1} nodes, in place"
 
     def _destroy(self, file: Path) -> str:
-        """Do what the README tells a person to do, and nothing else: lift the protection, destroy."""
+        """Do only what the README describes: disable the protection, and destroy."""
         unprotected = self._edited(file, "destroy", lambda data: data.update(deletion_protection=False))
         assembly = self.scratch / "destroy"
         self.cdk.synth(unprotected, assembly)
@@ -266,9 +266,9 @@ class _Rehearsal:
             retained=self.report.retained,
         )
         if unexpected:
-            raise RehearsalError(f"destroy left behind what no stack knows any more: {', '.join(unexpected)}")
+            raise RehearsalError(f"destroy left resources behind that are in no stack: {', '.join(unexpected)}")
         self._expect_the_owners_things()
-        return f"{len(self.stacks)} stacks gone, {len(self.report.kept)} resources kept"
+        return f"{len(self.stacks)} stacks deleted, {len(self.report.kept)} resources retained"
 
     def _inventory(self) -> Inventory:
         network, eks = self.environment.network.existing, self.environment.eks.existing
@@ -280,7 +280,7 @@ class _Rehearsal:
         )
 
     def _settled_inventory(self) -> Inventory:
-        """Read back once the nodes are there, which come after their cluster; some may never come."""
+        """Read the inventory when the nodes exist, which is after the cluster; some may never be created."""
         found = self._inventory()
         for _ in range(NODE_LOOKS):
             if not found.missing_nodes:
@@ -290,7 +290,7 @@ class _Rehearsal:
         return found
 
     def _expect_the_owners_things(self) -> None:
-        """Look that nothing of what the environment joined is gone, or still knows it."""
+        """Check that existing resources that the environment used remain, and no longer refer to it."""
         network, eks = self.environment.network.existing, self.environment.eks.existing
         if network is not None:
             wanted = {*network.node_subnet_ids.values(), *network.control_plane_subnet_ids}
@@ -298,7 +298,7 @@ class _Rehearsal:
             found = self.aws.client("ec2").describe_subnets(Filters=here)["Subnets"]
             gone = sorted(wanted - {subnet["SubnetId"] for subnet in found})
             if gone:
-                raise RehearsalError(f"destroy took the existing subnets {', '.join(gone)} along")
+                raise RehearsalError(f"destroy also deleted the existing subnets {', '.join(gone)}")
         if eks is not None:
             entries = self.aws.client("eks").list_access_entries(clusterName=eks.cluster_name)["accessEntries"]
             left = [arn for arn in entries if arn != eks.kubectl_role_arn]
@@ -306,7 +306,7 @@ class _Rehearsal:
                 raise RehearsalError(f"destroy left access entries on {eks.cluster_name}: {', '.join(left)}")
 
     def _retained(self) -> dict[str, list[str]]:
-        """Name what stacks left behind on deletion, by type."""
+        """Return the resources that stacks retained on deletion, by type."""
         kept: dict[str, list[str]] = {}
         for stack in self._deleted_stacks():
             for event in self._events(stack):
@@ -325,10 +325,10 @@ class _Rehearsal:
     def _expect_counts(self, environment: Environment, found: Any = None) -> None:
         found = found or self.report.inventory
         wanted = {group.name: group.count for group in environment.hyperpod.all_groups}
-        # how many there are is the account's matter: a continuous cluster is complete without its nodes
+        # their number depends on the account: a continuous cluster is complete without its nodes
         counted = {group.name: group.target for group in found.groups}
         if wanted != counted:
-            raise RehearsalError(f"DescribeCluster tells {counted} nodes per group, the file asks for {wanted}")
+            raise RehearsalError(f"DescribeCluster returns {counted} nodes per group, but the file requests {wanted}")
 
     def _edited(self, file: Path, name: str, edit: Callable[[dict[str, Any]], None]) -> Path:
         data = copy.deepcopy(yaml.safe_load(file.read_text(encoding="utf-8")))
@@ -364,7 +364,7 @@ class _Rehearsal:
         )
         for name, value in self.aws.environment().items():
             self.console.print(f"  export {name}={shlex.quote(value)}", highlight=False)
-        # the end of what is typed (Ctrl-D, a pipe that ends) is as good as Enter: the deployment is still destroyed
+        # the end of the input (Ctrl-D, a closed pipe) counts as Enter: the deployment is still destroyed
         try:
             wait("press Enter to destroy it ")
         except EOFError:
@@ -377,7 +377,7 @@ class _Result:
 
 
 def deployment(environment: str, assembly: Path) -> list[str]:
-    """Return the arguments with which the CDK CLI deploys an assembly as the README has it, unattended."""
+    """Return the arguments with which the CDK CLI deploys an assembly as in the README, without prompts."""
     chosen = [
         option
         for stack in _with_parameter(assembly)
@@ -387,7 +387,7 @@ def deployment(environment: str, assembly: Path) -> list[str]:
 
 
 def _all_of(environment: str, assembly: Path) -> str:
-    """Return what selects all stacks of an environment, also those inside of a construct."""
+    """Return the patterns for all stacks of an environment, including those inside constructs."""
     return cdk.selection(read_assembly(assembly, environment))
 
 
@@ -429,7 +429,7 @@ def _templates(assembly: Path) -> dict[str, dict[str, Any]]:
 
 
 def _parameters(assembly: Path) -> list[str]:
-    """Name what the templates read in Parameter Store."""
+    """Return the names of the parameters that the templates read from Parameter Store."""
     parameters = [
         each for template in _templates(assembly).values() for each in template.get("Parameters", {}).values()
     ]
@@ -437,7 +437,7 @@ def _parameters(assembly: Path) -> list[str]:
 
 
 def _with_parameter(assembly: Path) -> list[str]:
-    """Name the stacks that ask whether the placeholder chart is meant."""
+    """Return the stacks with a parameter that confirms the placeholder chart."""
     return [
         name
         for name, template in _templates(assembly).items()
@@ -446,7 +446,7 @@ def _with_parameter(assembly: Path) -> list[str]:
 
 
 def _group_to_scale(environment: Environment) -> tuple[str, int]:
-    """Choose the group for the rehearsed update: one without a plan, whose seats are counted, if there is one."""
+    """Return the group for the rehearsed update: preferably one without a plan, because a plan limits the nodes."""
     groups = environment.hyperpod.all_groups
     group = next((g for g in groups if g.training_plan_arn is None), groups[0])
     return group.name, group.count

@@ -1,9 +1,8 @@
-"""Judges what CloudFormation did in a rehearsal by the policy of its execution role, as IAM would.
+"""Checks CloudFormation's calls in a rehearsal against the policy of its execution role, as IAM would.
 
-What it needs is taken from AWS's own material: the calls that were made, with the resources and names in their
-parameters; for each resource the permissions that its handler in CloudFormation's registry asks for, which holds what a
-handler calls on AWS and not here; and AWS's service authorization reference, which says what an action can be limited
-to. Both come with cfn-lint.
+The needed permissions follow from AWS's own data: the calls, with the resources and names in their parameters; for each
+resource the permissions of its handler in CloudFormation's registry, which include calls that are only made on AWS; and
+AWS's service authorization reference, with the resources to which an action can be limited. cfn-lint ships both.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from hyperpod_cdk_rehearsal.embedded.traffic import Call
 Step = Mapping[str, Any]
 
 NEW = "*"
-"""The resource of an action that AWS cannot limit."""
+"""The resource of an action that cannot be limited."""
 
 _UNKNOWN = ""
 _STACK_NAME = "aws:resourcetag/aws:cloudformation:stack-name"
@@ -53,7 +52,7 @@ _BY_PREFIX = {
     "ws": ("aps", "workspace"),
     "g": ("grafana", "/workspaces"),
 }
-"""The service and resource of AWS's own IDs, by what they begin with."""
+"""The service and resource of AWS's IDs, by prefix."""
 
 _BY_NAME: Mapping[tuple[str, str], Sequence[tuple[str, tuple[str, ...]]]] = {
     ("cloudwatch", "alarm"): [("alarm:{}", ("alarmname",)), ("alarm:{}", ("alarmnames",))],
@@ -74,7 +73,7 @@ _BY_NAME: Mapping[tuple[str, str], Sequence[tuple[str, tuple[str, ...]]]] = {
     ("s3", "object"): [("{}/{}", ("bucket", "key")), ("{}/{}", ("s3bucket", "s3key"))],
     ("ssm", "parameter"): [("parameter/{}", ("parametername",))],
 }
-"""The resource part of ARNs that are made of names, with the parameters that hold these names, in lower case."""
+"""The resource part of ARNs that consist of names, with the parameters that contain these names, in lower case."""
 
 _WITHOUT_REGION = {"iam", "s3"}
 _WITHOUT_ACCOUNT = {"s3"}
@@ -86,7 +85,7 @@ _CALLED_NAME = {
     ("ssm", "name"): "parametername",
     ("ssm", "names"): "parametername",
 }
-"""What a service's parameter of a general name means."""
+"""The meaning of parameters with general names, by service."""
 
 _NAMED_BY_ID = {
     "AWS::CloudWatch::Alarm": "alarmname",
@@ -101,22 +100,22 @@ _NAMED_BY_ID = {
     "AWS::S3::Bucket": "bucket",
     "AWS::SSM::Parameter": "parametername",
 }
-"""What a resource's physical ID is the name of."""
+"""The type of name that a resource's physical ID is."""
 
 
 _WAYS_OF_THE_REHEARSAL = frozenset(
     {
-        # AWS takes a NAT gateway's interface away itself
+        # AWS itself removes the interface of a NAT gateway
         ("AWS::EC2::NatGateway", "ec2:DeleteNetworkInterface"),
-        # what is still attached, of which AWS speaks when the VPC is deleted
+        # resources that are still attached, which AWS reports when the VPC is deleted
         ("AWS::EC2::VPC", "ec2:DescribeInternetGateways"),
-        # the name of the zone that a subnet's zone ID means, which AWS knows
+        # the name of the zone for a subnet's zone ID, which AWS knows
         ("AWS::EC2::Subnet", "ec2:DescribeAvailabilityZones"),
         # AWS's handler waits with GetFunction
         ("AWS::Lambda::Function", "lambda:GetFunctionConfiguration"),
     }
 )
-"""Calls of the embedded handlers that AWS's own do not make, after their permissions in the registry."""
+"""Calls of the embedded handlers that AWS's handlers do not make, according to their permissions in the registry."""
 
 _BESIDE_HANDLERS = {
     "AWS::FSx::FileSystem": (
@@ -127,13 +126,13 @@ _BESIDE_HANDLERS = {
         "ec2:GetSecurityGroupsForVpc",
     ),
 }
-"""What services ask one another with the caller's rights, and the registry names nowhere.
+"""Calls of services to other services with the caller's permissions, which the registry does not contain.
 
 Source: managed policy AmazonFSxFullAccess v11, statement DescribeEC2VpcResources.
 """
 
 _LINKS_BUCKET = (("s3:ListBucket", ""), ("s3:GetBucketLocation", ""), ("s3:GetObject", "/{}"), ("s3:PutObject", "/{}"))
-"""Actions of s3:Get*, s3:List* and s3:PutObject, which a data repository association needs, and on what of its bucket.
+"""Actions of s3:Get*, s3:List* and s3:PutObject for a data repository association, with their resources in its bucket.
 
 Source: FSx for Lustre user guide, "Unable to validate access to an S3 bucket when creating a DRA".
 """
@@ -141,10 +140,10 @@ Source: FSx for Lustre user guide, "Unable to validate access to an S3 bucket wh
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """One action that CloudFormation has to be allowed.
+    """One action that CloudFormation needs.
 
-    ``resource`` is an ARN, ``*`` where AWS knows none for the action, empty where the rehearsal does not show which.
-    ``keys`` are the condition keys of the request; ``origin`` says what made it.
+    ``resource`` is an ARN, ``*`` if the action has no resources, empty if the rehearsal does not show the resource.
+    ``keys`` are the condition keys of the request; ``origin`` is the source of the request.
     """
 
     action: str
@@ -153,13 +152,13 @@ class Need:
     origin: str = ""
 
     def __str__(self) -> str:
-        """Return it as a person would say it."""
+        """Return it as readable text."""
         where = f" on {self.resource}" if self.resource not in {NEW, _UNKNOWN} else ""
         return f"{self.action}{where} for {self.origin}"
 
 
 def needs(steps: Iterable[Step], environment: Environment, *, parameters: Iterable[str] = ()) -> tuple[Need, ...]:
-    """Return what CloudFormation needed for these steps, each need once.
+    """Return what CloudFormation needed for these steps, without duplicates.
 
     ``parameters`` are the names in Parameter Store that the templates read.
     """
@@ -171,7 +170,7 @@ def needs(steps: Iterable[Step], environment: Environment, *, parameters: Iterab
 def refused(statements: Sequence[Statement], wanted: Iterable[Need]) -> list[Need]:
     """Return the needs that these statements do not allow.
 
-    Where the resource is not known, it is enough that a statement speaks of the action.
+    If the resource is unknown, a statement with the action is sufficient.
     """
     return [need for need in wanted if not _allows(statements, need)]
 
@@ -209,7 +208,7 @@ class _Reader:
                 # the name of another service's cluster
                 said.pop("clustername", None)
             permissions = self._permissions(step)
-            # every type of a service can have tags: the other actions show which types are meant
+            # every type of a service can have tags: the other actions show the relevant types
             meant = {kind for each in permissions if not _TAGGING.search(each) for kind in _resource_types(each)}
             for action in sorted(permissions):
                 kinds = meant if _TAGGING.search(action) else None
@@ -256,7 +255,7 @@ class _Reader:
         *,
         kinds: Collection[str] | None = None,
     ) -> Iterator[Need]:
-        """Yield what an action needs; ``kinds`` are the types of resources that are meant. Default: all it takes."""
+        """Yield what an action needs; ``kinds`` are the resource types. Default: all types of the action."""
         types = _resource_types(action)
         types = {kind: pattern for kind, pattern in types.items() if kinds is None or kind in kinds} or types
         if not types:
@@ -267,7 +266,7 @@ class _Reader:
         if not known:
             yield Need(action=action, resource=_UNKNOWN, origin=origin)
         for arn in sorted(known):
-            # none where the request has a key that the rehearsal does not show, such as the policy to be attached
+            # none if the request has a key that the rehearsal does not show, such as the attached policy
             found = list(self._keys(action, arn, said, step))
             for extra in found:
                 yield self._need(action, arn, origin, extra)
@@ -317,13 +316,13 @@ class _Reader:
             for policy in _policies(said, step):
                 yield {**keys, "iam:policyarn": policy}
         elif action == "kms:CreateGrant":
-            # a service that is given a key makes the grant itself
+            # a service that receives a key creates the grant itself
             yield {**keys, "kms:grantisforawsresource": "true"}
         else:
             yield keys
 
     def _tagged(self) -> Iterator[tuple[str, str]]:
-        """Yield the IDs and ARNs of what carries CloudFormation's own tags, with the name of the stack they tell."""
+        """Yield the IDs and ARNs of resources with CloudFormation's own tags, and the name of their stack."""
         for step in self._steps:
             schema = self._registry.schema(step["type"]) if not step["type"].startswith("Custom::") else None
             tagging = schema.document.get("tagging", {}) if schema else {}
@@ -346,7 +345,7 @@ def _trusted(role: Mapping[str, Any]) -> set[str]:
 
 
 def _taker(resource_type: str) -> str:
-    """Name the service that takes a role which trusts no service: EKS, for its add-ons with web identities."""
+    """Return the service for a role that trusts no service: EKS, for its add-ons with web identities."""
     return f"{resource_type.split('::')[1].lower()}.amazonaws.com"
 
 
@@ -360,7 +359,7 @@ def _merged(one: Mapping[str, list[str]], other: Mapping[str, list[str]]) -> dic
 
 
 def _flat(value: Any, service: str) -> dict[str, list[str]]:
-    """Return every text inside, by the name of the parameter in lower case that holds it."""
+    """Return every text inside, by the name of its parameter in lower case."""
     found: dict[str, list[str]] = defaultdict(list)
 
     def visit(name: str, item: Any) -> None:
@@ -386,7 +385,7 @@ def _reference() -> Mapping[str, Any]:
 
 @cache
 def _resource_types(action: str) -> dict[str, re.Pattern[str]]:
-    """Return the types of resources that an action can be limited to, with what their ARNs look like."""
+    """Return the resource types to which an action can be limited, with the patterns of their ARNs."""
     service, _, name = action.partition(":")
     known = _reference()[service]
     found = {}

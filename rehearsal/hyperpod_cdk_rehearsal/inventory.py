@@ -1,4 +1,4 @@
-"""Reads back with boto3 what exists after a deployment: nothing here trusts the template."""
+"""Reads the existing resources after a deployment with boto3, without relying on the template."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 
 class Aws(Protocol):
-    """Whatever hands out boto3 clients."""
+    """Provides boto3 clients."""
 
     def client(self, service: str) -> Any:
         """Return the client of one service."""
@@ -28,7 +28,7 @@ class Subnet:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """One instance group with what it has and what it wants."""
+    """One instance group with its current and target number of nodes."""
 
     name: str
     instance_types: str
@@ -53,7 +53,7 @@ class Quota:
 
 @dataclass(kw_only=True)
 class Inventory:
-    """Everything that was found, in the words of the APIs that told it."""
+    """Everything that was found, with the values of the APIs."""
 
     vpc_id: str = ""
     vpc_cidrs: list[str] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Inventory:
 
     @property
     def missing_nodes(self) -> list[str]:
-        """The groups that have fewer nodes than they want, ``h100 0 of 2``."""
+        """Return the groups with fewer nodes than their target, as ``h100 0 of 2``."""
         return [f"{each.name} {each.current} of {each.target}" for each in self.groups if each.current < each.target]
 
     def as_dict(self) -> dict[str, Any]:
@@ -88,9 +88,9 @@ class Inventory:
 def read_inventory(
     aws: Aws, stacks: Iterable[str], *, existing_vpc_id: str | None = None, existing_eks_cluster: str | None = None
 ) -> Inventory:
-    """Read everything that ``stacks`` made; services are asked by the physical ids that CloudFormation names.
+    """Read everything that ``stacks`` created, by the physical IDs in CloudFormation.
 
-    What the environment joined instead of making it no stack names: it is given.
+    Existing resources that the environment uses are in no stack and are therefore passed in.
     """
     ids = _physical_ids(aws, stacks)
     found = Inventory()
@@ -187,7 +187,7 @@ def _group(group: dict[str, Any], found: Inventory) -> Group:
 
 
 def _zones(found: Inventory, subnet_ids: list[str]) -> str:
-    """Name the zones of subnets; a subnet of another network keeps its own id."""
+    """Return the zones of subnets; a subnet of another network is shown by its ID."""
     zones = {subnet.subnet_id: subnet.availability_zone_id for subnet in found.subnets}
     return ", ".join(zones.get(each, each) for each in subnet_ids)
 

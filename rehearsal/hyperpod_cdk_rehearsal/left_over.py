@@ -1,4 +1,4 @@
-"""What stands in the account after a destroy that did not before: why it stays, and what it costs a month."""
+"""Resources that a destroy left in the account: why they are retained, and their cost per month."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hyperpod_cdk.catalog.prices import Prices
 from hyperpod_cdk_rehearsal.inventory import Aws
 
 Snapshot = Mapping[str, frozenset[str]]
-"""The ids of everything, by kind."""
+"""The IDs of all resources, by kind."""
 
 BY_USE = "as much as its contents"
 UNKNOWN = "unknown"
@@ -30,23 +30,23 @@ _DATA = {
 _ASKED_BY_TEMPLATE = "its template retains it"
 _TOLD_OTHERWISE = frozenset(
     {
-        # told as the kind of the listing that has them
+        # reported as the kind of the listing that contains them
         *("AWS::FSx::FileSystem", "AWS::Logs::LogGroup", "AWS::S3::Bucket", "AWS::KMS::Key"),
         *("AWS::EC2::VPC", "AWS::EC2::Subnet", "AWS::EC2::SecurityGroup", "AWS::APS::Workspace"),
         *("AWS::Grafana::Workspace", "AWS::IAM::Role"),
-        # a part of what is told, or of an EKS cluster that goes
+        # parts of reported resources, or of a deleted EKS cluster
         *("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress", "AWS::EC2::VPCCidrBlock"),
         "AWS::FSx::DataRepositoryAssociation",
         *("Custom::AWSCDK-EKS-HelmChart", "Custom::AWSCDK-EKS-KubernetesResource"),
     }
 )
-"""Types that this library retains; what an extension retains may be of any other."""
+"""Types that this library retains; an extension may retain any other type."""
 _GONE = frozenset({"deleted", "deleting"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """One thing that stays on purpose; ``monthly`` is an amount in US dollars or the words why there is none."""
+    """One resource that is retained by design; ``monthly`` is an amount in US dollars or why it is unknown."""
 
     kind: str
     name: str
@@ -55,7 +55,7 @@ class Kept:
 
 
 def snapshot(aws: Aws) -> Snapshot:
-    """List everything that an environment may make, through the APIs of its services."""
+    """Return all resources of the kinds that an environment can create, from the APIs of their services."""
     return {kind: frozenset(listing(aws)) for kind, listing in _LISTINGS.items()}
 
 
@@ -68,11 +68,10 @@ def kept_and_unexpected(
     asked: Collection[str] = (),
     retained: Mapping[str, Collection[str]] | None = None,
 ) -> tuple[list[Kept], list[str]]:
-    """Tell what is there since ``before``: what stays on purpose, and what should have gone with its stack.
+    """Return the resources that are new since ``before``: retained by design, and not deleted with their stack.
 
-    ``asked`` are ids of what the environment file asks to keep of its network. ``retained`` are the ids of what stacks
-    left behind as their templates say, by type: an extension's resources may be of types that no listing here has, and
-    stay for no reason but that.
+    ``asked`` are the IDs of network resources that the environment file retains. ``retained`` are the IDs that stacks
+    retained because of their templates, by type: resources of extensions may have types without a listing here.
     """
     retained = retained or {}
     by_template = {name for names in retained.values() for name in names}
@@ -86,7 +85,7 @@ def kept_and_unexpected(
             reason = _reason(kind, name, aws, systems, needed, region=region, prices=prices)
             if reason is None and kind in _NETWORK and name in asked:
                 reason = _ASKED, FREE
-            # a network that stays is judged by what needs it, since it may only seem to be wanted
+            # a retained network is checked by the resources that need it
             if reason is None and kind not in _NETWORK and name in by_template:
                 reason = _ASKED_BY_TEMPLATE, FREE if kind.startswith("IAM ") else UNKNOWN
             if reason is None:
@@ -105,7 +104,7 @@ def kept_and_unexpected(
 
 
 def holders(aws: Aws, vpc_id: str) -> list[str]:
-    """Name what stands in a VPC and keeps EC2 from deleting it: interfaces with what they are for, and endpoints."""
+    """Return the resources that prevent EC2 from deleting a VPC: interfaces with their purpose, groups, endpoints."""
     ec2, here = aws.client("ec2"), [{"Name": "vpc-id", "Values": [vpc_id]}]
     endpoints = [each for each in ec2.describe_vpc_endpoints(Filters=here)["VpcEndpoints"] if _stands(each)]
     of_endpoints = {interface for each in endpoints for interface in each.get("NetworkInterfaceIds", [])}
@@ -146,7 +145,7 @@ def _reason(
 def _file_system_price(system: Mapping[str, Any], region: str, prices: Prices) -> str:
     lustre, size = system["LustreConfiguration"], system["StorageCapacity"]
     if system["StorageType"] != "SSD" or (lustre.get("MetadataConfiguration") or {}).get("Mode") == "USER_PROVISIONED":
-        # has parts that are billed by use, or that the price list sells apart
+        # has parts that are billed by use, or separately in the price list
         return UNKNOWN
     tier = lustre.get("PerUnitStorageThroughput")
     return _dollars(prices, region, "lustre.scratch" if tier is None else f"lustre.ssd.{tier}", size)
@@ -168,7 +167,7 @@ def _described(aws: Aws, ids: list[str]) -> dict[str, Mapping[str, Any]]:
 
 
 def _needed_by(aws: Aws, systems: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """Return the interfaces of file systems and what these stand in or carry; their VPCs cannot go before them."""
+    """Return the interfaces of file systems with their subnets and groups, which must be deleted before the VPC."""
     ids = [interface for each in systems.values() for interface in each["NetworkInterfaceIds"]]
     if not ids:
         return frozenset()
@@ -230,7 +229,7 @@ def _route_tables(aws: Aws) -> list[str]:
 
 
 def _inside_eks(operation: str, key: str, name: str) -> Callable[[Aws], list[str]]:
-    """Return a listing of what stands in every EKS cluster, with the cluster's name before it."""
+    """Return a listing of resources in every EKS cluster, prefixed with the cluster's name."""
 
     def listing(aws: Aws) -> list[str]:
         clusters: Iterable[str] = _pages(aws, "eks", "list_clusters", "clusters")

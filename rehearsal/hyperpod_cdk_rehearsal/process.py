@@ -1,4 +1,4 @@
-"""The embedded AWS as a child process: started on loopback, reached over HTTP, gone with its parent."""
+"""The embedded AWS as a child process: it listens on loopback over HTTP and ends with its parent."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class EmbeddedAwsError(RuntimeError):
-    """The embedded AWS did not start; the message holds what it said."""
+    """The embedded AWS did not start; the message contains its output."""
 
 
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""Asks this machine itself, whatever proxy the environment names."""
+"""Opens local addresses directly, even if the environment has a proxy."""
 
 
 @cache
 def _session() -> Any:
-    """Return a session that knows no profile, no file and no variable of whoever runs a rehearsal."""
+    """Return a session that ignores the profiles, files and variables of the user."""
     variables = {
         name: (None, None, default, cast)
         for name, (_, _, default, cast) in BOTOCORE_DEFAUT_SESSION_VARIABLES.items()
@@ -44,13 +44,13 @@ def _session() -> Any:
 
 
 def of_the_machine(name: str) -> bool:
-    """Return whether a variable of the environment leads a client of AWS somewhere, or through a proxy."""
+    """Return whether an environment variable configures AWS clients or a proxy."""
     return name.startswith(("AWS_", "CDK_")) or name.lower().endswith("_proxy")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """How an embedded AWS is reached: its first line, read. The keys are random and good for nothing else."""
+    """The address and keys of an embedded AWS, from its first line of output. The keys are random."""
 
     endpoint: str
     access_key_id: str
@@ -58,7 +58,7 @@ class Address:
     control_token: str = field(repr=False)
 
     def client(self, service: str, region: str, **settings: Any) -> Any:
-        """Return a boto3 client of ``service``, which asks once only; ``settings`` are botocore's."""
+        """Return a boto3 client of ``service``, which does not retry; ``settings`` are botocore's."""
         config = {"retries": {"total_max_attempts": 1}, "s3": {"addressing_style": "path"}, "proxies": {}, **settings}
         return _session().client(
             service,
@@ -70,7 +70,7 @@ class Address:
         )
 
     def environment(self, region: str) -> dict[str, str]:
-        """Return the environment variables that point any AWS client here."""
+        """Return the environment variables with which any AWS client uses this address."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": self.access_key_id,
@@ -78,7 +78,7 @@ class Address:
             "AWS_REGION": region,
             "AWS_DEFAULT_REGION": region,
             "AWS_EC2_METADATA_DISABLED": "true",
-            # a proxy of a company does not lead to this machine
+            # a company proxy cannot reach this machine
             **dict.fromkeys(("NO_PROXY", "no_proxy"), self._unproxied()),
         }
 
@@ -88,7 +88,7 @@ class Address:
         return given if host in given.split(",") else ",".join(filter(None, (given, host)))
 
     def control(self, path: str, document: Any = None, *, timeout_s: float = 10) -> dict[str, Any]:
-        """GET what no AWS API tells, or POST ``document``; a document's dates become text."""
+        """GET a control endpoint, or POST ``document`` to it; dates in the document become text."""
         body = None if document is None else json.dumps(document, default=str).encode()
         request = urllib.request.Request(  # noqa: S310 - loopback
             f"{self.endpoint}/_rehearsal/{path}", data=body, headers={"X-Rehearsal-Token": self.control_token}
@@ -102,7 +102,7 @@ class Address:
 class EmbeddedAws:
     """A context manager around the child process; ``address`` is set inside it.
 
-    ``latency_ms`` is added to every call that comes from outside.
+    ``latency_ms`` is added to every external call.
     """
 
     account: str
@@ -120,7 +120,7 @@ class EmbeddedAws:
             command += ["--latency-ms", str(self.latency_ms)]
         if self.account_file is not None:
             command += ["--account-file", str(self.account_file)]
-        # it ends by a signal, so whatever it unpacks must lie where somebody cleans up
+        # it ends by a signal, so its unpacked files must be in a folder that is cleaned up
         environment = {**os.environ, "TMPDIR": str(self.log.parent)}
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
@@ -152,7 +152,7 @@ class EmbeddedAws:
 
     @property
     def address(self) -> Address:
-        """How it is reached; raises EmbeddedAwsError where it was not started."""
+        """Return its address and keys; raises EmbeddedAwsError if it was not started."""
         if self._address is None:
             raise EmbeddedAwsError("the embedded AWS was not started; use it in a 'with' statement")
         return self._address
@@ -163,19 +163,19 @@ class EmbeddedAws:
 
     @property
     def cloudformation(self) -> CloudFormationClient:
-        """The CloudFormation client, the one that is asked most."""
+        """Return the CloudFormation client."""
         client: CloudFormationClient = self.client("cloudformation")
         return client
 
     def state(self) -> dict[str, Any]:
-        """Return what no AWS API tells: custom resources run or played, Kubernetes objects, objects only recorded."""
+        """Return state without an AWS API: custom resources run or played, Kubernetes objects, recorded resources."""
         return self.address.control("state")
 
     def steps(self) -> list[dict[str, Any]]:
-        """Return every resource that CloudFormation made, changed or deleted, with the calls it made for it."""
+        """Return every resource that CloudFormation created, changed or deleted, with its calls."""
         steps: list[dict[str, Any]] = self.address.control("deployer")["steps"]
         return steps
 
     def environment(self) -> dict[str, str]:
-        """Return the environment variables that point any AWS client here."""
+        """Return the environment variables with which any AWS client uses this address."""
         return self.address.environment(self.region)

@@ -1,4 +1,4 @@
-"""Shows how far each stack is while the CDK CLI works, by asking the embedded AWS."""
+"""Shows the progress of each stack while the CDK CLI runs, by polling the embedded AWS."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ INTERVAL_SECONDS = 0.4
 
 
 class StackProgress:
-    """A one-line live display for one step; on anything but a terminal it stays silent.
+    """A one-line live display for one step; without a terminal, it prints nothing.
 
-    ``sizes`` gives the number of resources of each stack.
+    ``sizes`` contains the number of resources of each stack.
     """
 
     def __init__(self, aws: EmbeddedAws, console: Console, step: str, sizes: Mapping[str, int]) -> None:

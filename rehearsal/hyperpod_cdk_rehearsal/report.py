@@ -19,16 +19,16 @@ NOT_REHEARSED = (
     "IAM policies are not enforced on API calls; roles must exist and trust the service that uses them",
     "lifecycle scripts are uploaded and read back, not run on a node",
 )
-"""What a rehearsal cannot tell; printed each time, because a green rehearsal is no promise about it."""
+"""What a rehearsal does not show; printed each time, because a passed rehearsal does not guarantee it."""
 
 
 MOST_NAMED = 5
-"""So many retained resources of one type are named one by one."""
+"""The largest number of retained resources of one type that are listed individually."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step of the rehearsal with what came of it and the seconds it took."""
+    """One step of the rehearsal with its result and its duration in seconds."""
 
     name: str
     result: str
@@ -37,7 +37,7 @@ class Step:
 
 @dataclass(kw_only=True)
 class Report:
-    """A whole rehearsal."""
+    """The report of a rehearsal."""
 
     environment: str
     file: str
@@ -56,7 +56,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every step did what it should."""
+        """Return whether every step passed."""
         return not self.problem
 
     def as_dict(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def print_report(report: Report, console: Console) -> None:
         console.print(_quotas(report.inventory))
     _custom_resources(report, console)
     if report.kept:
-        console.print("\n[bold]Stays after a destroy[/bold]; delete it when you no longer need it")
+        console.print("\n[bold]Retained after a destroy[/bold]; delete it when you no longer need it")
         for kind, why, monthly, named in _by_reason(report.kept):
             listed = ", ".join(named) if len(named) <= MOST_NAMED else f"{len(named)}, such as {named[0]}"
             _item(console, f"{kind}: {listed} ({why}; each costs {monthly} per month)")
@@ -167,7 +167,7 @@ def _custom_resources(report: Report, console: Console) -> None:
         counted = Counter((e["how"], e["type"], e.get("reason", "")) for e in report.executions)
         for (how, kind, reason), times in sorted(counted.items()):
             why = f" ({reason})" if reason else ""
-            # its provider's code does not run on this machine, so its documented effect takes its place
+            # its provider's code does not run on this machine, so its documented effect is applied
             did = "simulated" if how == "played" else how
             _item(console, f"{did} {times} x {kind}{why}")
     if report.kubernetes:
@@ -180,7 +180,7 @@ def _custom_resources(report: Report, console: Console) -> None:
 
 
 def _by_reason(kept: list[Kept]) -> list[tuple[str, str, str, list[str]]]:
-    """Group what stays for the same reason at the same price, in the order given."""
+    """Group retained resources with the same reason and price, in the given order."""
     grouped: dict[tuple[str, str, str], list[str]] = {}
     for each in kept:
         grouped.setdefault((each.kind, each.why, each.monthly), []).append(each.name)
@@ -188,5 +188,5 @@ def _by_reason(kept: list[Kept]) -> list[tuple[str, str, str, list[str]]]:
 
 
 def _item(console: Console, text: str) -> None:
-    # Text, since names may hold brackets; padded, so that what wraps stays indented
+    # Text, because names may contain brackets; padded, so that wrapped lines stay indented
     console.print(Padding(Text(text), (0, 0, 0, 2)), highlight=False)

@@ -116,7 +116,7 @@ def test_types_of_which_no_actions_are_known_are_named(types: tuple[str, ...], t
         report=Report(environment="prod", file="prod.yaml", account=environment.account, region=environment.region),
     )
     said = _Rehearsal._judge(playing, tmp_path)
-    named = f", not those for {', '.join(types)}, of which it knows no actions;" if types else ","
+    named = f", except those for {', '.join(types)}, whose actions are unknown;" if types else ","
     assert re.sub(r"^\d+ calls of CloudFormation", "", said) == (
         f" compared with the policy of 'bootstrap-policy'{named} all allowed"
     )

@@ -69,7 +69,7 @@ class TestProd:
         assert results["read back"] == "4 nodes Running"
         assert results["deploy again"] == "no changes"
         assert results["update"] == "group system: 2 -> 3 nodes, in place"
-        assert results["destroy"] == f"5 stacks gone, {len(prod.kept)} resources kept"
+        assert results["destroy"] == f"5 stacks deleted, {len(prod.kept)} resources retained"
         assert results["judge rights"].endswith(" compared with the policy of 'bootstrap-policy', all allowed")
 
     def test_json_follows_its_schema(self, prod: Report, capsys: pytest.CaptureFixture[str]) -> None:

@@ -306,7 +306,7 @@ class _Happening:
 
 
 def _seen(output: str) -> list[str]:
-    """Return the last output of the CLI, from its first cross or the last line, without parts that differ in each run."""
+    """Return the last output of the CLI, from its first cross or the last line, without parts that differ per run."""
     _, cross, said = output.rstrip().partition("❌")
     if not cross:
         said = output.rstrip().rpartition("\n")[2]

@@ -116,7 +116,7 @@ class _Process:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            # it ends by a signal, so whatever it unpacks must lie where somebody cleans up
+            # it ends by a signal, so its unpacked files must be in a folder that is cleaned up
             env={**os.environ, "TMPDIR": scratch.name} | ({} if clock_scale is None else {"PYTHONPATH": str(PROJECT)}),
         )
         line = process.stdout.readline() if process.stdout else ""

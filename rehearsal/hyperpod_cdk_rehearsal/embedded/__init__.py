@@ -1,1 +1,1 @@
-"""The embedded AWS: moto's services for state, and a CloudFormation of our own in front of them."""
+"""The embedded AWS: moto's services for state, with our own CloudFormation in front of them."""

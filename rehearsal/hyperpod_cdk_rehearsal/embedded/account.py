@@ -1,4 +1,4 @@
-"""The account file: what the rehearsed AWS account owns before anything is deployed."""
+"""The account file: the resources and settings of the rehearsed AWS account before the deployment."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ if TYPE_CHECKING:
     from hyperpod_cdk.config import Environment
 
 DEFAULT_ACCOUNT_FILE = Path(__file__).parent.parent / "account.yaml"
-"""The account file that ships with the package."""
+"""The account file in the package."""
 
 _MOST_BYTES = 1_000_000
 _MOST_VALUES = 500_000
-"""As YAML's aliases say them: ten lines can stand for more than memory holds."""
+"""The largest number of values after YAML aliases are replaced: ten lines could exceed the memory."""
 
 PLAN_RESOURCE = ":training-plan/"
 
 Lines = Mapping[tuple[str | int, ...], int]
-"""The line of each key and item of a file, by its place."""
+"""The line of each key and item of a file, by path."""
 
 
 class AccountFileError(ValueError):
-    """The account file cannot be read; the message says where and how to fix it."""
+    """The account file is invalid; the message contains the place and the fix."""
 
 
 class _Section(BaseModel):
@@ -86,8 +86,8 @@ class PlanBlock(_Section):
 class TrainingPlan(_Section):
     """A training plan that the account bought.
 
-    ``blocks`` follow one another; left out, there is one from ``start_time`` to ``end_time``. ``in_use_by_others`` are
-    instances that something has which no API lists; those of HyperPod clusters are counted anyway.
+    ``blocks`` are consecutive; if omitted, there is one from ``start_time`` to ``end_time``. ``in_use_by_others`` are
+    instances in use that no API lists; those of HyperPod clusters are counted automatically.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,63}$")]
@@ -108,7 +108,7 @@ class TrainingPlan(_Section):
 
 
 class PlanOffer(_Section):
-    """A plan on offer: up to ``instance_count`` instances in one zone; its blocks make its duration."""
+    """An offered plan: up to ``instance_count`` instances in one zone; its duration is the sum of its blocks."""
 
     instance_type: str
     instance_count: Annotated[int, Field(ge=1)]
@@ -121,9 +121,9 @@ class PlanOffer(_Section):
 
 
 class TrainingPlans(_Section):
-    """The plans stated in the file, and whether the plans that the environment names exist as well.
+    """The plans in the file, and whether the plans of the environment also exist.
 
-    ``offers`` are what can be bought; None: one plan of every duration where plans or on-demand capacity are.
+    ``offers`` are the plans for sale; None: one plan of every duration in zones with plans or on-demand capacity.
     """
 
     from_environment: bool = False
@@ -132,14 +132,14 @@ class TrainingPlans(_Section):
 
 
 class Existing(_Section):
-    """What stood in the account before: names of IAM roles and of S3 buckets (None: any bucket exists), and more.
+    """Existing resources of the account: names of IAM roles and of S3 buckets (None: any bucket exists), and more.
 
-    A role's path stands before its name (`team/admin`).
+    A role's path precedes its name (`team/admin`).
 
-    `networks`, `eks_clusters`, `roles`, `kms_keys`, `buckets`, `topics` and `event_buses` (names) are made under the
-    IDs and names that they state, before anybody asks.
+    `networks`, `eks_clusters`, `roles`, `kms_keys`, `buckets`, `topics` and `event_buses` (names) are created with the
+    given IDs and names before the first request.
     `workspaces` maps the ARNs of Prometheus and Grafana workspaces to their statuses; `slack_workspaces` are the IDs of
-    those that somebody authorized in the console of Amazon Q Developer in chat applications.
+    Slack workspaces that are authorized in the console of Amazon Q Developer in chat applications.
     """
 
     from_environment: bool = False
@@ -159,17 +159,17 @@ class Existing(_Section):
 
 
 class AccountFile(_Section):
-    """The account file. Every section may be left out; then the account has AWS's defaults and owns nothing.
+    """The account file. Every section is optional; without any, the account has AWS's defaults and no resources.
 
     `quotas` maps a service code (sagemaker, vpc, ec2, eks, fsx) to applied values by quota name. `capacity` maps an
-    instance type to the availability zone IDs that have capacity for it on demand; a type not named has it everywhere.
-    `offerings` maps an EC2 type (`p5.48xlarge`) to the zones that offer it at all; one not named is offered in every
-    zone. `endpoint_services` does the same for the interface endpoints of services (`ecr.api`); with no zone a service
-    has none. `nodes` tells of instance groups of the environment, by name, whose nodes come late, fail or stay away.
-    `clusters` are HyperPod clusters of others. `stacks` maps the names of CloudFormation stacks left over to
-    their statuses, `buckets` S3 buckets to their regions. With `guardduty: automated_agent` GuardDuty puts its endpoint
-    into the VPC of every EKS cluster that is made. `page_size` is the most that one page of any list holds.
-    `observed` are answers as somebody has seen them in a real account (`make replay`).
+    instance type to the availability zone IDs that have on-demand capacity for it; others have it everywhere.
+    `offerings` maps an EC2 type (`p5.48xlarge`) to the zones that offer it at all; other types are offered in every
+    zone. `endpoint_services` does the same for the interface endpoints of services (`ecr.api`); without zones, there is
+    none. `nodes` describes instance groups of the environment, by name, with late, failing or missing nodes.
+    `clusters` are HyperPod clusters of others. `stacks` maps the names of leftover CloudFormation stacks to their
+    statuses, `buckets` S3 buckets to their Regions. With `guardduty: automated_agent`, GuardDuty creates its endpoint
+    in the VPC of every new EKS cluster. `page_size` is the largest number of items on a page of any list.
+    `observed` are responses that were observed in a real account (`make replay`).
     """
 
     quotas: Mapping[str, Mapping[str, float] | bool] = {}
@@ -194,17 +194,17 @@ class AccountFile(_Section):
     observed: ObservedAnswers = ObservedAnswers()
 
     def applied_quota(self, service: str, name: str) -> float | None:
-        """The value the account was granted, None where it has AWS's default."""
+        """Return the applied value of the account, or None if it has AWS's default."""
         values = self.quotas.get(service) or {}
         return values.get(name) if isinstance(values, Mapping) else None
 
     def applied_quotas(self, service: str) -> Mapping[str, float]:
-        """Every value granted for a service, by quota name."""
+        """Return all applied values of a service, by quota name."""
         values = self.quotas.get(service) or {}
         return values if isinstance(values, Mapping) else {}
 
     def training_plan(self, name: str) -> TrainingPlan | None:
-        """The plan of this name."""
+        """Return the plan with this name."""
         return next((plan for plan in self.training_plans.plans if plan.name == name), None)
 
 
@@ -214,7 +214,7 @@ class _Parsed:
 
 
 def account_of(context: Context) -> AccountFile:
-    """The account file of this embedded AWS, read once."""
+    """Return the account file of this embedded AWS, which is read once."""
     parsed = context.state.store(_Parsed)
     with context.state.lock:
         if parsed.file is None:
@@ -223,10 +223,10 @@ def account_of(context: Context) -> AccountFile:
 
 
 def amend(context: Context, sections: Mapping[str, Any]) -> None:
-    """Put these sections in the place of the account file's, while everything in the account stays.
+    """Replace these sections of the account file; the resources of the account remain.
 
-    For what is asked anew each time: quotas, capacity, nodes, what EKS offers. Raises AccountFileError where a section
-    is wrong.
+    Used for sections that are read at every request: quotas, capacity, nodes, EKS versions. Raises AccountFileError if
+    a section is invalid.
     """
     document = {**context.account_file.document, **sections}
     file = _validated(document, "account file")
@@ -236,22 +236,22 @@ def amend(context: Context, sections: Mapping[str, Any]) -> None:
 
 
 def existing_roles(context: Context) -> dict[str, str]:
-    """The paths, by name, of roles that the account file says exist, though no stack of the rehearsal made them."""
+    """Return the paths, by name, of roles that exist according to the account file."""
     rows = [each.rpartition("/") for each in account_of(context).existing.iam_roles]
     return {name: f"/{path}/" if path else "/" for path, _, name in rows}
 
 
 def read_account_file(path: Path) -> dict[str, Any]:
-    """The document of an account file; raises AccountFileError, with the line, for an unknown key or a wrong value."""
+    """Return the document of an account file; raises AccountFileError, with the line, for unknown keys or values."""
     return _read(path)[0]
 
 
 def load_document(account_file: Path | None = None, environment_file: Path | None = None) -> dict[str, Any]:
-    """The resolved document of an account file (default: the shipped one) for the environment of a file, if any.
+    """Return the resolved document of an account file (default: the shipped one) for an environment, if any.
 
-    Raises AccountFileError where the file is wrong in itself, or speaks of groups that the environment does not have.
+    Raises AccountFileError if the file is invalid, or refers to groups that the environment does not have.
     """
-    # the configuration's models are only needed where an environment is given
+    # the configuration's models are only needed with an environment
     from hyperpod_cdk.config import load_environment  # noqa: PLC0415
 
     path = account_file or DEFAULT_ACCOUNT_FILE
@@ -266,7 +266,7 @@ def load_document(account_file: Path | None = None, environment_file: Path | Non
 
 
 def resolved(document: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
-    """The document with every `from_environment: true` filled in from an environment; what is stated stays."""
+    """Return the document with every `from_environment: true` filled in from an environment; other values are kept."""
     file = _validated(document, "account file")
     result = dict(document)
     if file.training_plans.from_environment:
@@ -322,24 +322,24 @@ def _read(path: Path) -> tuple[dict[str, Any], Lines]:
         byte = raw[error.start]
         raise AccountFileError(f"{path}:{line} is not UTF-8 text: byte 0x{byte:02x}; save it as UTF-8") from error
     try:
-        # once for both: what has the lines is what the values are made of
+        # parsed once: the same nodes have the lines and the values
         loader = _Loader(text)
         root = loader.get_single_node()
         lines = dict(islice(_lines_of(root, ()), _MOST_VALUES + 1))
         document = (None if root is None else loader.construct_document(root)) or {}
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        said = error.problem or error.context or "is no YAML"
+        said = error.problem or error.context or "is not valid YAML"
         raise AccountFileError(f"{path}:{mark.line + 1 if mark else 1} {said}") from error
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        told = f"holds the character U+{ord(text[error.position]):04X}, which YAML text may not hold; remove it"
+        told = f"holds the character U+{ord(text[error.position]):04X}, which YAML does not allow; remove it"
         raise AccountFileError(f"{path}:{line} {told}") from error
     except (RecursionError, ValueError) as error:
-        # nested without end, or a number of thousands of digits: neither has a line
+        # too deeply nested, or a number of thousands of digits: neither error has a line
         raise AccountFileError(f"{path}: cannot be read: {reason_of(error)}") from error
     if len(lines) > _MOST_VALUES:
-        raise AccountFileError(f"{path}: stands for more than {_MOST_VALUES:,} values with its aliases written out")
+        raise AccountFileError(f"{path}: contains more than {_MOST_VALUES:,} values after its aliases are replaced")
     if not isinstance(document, dict):
         raise AccountFileError(f"{path}: must be a mapping, got {type(document).__name__}")
     _validated(document, str(path), lines)
@@ -347,7 +347,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Lines]:
 
 
 class _Loader(ShallowLoader):
-    """YAML's plain values; times stay text, which their fields read, so that a wrong one has a line."""
+    """Loads plain YAML values; times remain text that their fields parse, so that a wrong time has a line."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -363,7 +363,7 @@ def _lines_of(node: yaml.Node | None, place: tuple[str | int, ...]) -> Iterator[
         twice = next((key for key, count in Counter(step for step, _, _ in children).items() if count > 1), None)
         if twice is not None:
             at = [key for step, key, _ in children if step == twice][1]
-            raise yaml.MarkedYAMLError(problem=f"{twice}: stands twice; keep one of them", problem_mark=at.start_mark)
+            raise yaml.MarkedYAMLError(problem=f"{twice}: is there twice; keep one of them", problem_mark=at.start_mark)
     elif isinstance(node, yaml.SequenceNode):
         children = [(index, item, item) for index, item in enumerate(node.value)]
     for step, at, value in children:
@@ -372,7 +372,7 @@ def _lines_of(node: yaml.Node | None, place: tuple[str | int, ...]) -> Iterator[
 
 
 def _line(lines: Lines, place: tuple[str | int, ...]) -> int:
-    """Return the line of a place, or of the nearest one around it: a model's own name is a step that no file has."""
+    """Return the line of a place, or of the nearest enclosing one, because names of models are not in the file."""
     for length in range(len(place), 0, -1):
         if place[:length] in lines:
             return lines[place[:length]]
@@ -395,12 +395,12 @@ def _validated(document: Mapping[str, Any], where: str, lines: Lines | None = No
 
 
 def _begun(sentence: str) -> str:
-    """Return a sentence as it goes on after a colon; what it quotes stays as it is."""
+    """Return a sentence for use after a colon; quoted text is unchanged."""
     return sentence[:1].lower() + sentence[1:]
 
 
 def _foreign_nodes(document: Mapping[str, Any], environment: Environment) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Find what the file says of nodes that the environment does not have."""
+    """Yield problems of nodes in the file that the environment does not have."""
     # the configuration is only needed where an environment is given
     from hyperpod_cdk.config.suggest import closest  # noqa: PLC0415
 
@@ -409,11 +409,11 @@ def _foreign_nodes(document: Mapping[str, Any], environment: Environment) -> Ite
         problem = ""
         if name not in counts:
             near = closest(name, counts)
-            fix = f"did you mean {near}?" if near else f"name one of {', '.join(counts)}"
+            fix = f"did you mean {near}?" if near else f"use one of {', '.join(counts)}"
             problem = f"must be an instance group of environment {environment.name}, got {name}; {fix}"
         elif told.most() > counts[name]:
             most = f"at most the {counts[name]} nodes of the group"
-            problem = f"must speak of {most}, got {told.most()}; lower never or failing"
+            problem = f"must describe {most}, got {told.most()}; lower never or failing"
         if problem:
             yield ("nodes", name), f"nodes.{name}: {problem}"
 
@@ -423,7 +423,7 @@ def _stated(document: Mapping[str, Any], section: str) -> dict[str, Any]:
 
 
 def _joined(stated: Existing, environment: Environment) -> dict[str, list[dict[str, Any]]]:
-    """What an environment joins, beside what the file states of the same ID or name itself."""
+    """Return the existing resources that an environment uses, except those that the file already contains."""
     found: dict[str, list[dict[str, Any]]] = {}
     for section, key, made in (
         ("networks", "vpc_id", networks_of(environment)),
@@ -455,7 +455,7 @@ def _plans_of(environment: Environment) -> Iterator[dict[str, Any]]:
     first: dict[str, Any] = {}
     for group in environment.hyperpod.all_groups:
         arn = group.training_plan_arn
-        # a plan of another region or account is not this account's: AWS does not find it, neither does the rehearsal
+        # a plan of another Region or account does not exist in this account, neither on AWS nor in the rehearsal
         if arn and home in arn:
             counts[arn] += group.count
             first.setdefault(arn, group)
@@ -469,14 +469,14 @@ def _plans_of(environment: Environment) -> Iterator[dict[str, Any]]:
 
 
 def _quotas_of(environment: Environment) -> dict[str, dict[str, float]]:
-    # the configuration's models are only needed where an environment is given
+    # the configuration's models are only needed with an environment
     from hyperpod_cdk.quotas.needs import required_quotas  # noqa: PLC0415
 
     granted: dict[str, dict[str, float]] = {}
     for requirement in required_quotas(environment):
         needed, with_spare = requirement.needed, requirement.needed + requirement.spare
         if requirement.service == "sagemaker" or with_spare > requirement.default:
-            # twice the need, so that a rehearsed replacement may hold the old cluster and the new one for a while
+            # twice the need, so that a rehearsed replacement can have the old and the new cluster for a while
             value = float(max(2 * needed, with_spare, requirement.default))
             granted.setdefault(requirement.service, {})[requirement.name] = value
     return granted

@@ -1,4 +1,4 @@
-"""Sections of the account file about what an environment joins: VPCs, EKS clusters and roles that stand already."""
+"""Sections of the account file about existing resources that an environment uses: VPCs, EKS clusters, roles."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ WayOut = Literal["nat", "internet_gateway", "transit_gateway", "none"]
 
 
 class ExistingSubnet(Section):
-    """A subnet with a route table of its own. ``way_out`` is where its default route leads; a gateway makes it public.
+    """A subnet with its own route table. ``way_out`` is the target of its default route; a gateway makes it public.
 
-    ``free_addresses`` None: all that EC2 does not keep. ``s3_endpoint``: whether the VPC's S3 gateway endpoint serves
+    ``free_addresses`` None: all that EC2 does not reserve. ``s3_endpoint``: whether the VPC's S3 gateway endpoint is in
     its route table.
     """
 

@@ -1,4 +1,4 @@
-"""Sections of the account file about what stands around an environment: zones, neighbours, IAM, leftovers, faults."""
+"""Sections of the account file about an environment's surroundings: zones, other clusters, IAM, leftovers, faults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hyperpod_cdk.catalog import addons
 
 
 def _addon_version(text: str) -> str:
-    """Refuse what no answer of DescribeAddonVersions holds."""
+    """Refuse values that no response of DescribeAddonVersions contains."""
     if addons.VERSION.matches(text):
         return text
     told = {"describes": addons.VERSION.describes, "example": addons.VERSION.example, "got": text}
@@ -23,23 +23,23 @@ AddonVersions = tuple[Annotated[str, AfterValidator(_addon_version)], ...]
 
 
 class Section(BaseModel):
-    """One mapping of the account file; a key that it does not know is refused."""
+    """One mapping of the account file; unknown keys are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class LocalZone(Section):
-    """A local zone of the region: its name (``us-east-1-dfw-2a``), and whether the account has opted in to it."""
+    """A Local Zone of the Region: its name (``us-east-1-dfw-2a``), and whether the account has opted in to it."""
 
     name: str
     opted_in: bool = False
 
 
 class Zones(Section):
-    """What differs from the region's usual zones.
+    """Differences from the Region's usual zones.
 
-    ``missing`` zones are not this account's; ``states`` are EC2's, by zone ID; ``local`` are local zones by ID, which
-    an account has to opt in to; with ``from_environment`` it has opted in to those that the environment names.
+    ``missing`` zones are not available in this account; ``states`` are EC2's, by zone ID; ``local`` are Local Zones by
+    ID, which require an opt-in; with ``from_environment``, the account has opted in to those in the environment.
     """
 
     from_environment: bool = False
@@ -59,7 +59,7 @@ class NeighbourGroup(Section):
 
 
 class NeighbourCluster(Section):
-    """A HyperPod cluster that stands in the account; ``eks_cluster`` (default: one of its own) orchestrates it."""
+    """An existing HyperPod cluster; ``eks_cluster`` (default: a separate one) orchestrates it."""
 
     name: str
     status: str = "InService"
@@ -69,7 +69,7 @@ class NeighbourCluster(Section):
 
 
 class NeighbourFileSystem(Section):
-    """An FSx for Lustre file system that stands in the account; ``tags`` tell whose it is."""
+    """An existing FSx for Lustre file system; ``tags`` show the owner."""
 
     capacity_gib: Annotated[int, Field(ge=1)]
     deployment_type: Literal["SCRATCH_1", "SCRATCH_2", "PERSISTENT_1", "PERSISTENT_2"] = "PERSISTENT_2"
@@ -77,7 +77,7 @@ class NeighbourFileSystem(Section):
 
 
 class InUse(Section):
-    """How many of each others have, beside what AWS puts into every account (one VPC with its security group)."""
+    """The number of other resources, in addition to those in every account (one VPC with its security group)."""
 
     vpcs: Annotated[int, Field(ge=0)] = 0
     elastic_ips: Annotated[int, Field(ge=0)] = 0
@@ -91,13 +91,13 @@ class InUse(Section):
 
 
 class KubernetesOffer(Section):
-    """What EKS offers today where it differs from the catalog.
+    """What EKS offers, if it differs from the catalog.
 
-    ``versions`` maps a Kubernetes version to its status, or to ``gone`` where EKS no longer lists it. ``addons`` maps
-    an add-on to its versions, the newest first and the first the default; an empty list: EKS has no such add-on.
-    ``addons_for`` maps a Kubernetes version to such a map, which counts before ``addons`` for it.
-    ``api`` is what the API servers of clusters with a public endpoint do with whoever asks them. ``webhook_seconds`` is
-    how long after its add-on is ACTIVE a webhook of Kueue or cert-manager begins to answer.
+    ``versions`` maps a Kubernetes version to its status, or to ``gone`` if EKS no longer lists it. ``addons`` maps an
+    add-on to its versions, the newest first and the first the default; an empty list means that EKS has no such add-on.
+    ``addons_for`` maps a Kubernetes version to such a map, which takes precedence over ``addons``.
+    ``api`` is how the API servers of clusters with a public endpoint respond. ``webhook_seconds`` is the time between
+    an add-on being ACTIVE and the first response of its webhook, for Kueue and cert-manager.
     """
 
     versions: Mapping[str, Literal["STANDARD_SUPPORT", "EXTENDED_SUPPORT", "UNSUPPORTED", "gone"]] = {}
@@ -110,8 +110,8 @@ class KubernetesOffer(Section):
 class Denied(Section):
     """Actions that the policy simulator refuses; action, principal and resource are patterns (``ec2:Create*``).
 
-    ``principal`` is a role's or user's name, ``resource`` what the simulator is asked about: ``[*]`` is a refusal for
-    all resources that lets named ones pass.
+    ``principal`` is a role's or user's name, ``resource`` the resource in the simulator's request: ``[*]`` refuses
+    requests for all resources, but not for specific ones.
     """
 
     action: str
@@ -121,12 +121,12 @@ class Denied(Section):
 
 
 class Iam(Section):
-    """Who asks, what they may do, and what stands in IAM.
+    """The caller, its permissions, and existing resources of IAM.
 
-    ``caller`` is the ARN that GetCallerIdentity gives. ``denied_actions`` are refused by the policy simulator, though
-    the calls go through; ``denied_calls`` are patterns of actions whose calls end in access denied.
+    ``caller`` is the ARN that GetCallerIdentity returns. ``denied_actions`` are refused by the policy simulator, but
+    the calls succeed; ``denied_calls`` are patterns of actions whose calls are denied.
     ``service_linked_roles`` maps names (``AWSServiceRoleForAmazonEKS``) to services (``eks.amazonaws.com``).
-    ``policies`` are ARNs of managed policies, beside those of AWS.
+    ``policies`` are ARNs of managed policies, in addition to those of AWS.
     """
 
     caller: str = ""
@@ -137,18 +137,18 @@ class Iam(Section):
 
 
 class Bootstrap(Section):
-    """The CDK bootstrap stack of the region; ``version`` None: there is none."""
+    """The CDK bootstrap stack of the Region; ``version`` None: it does not exist."""
 
     version: int | None
     qualifier: str = "hnb659fds"
 
 
 class NodesOf(Section):
-    """What becomes of the nodes of an instance group, the first of them first.
+    """What happens to the nodes of an instance group, in their order.
 
-    ``never`` of them are never launched, for ``reason`` (default: no capacity). The next ``failing`` are launched and
-    fail ``failures`` times with ``message`` (default: the lifecycle script's); each time HyperPod tries a new instance.
-    All others run ``delay_seconds`` later than they would; a second of a rehearsal is about a minute of AWS's.
+    The first ``never`` nodes are never launched, for ``reason`` (default: no capacity). The next ``failing`` are
+    launched and fail ``failures`` times with ``message`` (default: the lifecycle script's); each time HyperPod tries a
+    new instance. All others run ``delay_seconds`` later; a second of a rehearsal is about a minute on AWS.
     """
 
     delay_seconds: Annotated[float, Field(ge=0, le=3600)] = 0
@@ -161,26 +161,25 @@ class NodesOf(Section):
     @model_validator(mode="after")
     def _says_whom_it_is_about(self) -> NodesOf:
         if self.reason and not self.never:
-            raise ValueError("reason needs nodes that never come; add never")
+            raise ValueError("reason needs nodes that are never launched; add never")
         if (self.message or "failures" in self.model_fields_set) and not self.failing:
             raise ValueError("message and failures need nodes that fail; add failing")
         if "all" in {self.never, self.failing} and self.never and self.failing:
-            raise ValueError("never and failing name more nodes than all; remove one of the two")
+            raise ValueError("never and failing are both all nodes; remove one of the two")
         return self
 
     def most(self) -> int:
-        """Return how many nodes the group must have for this."""
+        """Return the number of nodes that the group must have for this."""
         return sum(number for number in (self.never, self.failing) if isinstance(number, int))
 
 
 class Fault(Section):
-    """Something that goes wrong between a caller and AWS.
+    """A fault between a caller and AWS.
 
-    ``service`` is boto3's name or IAM's prefix, ``operation`` an API operation; ``*`` stands for all. The first
-    ``after`` calls are answered; of those that follow every ``every``-th suffers, ``times`` altogether (default:
-    without end). ``seconds`` is how long ``timeout`` keeps the caller waiting before the connection closes.
-    ``truncated`` cuts an answer in half,
-    ``garbage`` answers with a page that is not AWS's, ``no_endpoint`` closes the connection at once.
+    ``service`` is boto3's name or IAM's prefix, ``operation`` an API operation; ``*`` matches all. The first ``after``
+    calls succeed; then every ``every``-th call fails, ``times`` in total (default: without a limit). ``seconds`` is how
+    long ``timeout`` keeps the caller waiting before the connection closes. ``truncated`` cuts a response in half,
+    ``garbage`` returns a page that is not from AWS, ``no_endpoint`` closes the connection at once.
     """
 
     service: str

@@ -268,7 +268,7 @@ def test_topics_and_buses_that_the_file_states_stand() -> None:
         ("nodes:\n  system:\n    newer: 1\n", "3 nodes.system.newer: extra inputs are not permitted"),
         (
             "nodes:\n  system: {reason: no power}\n",
-            "2 nodes.system: value error, reason needs nodes that never come; add never",
+            "2 nodes.system: value error, reason needs nodes that are never launched; add never",
         ),
         (
             "nodes:\n  system: {message: no disk}\n",
@@ -280,15 +280,15 @@ def test_topics_and_buses_that_the_file_states_stand() -> None:
         ),
         (
             "nodes:\n  system: {never: all, failing: 1}\n",
-            "2 nodes.system: value error, never and failing name more nodes than all; remove one of the two",
+            "2 nodes.system: value error, never and failing are both all nodes; remove one of the two",
         ),
         (
             "kubernetes:\n  addons:\n    vpc-cni:\n      - v1.20.4-eksbuild.1\n      - v1.20.4-eksbuild1\n",
             WRONG_BUILD,
         ),
-        ("page_size: 1\n\nfaults: []\npage_size: 2\n", "4 page_size: stands twice; keep one of them"),
+        ("page_size: 1\n\nfaults: []\npage_size: 2\n", "4 page_size: is there twice; keep one of them"),
         ("page_size: [1\n", "2 expected ',' or ']', but got '<stream end>'"),
-        ("page_size: 1\nfaults: \x01\n", "2 holds the character U+0001, which YAML text may not hold; remove it"),
+        ("page_size: 1\nfaults: \x01\n", "2 holds the character U+0001, which YAML does not allow; remove it"),
         (
             WRONG_MONTH,
             f"7 training_plans.plans.0.start_time: {MONTH}",
@@ -311,7 +311,7 @@ def test_a_wrong_file_is_refused_with_its_place(tmp_path: Path, text: str, messa
         ("page_size: 1\n".encode("utf-16"), ":1 is not UTF-8 text: byte 0xff; save it as UTF-8"),
         (b"[" * 5000, ": cannot be read: brackets nest more than 100 deep"),
         (b"page_size: " + b"9" * 5000, ": cannot be read: Exceeds the limit (4300 digits)"),
-        (ALIASES, ": stands for more than 500,000 values with its aliases written out"),
+        (ALIASES, ": contains more than 500,000 values after its aliases are replaced"),
         (b"page_size: &a [*a]\n", ": cannot be read: "),
     ],
     ids=["latin-1", "utf-16", "deep", "long", "aliases", "circle"],
@@ -340,11 +340,11 @@ def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
         ),
         (
             "{racks: {never: 1}}",
-            "nodes.racks: must be an instance group of environment prod, got racks; name one of system, h100",
+            "nodes.racks: must be an instance group of environment prod, got racks; use one of system, h100",
         ),
         (
             "{system: {never: 2, failing: 1}}",
-            "nodes.system: must speak of at most the 2 nodes of the group, got 3; lower never or failing",
+            "nodes.system: must describe at most the 2 nodes of the group, got 3; lower never or failing",
         ),
     ],
 )
