@@ -19,6 +19,7 @@ from hyperpod_cdk.config import LoadedEnvironment
 from hyperpod_cdk_rehearsal.driver import deployment
 from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from hyperpod_cdk_stacks.app import build, new_app
+from tests.config.conftest import HERE, rows_of
 from tests.support import legal
 from tests.support.assembly import PROJECT, light_app, read_assembly
 from tests.support.embedded import embedded
@@ -76,6 +77,31 @@ def test_what_was_found_works_or_is_refused(name: str) -> None:
         synthesizes(answer)
     else:
         assert [each.render() for each in answer] == row["refused"]
+
+
+def test_warnings_of_a_failure_are_understood() -> None:
+    base = (HERE / "base.yaml").read_text(encoding="utf-8")
+    doubtful = {case: row for rows in rows_of("doubtful_files.yaml").values() for case, row in rows.items()}
+    warned = set()
+    for case, row in doubtful.items():
+        text = base
+        for old, new in row["change"].items():
+            text = text.replace(old, new)
+        answer = legal.asked(text)
+        assert isinstance(answer, LoadedEnvironment), case
+        if legal.is_warned_to_fail(answer):
+            warned.add(case)
+    assert warned == {
+        "control_plane_of_an_unlisted_size",
+        "addresses_per_node_unknown",
+        "no_place_for_addons",
+        "no_node_takes_addons",
+        "native_types_where_there_are_none",
+        "one_plan_for_two_types",
+        "one_plan_for_a_group_of_two_types",
+        "one_plan_in_two_zones",
+        "budget_where_cloudformation_makes_none",
+    }
 
 
 @pytest.mark.examples

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import kubernetes, regions
 from hyperpod_cdk.config import EnvironmentFileError, LoadedEnvironment, environment_schema, load_environment
+from hyperpod_cdk.config.rules import eks, hyperpod, instance_groups, notify, task_governance
 from hyperpod_cdk.config.source import parse_path
 from hyperpod_cdk.findings import Finding, Severity
 
@@ -264,6 +265,17 @@ def accepted(file: File) -> LoadedEnvironment | None:
     return answer if isinstance(answer, LoadedEnvironment) else None
 
 
+_WARN_OF_A_FAILURE = {
+    rule.__name__
+    for rule in (
+        instance_groups.a_plan_is_of_one_type,
+        eks.scaling_tier_is_listed,
+        notify.budgets_are_in_the_region,
+        task_governance.region_has_the_native_types,
+    )
+}
+
+
 def is_warned_to_fail(loaded: LoadedEnvironment) -> bool:
     """Whether its warnings say that a first deployment fails.
 
@@ -271,15 +283,12 @@ def is_warned_to_fail(loaded: LoadedEnvironment) -> bool:
     type that the catalog lacks is in no model of SageMaker's API yet, nor is a control plane's size that EKS's lacks;
     and a region's CloudFormation refuses the types that it does not have.
     """
-    environment = loaded.environment
-    lacking = (
-        "a plan is offered for one instance type|is not in the catalog|the EKS API does not list it"
-        "|CloudFormation did not have"
-    )
-    if any(re.search(lacking, each.message) for each in loaded.warnings):
+    rules = {each.rule for each in loaded.warnings}
+    if rules & _WARN_OF_A_FAILURE or any("is not in the catalog" in each.message for each in loaded.warnings):
         return True
+    environment = loaded.environment
     asks = environment.task_governance is not None or environment.operators.need_cert_manager
-    return asks and any("first one fails at" in each.message for each in loaded.warnings)
+    return asks and hyperpod.addons_find_a_node.__name__ in rules
 
 
 def as_text(file: File) -> str:
