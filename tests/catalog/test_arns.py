@@ -54,6 +54,18 @@ def test_a_key_stands_beside_what_it_encrypts(arn: str, problem: str | None) -> 
     assert arns.key_reach_problem(arn, partition="aws", region="us-east-1") == problem
 
 
+def test_an_alias_is_no_key() -> None:
+    for alias in ("alias/logs", "arn:aws:kms:us-east-1:111122223333:alias/logs"):
+        said = (
+            f'the ARN of the key itself, got the alias "{alias}", which can be moved to another key; write what'
+            f" 'aws kms describe-key --key-id {alias} --query KeyMetadata.Arn' shows"
+        )
+        assert arns.key_alias_problem(alias) == f"must be {said}"
+        assert arns.key_alias_problem(alias, or_else="create or ") == f"must be create or {said}"
+    for other in (f"arn:aws:kms:us-east-1:111122223333:{KEY}", "create", "logs"):
+        assert arns.key_alias_problem(other) is None
+
+
 def test_the_key_of_a_bucket_stands_in_its_region() -> None:
     here, there = (f"arn:aws:kms:{region}:111122223333:{KEY}" for region in ("us-east-1", "us-west-2"))
     assert arns.bucket_key_problem(here, region="us-east-1") is None

@@ -65,7 +65,7 @@ def test_a_zone_with_file_systems_keeps_vpc_block_and_subnet_and_nothing_else() 
     }
     with pytest.raises(
         ValueError,
-        match=r"file_system_zones: must be among the availability zones use1-az5, use1-az4, got use1-az1; leave out a"
+        match=r"file_system_zones: must be one of availability_zones \(use1-az5, use1-az4\), got use1-az1; leave out a"
         r" zone without a file system of this network",
     ):
         network(file_system_zones=["use1-az1"])

@@ -299,7 +299,7 @@ def test_findings_and_skipped_can_be_referred_to() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"mode": "off"}, "mode: must be enforce or warn, got 'off'; leave out the gate to turn it off"),
+        ({"mode": "off"}, 'mode: must be enforce or warn, got "off"; leave out the gate to turn it off'),
         ({"timeout_seconds": 59}, "timeout_seconds: must be between 60 and 900, got 59; leave it out for 120"),
         ({"timeout_seconds": 901}, "timeout_seconds: must be between 60 and 900, got 901; leave it out for 120"),
         ({"requirements": []}, "requirements: must have at least one requirement, got none; leave out the gate"),

@@ -139,7 +139,7 @@ def test_limits_leave_what_the_team_owns_and_may_borrow(member: Team, limits: di
             lambda: team(description="a\nb"),
             (
                 "team research: description: must be 1 to 1024 characters of text on one line, without invisible ones, "
-                'got "a\nb"; set description: a-b'
+                'got "a\\x0ab"; set description: a-b'
             ),
         ),
         (

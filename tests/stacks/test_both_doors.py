@@ -114,39 +114,41 @@ _FIRST = (
     "another construct meets the value first, and refuses what follows from it; no construct has this rule's argument"
 )
 _OTHER_ARGUMENT = "the argument is of another kind than the field, and its sentence says what it takes"
-_TWICE_THE_TEXT = "the file shows an invisible character by its number"
 _MORE_IS_KNOWN = "the file names what else it holds, of which the construct does not know"
 
 IN_OTHER_WORDS: Mapping[str, str] = {
     "identity-account_too_short": _FIRST,
     "identity-unknown_region": _FIRST,
-    "identity-quota_check_is_no": _OTHER_ARGUMENT,
-    "identity-unknown_quota_check": _OTHER_ARGUMENT,
-    "network-vpc_block_has_host_bits": "the stacks divide the block ahead of the construct, whose own tests show it",
-    "network-vpc_block_is_nonsense": "the stacks divide the block ahead of the construct, whose own tests show it",
     "existing-network_missing": "an argument without default, for which the stacks pass on that there is no zone",
     "eks-kubernetes_1_12": "a construct warns of what HyperPod does not take, and refuses what it has no kubectl for",
     "eks-kubernetes_beyond_hyperpod": "a construct warns of what HyperPod does not take, and refuses as above",
     "storage-capacity_zero": "the construct says which capacities there are, the field its bound ahead of them",
-    "storage-file_system_in_a_zone_not_listed": _FIRST,
-    "task_governance-description_of_two_lines": _TWICE_THE_TEXT,
-    "task_governance-limit_without_quotes": "about YAML, which reads a text without quotes as a number",
-    "encryption-key_by_id": _OTHER_ARGUMENT,
-    "encryption-key_by_alias": _OTHER_ARGUMENT,
-    "encryption-key_of_aws": _OTHER_ARGUMENT,
-    "operators-prometheus_workspace_by_its_id": _OTHER_ARGUMENT,
     "karpenter-default_pool_too_large": _MORE_IS_KNOWN,
     "nodes-restricted_groups_without_their_dependencies": _OTHER_ARGUMENT,
 }
 
 
+_GATE = {"enforce, warn or off": "enforce or warn"}
+_NAMED = {"create or the ARN": "the ARN"}
 CALLED_OTHERWISE: Mapping[str, Mapping[str, str]] = {
+    "identity-quota_check_is_no": _GATE,
+    "identity-unknown_quota_check": _GATE,
+    "storage-file_system_in_a_zone_not_listed": {"network.availability_zones": "availability_zones"},
+    "task_governance-limit_without_quotes": {", which YAML reads as the number 16": ""},
+    "encryption-key_by_id": _NAMED,
+    "encryption-key_by_alias": _NAMED,
+    "encryption-key_of_aws": _NAMED,
+    "operators-prometheus_workspace_by_its_id": _NAMED,
     "task_governance-absolute_limits_of_a_lender": {"strategy": "sharing"},
     "restricted-restricted_without_file_system": {"hyperpod.restricted_environment to share": "shared_environment"},
     "restricted-shared_environment_without_groups": {"restricted_instance_groups": "restricted_groups"},
     "encryption-key_of_a_topic_that_stands": {"notify.sns_topic_arn": "topic_arn"},
 }
-"""Words of the file's sentence -> those of the construct's, whose argument has another name than the field."""
+"""Words of the file's sentence -> those of the construct's.
+
+Its argument has another name than the field, or one value less: what makes a key or a workspace, or leaves the gate
+out, is another construct, or none.
+"""
 
 
 class _Everything(Faults):

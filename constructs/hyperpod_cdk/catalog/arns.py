@@ -20,6 +20,16 @@ KMS_KEY_ARN = Pattern(
 )
 
 
+def key_alias_problem(text: str, *, or_else: str = "") -> str | None:
+    """Say that ``text`` is the alias of a KMS key where the key itself is asked for, or ``or_else``; else give None."""
+    if not (":alias/" in text or text.startswith("alias/")):
+        return None
+    return (
+        f'must be {or_else}the ARN of the key itself, got the alias "{text}", which can be moved to another key;'
+        f" write what 'aws kms describe-key --key-id {text} --query KeyMetadata.Arn' shows"
+    )
+
+
 _ARN: Final = re.compile(r"arn:" + 4 * r"((?:\$\{[^}]*\}|[^:])*):" + "(.*)", re.DOTALL)
 """Matches the parts of an ARN, also in a template, where ``${AWS::Region}`` is a part."""
 

@@ -185,7 +185,10 @@ def slots(vpc_cidr: str) -> tuple[str, ...]:
     Control-plane subnets take them from the bottom, public ones from the top. There are sixteen, none larger than a
     /24 nor smaller than a /28; of a block beyond /24 there are fewer.
     """
-    block = IPv4Network(vpc_cidr)
+    try:
+        block = IPv4Network(vpc_cidr)
+    except ValueError:
+        raise ValueError(f"vpc_cidr: {cidr_problem(vpc_cidr, key='vpc_cidr')}") from None
     rule: dict[str, int] = _DATA["slots"]
     bits = rule["count"].bit_length() - 1
     prefix = min(LONGEST_PREFIX, max(rule["largest_prefix"], block.prefixlen + bits))

@@ -195,7 +195,7 @@ class _LogGroups:
 
 
 def _check_arn(arn: str, *, region: str) -> None:
-    problem = arns.KMS_KEY_ARN.problem(arn, key="arn")
+    problem = arns.key_alias_problem(arn) or arns.KMS_KEY_ARN.problem(arn, key="arn")
     if problem is None and not Token.is_unresolved(region):
         partition = regions.partition_of(region) or arns.arn_parts(arn).partition
         problem = arns.key_reach_problem(arn, partition=partition, region=region)

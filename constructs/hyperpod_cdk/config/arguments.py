@@ -10,6 +10,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
 from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.config.documents import tidy
 from hyperpod_cdk.config.problems import ValueProblem, translate
 from hyperpod_cdk.config.shape import item_type
 from hyperpod_cdk.config.source import DataPath, Source
@@ -32,8 +33,8 @@ def is_token(value: object) -> bool:
 def problems(
     section: type[BaseModel], values: Mapping[str, Any], *, called: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """Give what ``refused`` gives as sentences that begin with the name of the argument and a colon."""
-    return (f"{argument}: {problem}" for argument, problem in refused(section, values, called=called))
+    """Give what ``refused`` gives as sentences of one line that begin with the name of the argument and a colon."""
+    return (tidy(f"{argument}: {problem}") for argument, problem in refused(section, values, called=called))
 
 
 def refused(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
+from hyperpod_cdk.catalog.arns import KMS_KEY_ARN, key_alias_problem
 from hyperpod_cdk.config.section import Check, Section
 
 CREATE = "create"
@@ -16,11 +16,8 @@ CREATE = "create"
 def _key_problem(text: str, key: str) -> str | None:
     if text == CREATE or KMS_KEY_ARN.matches(text):
         return None
-    if ":alias/" in text or text.startswith("alias/"):
-        return (
-            f'must be {CREATE} or the ARN of the key itself, got the alias "{text}", which can be moved to another key;'
-            f" write what 'aws kms describe-key --key-id {text} --query KeyMetadata.Arn' shows"
-        )
+    if problem := key_alias_problem(text, or_else=f"{CREATE} or "):
+        return problem
     return f'must be {CREATE} or {KMS_KEY_ARN.describes}, got "{text}"; set {key}: {CREATE}, or write the whole ARN'
 
 

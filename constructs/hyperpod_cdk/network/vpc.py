@@ -578,8 +578,8 @@ def _check_file_system_zones(zones: Mapping[str, str], wanted: Sequence[str]) ->
     foreign = [zone for zone in wanted if zone not in zones]
     if foreign:
         raise ValueError(
-            f"file_system_zones: must be among the availability zones {', '.join(zones)}, got {', '.join(foreign)}; "
-            "leave out a zone without a file system of this network"
+            f"file_system_zones: must be one of availability_zones ({', '.join(zones)}), got {', '.join(foreign)};"
+            " leave out a zone without a file system of this network"
         )
 
 

@@ -20,6 +20,7 @@ from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.common.waiting import wait_for
 from hyperpod_cdk.config.arguments import refuse
 from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.source import describe
 from hyperpod_cdk.handlers.quota_gate.comparison import Requirement, to_properties
 from hyperpod_cdk.handlers.quota_gate.reading import QUOTA_ACTIONS, Own, calls_of
 
@@ -166,7 +167,8 @@ def _digest(data: object) -> str:
 def _check(requirements: Sequence[Requirement], *, mode: str, timeout_seconds: int) -> None:
     if mode not in get_args(Mode):
         raise ValueError(
-            f"mode: must be {joined(get_args(Mode), last='or')}, got {mode!r}; leave out the gate to turn it off"
+            f"mode: must be {joined(get_args(Mode), last='or')}, got {describe(mode)};"
+            " leave out the gate to turn it off"
         )
     if not _SHORTEST_TIMEOUT_SECONDS <= timeout_seconds <= _LONGEST_TIMEOUT_SECONDS:
         raise ValueError(
