@@ -224,6 +224,22 @@ def test_one_command_deploys_an_environment() -> None:
     assert sorted(each.relative_to(PROJECT).as_posix() for each in found) == sorted(DEPLOYED_BY_THE_CDK)
 
 
+def test_the_three_values_go_through_code_that_is_there() -> None:
+    page = (PROJECT / "docs" / "decisions" / "0018-rooms.md").read_text("utf-8")
+    walks = page.partition("## Three values\n")[2].partition("\n## ")[0]
+    named = [name for name in re.findall(r"`([\w./]+)`", walks) if name not in {"prod", "InstanceCount"}]
+    assert len(named) > 40
+    sources = [file for root in ("constructs", "stacks") for file in sorted((PROJECT / root).rglob("*.py"))]
+    defined = {
+        name
+        for file in sources
+        for name in re.findall(r"^ *(?:def|class) (\w+)", file.read_text("utf-8"), re.MULTILINE)
+    }
+    rooms = {part for file in sources for part in (file.stem, file.parent.name)}
+    lost = [name for name in named if re.split(r"[./]", name)[-1] not in defined | rooms]
+    assert lost == []
+
+
 def test_the_threat_model_names_every_verb() -> None:
     verbs = re.findall(
         r"^##+ `hyperpod-cdk ([a-z -]+)`$", (PROJECT / "docs" / "cli.md").read_text("utf-8"), re.MULTILINE
