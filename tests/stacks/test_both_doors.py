@@ -122,7 +122,6 @@ IN_OTHER_WORDS: Mapping[str, str] = {
     "existing-network_missing": "an argument without default, for which the stacks pass on that there is no zone",
     "eks-kubernetes_1_12": "a construct warns of what HyperPod does not take, and refuses what it has no kubectl for",
     "eks-kubernetes_beyond_hyperpod": "a construct warns of what HyperPod does not take, and refuses as above",
-    "storage-capacity_zero": "the construct says which capacities there are, the field its bound ahead of them",
     "karpenter-default_pool_too_large": _MORE_IS_KNOWN,
     "nodes-restricted_groups_without_their_dependencies": _OTHER_ARGUMENT,
 }

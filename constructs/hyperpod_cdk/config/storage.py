@@ -219,6 +219,10 @@ class Claim(Section):
     )
 
 
+_STEPS_ALONE = Check(lambda _value, _key: None, "bounds", {"minimum": lustre.SMALLEST_CAPACITY_GIB})
+"""The smallest capacity, for editors: which ones there are depends on other fields, and is a rule of the file."""
+
+
 class Lustre(Section):
     """An FSx for Lustre file system, which is retained when its stack is deleted; or an existing file system."""
 
@@ -246,7 +250,7 @@ class Lustre(Section):
             " needs throughput_capacity_mbps and read_cache. Cannot be changed after creation."
         ),
     )
-    capacity_gib: Annotated[int, within(Bound(minimum=lustre.SMALLEST_CAPACITY_GIB))] | None = Field(
+    capacity_gib: Annotated[int, _STEPS_ALONE] | None = Field(
         default=None,
         description=(
             "Capacity in GiB, for ssd. Can only be increased. 1200 or a multiple of 2400; with efa, a"
