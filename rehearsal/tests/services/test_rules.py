@@ -273,6 +273,30 @@ class TestNetwork:
             "for 12 such nodes."
         )
 
+    @pytest.mark.parametrize(("count", "fits"), [(10, True), (11, False)])
+    def test_efa_only_interfaces_take_no_addresses(self, world: Any, count: int, fits: bool) -> None:  # noqa: FBT001 - table
+        # a /23 has 507 usable addresses, a p5.48xlarge takes 81 less those of its 31 further network cards
+        ec2 = world.client("ec2")
+        subnet = ec2.create_subnet(VpcId=world.vpc_id, CidrBlock="10.0.64.0/23", AvailabilityZoneId="use1-az5")
+        subnet_id = subnet["Subnet"]["SubnetId"]
+        ec2.associate_route_table(RouteTableId=world.route_tables["use1-az5"], SubnetId=subnet_id)
+        network = {"SecurityGroupIds": [world.security_group_id], "Subnets": [subnet_id]}
+        interface = {"InterfaceType": "efa-only"}
+        half = count // 2
+        # the second group finds what the nodes of the first left
+        groups = [
+            world.group(name, "ml.p5.48xlarge", each, OverrideVpcConfig=network, NetworkInterface=interface)
+            for name, each in (("a", half), ("b", count - half))
+        ]
+        if fits:
+            world.make_hyperpod(*groups)
+            assert status(world) == "InService"
+            return
+        assert world.failure_message(*groups) == (
+            "Insufficient free IP addresses. Rehearsal: instance group 'b' needs 6 x 50 addresses, its subnets have "
+            "room for 5 such nodes."
+        )
+
     def test_groups_of_one_request_share_the_addresses(self, world: Any) -> None:
         ec2 = world.client("ec2")
         subnet = ec2.create_subnet(VpcId=world.vpc_id, CidrBlock="10.0.64.0/24", AvailabilityZoneId="use1-az5")

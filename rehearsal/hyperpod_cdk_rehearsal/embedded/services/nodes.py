@@ -226,8 +226,8 @@ def _launch_problem(
     present = cluster.groups.get(str(spec["InstanceGroupName"]))
     # what the group itself holds now is not in its own way
     held = Counter[str]()
-    for node in present.nodes if present else []:
-        held[node.subnet_id] += rules.addresses_per_node(node.instance_type)
+    if present:
+        _hold(held, present)
     return rules.launch_problem(context, wanted, spec, taken - held)
 
 
@@ -287,7 +287,7 @@ def _attempt(
     address = ""
     if subnet is not None:
         address = str(ipaddress.ip_network(subnet["CidrBlock"])[FIRST_HOST + taken[subnet["SubnetId"]]])
-        taken[subnet["SubnetId"]] += rules.addresses_per_node(instance_type)
+        taken[subnet["SubnetId"]] += rules.addresses_per_node(spec, instance_type)
     after += told.delay_seconds
     fails_after = after + FAILURE_SECONDS
     retried_at = None
@@ -327,7 +327,7 @@ def _timeline(
 
 def _subnet(context: Context, wanted: Spec, spec: Spec, taken: Counter[str]) -> Mapping[str, Any]:
     subnets: Sequence[Mapping[str, Any]] = rules.placement(context, Network(context), wanted, spec)
-    each = rules.addresses_per_node(rules.types_of(spec)[0])
+    each = rules.addresses_per_node(spec, rules.types_of(spec)[0])
     roomy = (item for item in subnets if item["AvailableIpAddressCount"] - taken[item["SubnetId"]] >= each)
     return next(roomy, subnets[0])
 
@@ -354,6 +354,12 @@ def _tell(context: Context, cluster: HyperPodCluster, node: Node) -> None:
 def _addresses_taken(context: Context) -> Counter[str]:
     taken = Counter[str]()
     for cluster in hyperpod_clusters(context).values():
-        for node in cluster.nodes():
-            taken[node.subnet_id] += rules.addresses_per_node(node.instance_type)
+        for group in cluster.groups.values():
+            _hold(taken, group)
     return taken
+
+
+def _hold(taken: Counter[str], group: InstanceGroup) -> None:
+    """Count the addresses that the nodes of a group hold, by subnet."""
+    for node in group.nodes:
+        taken[node.subnet_id] += rules.addresses_per_node(group.spec, node.instance_type)

@@ -36,6 +36,7 @@ SERVICE_PRINCIPAL = "sagemaker.amazonaws.com"
 AUTOSCALER_ACTIONS = ("sagemaker:BatchAddClusterNodes", "sagemaker:BatchDeleteClusterNodes")
 BUCKET_PREFIX = "sagemaker-"
 GIB_PER_TIB = 1024
+EFA_ONLY = "efa-only"
 AUTHENTICATION_MODES = ("API", "API_AND_CONFIG_MAP")
 
 EFA_TEXT = (
@@ -236,10 +237,20 @@ def is_spot(group: Spec) -> bool:
     return "Spot" in (group.get("CapacityRequirements") or {})
 
 
-def addresses_per_node(instance_type: str) -> int:
-    """Addresses that a node takes from its subnet; 1 where the catalog does not know."""
+def addresses_per_node(group: Spec, instance_type: str) -> int:
+    """Give how many addresses a node of a group takes from its subnet; 1 where no source says it of the type.
+
+    With InterfaceType efa-only the network interfaces of all network cards but the first take none. "You can't assign
+    an IP address to an EFA-only network interface" (EC2 user guide, "Create and attach an Elastic Fabric Adapter to an
+    Amazon EC2 instance"); "You can't use an EFA-only network interface as the primary network interface" (same guide,
+    "Maximize network bandwidth on Amazon EC2 instances with multiple network cards").
+    """
     row = instance_types.get(instance_type)
-    return (row.ips_per_node if row else None) or 1
+    if row is None or row.ips_per_node is None:
+        return 1
+    if (group.get("NetworkInterface") or {}).get("InterfaceType") != EFA_ONLY:
+        return row.ips_per_node
+    return max(1, row.ips_per_node - (row.network_cards - 1))
 
 
 def placement(context: Context, network: Network, request: Spec, group: Spec) -> list[dict[str, Any]]:
@@ -690,7 +701,7 @@ def _egress_problem(network: Network, groups: Sequence[str]) -> str | None:
 
 
 def _address_problem(group: Spec, subnets: Sequence[Spec], taken: Mapping[str, int]) -> str | None:
-    each = max(addresses_per_node(name) for name in types_of(group))
+    each = max(addresses_per_node(group, name) for name in types_of(group))
     fitting = sum(
         max(subnet["AvailableIpAddressCount"] - taken.get(subnet["SubnetId"], 0), 0) // each for subnet in subnets
     )
