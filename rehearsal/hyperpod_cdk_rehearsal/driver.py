@@ -28,7 +28,7 @@ from hyperpod_cdk.transitions import cdk
 from hyperpod_cdk_rehearsal.cdk_cli import CdkCli, CdkFailedError
 from hyperpod_cdk_rehearsal.embedded.account import load_document
 from hyperpod_cdk_rehearsal.execution_role import needs, refused
-from hyperpod_cdk_rehearsal.inventory import Inventory, read_inventory
+from hyperpod_cdk_rehearsal.inventory import Inventory, MissingNodes, read_inventory
 from hyperpod_cdk_rehearsal.left_over import Snapshot, holders, kept_and_unexpected, snapshot
 from hyperpod_cdk_rehearsal.process import EmbeddedAws
 from hyperpod_cdk_rehearsal.progress import StackProgress
@@ -141,6 +141,7 @@ class _Rehearsal:
         with self._step("read back") as step:
             self.report.inventory = self._settled_inventory()
             self.report.kubernetes = self.aws.state()["kubernetes"]
+            self.report.missing_nodes = self._missing_nodes()
             self._expect_counts(self.environment)
             step.result = f"{self.report.inventory.running_nodes} nodes Running"
             if self.report.inventory.missing_nodes:
@@ -156,6 +157,8 @@ class _Rehearsal:
             step.result = self._destroy(file)
         with self._step("judge rights") as step:
             step.result = self._judge(assembly)
+        # last, so that one rehearsal shows this and what the other steps find
+        self._expect_nodes()
 
     def _judge(self, assembly: Path) -> str:
         """Check CloudFormation's calls against the policy of 'bootstrap-policy'; returns a line with the result."""
@@ -278,6 +281,16 @@ class _Rehearsal:
             existing_vpc_id=network.vpc_id if network else None,
             existing_eks_cluster=eks.cluster_name if eks else None,
         )
+
+    def _expect_nodes(self) -> None:
+        failures = [str(each) for each in self.report.missing_nodes if each.is_failure]
+        if failures:
+            raise RehearsalError("\n".join(failures))
+
+    def _missing_nodes(self) -> list[MissingNodes]:
+        """Give which nodes are not there, and why, as the embedded AWS knows it."""
+        rows = self.aws.state()["missing_nodes"]
+        return [MissingNodes(**row) for row in rows if row.pop("cluster") == self.report.inventory.cluster]
 
     def _settled_inventory(self) -> Inventory:
         """Read the inventory when the nodes exist, which is after the cluster; some may never be created."""

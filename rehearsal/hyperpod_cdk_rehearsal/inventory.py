@@ -40,6 +40,24 @@ class Group:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MissingNodes:
+    """Nodes that an instance group wants and does not have, all for one reason.
+
+    ``is_failure``: the account file does not state under ``nodes`` that they stay away, nor do they come later.
+    """
+
+    group: str
+    count: int
+    reason: str
+    is_failure: bool
+
+    def __str__(self) -> str:
+        """Give group, number and reason."""
+        nodes = "1 node" if self.count == 1 else f"{self.count} nodes"
+        return f"instance group {self.group}: {nodes} not Running: {self.reason}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Quota:
     """One team's compute quota."""
 

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hyperpod_cdk_rehearsal.inventory import Inventory
+from hyperpod_cdk_rehearsal.inventory import Inventory, MissingNodes
 from hyperpod_cdk_rehearsal.left_over import Kept
 
 NOT_REHEARSED = (
@@ -45,6 +45,7 @@ class Report:
     region: str
     steps: list[Step] = field(default_factory=list)
     inventory: Inventory = field(default_factory=Inventory)
+    missing_nodes: list[MissingNodes] = field(default_factory=list)
     executions: list[dict[str, Any]] = field(default_factory=list)
     recorded: list[dict[str, Any]] = field(default_factory=list)
     kubernetes: list[str] = field(default_factory=list)
@@ -70,6 +71,7 @@ class Report:
             "problem": self.problem,
             "steps": [asdict(step) for step in self.steps],
             "exists": self.inventory.as_dict(),
+            "missing_nodes": [asdict(each) for each in self.missing_nodes],
             "custom_resources": self.executions,
             "recorded_only": self.recorded,
             "kubernetes": self.kubernetes,
@@ -86,6 +88,10 @@ def print_report(report: Report, console: Console) -> None:
     console.print()
     if report.inventory.vpc_id:
         console.print(_exists(report.inventory, f"What exists in {report.region} (account {report.account})"))
+    if report.missing_nodes:
+        console.print("[bold]Nodes that are not Running[/bold]")
+        for missing in report.missing_nodes:
+            _item(console, str(missing) if missing.is_failure else f"{missing} (as expected in this account)")
     if report.inventory.quotas:
         console.print(_quotas(report.inventory))
     _custom_resources(report, console)

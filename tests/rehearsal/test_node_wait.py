@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hyperpod_cdk_rehearsal.cdk_cli import CdkFailedError
+from hyperpod_cdk_rehearsal.driver import RehearsalError
 from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from tests.rehearsal.test_examples import Life, living
 from tests.support.assembly import shipped
@@ -52,7 +53,26 @@ def test_slow_nodes_are_waited_for_and_missing_ones_are_told(assemblies: Path, t
         assert set(states.values()) == {"ACTIVE"}, states
         inventory = life.run._settled_inventory()
         assert inventory.missing_nodes == ["h100 0 of 2"]
+        life.run.report.inventory = inventory
+        (missing,) = life.run._missing_nodes()
+        assert (missing.group, missing.count, missing.is_failure) == ("h100", 2, False)
+        assert missing.reason.startswith("We currently do not have sufficient capacity")
         life.run._expect_counts(life.run.environment, inventory)
+
+
+def test_nodes_of_which_the_account_file_states_nothing_are_failures(assemblies: Path, tmp_path: Path) -> None:
+    document = {**account(assemblies), "capacity": {"ml.m5.2xlarge": ["use1-az5"]}}
+    with living(shipped(assemblies, "prod"), document, tmp_path) as life:
+        life.deploy(assemblies / "prod")
+        life.run.report.inventory = life.run._settled_inventory()
+        life.run.report.missing_nodes = life.run._missing_nodes()
+        with pytest.raises(RehearsalError) as failed:
+            life.run._expect_nodes()
+    assert str(failed.value) == (
+        "instance group system: 2 nodes not Running: We currently do not have sufficient capacity to launch new "
+        "ml.m5.2xlarge instances. Please try again. Rehearsal: no subnet of instance group 'system' is in a zone where "
+        "the account file gives it capacity."
+    )
 
 
 def test_without_a_node_the_platform_says_why_and_the_next_deployment_succeeds(

@@ -12,7 +12,8 @@ from rich.console import Console
 
 from hyperpod_cdk._cli.answers import Rehearsal, print_answer
 from hyperpod_cdk.config import load_environment
-from hyperpod_cdk_rehearsal.driver import _Rehearsal, rehearse
+from hyperpod_cdk_rehearsal.driver import RehearsalError, _Rehearsal, rehearse
+from hyperpod_cdk_rehearsal.inventory import MissingNodes
 from hyperpod_cdk_rehearsal.report import Report, Step, print_report
 from tests.support.answers import answered
 
@@ -122,9 +123,26 @@ class TestProd:
         assert "the HyperPod chart is a placeholder" in text
 
 
+def test_nodes_that_fail_make_a_rehearsal_fail_and_those_of_the_account_file_do_not() -> None:
+    report = Report(environment="prod", file="environments/prod.yaml", account="111122223333", region="us-east-1")
+    late = MissingNodes(group="h100", count=2, reason="the training plan h100-april is Scheduled", is_failure=False)
+    failed = MissingNodes(group="system", count=1, reason="Insufficient free IP addresses.", is_failure=True)
+    run: Any = SimpleNamespace(report=report)
+    report.missing_nodes = [late]
+    _Rehearsal._expect_nodes(run)
+    report.missing_nodes = [late, failed]
+    with pytest.raises(RehearsalError) as refused:
+        _Rehearsal._expect_nodes(run)
+    assert str(refused.value) == "instance group system: 1 node not Running: Insufficient free IP addresses."
+    text = printed(report)
+    assert "instance group h100: 2 nodes not Running: the training plan h100-april is Scheduled (as expected in" in text
+    assert "  instance group system: 1 node not Running: Insufficient free IP addresses." in text
+
+
 def test_the_report_says_why_it_failed(capsys: pytest.CaptureFixture[str]) -> None:
     report = Report(environment="prod", file="environments/prod.yaml", account="111122223333", region="us-east-1")
     report.steps.append(Step(name="deploy", result="failed", seconds=12.4))
+    report.missing_nodes = [MissingNodes(group="h100", count=2, reason="not launched yet", is_failure=False)]
     report.problem = "08:00:00 | CREATE_FAILED | AWS::EC2::VPC"
     text = printed(report)
     assert "failed after 12 s\n08:00:00 | CREATE_FAILED | AWS::EC2::VPC" in text

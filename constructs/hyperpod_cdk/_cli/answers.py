@@ -129,6 +129,18 @@ class RehearsedGroup(Model):
     training_plan: str
 
 
+class MissingNodes(Model):
+    """Nodes that an instance group wants and does not have, all for the same reason."""
+
+    group: str
+    count: int
+    reason: str
+    """Why the nodes are not Running: HyperPod's message, the status of their training plan, or that they come later."""
+    is_failure: bool
+    """False for nodes of a training plan that has not started, nodes that come later, and nodes of which the account
+    file states under ``nodes`` that they fail; true for all others, and then ``passed`` is false."""
+
+
 class RehearsedQuota(Model):
     """A team's compute quota."""
 
@@ -208,6 +220,8 @@ class Rehearsal(Model):
     """The error; empty if there was none."""
     steps: tuple[RehearsalStep, ...]
     exists: Rehearsed
+    missing_nodes: tuple[MissingNodes, ...]
+    """What ``exists`` lacks of the nodes that the instance groups want."""
     custom_resources: tuple[RehearsedCustomResource, ...]
     recorded_only: tuple[RecordedOnly, ...]
     kubernetes: tuple[str, ...]

@@ -25,17 +25,20 @@ def record(context: Context, *, resource_type: str, logical_id: str, stack_name:
 
 
 def inspect(context: Context) -> dict[str, Any]:
-    """Return custom resources that ran or were played, resources only recorded, and what Kubernetes was told.
+    """Return custom resources that ran or were played, resources only recorded, and what was sent to Kubernetes.
 
     ``kubernetes`` has a line for each release and object, ``manifests`` and ``releases`` have them whole, by cluster.
+    ``missing_nodes`` has a row for each reason why nodes of an instance group are not there.
     """
     # resources import this module to note what they record
     from hyperpod_cdk_rehearsal.embedded.resources.custom import executions  # noqa: PLC0415
     from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store as kubernetes  # noqa: PLC0415
+    from hyperpod_cdk_rehearsal.embedded.services.nodes import missing_nodes  # noqa: PLC0415
 
     clusters = context.client("eks").list_clusters()["clusters"]
     return {
         "executions": [each.as_dict() for each in executions(context)],
+        "missing_nodes": missing_nodes(context),
         "recorded": list(context.state.store(Recorded).rows),
         "kubernetes": [
             line

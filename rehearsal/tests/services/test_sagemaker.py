@@ -442,6 +442,43 @@ class TestNodesThatDoNotCome:
         for _ in range(5):
             assert "Running" not in self.after_another_attempt(world)
 
+    def test_the_rehearsal_knows_why_each_is_missing_and_which_the_account_file_states(self, world: Any) -> None:
+        world.account_file(
+            nodes={"a": {"never": 1, "reason": "no power"}, "b": {"delay_seconds": 30}},
+            capacity={"ml.g5.12xlarge": ["use1-az6"]},
+            training_plans={
+                "plans": [
+                    {
+                        "name": "april",
+                        "instance_type": "ml.p5.48xlarge",
+                        "instance_count": 2,
+                        "availability_zone_id": "use1-az5",
+                        "status": "Scheduled",
+                    }
+                ]
+            },
+        )
+        plan = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/april"
+        world.make_eks()
+        world.client("sagemaker").create_cluster(
+            **world.hyperpod_request(
+                world.group("a", count=2),
+                world.group("b"),
+                world.group("c", "ml.g5.12xlarge", 2),
+                world.group("d", "ml.p5.48xlarge", 2, TrainingPlanArn=plan),
+            )
+        )
+        world.clock.sleep(service.CREATE_SECONDS + node_times.FIRST_NODE_SECONDS + 2 * node_times.NEXT_NODE_SECONDS)
+        found = [tuple(row.values()) for row in node_times.missing_nodes(world.context)]
+        (*_, reason, is_failure) = found.pop(2)
+        assert reason.endswith("'c' is in a zone where the account file gives it capacity.")
+        assert is_failure
+        assert found == [
+            ("prod", "a", 1, "no power", False),
+            ("prod", "b", 1, "not launched yet", False),
+            ("prod", "d", 2, "the training plan april is Scheduled", False),
+        ]
+
     def test_a_cluster_that_provisions_all_or_nothing_fails_with_them(self, world: Any) -> None:
         world.account_file(nodes={"system": {"never": 1, "reason": "no power"}})
         assert world.failure_message(world.group(count=2), NodeProvisioningMode=None) == "no power"

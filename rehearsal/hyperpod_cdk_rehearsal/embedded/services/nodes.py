@@ -50,6 +50,7 @@ FIRST_HOST = 4
 """AWS keeps the first four addresses of a subnet for itself."""
 REPLACED = "Instance {node} is starting as part of instance replacement in Cluster {cluster} and IG {group}"
 """Developer guide, "HyperPod cluster events reference"."""
+LATER = "not launched yet"
 LOG_HINT = "To view lifecycle script logs, visit log group {group}"
 
 Spec = Mapping[str, Any]
@@ -192,6 +193,35 @@ def try_again(context: Context, cluster: HyperPodCluster) -> None:
                     _tell(context, cluster, node)
 
 
+def missing_nodes(context: Context) -> list[dict[str, Any]]:
+    """Give the nodes that groups want and do not have, those of one group and one reason in one row.
+
+    ``is_failure``: something stands in their way that the account file does not state under ``nodes``. Nodes that come
+    later and those of a training plan that has not started are no failures.
+    """
+    now = context.clock.now()
+    rows: list[dict[str, Any]] = []
+    for cluster in hyperpod_clusters(context).values():
+        for name, group in sorted(cluster.groups.items()):
+            absent = [node for node in group.nodes if node.timeline.at(now) in {"Pending", "Failure"}]
+            found = Counter((node.problem or LATER, bool(node.problem) and not node.is_stated) for node in absent)
+            waiting = int(group.spec["InstanceCount"]) - len(group.nodes)
+            if waiting > 0:
+                found[_why_none_is_tried(context, group.spec), False] += waiting
+            rows += [
+                {"cluster": cluster.name, "group": name, "count": count, "reason": reason, "is_failure": is_failure}
+                for (reason, is_failure), count in found.items()
+            ]
+    return rows
+
+
+def _why_none_is_tried(context: Context, spec: Spec) -> str:
+    plan = find_plan(context, spec["TrainingPlanArn"]) if spec.get("TrainingPlanArn") else None
+    if plan is None or plan.has_started:
+        return LATER
+    return f"the training plan {plan.entry.name} is {plan.entry.status}"
+
+
 def running_nodes(context: Context, eks_cluster_arn: str) -> list[Node]:
     """The HyperPod nodes that have joined an EKS cluster and run."""
     cluster = hyperpod_cluster_on(context, eks_cluster_arn)
@@ -256,9 +286,11 @@ def _told_problem(spec: Spec, told: NodesOf, number: int, tried: int) -> LaunchP
     # a group that was deployed before goes on with higher numbers
     place = number % max(count, 1)
     if place < never:
-        return LaunchProblem(told.reason or rules.CAPACITY_TEXT.format(type=rules.types_of(spec)[0]))
+        reason = told.reason or rules.CAPACITY_TEXT.format(type=rules.types_of(spec)[0])
+        return LaunchProblem(reason, is_stated=True)
     if place < never + failing and (told.failures == "always" or tried < told.failures):
-        return LaunchProblem(told.message or rules.LIFECYCLE_TEXT, has_instance=True, is_script=True)
+        message = told.message or rules.LIFECYCLE_TEXT
+        return LaunchProblem(message, has_instance=True, is_script=True, is_stated=True)
     return None
 
 
@@ -308,6 +340,7 @@ def _attempt(
         tried=tried,
         problem=problem.message if problem else "",
         is_script=problem.is_script if problem else False,
+        is_stated=problem.is_stated if problem else False,
         fails_after=fails_after,
         retried_at=retried_at,
     )

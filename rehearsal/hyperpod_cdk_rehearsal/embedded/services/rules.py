@@ -170,11 +170,15 @@ def check_immutable(before: Spec, after: Spec) -> None:
 
 @dataclass(frozen=True)
 class LaunchProblem:
-    """Why nodes do not come up: ``has_instance`` where one was launched, ``is_script`` where its script failed."""
+    """Why nodes do not come up: ``has_instance`` where one was launched, ``is_script`` where its script failed.
+
+    ``is_stated`` where the account file states it under ``nodes``.
+    """
 
     message: str
     has_instance: bool = False
     is_script: bool = False
+    is_stated: bool = False
 
 
 def launch_problem(context: Context, request: Spec, group: Spec, taken: Mapping[str, int]) -> LaunchProblem | None:

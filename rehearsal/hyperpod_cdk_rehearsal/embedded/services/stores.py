@@ -109,8 +109,9 @@ class Node:
     """A node, as the latest attempt at it stands; ``instance_id`` is empty where nothing could be launched.
 
     ``number`` counts the nodes of the group, ``tried`` the earlier attempts. ``problem`` is why this one fails, after
-    ``fails_after`` seconds, and ``retried_at`` when the next one begins. Until ``busy_until`` somebody has it
-    replaced (``is_replaced``) or rebooted. ``updated`` is when its software last was.
+    ``fails_after`` seconds, and ``retried_at`` when the next one begins; ``is_stated``: the account file states that it
+    fails. Until ``busy_until`` somebody has it replaced (``is_replaced``) or rebooted. ``updated`` is when its software
+    last was.
     """
 
     instance_id: str
@@ -127,6 +128,7 @@ class Node:
     tried: int = 0
     problem: str = ""
     is_script: bool = False
+    is_stated: bool = False
     fails_after: float = 0.0
     retried_at: datetime | None = None
     busy_until: datetime | None = None
