@@ -93,7 +93,7 @@ def test_an_alarm_says_what_where_and_the_command_to_look(whole: dict[str, Any])
     said = {each["AlarmName"]: each["AlarmDescription"] for each in of_type(whole, "AWS::CloudWatch::Alarm")}
     assert said["train-hyperpod-nodes-missing-h100"] == (
         "In environment prod, cluster train, account 111122223333, region us-east-1: group h100 has had fewer nodes"
-        " than it is to have for 35 minutes. Look: aws sagemaker list-cluster-nodes --cluster-name train"
+        " than requested for 35 minutes. Look: aws sagemaker list-cluster-nodes --cluster-name train"
         " --instance-group-name-contains h100 --region us-east-1"
     )
     assert said["train-hyperpod-file-system-scratch-target-full"] == (

@@ -178,7 +178,7 @@ def test_the_role_reaches_the_data(foreign: Foreign) -> None:
         input_buckets=["nova-data"], output_buckets=["nova-results"], kms_key_arns=[KEY], reward_functions=True
     )
     s3 = "arn:${AWS::Partition}:s3:::"
-    statements = {each["Sid"]: each for each in foreign.policy("Nova customisation: data of the jobs")}
+    statements = {each["Sid"]: each for each in foreign.policy("Nova customization: data of the jobs")}
     resolved = {
         sid: ["".join(part if isinstance(part, str) else f"${{{part['Ref']}}}" for part in _parts(arn)) for arn in arns]
         for sid, arns in ((sid, _listed(each["Resource"])) for sid, each in statements.items())
@@ -199,7 +199,7 @@ def test_the_role_writes_metrics(foreign: Foreign) -> None:
     """Developer guide, observability add-on: "Additional prerequisites for Restricted Instance Groups"."""
     workspace = "arn:aws-us-gov:aps:us-east-1:111122223333:workspace/ws-1"
     foreign.role(prometheus_workspace_arn=workspace)
-    assert foreign.policy("Nova customisation: data of the jobs") == [
+    assert foreign.policy("Nova customization: data of the jobs") == [
         {"Sid": "Metrics", "Effect": "Allow", "Action": ["aps:RemoteWrite"], "Resource": [workspace]}
     ]
 

@@ -101,7 +101,7 @@ class NodeWaiter(Construct):
         self.function: lambda_.CfnFunction = handler_function(
             self,
             "Function",
-            description="HyperPod node wait: answers once nodes run",
+            description="HyperPod node wait: responds when nodes are running",
             serves="node_wait",
             role=role,
             log_group=self.log_group,

@@ -286,7 +286,7 @@ class Notifications(Construct):
         role = iam.CfnRole(
             self,
             "SlackRole",
-            description="HyperPod notifications in Slack: a channel may ask nothing of AWS",
+            description="HyperPod notifications in Slack: no permissions for the channel",
             assume_role_policy_document=document(
                 {"Principal": {"Service": "chatbot.amazonaws.com"}, "Action": "sts:AssumeRole"}
             ),
@@ -396,7 +396,7 @@ class Notifications(Construct):
         role = handler_role(
             self,
             "Role",
-            description="HyperPod notifications: looks at one cluster and its training plans, and publishes",
+            description="HyperPod notifications: reads one cluster and its training plans, and publishes",
             policy_name="notifications",
             statements=statements,
         )
@@ -404,7 +404,7 @@ class Notifications(Construct):
         function = handler_function(
             self,
             "Function",
-            description="HyperPod notifications: tells what happens to a cluster",
+            description="HyperPod notifications: reports what happens to a cluster",
             serves="notifications",
             role=role,
             log_group=log_group,
@@ -458,7 +458,7 @@ class Notifications(Construct):
             rule = events.CfnRule(
                 self,
                 "HyperPodEvents",
-                description=f"What HyperPod says of the nodes of {self._cluster_name}, to be told",
+                description=f"Events of HyperPod about the nodes of {self._cluster_name}, for notifications",
                 event_pattern={
                     "source": ["aws.sagemaker"],
                     "detail-type": [told.CLUSTER_EVENT, told.HEALTH_EVENT],
@@ -472,7 +472,7 @@ class Notifications(Construct):
             rule = events.CfnRule(
                 self,
                 "Watch",
-                description=f"Looks at what sends no event of {self._cluster_name}: missing nodes, training plans",
+                description=f"Checks what sends no event for {self._cluster_name}: missing nodes, training plans",
                 schedule_expression=f"rate({facts.WATCH_MINUTES} minutes)",
                 targets=[events.CfnRule.TargetProperty(id="Function", arn=function.attr_arn)],
             )
@@ -480,7 +480,7 @@ class Notifications(Construct):
         self._alarm(
             "FunctionFails",
             name=self._names.function,
-            says="nobody may be told of what happens to it: the function that tells fails, or stands still",
+            says="notifications may be missing: the function that sends them fails, or does not run",
             look=f"aws logs tail {self._log_group_name(function)} --since 1h --region {self._region}",
             namespace="AWS/Lambda",
             metric_name="Errors",
@@ -514,7 +514,7 @@ class Notifications(Construct):
         self._alarm(
             f"NodesMissing-{group}",
             name=self._names.nodes_missing[group],
-            says=f"group {group} has had fewer nodes than it is to have for {periods * facts.WATCH_MINUTES} minutes",
+            says=f"group {group} has had fewer nodes than requested for {periods * facts.WATCH_MINUTES} minutes",
             look=f"aws sagemaker list-cluster-nodes --cluster-name {self._cluster_name}"
             f" --instance-group-name-contains {group} --region {self._region}",
             namespace=self._namespace,

@@ -149,7 +149,7 @@ class RestrictedExecutionRole(Construct):
         policy = iam.CfnManagedPolicy(
             self,
             "Policy",
-            description="Nova customisation: data of the jobs",
+            description="Nova customization: data of the jobs",
             policy_document={"Version": "2012-10-17", "Statement": statements},
             roles=[self.role.role_name],
         )
