@@ -67,6 +67,10 @@ def test_a_type_without_a_handler_is_recorded(cloud: Any) -> None:
     assert cloud.context.state.store(Recorded).rows == [
         {"type": "AWS::CodeCommit::Repository", "logical_id": "A", "stack": "net"}
     ]
+    assert [each.reason for each in cloud.stack("net").events if each.logical_id == "A"] == [
+        None,
+        "Rehearsal: AWS::CodeCommit::Repository is only recorded; nothing was created, and its attributes are made up",
+    ]
     first = cloud.outputs("net")
     assert first["Arn"] == "arn:aws:codecommit:us-west-2:111122223333:repository/net-A"
     repository["Properties"] = {"RepositoryName": "r", "RepositoryDescription": "changed"}

@@ -183,7 +183,8 @@ class Deployment:
         except ResourceFailure as failure:
             resource.physical_id = failure.physical_id
             raise self.workspace.fail(resource, "CREATE_FAILED", failure.reason) from failure
-        self.stack.set_resource_status(resource, "CREATE_COMPLETE")
+        recorded_only = self.workspace.provisioner.recorded_only(definition.resource_type)
+        self.stack.set_resource_status(resource, "CREATE_COMPLETE", recorded_only)
 
     def _update(self, definition: ResourceDefinition, existing: StackResource, properties: dict[str, Any]) -> None:
         provisioner = self.workspace.provisioner

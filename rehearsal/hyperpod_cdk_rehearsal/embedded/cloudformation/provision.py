@@ -109,6 +109,12 @@ class Provisioner:
             return True
         return self.registry.schema(resource_type) is not None
 
+    def recorded_only(self, resource_type: str) -> str | None:
+        """Return what to say of a resource of which nothing is created, None for the types that have a handler."""
+        if resource_type in _BUILT_IN or self._handler_for(resource_type) is not None:
+            return None
+        return f"Rehearsal: {resource_type} is only recorded; nothing was created, and its attributes are made up"
+
     def supports_attribute(self, resource_type: str, attribute: str) -> bool:
         """Whether Fn::GetAtt may ask a resource of this type for it."""
         schema = self._schema(resource_type)
