@@ -51,7 +51,7 @@ def test_what_is_deployed_tells_none(tmp_path: Path) -> None:
     assert not shown.base_is_known
     text = markdown(quiet_report().model_copy(update={"extensions": (shown,)}))
     assert "The deployed stacks contain no values of extensions, so nothing is compared." in text
-    assert "->" not in text.partition("What is deployed tells")[2]
+    assert "->" not in text.partition("The deployed stacks contain no values of extensions")[2]
 
 
 def test_before_the_first_deployment_all_is_new(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_a_step_waits_through_a_resource_that_does_not_change() -> None:
 def test_stacks_follow_one_another() -> None:
     found = first(assembly(one={"Nat": resource(NAT)}, two={"X": resource()}))
     assert step(found, "X").starts.high == STACK + 5 + STACK
-    assert not any("side by side" in note for note in found.notes)
+    assert not any("in parallel" in note for note in found.notes)
 
 
 def test_stacks_that_do_not_need_one_another_go_side_by_side() -> None:
