@@ -295,7 +295,7 @@ _TAGS_OF_PRINCIPALS: Final = frozenset({"iam", "sts"})
 
 
 def powerful(view: View, permissions: Permissions) -> frozenset[Principal]:
-    """Return the identities that can get more permissions than their policies have; whoever assumes them can, too."""
+    """Return the identities that can get more permissions than their policies have; so can those that assume them."""
     return frozenset(
         heading.who
         for heading, blocks in permissions.blocks.items()

@@ -51,7 +51,7 @@ class IdentityChanges:
                 yield self._acts_as(resource, role, width=4, but=", of which no template says what it may do")
 
     def code(self, changes: Sequence[ResourceChange]) -> Iterator[Found]:
-        """Find resources that run other code: whoever decides it has the permissions of its identity, or of root."""
+        """Find resources that run other code: who decides it has the permissions of their identity, or of root."""
         for found in other_code(self._names.before, self._names.after, changes, self.power):
             roles = [self._names.who(each) for each in found.roles]
             by = ": " if found.is_grave else " as "
