@@ -14,6 +14,7 @@ from hyperpod_cdk import (
     PrometheusWorkspace,
 )
 from hyperpod_cdk.catalog import addons
+from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.notify import Notify
 from hyperpod_cdk.config.operators import CREATE
@@ -79,14 +80,18 @@ class ObservabilityStack(cdk.Stack):
             events=notify.events,
             instance_groups=[group.name for group in environment.hyperpod.all_groups],
             training_plan_arns=sorted(arn for arn in plans if arn is not None),
-            instance_types=types_of(environment, is_spot=False),
-            spot_instance_types=types_of(environment, is_spot=True),
+            instance_types=self._types(environment, is_spot=False),
+            spot_instance_types=self._types(environment, is_spot=True),
             file_systems=watched_file_systems(environment, storage),
             nodes_missing_minutes=notify.nodes_missing_minutes,
             file_system_percent=notify.file_system_percent,
             storage_target_percent=notify.storage_target_percent,
             quota_percent=notify.quota_percent,
         )
+
+    @staticmethod
+    def _types(environment: Environment, *, is_spot: bool) -> list[str | InstanceType]:
+        return [environment.instance_type(name) or name for name in types_of(environment, is_spot=is_spot)]
 
     def _addon(self, environment: Environment) -> None:
         section, name = environment.operators.observability, environment.name

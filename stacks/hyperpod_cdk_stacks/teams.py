@@ -32,10 +32,10 @@ def _team(environment: Environment, section: TeamSection) -> Team:
         active=section.active,
         fair_share_weight=section.fair_share_weight,
         preemption=section.preemption,
-        quota=[_row(row) for row in section.quota],
+        quota=[_row(environment, row) for row in section.quota],
         sharing=section.sharing.strategy,
         borrow_limit_percent=section.sharing.resolved_borrow_limit_percent,
-        absolute_borrow_limits=[_row(row) for row in section.sharing.absolute_borrow_limits],
+        absolute_borrow_limits=[_row(environment, row) for row in section.sharing.absolute_borrow_limits],
         member_role_arns=section.member_role_arns,
         access=section.access,
         pod_security=section.pod_security,
@@ -49,7 +49,7 @@ def _team(environment: Environment, section: TeamSection) -> Team:
     return replace(team, resource_quota={**derived, **section.resource_quota})
 
 
-def _row(row: Quota) -> QuotaRow:
+def _row(environment: Environment, row: Quota) -> QuotaRow:
     partition = row.accelerator_partition
     return QuotaRow(
         instance_type=row.instance_type,
@@ -60,4 +60,5 @@ def _row(row: Quota) -> QuotaRow:
         accelerator_partition=(
             None if partition is None else AcceleratorPartition(profile=partition.profile, count=partition.count)
         ),
+        stated_types={name: numbers.as_catalog_row(name) for name, numbers in environment.instance_types.items()},
     )

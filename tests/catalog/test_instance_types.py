@@ -255,6 +255,19 @@ def test_a_near_miss_is_named() -> None:
     )
 
 
+def test_a_near_miss_of_a_type_that_the_caller_states_is_named() -> None:
+    stated = ["ml.p9.48xlarge"]
+    assert instance_types.unknown_type_problem("ml.p9.48xlarge", stated=stated) is None
+    assert instance_types.unknown_type_problem("ml.p9.48xlage", where="in stated_types", stated=stated) == (
+        'must be an instance type that is known, got "ml.p9.48xlage"; '
+        "did you mean ml.p9.48xlarge, stated in stated_types?"
+    )
+    # only "ml." is missing
+    assert "did you mean ml.p5.48xlarge? If not" in str(
+        instance_types.unknown_type_problem("p5.48xlarge", stated=stated)
+    )
+
+
 def test_a_far_miss_says_how_to_go_on() -> None:
     assert instance_types.unknown_type_problem("hopper", key="type") == (
         f'must be a HyperPod instance type known on {instance_types.AS_OF}, got "hopper"; '

@@ -228,18 +228,19 @@ class TestThreadsPerCore:
             "got 2; set threads_per_core: 1 or remove it"
         )
 
-    @pytest.mark.parametrize("threads", [1, 2])
-    def test_of_an_unknown_type_is_as_said(self, make: Make, threads: int) -> None:
-        assert make(instance_type="ml.p9.48xlarge", threads_per_core=threads).resolved_threads_per_core == threads
-
-    def test_of_an_unknown_type_must_be_said(self, make: Make) -> None:
-        assert refusal(make, instance_type="ml.p9.48xlarge") == (
-            'instance group "workers": threads_per_core must be set for types that the catalog of '
-            f"{instance_types.as_of()} does not have, got None for ml.p9.48xlarge; "
-            "set threads_per_core=2 if it has simultaneous multithreading, else 1"
+    @pytest.mark.parametrize("threads", [None, 1, 2])
+    def test_of_a_misspelt_type_makes_no_difference(self, make: Make, threads: int | None) -> None:
+        assert refusal(make, instance_type="ml.p5.48xlarg", threads_per_core=threads) == (
+            f'instance group "workers": instance_type must be a HyperPod instance type known on {AS_OF}, '
+            'got "ml.p5.48xlarg"; did you mean ml.p5.48xlarge? If not, state the type\'s numbers in stated_types'
+        )
+        assert refusal(make, instance_types=["ml.p5.48xlarge", "hopper"], threads_per_core=threads) == (
+            f'instance group "workers": instance_types[1] must be a HyperPod instance type known on {AS_OF}, '
+            'got "hopper"; set instance_types to one of the 209 known, or state the type\'s numbers in stated_types'
         )
 
 
+AS_OF = instance_types.as_of()
 NEEDS = "{} needs continuous provisioning, got provisioning: all_or_nothing; set provisioning: continuous, or {}".format
 
 
@@ -358,7 +359,10 @@ class TestWords:
             ),
             (
                 {"instance_type": "p5.48xlarge"},
-                ('instance_type must begin with "ml.", got "p5.48xlarge"; set instance_type="ml.p5.48xlarge"'),
+                (
+                    f'instance_type must be a HyperPod instance type known on {AS_OF}, got "p5.48xlarge"; did you mean '
+                    "ml.p5.48xlarge? If not, state the type's numbers in stated_types"
+                ),
             ),
             (
                 {"instance_type": None},

@@ -82,6 +82,28 @@ def test_a_version_older_than_hyperpod_takes_is_refused(version: str) -> None:
         NodeAddon(stack, "Cni", eks_cluster_name="prod-eks", addon_name="vpc-cni", addon_version=version)
 
 
+@pytest.mark.parametrize(
+    ("name", "warned"),
+    [
+        (
+            "metric-server",
+            (
+                'addon_name: should be an add-on that this version knows, got "metric-server"; did you mean '
+                "metrics-server?"
+            ),
+        ),
+        ("metrics-server", None),
+        ("kubecost_kubecost", None),
+    ],
+)
+def test_a_misspelt_addon_is_warned_of_and_one_that_only_eks_knows_is_not(name: str, warned: str | None) -> None:
+    stack = cdk.Stack(cdk.App(builtin_cloud_formation_validation=False), "foreign")
+    NodeAddon(stack, "Addon", eks_cluster_name="prod-eks", addon_name=name)
+
+    told = [each.data for each in stack.node.find_child("Addon").node.metadata if each.type == "aws:cdk:warning"]
+    assert told == ([f"{warned} [ack: hyperpod-cdk:addon-name]"] if warned else [])
+
+
 def test_tokens_pass_unchecked() -> None:
     stack = cdk.Stack(cdk.App(builtin_cloud_formation_validation=False), "foreign")
     version = cdk.CfnParameter(stack, "Version").value_as_string

@@ -10,6 +10,7 @@ import pytest
 from aws_cdk.assertions import Template
 
 from hyperpod_cdk import EncryptionKey, Notifications
+from hyperpod_cdk.catalog import instance_types
 from hyperpod_cdk.config.notify import EVENTS
 from hyperpod_cdk.hyperpod.notifications import SlackChannel
 from tests.support.tables import row_by_row
@@ -313,6 +314,14 @@ def test_settings_of_the_function_fit_its_variables() -> None:
         ({"emails": ["a@example.com", "a@example.com"]}, "emails[1]: must be named once, got a@example.com again"),
         ({"events": ["nodes_mising"]}, "events[0]: must be node_unhealthy"),
         ({"nodes_missing_minutes": 1441}, "nodes_missing_minutes: must be at most 1440, got 1441"),
+        (
+            {"instance_types": ["ml.p5.48xlarg"]},
+            (
+                f"instance_types: must be a HyperPod instance type known on {instance_types.as_of()}, got "
+                '"ml.p5.48xlarg"; did you mean ml.p5.48xlarge? If not, pass an InstanceType with its numbers'
+            ),
+        ),
+        ({"spot_instance_types": ["hopper"]}, "spot_instance_types: must be a HyperPod instance type known on"),
         ({"quota_percent": 101}, "quota_percent: must be at most 100, got 101"),
         ({"storage_target_percent": 0}, "storage_target_percent: must be at least 1, got 0"),
         (

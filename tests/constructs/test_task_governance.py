@@ -13,7 +13,7 @@ from aws_cdk import aws_eks_v2 as eks_v2
 from aws_cdk.assertions import Template
 from cdk_nag import AwsSolutionsChecks
 
-from hyperpod_cdk.catalog import regions
+from hyperpod_cdk.catalog import instance_types, regions
 from hyperpod_cdk.catalog.governance import NATIVE_REGIONS, is_native
 from hyperpod_cdk.governance.task_governance import TaskGovernance
 from hyperpod_cdk.governance.teams import PriorityClass, QuotaRow, Team
@@ -356,7 +356,7 @@ def test_no_teams_is_a_policy_alone() -> None:
             ),
         ),
         (
-            lambda: team(quota=[QuotaRow(instance_type=f"ml.t{i}", count=1) for i in range(16)]),
+            lambda: team(quota=[QuotaRow(instance_type=name, count=1) for name in instance_types.names()[:16]]),
             "team research: must hold at most 15 quota rows, got 16; remove 1",
         ),
         (
@@ -444,7 +444,7 @@ def test_what_aws_would_refuse_is_refused_at_once(make: Callable[[], object], me
         lambda: team(fair_share_weight=100),
         lambda: team(borrow_limit_percent=1),
         lambda: team(borrow_limit_percent=500),
-        lambda: team(quota=[QuotaRow(instance_type=f"ml.t{i}", count=1) for i in range(15)]),
+        lambda: team(quota=[QuotaRow(instance_type=name, count=1) for name in instance_types.names()[:15]]),
         lambda: team(member_role_arns=[BOB, "arn:aws-us-gov:iam::111122223333:role/a", cdk.Fn.import_value("role")]),
         lambda: template(name_prefix="a" * 54),
         lambda: template(priority_classes=[PriorityClass(name=f"c{i}", weight=1) for i in range(10)]),

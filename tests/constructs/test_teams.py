@@ -76,7 +76,7 @@ def test_one_type_in_several_profiles_is_several_rows() -> None:
         ),
         (team(QuotaRow(instance_type=TRN, count=1), sharing="lend"), {NEURON: "16", f"{NEURON}device": "16", EFA: "8"}),
         (team(QuotaRow(instance_type=M5, count=4)), {}),
-        (team(QuotaRow(instance_type="ml.unknown.large", count=4)), {}),
+        (team(QuotaRow(instance_type="ml.g5.12xlarge", count=4)), {}),
     ],
     ids=[
         "owned",
@@ -88,11 +88,39 @@ def test_one_type_in_several_profiles_is_several_rows() -> None:
         "partitions",
         "Neuron",
         "no accelerators of the type",
-        "unknown type",
+        "a type of which no numbers are given",
     ],
 )
 def test_limits_leave_what_the_team_owns_and_may_borrow(member: Team, limits: dict[str, str]) -> None:
     assert resource_limits(member, numbers(P5, M5, TRN)) == limits
+
+
+STATED = instance_types.InstanceType(
+    name="ml.p9.48xlarge",
+    ec2_name="p9.48xlarge",
+    family="p9",
+    architecture="x86_64",
+    vcpu=8,
+    memory_gib=1,
+    network_cards=1,
+)
+UNKNOWN = f"must be a HyperPod instance type known on {instance_types.as_of()}, got"
+
+
+def test_a_type_that_neither_the_catalog_nor_the_caller_knows_is_refused() -> None:
+    assert QuotaRow(instance_type="ml.p9.48xlarge", count=1, stated_types={STATED.name: STATED}).key == STATED.name
+    with pytest.raises(ValueError) as near:  # noqa: PT011 - the whole message is compared below
+        QuotaRow(instance_type="ml.p5.48xlarg", count=1)
+    assert str(near.value) == (
+        f'quota of ml.p5.48xlarg: instance_type: {UNKNOWN} "ml.p5.48xlarg"; did you mean ml.p5.48xlarge? '
+        "If not, state the type's numbers in stated_types"
+    )
+    with pytest.raises(ValueError) as of_the_callers:  # noqa: PT011 - as above
+        QuotaRow(instance_type="ml.p9.48xlarg", count=1, stated_types={STATED.name: STATED})
+    assert str(of_the_callers.value) == (
+        'quota of ml.p9.48xlarg: instance_type: must be an instance type that is known, got "ml.p9.48xlarg"; '
+        "did you mean ml.p9.48xlarge, stated in stated_types?"
+    )
 
 
 @row_by_row(
@@ -128,7 +156,9 @@ def test_limits_leave_what_the_team_owns_and_may_borrow(member: Team, limits: di
             ),
         ),
         (
-            lambda: team(absolute_borrow_limits=[QuotaRow(instance_type=f"ml.t{i}", count=1) for i in range(16)]),
+            lambda: team(
+                absolute_borrow_limits=[QuotaRow(instance_type=name, count=1) for name in instance_types.names()[:16]]
+            ),
             "team research: must hold at most 15 borrow limits, got 16; remove 1",
         ),
         (

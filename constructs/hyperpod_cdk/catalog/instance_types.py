@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import date
 from functools import cache
@@ -150,14 +151,24 @@ def xlarge(name: str) -> int | None:
 
 
 def unknown_type_problem(
-    name: str, *, key: str = "instance_type", otherwise: str = "state the type's numbers under instance_types:"
+    name: str,
+    *,
+    key: str = "instance_type",
+    otherwise: str = "state the type's numbers under instance_types:",
+    stated: Iterable[str] = (),
+    where: str = "in this file",
 ) -> str | None:
-    """Say that the catalog does not have ``name``, with a similar name and the date, or give None.
+    """Say that neither the catalog nor ``stated`` has ``name``, with a similar name and the date, or give None.
 
-    ``otherwise`` is what to do if AWS has such a type.
+    ``otherwise`` is what to do if AWS has such a type; ``where`` is where the caller states types.
     """
-    if name in _table():
+    known = set(stated)
+    if name in _table() or name in known:
         return None
+    # if only "ml." is missing, the catalog has the better answer
+    near_stated = None if f"ml.{name}" in _table() else _closest(name, sorted(known))
+    if near_stated:
+        return f'must be an instance type that is known, got "{name}"; did you mean {near_stated}, stated {where}?'
     said = f'must be a HyperPod instance type known on {as_of()}, got "{name}"; '
     if near := closest(name):
         return Sentence(said, f"did you mean {near}?", OnlyInFiles(f" If not, {otherwise}"))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
+from hyperpod_cdk.catalog import instance_types
+from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.config.documents import tidy
 from hyperpod_cdk.config.problems import ValueProblem, translate
@@ -82,6 +84,34 @@ def refuse_unlike(pattern: Pattern, **values: str | Sequence[str] | None) -> Non
         for key, text in texts.items():
             if text is not None and not is_token(text) and (problem := pattern.problem(text, key=key)):
                 raise ValueError(f"{key}: {problem}")
+
+
+def unknown_type_problem(
+    name: str, *, key: str, stated: Iterable[str] = (), otherwise: str = "state the type's numbers in stated_types"
+) -> str | None:
+    """Say of an instance type what the file says: that neither the catalog nor the caller knows it. None for a token.
+
+    ``stated``: names of the types whose numbers the caller states; ``otherwise``: how it states them.
+    """
+    if is_token(name):
+        return None
+    return instance_types.unknown_type_problem(
+        name, key=key, otherwise=otherwise, stated=stated, where="in stated_types"
+    )
+
+
+def refuse_unknown_types(**values: Iterable[str | InstanceType]) -> None:
+    """Raise ValueError for the first name of an instance type that the catalog does not have.
+
+    An ``InstanceType`` in place of a name is a type with numbers of its own, and is not judged.
+    """
+    for name, types in values.items():
+        for each in types:
+            if isinstance(each, InstanceType):
+                continue
+            problem = unknown_type_problem(each, key=name, otherwise="pass an InstanceType with its numbers")
+            if problem is not None:
+                raise ValueError(f"{name}: {problem}")
 
 
 def _items(name: str, values: Sequence[str]) -> dict[str, str]:

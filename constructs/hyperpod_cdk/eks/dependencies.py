@@ -25,7 +25,7 @@ from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.common.manifests import answer_in_time
 from hyperpod_cdk.config import eks as fields
-from hyperpod_cdk.config.arguments import refuse
+from hyperpod_cdk.config.arguments import refuse, refuse_unknown_types
 from hyperpod_cdk.eks import charts
 from hyperpod_cdk.eks.chart_values import chart_values
 
@@ -188,14 +188,10 @@ def refuse_placeholder(stack: Stack) -> None:
 
 
 def _rows(instance_types: Iterable[str | InstanceType]) -> list[InstanceType]:
-    rows: dict[str, InstanceType] = {}
-    for entry in instance_types:
-        row = entry if isinstance(entry, InstanceType) else catalog.get(entry)
-        if row is None:
-            otherwise = "pass an InstanceType with its numbers"
-            problem = catalog.unknown_type_problem(str(entry), key="instance_types", otherwise=otherwise)
-            raise ValueError(f"instance_types: {problem}")
-        rows[row.name] = row
+    given = list(instance_types)
+    refuse_unknown_types(instance_types=given)
+    known = (entry if isinstance(entry, InstanceType) else catalog.get(entry) for entry in given)
+    rows = {row.name: row for row in known if row is not None}
     return [rows[name] for name in sorted(rows)]
 
 

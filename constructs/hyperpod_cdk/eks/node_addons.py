@@ -13,11 +13,12 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from hyperpod_cdk.catalog import addons, operators
+from hyperpod_cdk.catalog.closest import closest
 from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge
 from hyperpod_cdk.common.manifests import answer_in_time
 from hyperpod_cdk.common.stack_arns import arn_of_aws
-from hyperpod_cdk.config.arguments import refuse, refuse_unlike
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
 from hyperpod_cdk.config.checkpointing import SERVICE_ACCOUNT_NAME, CheckpointAccount
 from hyperpod_cdk.config.eks import ExistingEks
 
@@ -69,6 +70,13 @@ class NodeAddon(Construct):
         check_addon(eks_cluster_name, addon_version)
         if not addon_name:
             raise ValueError("addon_name: must be the name of an add-on as EKS spells it, got nothing; name one")
+        near = None if is_token(addon_name) or addons.get(addon_name) else closest(addon_name, addons.names())
+        if near:
+            # EKS has more add-ons than the catalog
+            cdk.Annotations.of(self).add_warning_v2(
+                "hyperpod-cdk:addon-name",
+                f'addon_name: should be an add-on that this version knows, got "{addon_name}"; did you mean {near}?',
+            )
         if addon_version and not cdk.Token.is_unresolved(addon_version):
             problem = addons.version_problem(addon_name, addon_version, key="addon_version")
             if problem:

@@ -11,7 +11,7 @@ from hyperpod_cdk.catalog import governance, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import repeated, repeated_problem
 from hyperpod_cdk.config import task_governance as fields
-from hyperpod_cdk.config.arguments import is_token, refuse
+from hyperpod_cdk.config.arguments import is_token, refuse, unknown_type_problem
 
 Preemption = Literal["lower_priority", "never"]
 Sharing = Literal["lend_and_borrow", "lend", "dont_lend"]
@@ -52,6 +52,9 @@ class QuotaRow:
     Either whole instances (``count``), or ``accelerators``, ``vcpu`` and ``memory_gib`` (over all instances of the
     type), or partitions of GPUs, with ``vcpu`` and ``memory_gib`` if wanted. SageMaker fills in proportionally what is
     left out of accelerators, vCPU and memory; accelerators are 0 if only vCPU or memory is given.
+
+    ``stated_types``: your own rows, by name, for types that the catalog does not have or whose row is wrong.
+    Default: none.
     """
 
     instance_type: str
@@ -60,15 +63,18 @@ class QuotaRow:
     vcpu: float | None = None
     memory_gib: float | None = None
     accelerator_partition: AcceleratorPartition | None = None
+    stated_types: Mapping[str, InstanceType] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check that there is one kind of amounts, and nothing negative."""
+        """Check that the type is known, that there is one kind of amounts, and nothing negative."""
         amounts = self._amounts()
         where = f"quota of {self.instance_type}"
         partition = () if self.accelerator_partition is None else ("accelerator_partition",)
         check(governance.amounts_problem((*amounts, *partition)), where=where)
         refuse(fields.Quota, where=where, instance_type=self.instance_type, **amounts)
-        numbers = instance_types.get(self.instance_type)
+        unknown = unknown_type_problem(self.instance_type, key="instance_type", stated=self.stated_types)
+        check(unknown and f"instance_type: {unknown}", where=where)
+        numbers = self.stated_types.get(self.instance_type) or instance_types.get(self.instance_type)
         if numbers is not None:
             profile = None if self.accelerator_partition is None else self.accelerator_partition.profile
             for keys, problem in governance.accelerator_problems(

@@ -15,7 +15,7 @@ from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config import instance_group as fields
-from hyperpod_cdk.config.arguments import is_token, refused
+from hyperpod_cdk.config.arguments import is_token, refused, unknown_type_problem
 from hyperpod_cdk.config.eks import ROLE_ARN
 from hyperpod_cdk.config.section import Section
 
@@ -361,12 +361,12 @@ class InstanceGroup:
             yield from _count_problem(
                 "instance_types", len(self.instance_types), hyperpod.INSTANCE_TYPES_PER_GROUP, what="instance types"
             )
-        for name in self.types:
-            if not is_token(name) and not name.startswith("ml."):
-                near = catalog.closest(name) or f"ml.{name}"
-                yield f'instance_type must begin with "ml.", got "{name}"; set instance_type="{near}"'
-            else:
-                yield from _pattern_problem("instance_type", name, catalog.NAME)
+        if self.instance_type is not None:
+            key = "instance_type"
+            yield from _said(key, unknown_type_problem(self.instance_type, key=key, stated=self.stated_types))
+        for index, name in enumerate(self.instance_types):
+            key = "instance_types"
+            yield from _said(f"{key}[{index}]", unknown_type_problem(name, key=key, stated=self.stated_types))
 
     def _count_problems(self) -> Iterator[str]:
         yield from _bound_problem("count", self.count, hyperpod.INSTANCE_COUNT)
@@ -408,12 +408,6 @@ class InstanceGroup:
 
     def _threads_problems(self) -> Iterator[str]:
         if self.threads_per_core is None:
-            for name in self.types:
-                if self._row(name) is None:
-                    yield (
-                        f"threads_per_core must be set for types that the catalog of {catalog.as_of()} does not have, "
-                        f"got None for {name}; set threads_per_core=2 if it has simultaneous multithreading, else 1"
-                    )
             return
         yield from _bound_problem("threads_per_core", self.threads_per_core, hyperpod.THREADS_PER_CORE)
         found = rules.threads_problems(self.threads_per_core, self._known_types())

@@ -18,16 +18,16 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from hyperpod_cdk.catalog import hyperpod, quotas, regions
-from hyperpod_cdk.catalog import instance_types as instance_type_names
 from hyperpod_cdk.catalog import notifications as facts
 from hyperpod_cdk.catalog.arns import arn_parts
+from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.quotas import Quota
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.common.acknowledgments import ACTION, RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
 from hyperpod_cdk.common.keys import TOPIC_ACTIONS, EncryptionKey
 from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
-from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
+from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unknown_types, refuse_unlike
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.hyperpod import HyperPod
 from hyperpod_cdk.config.notify import EVENTS, FUNCTION_EVENTS, Event, Notify, Slack
@@ -119,7 +119,8 @@ class Notifications(Construct):
 
     ``training_plan_arns``: ARNs of the plans whose times are reported. Default: none.
 
-    ``instance_types``: types on demand or on training plans whose quota for cluster usage is watched. Default: none.
+    ``instance_types``: types on demand or on training plans whose quota for cluster usage is watched, each its name
+    or, if the catalog does not have it, an ``InstanceType``. Default: none.
 
     ``spot_instance_types``: types whose quota for cluster spot instance usage is watched. Default: none.
 
@@ -154,8 +155,8 @@ class Notifications(Construct):
         events: Sequence[Event] = EVENTS,
         instance_groups: Sequence[str] = (),
         training_plan_arns: Sequence[str] = (),
-        instance_types: Sequence[str] = (),
-        spot_instance_types: Sequence[str] = (),
+        instance_types: Sequence[str | InstanceType] = (),
+        spot_instance_types: Sequence[str | InstanceType] = (),
         file_systems: Mapping[str, str] | None = None,
         nodes_missing_minutes: int = 30,
         file_system_percent: int = 75,
@@ -164,7 +165,8 @@ class Notifications(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         _check_cluster(cluster_name, cluster_arn, instance_groups, training_plan_arns)
-        refuse_unlike(instance_type_names.NAME, instance_types=instance_types, spot_instance_types=spot_instance_types)
+        refuse_unknown_types(instance_types=instance_types, spot_instance_types=spot_instance_types)
+        on_demand, of_spot = _names_of(instance_types), _names_of(spot_instance_types)
         refuse_unlike(FILE_SYSTEM_NAME, file_systems=list(file_systems or ()))
         refuse_unlike(FILE_SYSTEM_ID, file_systems=list((file_systems or {}).values()))
         refuse(Environment, called={"name": "environment_name"}, name=environment_name)
@@ -195,16 +197,16 @@ class Notifications(Construct):
         self._cluster_name, self._cluster_arn = cluster_name, cluster_arn
         self._environment = environment_name or cluster_name
         self._events = frozenset(events)
-        watched = {each: quotas.cluster_usage(each) for each in instance_types}
-        of_spot = {f"spot-{each}": quotas.cluster_spot_usage(each) for each in spot_instance_types}
+        watched = {each: quotas.cluster_usage(each) for each in on_demand}
+        watched |= {f"spot-{each}": quotas.cluster_spot_usage(each) for each in of_spot}
         self._names = alarms(
             self._events,
             groups=instance_groups,
-            instance_types=instance_types,
-            spot_instance_types=spot_instance_types,
+            instance_types=on_demand,
+            spot_instance_types=of_spot,
             file_systems=file_systems or {},
         )
-        self._quotas = {name: quota for name, quota in {**watched, **of_spot}.items() if name in self._names.quotas}
+        self._quotas = {name: quota for name, quota in watched.items() if name in self._names.quotas}
         self._region, self._account = stack.region, stack.account
         self.topic: sns.CfnTopic | None = None if topic_arn else self._topic()
         self.topic_arn: str = topic_arn or self._made(self.topic).ref
@@ -611,6 +613,10 @@ class Notifications(Construct):
     @property
     def _namespace(self) -> str:
         return f"HyperPod/{self._cluster_name}"
+
+
+def _names_of(types: Sequence[str | InstanceType]) -> list[str]:
+    return [each.name if isinstance(each, InstanceType) else each for each in types]
 
 
 def _check_cluster(name: str, arn: str, groups: Sequence[str], plans: Sequence[str]) -> None:

@@ -15,7 +15,6 @@ from hyperpod_cdk.config.restricted_group import AnyGroup, RestrictedGroup
 from hyperpod_cdk.config.rules.book import Book, Problem, all_groups, groups, warning
 from hyperpod_cdk.config.rules.network import zone_problem
 from hyperpod_cdk.config.source import DataPath
-from hyperpod_cdk.config.suggest import closest
 
 BOOK = Book()
 
@@ -59,17 +58,8 @@ def instance_types_are_known(environment: Environment, path: DataPath, group: An
 
 def unknown_type(environment: Environment, path: DataPath, name: str) -> Iterator[Problem]:
     """Find one unknown type."""
-    if environment.instance_type(name) is not None:
-        return
-    # if only "ml." is missing, the catalog has the better answer
-    near = None if instance_types.get(f"ml.{name}") else closest(name, environment.instance_types)
-    if near:
-        yield Problem(
-            path, f'must be an instance type that is known, got "{name}"; did you mean {near}, stated in this file?'
-        )
-    elif problem := instance_types.unknown_type_problem(
-        name, key=str(path[-1] if path[-1] == "instance_type" else path[-2])
-    ):
+    key = str(path[-1] if path[-1] == "instance_type" else path[-2])
+    if problem := instance_types.unknown_type_problem(name, key=key, stated=environment.instance_types):
         yield Problem(path, problem)
 
 
