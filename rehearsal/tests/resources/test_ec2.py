@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 SELF_TRAFFIC = "-1"
+EGRESS = "AWS::EC2::SecurityGroupEgress"
 
 
 def message(error: pytest.ExceptionInfo[ClientError]) -> str:
@@ -411,6 +413,17 @@ class TestSecurityGroup:
         assert len(self.rules(stack, group.physical_id, egress=True)) == 2
         stack.delete(made.physical_id)
         assert len(self.rules(stack, group.physical_id, egress=True)) == 1
+
+    def test_separate_egress_rules_stay_when_they_are_created_at_once(self, stack: Any, vpc: Any) -> None:
+        for _ in range(5):
+            group = self.group(stack, vpc)
+            rule = {"GroupId": group.physical_id, "IpProtocol": SELF_TRAFFIC}
+            others = ({"DestinationSecurityGroupId": group.physical_id}, {"CidrIp": "0.0.0.0/0"})
+            with ThreadPoolExecutor() as pool:
+                made = pool.map(lambda other, rule=rule: stack.create(EGRESS, {**rule, **other}), others)
+                ids = {each.physical_id for each in made}
+            found = self.rules(stack, group.physical_id, egress=True)
+            assert {each["SecurityGroupRuleId"] for each in found} == ids
 
     def test_a_group_another_one_names_is_kept(self, stack: Any, vpc: Any) -> None:
         nodes, storage = self.group(stack, vpc), self.group(stack, vpc)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,6 +84,7 @@ class SeparateRules:
     """IDs of the egress rules that are resources of their own."""
 
     ids: set[str] = field(default_factory=set)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 def _revoke_all_traffic_egress(request: ResourceRequest, group_id: str) -> None:
@@ -232,9 +234,11 @@ class SecurityGroupEgress(_SecurityGroupRule):
     direction = "egress"
 
     def create(self, request: ResourceRequest) -> ResourceResult:
-        group_id = request.properties.get("GroupId")
-        if group_id:
-            _revoke_all_traffic_egress(request, group_id)
-        made = super().create(request)
-        request.context.state.store(SeparateRules).ids.add(made.physical_id)
+        separate, group_id = request.context.state.store(SeparateRules), request.properties.get("GroupId")
+        # a stack creates several at once: none may take another one that is not noted yet for a rule of the group
+        with separate.lock:
+            if group_id:
+                _revoke_all_traffic_egress(request, group_id)
+            made = super().create(request)
+            separate.ids.add(made.physical_id)
         return made
