@@ -147,7 +147,7 @@ def review(
 
 
 def opaque(base: Assembly, head: Assembly) -> list[Reason]:
-    """Yield the stacks that change and whose template a macro rewrites: what happens to their resources is unknown."""
+    """Return reasons for changed stacks whose template a macro rewrites: the effect on their resources is unknown."""
     found = []
     for stack in head.stacks:
         old = base.by_name.get(stack.name)

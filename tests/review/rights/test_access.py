@@ -238,10 +238,10 @@ def test_managed_policies_by_name() -> None:
     aws = {"Fn::Sub": "arn:${AWS::Partition}:iam::aws:policy/AmazonFSxFullAccess"}
     after = {"Role": role(ManagedPolicyArns=[aws, "arn:aws:iam::111122223333:policy/ours"])}
     assert grants({"Role": role()}, after) == [
-        f"{ROLE} has AWS's policy AmazonFSxFullAccess and policy ours, which is not in the templates"
+        f"{ROLE} has AWS's policy AmazonFSxFullAccess and policy ours (not in the templates)"
     ]
     literal = {"Role": role(ManagedPolicyArns=["arn:aws:iam::aws:policy/AmazonFSxFullAccess"])}
-    assert grants(after, literal) == [f"{ROLE} no longer has policy ours, which is not in the templates"]
+    assert grants(after, literal) == [f"{ROLE} no longer has policy ours (not in the templates)"]
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_permissions_boundary(before: str | None, after: str | None, change: str
         {"PermissionsBoundary": f"arn:aws:iam::111122223333:policy/{each}"} if each else {} for each in (before, after)
     ]
     found = judged(*sides({"Role": role(**stated[0])}, {"Role": role(**stated[1])}))
-    names = {each: f"policy {each}, which is not in the templates" for each in "ab"}
+    names = {each: f"policy {each} (not in the templates)" for each in "ab"}
     assert [grant.sentence for grant in found.grants] == ([f"{ROLE} {sentence.format(**names)}"] if sentence else [])
     assert [(grant.change, grant.effect) for grant in found.grants] == ([(change, "Deny")] if sentence else [])
 
@@ -605,7 +605,7 @@ def test_what_is_not_a_statement_is_noted() -> None:
     odd = ["no statement", {"Fn::If": ["Unknown", allow("*"), allow("s3:*")]}, {"Effect": "Maybe"}]
     found = judged(*sides({"Role": role()}, {"Role": role(Policies=[*inline(*odd), "x"], ManagedPolicyArns=5)}))
     said = [grant.sentence for grant in found.grants]
-    assert f"{ROLE} has policy 5, which is not in the templates" in said
+    assert f"{ROLE} has policy 5 (not in the templates)" in said
     assert f"{ROLE}: what this permits is unknown: no statement" in said
     assert all(grant.is_grave for grant in found.grants)
     assert len(found.notes) == 4

@@ -60,7 +60,7 @@ CASES: list[tuple[str, dict[str, Any], list[tuple[str, bool | str]]]] = [
         "SSO::PermissionSet",
         {"CustomerManagedPolicyReferences": [{"Name": "ours"}]},
         [
-            ("anyone who is assigned permission set It (s) has policy ours, which is not in the templates", True),
+            ("anyone who is assigned permission set It (s) has policy ours (not in the templates)", True),
         ],
     ),
     (

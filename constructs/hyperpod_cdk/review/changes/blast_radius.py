@@ -465,7 +465,7 @@ class _Review:
         entry.findings.append(Found(steps, name, f"{name} (another value)", judged))
 
     def _name_readers(self) -> None:
-        """Return a clause with the resources that read a parameter whose value changes, or get its name."""
+        """Add the resources that read a parameter whose value changes, or get its name, to the parameter's entry."""
         for entry in self.entries.values():
             if not entry.is_update or entry.resource.type != _PARAMETER or not _is_updated(entry, "Value"):
                 continue

@@ -422,7 +422,7 @@ def _leaving(base: Assembly, head: Assembly, named: Any) -> Resource | None:
 
 
 def _of_count(base: Assembly, head: Assembly, change: PropertyChange) -> Iterator[str]:
-    """Whether a number in the template is replaced by Karpenter's count, or the other way round."""
+    """Yield the circumstance if Karpenter's count replaces a number in the template, or the other way round."""
     before, after = is_read(base, change.before), is_read(head, change.after)
     if not after:
         yield from ("uncounted",) if before else ()

@@ -406,7 +406,7 @@ def _opened(type_: str, at: tuple[str, ...], value: str, was: Sequence[tuple[tup
 
 
 def _leaves(value: Any) -> list[tuple[tuple[str, ...], str]]:
-    """Yield every plain value with the keys that lead to it, except for policies, which are read by their
+    """Return every plain value with the keys that lead to it, except for policies, which are read by their
     permissions."""
     found: list[tuple[tuple[str, ...], str]] = []
     _gather(value, (), found)

@@ -120,7 +120,7 @@ def _permission_set(view: View, resource: Resource) -> Iterator[SignIn]:
         yield SignIn(("set", token, policy), name, policy, said, resource, is_grave=is_grave)
     for reference in items(properties.get("CustomerManagedPolicyReferences")):
         policy = text(reference.get("Name")) if isinstance(reference, dict) else text(reference)
-        said = f"anyone who is assigned {name} has policy {policy}, which is not in the templates"
+        said = f"anyone who is assigned {name} has policy {policy} (not in the templates)"
         yield SignIn(("set", token, policy), name, policy, said, resource, is_grave=True)
 
 

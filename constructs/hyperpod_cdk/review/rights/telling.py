@@ -69,7 +69,7 @@ class Names:
             return f"a policy that only the deployment shows ({arn})"
         name = words.shown(self.before, arn.rpartition("/")[2] if "/" in arn else arn)
         is_of_aws = arn_parts(arn).account == "aws"
-        return f"AWS's policy {name}" if is_of_aws else f"policy {name}, which is not in the templates"
+        return f"AWS's policy {name}" if is_of_aws else f"policy {name} (not in the templates)"
 
     def group_name(self, value: str) -> str:
         """Name a group of IAM."""
