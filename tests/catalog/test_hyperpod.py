@@ -164,8 +164,8 @@ def test_instance_groups(count: int, problem: str | None) -> None:
 @pytest.mark.parametrize(("count", "extra"), [(20, 0), (21, 1), (100, 80), (101, 0)])
 def test_more_instance_groups_than_the_guide_allows_warn(count: int, extra: int) -> None:
     warning = (
-        "should hold at most 20 instance groups (the API takes 100, the developer guide says up to 20), "
-        f"got {count}; remove {extra} to be safe"
+        "should hold at most 20 instance groups (the API accepts 100, the developer guide states up to 20), got "
+        f"{count}; remove {extra} to be safe"
     )
     assert hyperpod.INSTANCE_GROUPS.count_warning(count, what="instance groups") == (warning if extra else None)
 

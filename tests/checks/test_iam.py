@@ -237,11 +237,11 @@ def test_a_role_that_a_service_may_do_without_is_a_warning(run: Run, fake_aws: F
     workspace = {"enabled": True, "prometheus_workspace": "create", "grafana_workspace": "create"}
     assert said(run(LINKED, {"operators.observability": workspace})) == [
         (
-            "warning: operators.observability.grafana_workspace: needs the service-linked role"
-            " AWSServiceRoleForAmazonGrafana for the Grafana workspace (a workspace without a VPC may not make it), got"
-            " none, and no policy allows iam:CreateServiceLinkedRole to"
-            f" cdk-hnb659fds-cfn-exec-role-{PLACE}; allow it there, or run 'aws iam create-service-linked-role"
-            " --aws-service-name grafana.amazonaws.com' with an identity that may"
+            "warning: operators.observability.grafana_workspace: needs the service-linked role "
+            "AWSServiceRoleForAmazonGrafana for the Grafana workspace (a workspace without a VPC may not create "
+            "it), got none, and no policy allows iam:CreateServiceLinkedRole to "
+            f"cdk-hnb659fds-cfn-exec-role-{PLACE}; allow it there, or run 'aws iam create-service-linked-role "
+            "--aws-service-name grafana.amazonaws.com' with an identity that may"
         )
     ]
 

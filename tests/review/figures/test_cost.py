@@ -509,7 +509,7 @@ def test_what_else_costs(kind: str, properties: dict[str, Any], expected: list[t
         ),
         ("AWS::EC2::Instance", {}, "dev-a / It (AWS::EC2::Instance): not one of the prices that are recorded here"),
         ("AWS::Quantum::Computer", {}, "AWS::Quantum::Computer (1): unknown whether it costs money"),
-        ("AWS::S3::Bucket", {}, "AWS::S3::Bucket (1): charged for what is kept and how often it is asked for"),
+        ("AWS::S3::Bucket", {}, "AWS::S3::Bucket (1): charged for stored data and the number of requests"),
         ("AWS::SSM::Parameter", {"Tier": "Advanced"}, "dev-a / It (AWS::SSM::Parameter): no price for tier Advanced"),
     ],
 )
@@ -650,7 +650,8 @@ def test_many_of_a_kind_that_is_paid_by_use_are_one_line() -> None:
         CostLine(
             resource="AWS::Logs::LogGroup",
             kind="logs",
-            what="3, charged for what is written and kept; before: 1, charged for what is written and kept",
+            what="3, charged for data that is written and stored; before: 1, charged for data that is written "
+            "and stored",
             unit_price=None,
             unit="by use",
             monthly=Change(before=None, after=None),
