@@ -472,11 +472,11 @@ def test_an_exception_lasts_a_year_at_most(last: str, *, is_refused: bool) -> No
 
 OF_OTHERS = (
     "3 exceptions[0].resource: would except unseen changes of other resources: its name must have 8 characters or "
-    "more beside *, its stack 4, got {!r}; write the resource as the report says it"
+    "more besides *, its stack 4, got {!r}; write the resource as in the report"
 )
 WHATEVER = (
-    "4 exceptions[0].sentence: would except any change of the resource: it must have 8 characters or more beside *, "
-    "and its end, got {!r}; write the sentence as the report says it"
+    "4 exceptions[0].sentence: would except any change of the resource: it must have 8 characters or more besides *, "
+    "and its end, got {!r}; write the sentence as in the report"
 )
 
 

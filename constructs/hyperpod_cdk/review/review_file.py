@@ -248,12 +248,12 @@ def _wrong(each: Exception_, on: date | None) -> Iterator[tuple[str, str]]:
         yield "kind", "a change of what a review is judged by cannot be excepted; leave this exception out"
     stack, own = _parts(each.resource)
     if _is_any(own, _LEAST_NAMED) or _is_any(stack, _LEAST_OF_STACK):
-        said = f"its name must have {_LEAST_NAMED} characters or more beside *, its stack {_LEAST_OF_STACK}"
-        got = f"got {each.resource!r}; write the resource as the report says it"
+        said = f"its name must have {_LEAST_NAMED} characters or more besides *, its stack {_LEAST_OF_STACK}"
+        got = f"got {each.resource!r}; write the resource as in the report"
         yield "resource", f"would except unseen changes of other resources: {said}, {got}"
     if _is_any(each.sentence, _LEAST_NAMED) or each.sentence.endswith("*"):
-        said = f"it must have {_LEAST_NAMED} characters or more beside *, and its end"
-        got = f"got {each.sentence!r}; write the sentence as the report says it"
+        said = f"it must have {_LEAST_NAMED} characters or more besides *, and its end"
+        got = f"got {each.sentence!r}; write the sentence as in the report"
         yield "sentence", f"would except any change of the resource: {said}, {got}"
     try:
         last = each.last_day

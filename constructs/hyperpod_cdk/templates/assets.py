@@ -92,7 +92,7 @@ def differing_files(old: Path | Files, new: Path) -> list[str]:
     )
     will = dict(_contents(new))
     found = [
-        f"{name or 'it'} {'is new' if name not in was else 'goes' if name not in will else 'changes'}"
+        f"{name or 'it'} {'is new' if name not in was else 'is removed' if name not in will else 'changes'}"
         for name in sorted(was.keys() | will.keys())
         if was.get(name) != will.get(name)
     ]

@@ -197,7 +197,7 @@ ARCHIVE = {"a.py": b"a", "deep/b.py": b"b"}
     [
         ({"a.py": "a", "deep/b.py": "b"}, []),
         ({"a.py": "A", "deep/b.py": "b"}, ["a.py changes"]),
-        ({"a.py": "ab"}, ["a.py changes", "deep/b.py goes"]),
+        ({"a.py": "ab"}, ["a.py changes", "deep/b.py is removed"]),
         ({"a.py": "a", "deep/b.py": "b", "c": ""}, ["c is new"]),
     ],
 )

@@ -171,7 +171,7 @@ def _service(each: Mapping[str, Any], annotations: Mapping[str, Any]) -> Iterato
     if found.get("type") == "LoadBalancer" and scheme != "internal" and text(internal or "") != "true":
         yield Power("is reached from the internet: its load balancer is not marked as internal")
     if found.get("externalIPs"):
-        yield Power("takes traffic to external addresses (externalIPs)")
+        yield Power("receives traffic to external addresses (externalIPs)")
 
 
 def _pods(value: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
