@@ -1,16 +1,16 @@
-"""Runs one command where it finds nothing of the user's: a script that ``review/isolation.py`` starts.
+"""Runs one command without access to the user's files: a script that ``review/isolation.py`` starts.
 
     python -I -S isolated_app.py PLAN STATUS
 
 ``PLAN`` is JSON: ``command``, ``folder`` (where it runs), ``home``, ``writable`` and ``readable`` paths, ``masked``
 paths, ``overlays`` (paths that the command may write to and that keep nothing), ``scratch``, ``memory`` in bytes,
-``is_isolated``. STATUS is the number of a pipe that gets one line before the command could write to it: empty where the
-command runs in namespaces of its own, else why it does not.
+``is_isolated``. STATUS is the number of a pipe that gets one line before the command could write to it: empty if the
+command runs in its own namespaces, otherwise the reason why it does not.
 
-On Linux the command gets namespaces of its own for users, files, processes, the network and IPC (user_namespaces(7),
+On Linux the command gets its own namespaces for users, files, processes, the network and IPC (user_namespaces(7),
 mount_namespaces(7), network_namespaces(7)): its root is an empty tmpfs with the paths of the plan, and its network has
-no interface that is up. Where the system refuses that, the command runs with what is left: its variables, an empty
-home, limits, no privileges that it could gain.
+no interface that is up. If the system refuses that, the command runs with the remaining measures: its own variables, an
+empty home, limits, no privileges that it could gain.
 """
 
 from __future__ import annotations
