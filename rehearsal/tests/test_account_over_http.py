@@ -324,7 +324,7 @@ def test_a_connection_that_breaks(account: Account) -> None:
     assert time.monotonic() - began < 3
 
 
-def test_an_answer_that_is_none(account: Account) -> None:
+def test_an_empty_answer(account: Account) -> None:
     cut = account(faults=[{"service": "ec2", "kind": "truncated"}])("ec2")
     with pytest.raises(ResponseParserError):
         cut.describe_vpcs()

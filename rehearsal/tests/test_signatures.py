@@ -228,7 +228,7 @@ class TestSignatures:
             signer_of(SignedRequest(**altered))
         assert str(caught.value) == WRONG
 
-    def test_a_signature_that_leaves_the_host_out_is_none(self) -> None:
+    def test_a_signature_without_the_host_is_invalid(self) -> None:
         request = signed(CALLER)
         headers = {**request.headers, "authorization": request.headers["authorization"].replace("host;", "")}
         with pytest.raises(RefusedSignatureError, match=MISSING):

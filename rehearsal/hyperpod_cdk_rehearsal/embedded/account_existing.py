@@ -140,7 +140,7 @@ BusName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,256}$")]
 
 
 def topics_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Yield the topic that notifications go to, where the account has it already."""
+    """Yield the topic for notifications, if it must exist already."""
     arn = environment.notify.sns_topic_arn if environment.notify else None
     if arn and _is_here(arn, environment):
         publishers = ("cloudwatch.amazonaws.com", "budgets.amazonaws.com")
@@ -148,20 +148,20 @@ def topics_of(environment: Environment) -> Iterator[dict[str, Any]]:
 
 
 def slack_workspaces_of(environment: Environment) -> list[str]:
-    """Return the Slack workspace that notifications go to, as if somebody had authorized it."""
+    """Return the Slack workspace for notifications, as if it was authorized."""
     slack = environment.notify.slack if environment.notify else None
     return [slack.workspace_id] if slack else []
 
 
 def event_buses_of(environment: Environment) -> list[str]:
-    """Return the event bus that notifications go to, where the account has it already."""
+    """Return the event bus for notifications, if it must exist already."""
     arn = environment.notify.event_bus_arn if environment.notify else None
     return [arn_parts(arn).name] if arn and _is_here(arn, environment) else []
 
 
 def kms_keys_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Yield the keys that an environment names, those of another account or region apart."""
-    # the configuration's models are only needed where an environment is given
+    """Yield the keys that an environment uses, except those of another account or Region."""
+    # the configuration's models are only needed with an environment
     from hyperpod_cdk.config.rules.encryption import named_keys  # noqa: PLC0415
 
     for arn in dict.fromkeys(arn for _, arn in named_keys(environment) if _is_here(arn, environment)):
@@ -174,7 +174,7 @@ def _is_here(arn: str, environment: Environment) -> bool:
 
 
 def buckets_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Yield the bucket that an environment's lifecycle scripts go to, where it stands already."""
+    """Yield the bucket for an environment's lifecycle scripts, if it must exist already."""
     bucket = environment.hyperpod.lifecycle.existing_bucket
     if bucket is not None:
         yield ExistingS3Bucket(name=bucket.name, kms_key=bucket.kms_key_arn or "").model_dump(mode="json")
@@ -201,7 +201,7 @@ class ExistingBackup(Section):
 
 
 def file_systems_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Yield the file systems that an environment mounts and does not make, let in by the nodes' own group."""
+    """Yield the existing file systems that an environment mounts, with access from the nodes' security group."""
     network = environment.network.existing
     if network is None:
         return
@@ -227,7 +227,7 @@ def backups_of(environment: Environment) -> Iterator[dict[str, Any]]:
 
 
 def networks_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Yield the VPC that an environment joins, as healthy as it should be."""
+    """Yield the existing VPC that an environment uses, with everything it needs."""
     section = environment.network.existing
     if section is None:
         return
@@ -247,7 +247,7 @@ def networks_of(environment: Environment) -> Iterator[dict[str, Any]]:
 
 
 def clusters_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Yield the EKS cluster that an environment joins, with the add-ons that it is said to have."""
+    """Yield the existing EKS cluster that an environment uses, with its stated add-ons."""
     eks, network = environment.eks.existing, environment.network.existing
     if eks is None or network is None:
         return
@@ -264,7 +264,7 @@ def clusters_of(environment: Environment) -> Iterator[dict[str, Any]]:
 
 
 def roles_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Yield the role as which an environment's kubectl works, where it is named, and those that its groups keep."""
+    """Yield the role of an environment's kubectl, if it is given, and the roles that its groups keep."""
     eks = environment.eks.existing
     if eks is not None and eks.kubectl_role_arn is not None:
         yield _role(eks.kubectl_role_arn, trusts="lambda.amazonaws.com", managed_policies=KUBECTL_POLICIES)
@@ -282,7 +282,7 @@ def _role(arn: str, *, trusts: str, managed_policies: tuple[str, ...]) -> dict[s
 
 
 def _zones_of_subnets(environment: Environment) -> dict[str, str]:
-    """Return subnet -> zone: the file says it of node subnets; the others go round the zones that EKS takes."""
+    """Return the zone of each subnet: from the file for node subnets; the others are spread over zones of EKS."""
     section = environment.network.existing
     if section is None:
         return {}
@@ -296,12 +296,12 @@ def _zones_of_subnets(environment: Environment) -> dict[str, str]:
 
 
 def _blocks(cidrs: tuple[str, ...], count: int) -> Iterator[str]:
-    """Cut blocks into at least ``count`` parts of one size, as large as they can be."""
+    """Divide blocks into at least ``count`` parts of the same, largest possible size."""
     blocks = list(collapse_addresses(map(IPv4Network, cidrs)))
     for prefix in range(min(block.prefixlen for block in blocks), 29):
         parts = [part for block in blocks if block.prefixlen <= prefix for part in block.subnets(new_prefix=prefix)]
-        # EC2 takes no subnet larger than /16
+        # EC2 does not allow subnets larger than /16
         if len(parts) >= count and prefix >= 16:
             yield from map(str, parts)
             return
-    raise ValueError(f"{', '.join(cidrs)} cannot be cut into {count} subnets")
+    raise ValueError(f"{', '.join(cidrs)} cannot be divided into {count} subnets")

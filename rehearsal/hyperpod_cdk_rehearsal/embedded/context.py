@@ -1,4 +1,4 @@
-"""What every operation and resource handler of the embedded AWS works with: identity, state, clients, clock."""
+"""The context of operations and resource handlers of the embedded AWS: identity, state, clients, clock."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 StoreType = TypeVar("StoreType")
 
 call_listener: ContextVar[Callable[[dict[str, Any], Any], None] | None] = ContextVar("call_listener", default=None)
-"""Who hears of each call that clients make in this thread: its parameters, and botocore's model of the operation."""
+"""The listener for calls of clients in this thread: it gets the parameters and botocore's model of the operation."""
 
 asked_by_a_function: ContextVar[bool] = ContextVar("asked_by_a_function", default=False)
-"""Whether the request under way was signed by a Lambda function."""
+"""Whether the current request was signed by a Lambda function."""
 
 
 class State:
-    """The state that moto does not hold: one instance of each store class, made when first asked for.
+    """The state that is not in moto: one instance of each store class, created at its first use.
 
-    A service module keeps its tables in a class of its own (`class Clusters: ...`, no constructor arguments) and asks
-    `state.store(Clusters)`. `lock` is re-entrant and shared; hold it while a store changes.
+    A service module has its tables in a class (`class Clusters: ...`, without constructor arguments) and calls
+    `state.store(Clusters)`. `lock` is re-entrant and shared; hold it while you change a store.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class State:
 
 
 class Clock:
-    """The time of the embedded AWS, which goes on from ``begins`` (default: the present).
+    """The time of the embedded AWS, which starts at ``begins`` (default: the present).
 
     `scale` shortens every sleep, so that a handler may wait as AWS would.
     """
@@ -67,9 +67,9 @@ class Clock:
 
 @dataclass(frozen=True)
 class Account:
-    """What the rehearsed account is like: the account file's document (quotas, training plans, capacity ...).
+    """The document of the account file (quotas, training plans, capacity ...).
 
-    An empty document is an account with nothing special. Services read their own section with `section`.
+    An empty document is a default account. Services read their section with `section`.
     """
 
     document: Mapping[str, Any] = field(default_factory=dict)
@@ -86,9 +86,9 @@ class Account:
 class Context:
     """One account in one region of the embedded AWS.
 
-    `endpoint` is the server's own address; the clients made here ask what answers there, so a handler sees the same
-    state as a user. `answer` gives the response to a request without the way over the network, which takes longer than
-    most answers; without it the request is sent to `endpoint`.
+    `endpoint` is the server's own address, which clients of this context call, so that a handler sees the same state as
+    a user. `answer` returns the response to a request without the network, which is faster; without it, requests are
+    sent to `endpoint`.
     """
 
     account: str
@@ -126,13 +126,13 @@ class Context:
         from botocore.config import Config  # noqa: PLC0415 - MOTO_ACCOUNT_ID must be set before anything of moto or boto3 loads
 
         config = Config(
-            # a connection that is lost, or two threads that meet inside moto, are no answers of AWS
+            # a lost connection, or a conflict of threads in moto, is no response of AWS
             retries={"max_attempts": 3, "mode": "standard"},
             s3={"addressing_style": "path"},
             max_pool_connections=32,
-            # all threads of a busy machine ask the one server
+            # all threads of a busy machine call the same server
             connect_timeout=60,
-            # a Lambda that kubectl runs inside answers when the chart stands
+            # a Lambda function with kubectl returns when the chart is installed
             read_timeout=900,
         )
         # the stubs have an overload per service and none for a variable

@@ -1,4 +1,4 @@
-"""What no AWS API tells of the embedded AWS: `GET /_rehearsal/state`, read by the rehearsal's summary."""
+"""State of the embedded AWS without an AWS API: `GET /_rehearsal/state`, read by the rehearsal's report."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ PATH = "/_rehearsal/state"
 
 @dataclass
 class Recorded:
-    """Resources of types without a handler: checked against their schema, behind them stands nothing."""
+    """Resources of types without a handler, which were only checked against their schema."""
 
     rows: list[dict[str, str]] = field(default_factory=list)
 
 
 def record(context: Context, *, resource_type: str, logical_id: str, stack_name: str) -> None:
-    """Note a resource that was only recorded."""
+    """Record a resource without a handler."""
     with context.state.lock:
         row = {"type": resource_type, "logical_id": logical_id, "stack": stack_name}
         context.state.store(Recorded).rows.append(row)
 
 
 def inspect(context: Context) -> dict[str, Any]:
-    """Return custom resources that ran or were played, resources only recorded, and what was sent to Kubernetes.
+    """Return custom resources that ran or were played, recorded resources, and the state of Kubernetes.
 
-    ``kubernetes`` has a line for each release and object, ``manifests`` and ``releases`` have them whole, by cluster.
-    ``missing_nodes`` has a row for each reason why nodes of an instance group are not there.
+    ``kubernetes`` has a line for each release and object; ``manifests`` and ``releases`` contain them, by cluster.
+    ``missing_nodes`` has a row for each reason why nodes of an instance group are missing.
     """
     # resources import this module to note what they record
     from hyperpod_cdk_rehearsal.embedded.resources.custom import executions  # noqa: PLC0415

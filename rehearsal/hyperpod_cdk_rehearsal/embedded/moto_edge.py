@@ -1,4 +1,4 @@
-"""What of moto is corrected before it serves: what would stop the CDK CLI though AWS would not, or tell nobody."""
+"""Corrections of moto before it serves: differences from AWS that would stop the CDK CLI, and slow code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def patch_moto() -> None:
 
 
 def empty_moto() -> None:
-    """Throw away everything that moto holds."""
+    """Delete all of moto's state."""
     from moto.moto_api._internal.models import moto_api_backend  # noqa: PLC0415 - moto loads after the account is set
 
     with moto_lock:

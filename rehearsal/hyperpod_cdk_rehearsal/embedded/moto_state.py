@@ -1,4 +1,4 @@
-"""The one way to moto's tables. moto is not made for threads: whoever reads or changes them stands in one queue."""
+"""The only access to moto's tables. moto is not thread-safe, so all reads and changes are serialized."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 moto_lock = threading.RLock()
-"""Held for every request that moto answers. Never call AWS while you hold it: that request would wait for you."""
+"""Held for every request that moto handles. Never call AWS while you hold it: the request would wait for you."""
 
 
 @contextmanager

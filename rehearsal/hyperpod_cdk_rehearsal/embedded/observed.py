@@ -1,4 +1,4 @@
-"""Answers as somebody has observed them in a real account, laid over those of the embedded AWS."""
+"""Responses that were observed in a real account, which replace those of the embedded AWS."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ObservedMember(Section):
 
 
 class ObservedTime(Section):
-    """How long stack events say that a type took for an action."""
+    """The duration of an action on a type, according to stack events."""
 
     type: str
     action: Literal["create", "update", "delete"]
@@ -46,14 +46,14 @@ class ObservedTime(Section):
 
 
 class ObservedAnswers(Section):
-    """What a bundle of ``observe`` showed to be otherwise than the embedded AWS plays it."""
+    """Differences between a bundle of ``observe`` and the embedded AWS."""
 
     members: tuple[ObservedMember, ...] = ()
     times: tuple[ObservedTime, ...] = ()
 
 
 def as_observed(observed: ObservedAnswers, name: str, result: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return an answer as it was observed; ``name`` is that of its operation (``eks:DescribeCluster``)."""
+    """Return a response as it was observed; ``name`` is the operation (``eks:DescribeCluster``)."""
     if result is None or not observed.members:
         return result
     found: dict[str, Any] = _copied(result)

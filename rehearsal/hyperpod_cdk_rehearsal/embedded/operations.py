@@ -1,4 +1,4 @@
-"""The registry of API operations that the embedded AWS answers itself instead of moto."""
+"""The registry of API operations that the embedded AWS, and not moto, implements."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def service_error(error: ClientError) -> ServiceError:
 
 
 class PassToMoto(Exception):  # noqa: N818 - a decision, not an error
-    """Raised by an operation that leaves this one request to moto."""
+    """Raised by an operation to pass a request to moto."""
 
 
 def operation(service: str, name: str) -> Callable[[FunctionType], FunctionType]:
@@ -54,7 +54,7 @@ def operation(service: str, name: str) -> Callable[[FunctionType], FunctionType]
 
 
 def operation_for(service: str, name: str) -> OperationFunction | None:
-    """The function that answers this operation, None where moto does."""
+    """Return the function for this operation, or None if moto implements it."""
     return _operations.get((service, name))
 
 

@@ -1,4 +1,4 @@
-"""The account that satisfies everything an environment needs: what a preflight passes in."""
+"""The account with everything that an environment needs, in which preflight passes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ DEPLOYER = "deployer"
 
 
 def satisfying(environment: Environment) -> dict[str, Any]:
-    """Return the document of an account file in which the environment lacks nothing, and others have nothing.
+    """Return the document of an account file with everything that the environment needs and no other resources.
 
-    Its plans, roles, buckets and versions are those that the environment names; a quota is AWS's default, or twice
-    what is needed where that is more.
+    Its plans, roles, buckets and versions are those in the environment; a quota is AWS's default, or twice what is
+    needed if that is more.
     """
     document = resolved(copy.deepcopy(_default()), environment)
     partition = regions.partition_of(environment.region) or "aws"
@@ -46,7 +46,7 @@ def satisfying(environment: Environment) -> dict[str, Any]:
 
 @cache
 def _default() -> dict[str, Any]:
-    # the file ships, and whoever tries many environments asks for it each time
+    # cached, because tests of many environments read the shipped file each time
     return read_account_file(DEFAULT_ACCOUNT_FILE)
 
 

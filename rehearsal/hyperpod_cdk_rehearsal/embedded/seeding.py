@@ -1,4 +1,4 @@
-"""What stands in the account before the first request: functions that make it from the account file, run in order."""
+"""Functions that create the existing resources of the account from the account file, before the first request."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def seed(function: FunctionType) -> FunctionType:
 
 
 def run_seeds(context: Context) -> None:
-    """Run every seed."""
+    """Run all seeds."""
     for function in _seeds:
         function(context)

@@ -1,9 +1,9 @@
 """Serves the embedded AWS on loopback: `python -m hyperpod_cdk_rehearsal serve --account ... --region ...`.
 
-Prints one JSON line when it answers, and nothing else: everything further goes to the log file. The line holds
-`endpoint` (http://127.0.0.1:PORT), `access_key_id` and `secret_access_key`, with which calls must be signed, and
-`control_token` for what is no AWS API; all but the first are random. Ends when its standard input closes, so that it
-never outlives the process that started it.
+Prints only one JSON line when it is ready; all other output goes to the log file. The line contains `endpoint`
+(http://127.0.0.1:PORT), `access_key_id` and `secret_access_key`, with which calls must be signed, and `control_token`
+for control endpoints; all but the first are random. Ends when its standard input closes, so that it never outlives the
+process that started it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 _WARMED_SERVICES = ("sts", "s3", "iam", "ssm", "ec2", "lambda", "logs", "kms", "ecr")
 
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
-"""Python's 700 would look for garbage among moto's many objects at every request."""
+"""With Python's default of 700, garbage collection would run at every request because of moto's many objects."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -36,18 +36,18 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m hyperpod_cdk_rehearsal serve", description=__doc__)
-    parser.add_argument("--account", required=True, help="the 12-digit id of the only account there is")
-    parser.add_argument("--region", required=True, help="the region that is rehearsed")
-    parser.add_argument("--account-file", type=Path, help="YAML or JSON: what the account is like")
+    parser.add_argument("--account", required=True, help="the 12-digit ID of the only account")
+    parser.add_argument("--region", required=True, help="the rehearsed Region")
+    parser.add_argument("--account-file", type=Path, help="account file in YAML or JSON")
     parser.add_argument("--port", type=int, default=0, help="default: any free port")
-    parser.add_argument("--log-file", type=Path, default=Path(os.devnull), help="default: nothing is logged")
-    parser.add_argument("--clock-scale", type=float, default=1.0, help="factor on every wait for a resource")
+    parser.add_argument("--log-file", type=Path, default=Path(os.devnull), help="default: no log")
+    parser.add_argument("--clock-scale", type=float, default=1.0, help="factor for every wait for a resource")
     parser.add_argument("--latency-ms", type=float, default=0, help="milliseconds added to every call")
     return parser.parse_args(arguments)
 
 
 def _log_to(path: Path) -> None:
-    """Send standard output and error to the log file at the descriptor, so that nothing can print past it."""
+    """Redirect the descriptors of standard output and error to the log file, so that nothing else is printed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as log:
         os.dup2(log.fileno(), sys.stdout.fileno())
@@ -58,7 +58,7 @@ def _log_to(path: Path) -> None:
 
 
 def _isolate(account: str, region: str) -> None:
-    """Fake credentials and no configuration: nothing in here can reach, or even name, a real account."""
+    """Set fake credentials and no configuration, so that no real account can be reached."""
     for name in [name for name in os.environ if name.startswith("AWS_") or name.lower().endswith("_proxy")]:
         del os.environ[name]
     os.environ.update(
@@ -95,12 +95,12 @@ def _serve(options: argparse.Namespace, ready_line: Any) -> None:
         # the application needs to know its own port, which the server chooses
         return application(environ, start_response)
 
-    # Any: waitress declares a union of which only the one-socket server has a port
+    # Any: waitress declares a union in which only the single-socket server has a port
     server: Any = create_server(
         serve,
         host="127.0.0.1",
         port=options.port,
-        # a Lambda's code, run inside a request, calls back; far more threads than requests can nest
+        # the code of Lambda functions runs in a request and calls back; more threads than requests can be nested
         threads=64,
         # SDKs keep a connection for every call they once had under way, for each service
         connection_limit=2000,

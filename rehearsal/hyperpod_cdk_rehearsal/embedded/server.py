@@ -1,4 +1,4 @@
-"""The WSGI application of the embedded AWS: our operations first, moto's server for everything else."""
+"""The WSGI application of the embedded AWS: our operations first, and moto's server for all others."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ from hyperpod_cdk_rehearsal.embedded.signatures import (
 from hyperpod_cdk_rehearsal.embedded.traffic import Call, Disconnected, Traffic, call_of
 
 OWN_SERVICES = frozenset({"cloudformation"})
-"""Services that moto must never answer: its state of them is not ours."""
+"""Services whose requests never go to moto, because it does not have our state."""
 
 ACCOUNT_PATH = "/_rehearsal/account"
 """`POST` of `{"document": ..., "region": ..., "latency_ms": ..., "now": ...}` makes another account in its place."""
 
 AMENDMENT_PATH = "/_rehearsal/amendment"
-"""`POST` of sections of an account file: the account has these from then on, and keeps all that is in it."""
+"""`POST` of sections of an account file, which replace the current ones; resources are kept."""
 
 FAULTS_PATH = "/_rehearsal/faults"
 """`POST` of a list of `{"stack": ..., "logical_id": ..., "when": ...}` lets these resources fail; see `faults.py`.
@@ -74,10 +74,10 @@ FAULTS_PATH = "/_rehearsal/faults"
 
 CONTROL_PREFIX = "/_rehearsal/"
 CONTROL_HEADER = "X-Rehearsal-Token"
-"""What is no AWS API wants the token of the line that the process prints when it answers."""
+"""Control endpoints require the token in the line that the process prints when it is ready."""
 
 READY_SECONDS = 60.0
-"""How long a request waits for what the account file puts into the account."""
+"""How long a request waits until the account is filled from the account file."""
 
 _log = logging.getLogger(__name__)
 
@@ -120,11 +120,11 @@ class EmbeddedAws:
             self._services_by_signing_name.setdefault(signing_name(service), []).append(service)
 
     def hold(self) -> None:
-        """Let calls from outside wait for `fill`."""
+        """Make external calls wait for `fill`."""
         self._ready.clear()
 
     def fill(self) -> None:
-        """Put into the account what its file says; calls from outside are answered from then on."""
+        """Fill the account from its file; external calls are then served."""
         context = self.context()
         self._problem, self._page_size = "", None
         try:
@@ -137,14 +137,14 @@ class EmbeddedAws:
                 latency_ms=self._latency_ms,
                 caller=caller_arn(context),
             )
-        except Exception as error:  # noqa: BLE001 - whoever calls is told; the server stays to tell it
+        except Exception as error:  # noqa: BLE001 - callers get the error from the running server
             _log.exception("the account could not be filled")
             self._problem = f"the account could not be filled: {error}"
         finally:
             self._ready.set()
 
     def replace(self, *, account_file: Account, region: str, latency_ms: float, begins: datetime | None) -> None:
-        """Throw the account away, with everything in it, and make another one of the same ID."""
+        """Replace the account, with all its resources, by another one with the same ID."""
         self.hold()
         self._traffic.close()
         with self._lock:
@@ -186,7 +186,7 @@ class EmbeddedAws:
         environ.setdefault("RAW_URI", environ.get("REQUEST_URI", ""))
         port = urlsplit(self.endpoint).port
         if environ.get("HTTP_HOST") not in {f"127.0.0.1:{port}", f"localhost:{port}"}:
-            # a name that somebody else resolves to loopback: a web page that reaches for what listens here
+            # another host name that resolves to loopback: a web page that tries to call this server
             return _send(_plain(421, "this address is not served here"), start_response)
         if environ.get("PATH_INFO", "").startswith(CONTROL_PREFIX):
             return _send(self._control(environ), start_response)
@@ -242,7 +242,7 @@ class EmbeddedAws:
         try:
             response = self._traffic.pass_through(call, lambda: self._whole(call, request, environ), is_head=is_head)
         except Disconnected:
-            # the server's own exception for a caller that has gone: it closes the connection
+            # the server's own exception for a closed connection
             from waitress.channel import ClientDisconnected  # noqa: PLC0415 - needed by nobody else
 
             raise ClientDisconnected from None
@@ -273,7 +273,7 @@ class EmbeddedAws:
         return self._from_moto(name, environ, start_response)
 
     def _from_moto(self, name: str, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """moto's response; what moto cannot do is refused with status 400, for SDKs repeat a 500 for a minute."""
+        """Return moto's response; unsupported requests get status 400, because SDKs retry a 500 for a minute."""
         try:
             with moto_lock:
                 return self._moto(environ, start_response)
@@ -287,7 +287,7 @@ class EmbeddedAws:
         return _send(serialise_error(service, refusal), start_response)
 
     def _answer(self, service: str, region: str, request: WireRequest) -> WireResponse | None:
-        """The response of our own function, None where moto must answer."""
+        """Return the response of our own function, or None if moto must handle the request."""
         found = operation_of(service, request)
         name, path_values = found or ("", {})
         function = operation_for(service, name)

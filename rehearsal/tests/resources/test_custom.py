@@ -215,7 +215,9 @@ class TestProviderFramework:
         )
         assert error.physical_id == "AWSCDK::CustomResourceProviderFramework::CREATE_FAILED"
 
-    def test_deleting_what_failed_to_be_made_calls_nobody(self, stack: Any, framework: Callable[..., str]) -> None:
+    def test_deleting_a_resource_that_was_never_created_makes_no_call(
+        self, stack: Any, framework: Callable[..., str]
+    ) -> None:
         token = framework("def handler(event, context):\n    raise ValueError('called')\n")
         marker = "AWSCDK::CustomResourceProviderFramework::CREATE_FAILED"
         request = stack.request("Custom::Quota", "Quota", {"ServiceToken": token}, physical_id=marker)

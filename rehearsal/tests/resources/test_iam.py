@@ -167,7 +167,7 @@ class TestPolicies:
         stack.delete(policy.physical_id)
         assert iam.list_role_policies(RoleName="other")["PolicyNames"] == []
 
-    def test_an_inline_policy_of_nobody(self, stack: Any) -> None:
+    def test_an_inline_policy_without_principals(self, stack: Any) -> None:
         with pytest.raises(HandlerError, match=r"At least one of \[Groups,Roles,Users\] must be non-empty\."):
             stack.create("AWS::IAM::Policy", {"PolicyName": "p", "PolicyDocument": READ})
 

@@ -156,7 +156,7 @@ class TestManifest:
     def test_what_kubectl_refuses(self, apply: Callable[..., Any], item: dict[str, Any], said: str) -> None:
         assert output_of(lambda: apply(item)) == said
 
-    def test_an_object_that_stands(self, stack: Any, apply: Callable[..., Any]) -> None:
+    def test_an_existing_object(self, stack: Any, apply: Callable[..., Any]) -> None:
         apply(config_map())
         assert output_of(lambda: apply(config_map())) == (
             'Error from server (AlreadyExists): error when creating "/tmp/manifest.yaml": '

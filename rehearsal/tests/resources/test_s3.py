@@ -146,7 +146,7 @@ def test_a_bucket_with_objects_stays(stack: Any, s3: Any, bucket: Any, versionin
         assert s3.list_buckets()["Buckets"] == []
 
 
-def test_a_tls_only_policy_locks_nobody_out(stack: Any, s3: Any, bucket: Any) -> None:
+def test_a_tls_only_policy_removes_no_access(stack: Any, s3: Any, bucket: Any) -> None:
     made = stack.create("AWS::S3::BucketPolicy", {"Bucket": bucket.physical_id, "PolicyDocument": TLS_ONLY})
     assert made.physical_id == "scripts"
     s3.put_object(Bucket="scripts", Key="a", Body=b"1")

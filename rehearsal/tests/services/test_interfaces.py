@@ -58,7 +58,7 @@ def test_the_automated_agent_of_guardduty_holds_the_vpc_and_is_named(world: Any,
     assert any(f"(GuardDutyManagedSecurityGroup-{world.vpc_id})" in each for each in named)
 
 
-def test_guardduty_uses_an_endpoint_that_stands(world: Any) -> None:
+def test_guardduty_uses_an_existing_endpoint(world: Any) -> None:
     ec2 = world.client("ec2")
     world.account_file(guardduty="automated_agent")
     request = world.eks_request()

@@ -96,7 +96,7 @@ class TestLogGroups:
             "AccessDeniedException"
         )
 
-    def test_a_key_comes_and_goes(self, world: Any) -> None:
+    def test_a_key_is_added_and_removed(self, world: Any) -> None:
         arn, logs = key(world, ROOT, LOGS), world.client("logs")
         logs.create_log_group(logGroupName="mine")
         logs.associate_kms_key(logGroupName="mine", kmsKeyId=arn)
@@ -104,7 +104,7 @@ class TestLogGroups:
         logs.disassociate_kms_key(logGroupName="mine")
         assert "kmsKeyId" not in logs.describe_log_groups()["logGroups"][0]
 
-    def test_a_key_that_does_not_work_is_none(self, world: Any, refusal: Any) -> None:
+    def test_a_key_that_does_not_work_is_treated_as_missing(self, world: Any, refusal: Any) -> None:
         arn, logs = key(world, ROOT, LOGS), world.client("logs")
         world.client("kms").disable_key(KeyId=arn.rpartition("/")[2])
         expected = ("InvalidParameterException", "The specified KMS Key Id could not be found.")

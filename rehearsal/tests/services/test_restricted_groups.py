@@ -152,7 +152,7 @@ def test_without_a_file_system(world: Any, refusal: Any, restricted: Any) -> Non
     )
 
 
-def test_a_file_system_that_nobody_offers(world: Any, refusal: Any, restricted: Any) -> None:
+def test_a_file_system_that_is_not_offered(world: Any, refusal: Any, restricted: Any) -> None:
     system = {"FSxLustreConfig": {"SizeInGiB": 3600, "PerUnitStorageThroughput": 250}}
     assert refused(world, refusal, restricted(EnvironmentConfig=system)) == (
         "ValidationException",
@@ -163,7 +163,7 @@ def test_a_file_system_that_nobody_offers(world: Any, refusal: Any, restricted: 
     )
 
 
-def test_a_shared_environment_for_nobody(world: Any, refusal: Any) -> None:
+def test_a_shared_environment_without_groups(world: Any, refusal: Any) -> None:
     world.make_eks()
     request = world.hyperpod_request(RestrictedInstanceGroupsConfig=SHARED)
     assert refusal(world.client("sagemaker").create_cluster, **request) == (

@@ -66,7 +66,7 @@ def test_kube_system_is_out_of_kueues_sight(cluster: Any) -> None:
     assert install(cluster, "coredns")["status"] == "ACTIVE"
 
 
-def test_a_webhook_that_answers_stands_against_nothing(cluster: Any) -> None:
+def test_a_webhook_that_responds_refuses_nothing(cluster: Any) -> None:
     install(cluster, GOVERNANCE)
     cluster.clock.sleep(10)
     assert install(cluster, "cert-manager")["status"] == "ACTIVE"

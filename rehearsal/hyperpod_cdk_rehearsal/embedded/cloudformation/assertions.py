@@ -10,9 +10,9 @@ from hyperpod_cdk_rehearsal.embedded.cloudformation.template import TemplateErro
 
 
 def check_rules(resolver: Resolver) -> None:
-    """Raise TemplateError with the description of every assertion that does not hold.
+    """Raise TemplateError with the description of every assertion that fails.
 
-    The words are ours: AWS documents that the description is shown, not the sentence around it.
+    The wording is ours: AWS documents that the description is shown, but not the rest of the message.
     """
     failed = []
     for name, rule in resolver.scope.template.rules.items():

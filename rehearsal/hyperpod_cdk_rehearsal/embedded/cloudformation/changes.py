@@ -1,4 +1,4 @@
-"""What a deployment would change: the contents of a change set."""
+"""The changes of a deployment, which are the contents of a change set."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Path = tuple[str, ...]
 
 @dataclass
 class Preview:
-    """The changes to resources, and whether anything else of the stack changes."""
+    """The changes to resources, and whether anything else in the stack changes."""
 
     changes: list[dict[str, Any]] = field(default_factory=list)
     outputs_change: bool = False
@@ -164,7 +164,7 @@ class _Planner:
         return {**detail, "CausingEntity": entity} if entity else detail
 
     def _source(self, definition: ResourceDefinition, name: str) -> tuple[str, str | None]:
-        """Why a property changes: its text in the template, or what the text refers to."""
+        """Return why a property changes: its value in the template, or what the value refers to."""
         deployed = self._stack.settings
         old = deployed.template.resources.get(definition.logical_id) if deployed else None
         raw = definition.properties.get(name)

@@ -1,7 +1,7 @@
-"""What CloudFormation does as its deployments' role: `GET /_rehearsal/deployer`, for whoever judges that role's rights.
+"""CloudFormation's calls with the deployments' role: `GET /_rehearsal/deployer`, to check the role's permissions.
 
-Every resource that is made, changed or deleted is noted with the calls its handler made of AWS. Of a custom resource
-that is the invocation of its function alone: what the function asks, it asks as its own role.
+Every resource that is created, changed or deleted is recorded with the AWS calls of its handler. For a custom resource,
+this is only the invocation of its function, because the function uses its own role.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Phase = Literal["create", "update", "delete"]
 
 @dataclass
 class Step:
-    """One resource that is made, changed or deleted."""
+    """One resource that is created, changed or deleted."""
 
     stack: str
     logical_id: str
@@ -34,16 +34,16 @@ class Step:
     calls: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def made(self, result: ResourceResult) -> None:
-        """Note what a creation gave."""
+        """Record the result of a creation."""
         self.physical_id, self.attributes = result.physical_id, dict(result.attributes)
 
     def note(self, parameters: dict[str, Any], model: Any) -> None:
-        """Note a call, by botocore's model of its operation."""
+        """Record a call, by botocore's model of its operation."""
         call = {"service": model.service_model.service_name, "operation": model.name, "parameters": dict(parameters)}
         self.calls.setdefault(json.dumps(call, sort_keys=True, default=str), call)
 
     def as_dict(self) -> dict[str, Any]:
-        """The step as it goes over HTTP; calls that are the same to the letter are one."""
+        """Return the step as data for JSON, without duplicate calls."""
         return {**vars(self), "calls": list(self.calls.values())}
 
 
@@ -56,7 +56,7 @@ class Steps:
 
 @contextmanager
 def acting(request: ResourceRequest, phase: Phase) -> Iterator[Step]:
-    """Note a step, with the calls that clients of this thread make for as long as it lasts."""
+    """Record a step, with the calls of this thread's clients during the step."""
     step = Step(
         stack=request.stack_name,
         logical_id=request.logical_id,

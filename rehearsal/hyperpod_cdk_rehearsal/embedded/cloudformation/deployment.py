@@ -1,4 +1,4 @@
-"""Creates or updates a stack: resources along their graph, then outputs, then what is no longer needed goes."""
+"""Creates or updates a stack: resources in the order of their graph, then outputs, then the cleanup."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CUSTOM_NAME = (
     "Rename {} and update the stack again."
 )
 _REFUSALS = frozenset({"AccessDenied", "InvalidRequest", "NotUpdatable", "ServiceLimitExceeded"})
-"""Handler error codes of an update that the service did not begin, or of which it left the rest undone."""
+"""Handler error codes of an update that the service did not start or did not complete."""
 _REPLACING = "Requested update requires the creation of a new physical resource; hence creating one."
 
 _CLEAN_UP_TRIES = 3
@@ -64,10 +64,10 @@ class Step:
 
 @dataclass
 class Journal:
-    """Everything needed to take a deployment back, kept over several deployments that were not rolled back.
+    """Everything needed to roll back a deployment, kept over several deployments that were not rolled back.
 
-    `unrestored` are the resources at which the last rollback failed, `doomed` what it made needless, with what is to
-    become of it: a rollback that goes on begins where the last one failed, and deletes in the end what both did.
+    `unrestored` are the resources at which the last rollback failed, `doomed` those that are no longer needed, with
+    their policies: a continued rollback starts where the last one failed, and finally deletes those of both.
     """
 
     steps: dict[str, Step] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class DeploymentOptions:
 
 
 class Deployment:
-    """One create or update of a stack; the stack's operation has begun already."""
+    """One create or update of a stack, whose operation has already started."""
 
     def __init__(
         self, workspace: Workspace, settings: Settings, *, creating: bool, options: DeploymentOptions | None = None
@@ -107,7 +107,7 @@ class Deployment:
         )
 
     def run(self) -> str | None:
-        """Deploy; None on success, else the reason why the stack failed (the caller rolls back)."""
+        """Deploy; returns None on success, otherwise the reason of the failure (the caller rolls back)."""
         if self.creating:
             self.stack.settings = self.settings
         try:
@@ -151,7 +151,7 @@ class Deployment:
             self._adopt(definition, existing)
 
     def _existing(self, logical_id: str) -> StackResource | None:
-        """The resource to update; None where one must be made, also in place of one that failed to be."""
+        """Return the resource to update, or None if one must be created, also to replace one that failed."""
         existing = self.stack.resources.get(logical_id)
         if existing is None or not existing.exists or existing.physical_id is None:
             return None
@@ -165,7 +165,7 @@ class Deployment:
         return self.prepared(definition, self.settings.tags)
 
     def refers_to_what_stands(self) -> None:
-        """Let properties name what the stack has by now, as those of an import do, which deploys nothing."""
+        """Resolve references to the current resources of the stack, for an import, which deploys nothing."""
         self._waits_for = {name: frozenset() for name, each in self.stack.resources.items() if each.exists}
 
     def prepared(self, definition: ResourceDefinition, tags: Mapping[str, str]) -> dict[str, Any]:
@@ -254,7 +254,7 @@ class Deployment:
             self.journal.leftovers.append((dataclasses.replace(old), definition.update_replace_policy))
 
     def _adopt(self, definition: ResourceDefinition, resource: StackResource) -> None:
-        """Take over what of the definition changes without the handler."""
+        """Apply changes of the definition that need no handler."""
         resource.metadata = definition.metadata
         resource.deletion_policy = definition.deletion_policy
         resource.depends_on = self._waits_for[definition.logical_id]
@@ -319,7 +319,7 @@ class Deployment:
         return Output(key, text, output.get("Description"), export_name)
 
     def _clean_up(self, included: list[str]) -> None:
-        """Delete what was replaced or left the template, dependents first; a failure leaves it behind, as AWS does."""
+        """Delete replaced and removed resources, dependents first; after a failure they remain, as on AWS."""
         self.stack.set_status("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
         doomed = {resource.logical_id: (resource, policy) for resource, policy in self.journal.leftovers}
         for logical_id, resource in list(self.stack.resources.items()):

@@ -1,4 +1,4 @@
-"""Failures of single resources that a test asks for: CloudFormation itself goes on as if AWS had failed."""
+"""Failures of single resources for tests: CloudFormation continues as if AWS had failed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hyperpod_cdk_rehearsal.embedded.context import Context
 When = Literal["before_create", "after_create", "before_update", "after_update", "rollback", "delete"]
 """Where a resource fails.
 
-``before_``: the call fails and nothing was done; ``after_``: it was done and is told as a failure. ``rollback``: while
-an update is taken back. ``delete``: whenever it is deleted, in a rollback too.
+``before_``: the call fails and has no effect; ``after_``: the call has its effect but is reported as a failure.
+``rollback``: during the rollback of an update. ``delete``: when it is deleted, also in a rollback.
 """
 
 MESSAGE = "this resource was told to fail"
@@ -29,7 +29,7 @@ class ResourceFault:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> ResourceFault:
-        """Read one fault; raises ValueError for a point that there is not, TypeError for other members."""
+        """Read one fault; raises ValueError for an unknown point, TypeError for other members."""
         fault = cls(**document)
         if fault.when not in get_args(When):
             raise ValueError(f"when: must be one of {', '.join(get_args(When))}, got {fault.when!r}")
@@ -38,14 +38,14 @@ class ResourceFault:
 
 @dataclass
 class ResourceFaults:
-    """The faults of a region that are still to happen, and those that did."""
+    """The pending faults of a Region, and those that happened."""
 
     pending: list[ResourceFault] = field(default_factory=list)
     happened: list[ResourceFault] = field(default_factory=list)
 
 
 def set_faults(context: Context, documents: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]:
-    """Put these faults, if any are given, in the place of those before; gives what of those happened."""
+    """Replace the faults by these, if any are given; returns the previous ones that happened."""
     faults = [ResourceFault.of(each) for each in documents or ()]
     with context.state.lock:
         store = context.state.store(ResourceFaults)
@@ -56,7 +56,7 @@ def set_faults(context: Context, documents: Sequence[Mapping[str, Any]] | None) 
 
 
 def is_due(context: Context, stack: str, logical_id: str, when: When) -> bool:
-    """Whether a resource has to fail now; that counts."""
+    """Return whether a resource must fail now, and count it."""
     with context.state.lock:
         store = context.state.store(ResourceFaults)
         for fault in store.pending:

@@ -1,4 +1,4 @@
-"""The order of a template's resources, and running work along it."""
+"""The order of a template's resources, and running work in this order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def dependencies(template: Template, included: Collection[str]) -> dict[str, fro
 
 
 def check_acyclic(template: Template) -> None:
-    """Raise TemplateError where resources wait for each other, whatever the conditions are."""
+    """Raise TemplateError if resources wait for each other, regardless of conditions."""
     loops = [name for name, d in template.resources.items() if name in resource_references(template, d.properties)]
     members = _in_circles(dependencies(template, template.resources))
     if members or loops:
@@ -47,7 +47,7 @@ def check_acyclic(template: Template) -> None:
 
 
 def ordered(waits_for: Mapping[str, frozenset[str]]) -> list[str]:
-    """The resources, each after what it waits for; otherwise in the order given."""
+    """Return the resources, each after those it waits for; otherwise in the given order."""
     position = {name: index for index, name in enumerate(waits_for)}
     names = list(waits_for)
     sorter = _sorter(waits_for)
@@ -63,7 +63,7 @@ def ordered(waits_for: Mapping[str, frozenset[str]]) -> list[str]:
 
 
 def reverse(waits_for: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
-    """The same edges the other way round: what must be gone before each one is deleted."""
+    """Return the reversed edges: the resources that must be deleted before each one."""
     reversed_edges: dict[str, set[str]] = {name: set() for name in waits_for}
     for name, needs in waits_for.items():
         for needed in needs:
@@ -75,10 +75,10 @@ def reverse(waits_for: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]
 def run(
     waits_for: Mapping[str, frozenset[str]], work: Callable[[str], None], *, stop_on_failure: bool = True
 ) -> Outcome:
-    """Do the work of each resource after that of what it waits for, independent ones side by side.
+    """Run the work of each resource after that of its dependencies, independent ones in parallel.
 
-    Work fails by raising WorkFailedError. With `stop_on_failure` nothing new starts after a failure; without it only
-    what waits for the failed one is left out. Work under way is always waited for.
+    Work fails by raising WorkFailedError. With `stop_on_failure`, nothing new starts after a failure; without it, only
+    dependents of the failed resource are skipped. Running work is always awaited.
     """
     remaining = {name: {need for need in needs if need in waits_for} for name, needs in waits_for.items()}
     outcome = Outcome()
@@ -106,11 +106,11 @@ def run(
 
 
 def _in_circles(waits_for: Mapping[str, frozenset[str]]) -> list[str]:
-    """Those that wait for themselves, whatever stands between."""
+    """Return the resources that wait for themselves, directly or indirectly."""
     try:
         _sorter(waits_for).prepare()
     except CycleError:
-        # takes a tenth of a second to load, and templates that deploy need it never
+        # takes a tenth of a second to load, and valid templates never need it
         import networkx as nx  # noqa: PLC0415 - as above
 
         graph = nx.DiGraph((needed, name) for name, needs in waits_for.items() for needed in needs)

@@ -1,4 +1,4 @@
-"""IMPORT change sets: resources that exist come under a stack, as CloudFormation's user guide and API reference say.
+"""IMPORT change sets: existing resources are added to a stack, as in CloudFormation's user guide and API reference.
 
 User guide, "Import AWS resources into a CloudFormation stack manually": every resource to import has a DeletionPolicy
 and identifiers by its type's primary identifier; it exists, its properties hold to the schema, and no other stack of
@@ -25,9 +25,9 @@ MOST = 200
 """Members of ResourcesToImport (CloudFormation API reference, CreateChangeSet)."""
 
 _NEEDED_HANDLERS = frozenset({"create", "read", "update", "delete", "list"})
-"""A type without one of them is no type that imports: the list of types that support import operations leaves it out.
+"""A type without one of them does not support import operations, and is not in the documented list.
 
-For some types it leaves more out than their schema tells (CloudFormation user guide, "Resource type support").
+Some types are not in the list although their schema has them (CloudFormation user guide, "Resource type support").
 """
 _IMPORTED = "Resource import completed."
 _TAGS = "Apply stack-level tags to imported resource if applicable."
@@ -45,7 +45,7 @@ class Wanted:
 def wanted_of(
     context: Context, stack: Stack, settings: Settings, provisioner: Provisioner, rows: Sequence[Mapping[str, Any]]
 ) -> list[Wanted]:
-    """Return what a change set imports; raises TemplateError for what CloudFormation refuses to begin."""
+    """Return what a change set imports; raises TemplateError for what CloudFormation refuses."""
     if not rows:
         raise TemplateError("You must specify ResourcesToImport when ChangeSetType is IMPORT")
     if len(rows) > MOST:
@@ -110,7 +110,7 @@ def changes_of(found: Sequence[Wanted]) -> list[dict[str, Any]]:
 
 
 def run_import(workspace: Workspace, settings: Settings, found: Sequence[Wanted]) -> None:
-    """Bring resources under the stack; on a failure the stack is as it was, and nothing of AWS has changed."""
+    """Import resources into the stack; after a failure, the stack and the resources are unchanged."""
     stack = workspace.stack
     deployment = Deployment(workspace, settings, creating=False)
     try:
@@ -189,7 +189,7 @@ def _check_identifier(provisioner: Provisioner, each: Wanted) -> None:
 def _check_rest(
     context: Context, stack: Stack, settings: Settings, provisioner: Provisioner, names: Sequence[str]
 ) -> None:
-    """Refuse a template that changes more than what is imported."""
+    """Refuse a template with changes other than the imported resources."""
     found = preview(context, stack, settings, provisioner)
     others = [
         change["ResourceChange"]["LogicalResourceId"]

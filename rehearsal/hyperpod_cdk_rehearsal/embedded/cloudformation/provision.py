@@ -36,7 +36,7 @@ Replacement = Literal["never", "conditionally", "always"]
 Result = TypeVar("Result")
 
 _BUILT_IN = frozenset({"AWS::CDK::Metadata", "AWS::CloudFormation::WaitConditionHandle"})
-"""Types of CloudFormation and CDK themselves that need nothing but a physical id."""
+"""Types of CloudFormation and CDK that only need a physical ID."""
 
 _CODE_WORDS: tuple[tuple[str, str], ...] = (
     ("AccessDenied", "AccessDenied"),
@@ -62,7 +62,7 @@ _CLIENT_BOUND = re.compile(
     r"Invalid (?:value|length) for parameter (?P<path>\S+), value: (?P<value>.*), "
     r"valid min (?P<size>value|length): (?P<least>\S+)"
 )
-"""What botocore says of a number or a text below its bound; it checks no upper bound."""
+"""botocore's message for a number or a text below its minimum; it checks no maximum."""
 
 
 class ResourceFailure(Exception):  # noqa: N818 - what CloudFormation calls it
@@ -77,7 +77,7 @@ class ResourceFailure(Exception):  # noqa: N818 - what CloudFormation calls it
 
 @dataclass(frozen=True)
 class StackView:
-    """What a rule may see of the stack a resource belongs to: its name and the resources made so far."""
+    """The stack of a resource as a rule sees it: its name and the resources created so far."""
 
     stack_name: str
     resources: Mapping[str, StackResource]
@@ -142,7 +142,7 @@ class Provisioner:
         schema, handler = self._schema(resource_type), self._handler_for(resource_type)
         if handler is not None and any(_overlap(path, tuple(each.split("."))) for each in handler.create_only):
             return "always"
-        # changing where the code that answers for it runs makes another custom resource of it
+        # a change of the service token replaces the custom resource
         if schema is None:
             return "always" if path[0] == "ServiceToken" else "never"
         if any(_overlap(path, create_only) for create_only in schema.create_only):
@@ -174,9 +174,9 @@ class Provisioner:
         return None
 
     def create(self, request: ResourceRequest, stack: Stack) -> ResourceResult:
-        """Make the resource; raises ResourceFailure."""
+        """Create the resource; raises ResourceFailure."""
         self._check_rule(request, stack)
-        # what CloudFormation did not hear from it makes an id for, with which it asks for the deletion
+        # without a response, CloudFormation generates an ID, with which it requests the deletion
         custom_id = request.generated_name(max_length=255) if request.resource_type.startswith("Custom::") else None
         self._fail_if_due(request, "before_create", custom_id)
         with acting(request, "create") as step:
@@ -186,7 +186,7 @@ class Provisioner:
         return made
 
     def read(self, request: ResourceRequest, identifier: Mapping[str, str]) -> ResourceResult:
-        """Find the resource that is to be imported; raises ResourceFailure."""
+        """Find the resource to import; raises ResourceFailure."""
         handler = self._handler(request.resource_type)
         return self._call(request, lambda asked: handler.read(asked, identifier))
 

@@ -1,4 +1,4 @@
-"""The handlers of types that have none of their own: the resource is recorded, or there is nothing to record."""
+"""The handlers of types without their own handler: the resource is recorded, or has no effect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hyperpod_cdk_rehearsal.embedded.resources.registry import (
 
 
 class RecordedHandler(ResourceHandler):
-    """Gives a resource a physical id and attributes that look like its type's, made from the registry schema."""
+    """Creates a physical ID and attributes that look like those of the type, from the registry schema."""
 
     def __init__(self, schema: ResourceSchema | None) -> None:
         self._schema = schema
@@ -44,18 +44,18 @@ class RecordedHandler(ResourceHandler):
         return ResourceResult("|".join(identifier) or request.generated_name(), attributes)
 
     def update(self, request: ResourceRequest) -> ResourceResult:
-        """Keep the physical id; attributes that the engine still has stay as they are."""
+        """Keep the physical ID; attributes that the engine has are unchanged."""
         return ResourceResult(request.existing_id)
 
     def delete(self, request: ResourceRequest) -> None:
-        """Nothing stands behind the record."""
+        """Do nothing, because the record has no resource."""
 
 
 class BuiltInHandler(ResourceHandler):
-    """Gives a physical id to a type of CloudFormation itself, behind which nothing stands: all that AWS does, too."""
+    """Creates a physical ID for a type of CloudFormation itself, which has no resource on AWS either."""
 
     def create(self, request: ResourceRequest) -> ResourceResult:
-        """Name it; there is nothing of it that a rehearsal would leave out."""
+        """Create the physical ID, which is all that AWS does."""
         return ResourceResult(f"{request.stack_name}-{request.logical_id}")
 
     def update(self, request: ResourceRequest) -> ResourceResult:
@@ -63,7 +63,7 @@ class BuiltInHandler(ResourceHandler):
         return ResourceResult(request.existing_id)
 
     def delete(self, request: ResourceRequest) -> None:
-        """Nothing stands behind it."""
+        """Do nothing, because there is no resource."""
 
 
 def _synthetic(request: ResourceRequest, path: tuple[str, ...]) -> str:

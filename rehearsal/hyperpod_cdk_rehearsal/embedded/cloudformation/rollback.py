@@ -1,4 +1,4 @@
-"""Takes a failed deployment back: a new stack is emptied, an updated one gets its previous properties again."""
+"""Rolls back a failed deployment: deletes the resources of a new stack, or restores those of an updated one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SKIPPED = "Resource skipped during UpdateRollback"
 
 
 def settle_failure(deployment: Deployment, reason: str) -> None:
-    """Bring the stack of a failed deployment to rest, as the deployment's options say."""
+    """End a failed deployment according to its options."""
     stack, options = deployment.stack, deployment.options
     if options.disable_rollback:
         stack.paused = deployment
@@ -38,7 +38,7 @@ def settle_failure(deployment: Deployment, reason: str) -> None:
 
 
 def empty_stack(deployment: Deployment) -> None:
-    """Roll back a create: delete everything made, in reverse order; the stack's status says so already."""
+    """Roll back a create: delete all created resources in reverse order; the stack's status is already set."""
     stack, workspace = deployment.stack, deployment.workspace
     doomed = {name: resource for name, resource in stack.resources.items() if resource.exists}
 
@@ -57,9 +57,9 @@ def empty_stack(deployment: Deployment) -> None:
 
 
 def restore_stack(deployment: Deployment, skip: Collection[str] = ()) -> None:
-    """Roll back an update: every touched resource gets its previous properties; the stack's status says so already.
+    """Roll back an update: restore the properties of all changed resources; the stack's status is already set.
 
-    Resources in `skip` are taken for restored (ContinueUpdateRollback).
+    Resources in `skip` count as restored (ContinueUpdateRollback).
     """
     stack, steps, doomed = deployment.stack, deployment.journal.steps, deployment.journal.doomed
     failed = []
@@ -108,7 +108,7 @@ def _restore(
         doomed[name] = (step.debris, "Delete")
     restored = dataclasses.replace(before)
     if skip:
-        # CloudFormation takes it for restored, whatever it really has: the next update is compared with the template
+        # CloudFormation treats it as restored, whatever its real state: the next update is compared with the template
         with stack.lock:
             stack.resources[name] = restored
         stack.set_resource_status(restored, "UPDATE_COMPLETE", _SKIPPED)
@@ -130,8 +130,8 @@ def _restore(
 def _put_back(deployment: Deployment, current: StackResource, before: StackResource, step: Step) -> ResourceResult:
     """Update the resource to its previous properties.
 
-    Handlers see changes against the attempted properties. Of an update that was refused some may never have been made:
-    AWS's handlers compare with what there is, so what cannot be taken back because it never happened is no failure.
+    Handlers see changes from the attempted properties. A refused update may have been applied only partly: AWS's
+    handlers compare with the real state, so it is no failure to revert a change that never happened.
     """
     workspace = deployment.workspace
 

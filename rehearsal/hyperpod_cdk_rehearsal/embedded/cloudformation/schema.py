@@ -14,11 +14,11 @@ import jsonschema.validators
 import regex  # type: ignore[import-untyped]  # ships no types
 
 _FALLBACK_REGION = "us-east-1"
-"""Its registry stands in for a region that cfn-lint has no list of."""
+"""Its registry is used for Regions that cfn-lint does not have."""
 
 
 class ResourceSchema:
-    """What the registry says about one resource type."""
+    """The registry's schema of one resource type."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.document = document
@@ -95,13 +95,13 @@ class Registry:
         self.region = region
 
     def schema(self, resource_type: str) -> ResourceSchema | None:
-        """The type's schema, None where the region's registry has no such type."""
+        """Return the type's schema, or None if the Region's registry does not have it."""
         digest = _types_of(self.region).get(resource_type)
         return _schema(digest) if digest else None
 
 
 def values_at(properties: Any, path: tuple[str, ...]) -> Any:
-    """What stands at a property path; a `*` collects over a list. None where there is nothing."""
+    """Return the value at a property path, or None; a `*` collects the values of a list."""
     if not path:
         return properties
     head, rest = path[0], path[1:]
@@ -115,7 +115,7 @@ def values_at(properties: Any, path: tuple[str, ...]) -> Any:
 
 @cache
 def cfn_lint_data() -> Path:
-    """The folder of what cfn-lint ships as data, found without loading cfn-lint itself, which takes half a second."""
+    """Return the folder of cfn-lint's data without importing cfn-lint, which takes half a second."""
     spec = importlib.util.find_spec("cfnlint")
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("cfn-lint is not installed, whose schemas of resource types are read", name="cfnlint")
@@ -205,7 +205,7 @@ def _undeclared(schema: Mapping[str, Any], value: Mapping[str, Any]) -> list[str
 
 @cache
 def _compiled(pattern: str) -> Any:
-    """Schemas are written for Java; `regex` knows its classes, and what it does not know is not checked."""
+    """Compile a pattern of a schema, which is for Java; `regex` supports its classes, and others are not checked."""
     try:
         return regex.compile(pattern)
     except regex.error:
@@ -226,7 +226,7 @@ _WANTED_TYPES = {"object": "JSONObject", "array": "JSONArray"}
 
 
 def _all_worded(error: Any) -> Iterator[str]:
-    """An error, and where alternatives were on offer, why the value is not the one that it comes nearest to."""
+    """Yield an error and, for alternatives, why the value does not match the closest one."""
     yield _worded(error)
     if error.validator not in ("anyOf", "oneOf") or not error.context:
         return
@@ -239,7 +239,7 @@ def _all_worded(error: Any) -> Iterator[str]:
 
 
 def _strangeness(causes: list[Any]) -> int:
-    """How many members a value has that an alternative does not know, or lacks that it wants."""
+    """Return the number of unknown members, and of missing required ones, of a value in an alternative."""
     return sum(cause.validator in ("additionalProperties", "required", "type") for cause in causes)
 
 

@@ -1,4 +1,4 @@
-"""The operations on stacks behind the API: what may start when, and running it in the background."""
+"""The operations on stacks behind the API: which operation is allowed, and running it in the background."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class StackService:
             parameters=parameters,
             tags=tags if tags is not None else dict(deployed.tags) if deployed else {},
             capabilities=list(request.get("Capabilities", [])),
-            # as with tags, what is not named stays (CreateChangeSet, NotificationARNs)
+            # as with tags, omitted values are kept (CreateChangeSet, NotificationARNs)
             notification_arns=list(request.get("NotificationARNs", deployed.notification_arns if deployed else [])),
             role_arn=request.get("RoleARN") or (deployed.role_arn if deployed else None),
             rollback_configuration=dict(request.get("RollbackConfiguration", {})),
@@ -119,7 +119,7 @@ class StackService:
         return body.decode()
 
     def check_template(self, template: Template) -> None:
-        """Raise TemplateError for what is wrong with a template in this region, whatever its parameters."""
+        """Raise TemplateError for errors of a template in this Region, regardless of its parameters."""
         unknown = sorted(
             {d.resource_type for d in template.resources.values() if not self.provisioner.is_known(d.resource_type)}
         )
@@ -162,7 +162,7 @@ class StackService:
         self._in_background(stack, lambda: run_import(workspace, settings, change_set.wanted), "IMPORT_ROLLBACK_FAILED")
 
     def require_updatable(self, stack: Stack) -> None:
-        """Raise TemplateError where the stack's status allows no update."""
+        """Raise TemplateError if the stack's status does not allow an update."""
         if stack.status not in UPDATABLE:
             raise TemplateError(f"Stack:{stack.stack_id} is in {stack.status} state and can not be updated.")
 
@@ -180,18 +180,18 @@ class StackService:
         try:
             self.stacks.check_exports(stack, {})
         except TemplateError as error:
-            # the call is taken, and the stack stays as it is: an event says why (aws-cdk issue 604)
+            # the call is accepted, and the stack is unchanged: an event contains the reason (aws-cdk issue 604)
             stack.set_status(stack.status, error.message)
             return
         stack.begin("DELETE_STACK", "DELETE_IN_PROGRESS", token)
         self._in_background(stack, lambda: delete_stack(self.workspace(stack), retain), "DELETE_FAILED")
 
     def roll_back(self, stack: Stack, token: str | None, *, retain_except_on_create: bool = False) -> None:
-        """RollbackStack: take back a deployment that failed with rollback disabled."""
+        """RollbackStack: roll back a deployment that failed with rollback disabled."""
         deployment: Deployment | None = stack.paused
         if deployment is None or stack.status not in ("CREATE_FAILED", "UPDATE_FAILED"):
             raise TemplateError(f"Stack:{stack.stack_id} is in {stack.status} state and can not be rolled back.")
-        # an update of a creation that failed has no last known stable state: all of it goes (API reference)
+        # an update of a failed creation has no last known stable state: everything is deleted (API reference)
         creating = stack.status == "CREATE_FAILED" or deployment.journal.settings is None
         deployment.options = dataclasses.replace(deployment.options, retain_except_on_create=retain_except_on_create)
         stack.begin("ROLLBACK", "ROLLBACK_IN_PROGRESS" if creating else "UPDATE_ROLLBACK_IN_PROGRESS", token)
@@ -202,7 +202,7 @@ class StackService:
     def continue_rollback(
         self, stack: Stack, skip: Collection[str], token: str | None, *, is_forced: bool = False
     ) -> None:
-        """ContinueUpdateRollback: try again what a rollback could not restore, `skip` or, forced, all of it excepted.
+        """ContinueUpdateRollback: retry what a rollback could not restore, except `skip` or, if forced, all of it.
 
         Only what failed because of the rollback can be skipped, and one of both be given (API reference,
         ResourcesToSkip and ForceRollback); the words of these two refusals are not AWS's, which publishes none.
@@ -265,14 +265,14 @@ class StackService:
 
 
 class _Services:
-    """The one StackService of a region."""
+    """The StackService of a Region."""
 
     def __init__(self) -> None:
         self.service: StackService | None = None
 
 
 def service_of(context: Context) -> StackService:
-    """The stack service of a context's region, made when first asked for."""
+    """Return the stack service of a context's Region, which is created at the first request."""
     holder = context.state.store(_Services)
     with context.state.lock:
         if holder.service is None:
@@ -281,7 +281,7 @@ def service_of(context: Context) -> StackService:
 
 
 def check_capabilities(settings: Settings) -> None:
-    """Raise InsufficientCapabilitiesException where the template makes IAM resources unasked."""
+    """Raise InsufficientCapabilitiesException if the template creates IAM resources without acknowledgment."""
     needed = required_capabilities(settings.template)
     given = set(settings.capabilities)
     # acknowledging named IAM resources covers unnamed ones

@@ -61,7 +61,7 @@ class Event:
 
 @dataclass
 class Settings:
-    """What a deployment brings along besides its template."""
+    """The settings of a deployment in addition to its template."""
 
     template: Template
     parameters: dict[str, ParameterValue] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class ChangeSet:
     include_nested_stacks: bool
     deployment_config: dict[str, Any]
     wanted: list[Any] = field(default_factory=list)
-    """What an IMPORT takes in: `importing.Wanted`, which knows this module."""
+    """The resources of an IMPORT: `importing.Wanted`, which imports this module."""
 
 
 @dataclass
@@ -113,7 +113,7 @@ class Operation:
 
 
 class Stack:
-    """One stack. Change it only while holding `lock`; `changed` wakes those who wait for its status."""
+    """One stack. Change it only while holding `lock`; `changed` notifies threads that wait for its status."""
 
     def __init__(self, context: Context, name: str) -> None:
         self.name = name
@@ -181,7 +181,7 @@ class Stack:
             )
 
     def wait_while_in_progress(self, seconds: float) -> None:
-        """Return when no operation runs any more, at the latest after `seconds`."""
+        """Return when no operation is running, at the latest after `seconds`."""
         deadline = time.monotonic() + seconds
         with self.changed:
             while self.in_progress and (left := deadline - time.monotonic()) > 0:
@@ -226,14 +226,14 @@ class Stacks:
         self.lock = threading.RLock()
 
     def add(self, stack: Stack) -> None:
-        """Take up a new stack; raises AWS's AlreadyExistsException where a call beside this one has made its name."""
+        """Register a new stack; raises AWS's AlreadyExistsException if a concurrent call has created its name."""
         with self.lock:
             if any(other.name == stack.name for other in self.active()):
                 raise ServiceError("AlreadyExistsException", f"Stack [{stack.name}] already exists")
             self.by_id[stack.stack_id] = stack
 
     def remove(self, stack: Stack) -> None:
-        """Forget a stack that never came to be."""
+        """Remove a stack that was never created."""
         with self.lock:
             self.by_id.pop(stack.stack_id, None)
 
@@ -275,7 +275,7 @@ class Stacks:
         return [stack.name for stack in self.active() if export_name in stack.imports and stack is not besides]
 
     def check_exports(self, stack: Stack, outputs: Mapping[str, Output]) -> None:
-        """Raise TemplateError if a stack may not come to have exactly these outputs."""
+        """Raise TemplateError if a stack cannot have exactly these outputs."""
         new = {output.export_name: output.value for output in outputs.values() if output.export_name}
         for other, output in self.exports():
             if other is not stack and output.export_name in new:

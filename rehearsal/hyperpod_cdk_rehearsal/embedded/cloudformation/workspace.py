@@ -1,4 +1,4 @@
-"""What the operations on one stack share: requests to handlers, and deleting a resource with its policy."""
+"""Common parts of operations on one stack: requests to handlers, and deletion of a resource by its policy."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Workspace:
         )
 
     def fail(self, resource: StackResource, status: str, reason: str) -> WorkFailedError:
-        """Mark the resource as failed; raise what is returned."""
+        """Mark the resource as failed; returns the exception to raise."""
         self.stack.set_resource_status(resource, status, reason)
         return WorkFailedError(resource.logical_id)
 
     def delete(self, resource: StackResource, policy: str) -> None:
-        """Delete the resource as its policy says; raises WorkFailedError.
+        """Delete the resource according to its policy; raises WorkFailedError.
 
         `Snapshot` deletes: nothing in here has snapshots.
         """
@@ -92,7 +92,7 @@ def attribute_of(resource: StackResource, name: str) -> Any:
 
 
 def missing_attribute(resource: StackResource, name: str) -> str:
-    """What CloudFormation says of an attribute that a resource turns out not to have."""
+    """Return CloudFormation's message for an attribute that a resource does not have."""
     if resource.resource_type.startswith("Custom::"):
         return (
             f"CustomResource attribute error: Vendor response doesn't contain {name} key in object "

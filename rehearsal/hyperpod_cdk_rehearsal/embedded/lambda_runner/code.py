@@ -22,11 +22,11 @@ SYMLINK_MAX_BYTES = 4096
 
 
 class NotExecutableError(Exception):
-    """The function cannot run here; the message says why."""
+    """The function cannot run here; the message contains the reason."""
 
 
 class UnknownFunctionError(Exception):
-    """There is no such function."""
+    """The function does not exist."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def unpack(archive: bytes, target: Path) -> None:
 
 
 def _moto_function(context: Context, name_or_arn: str, qualifier: str | None) -> Any:
-    """moto's own object: no API of Lambda gives the code back."""
+    """Return moto's own object, because no API of Lambda returns the code."""
     from moto.awslambda.exceptions import UnknownFunctionException  # noqa: PLC0415 - moto loads after the account
 
     try:

@@ -1,4 +1,4 @@
-"""The ResponseURL of a custom resource: a loopback address that waits for the one answer that counts."""
+"""The ResponseURL of a custom resource: a loopback address that waits for the first response."""
 
 from __future__ import annotations
 
@@ -73,6 +73,6 @@ class ResponseUrl:
             self._answered.set()
 
     def wait(self, seconds: float) -> bytes | None:
-        """The answer, None where none came in time."""
+        """Return the response, or None if there was none in time."""
         self._answered.wait(seconds)
         return self._body

@@ -1,4 +1,4 @@
-"""Starts a function's code in a subprocess and reads back what it returned, logged and did wrong."""
+"""Runs a function's code in a subprocess and reads its result, log and errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from hyperpod_cdk_rehearsal.embedded.signatures import FUNCTION
 CHILD = Path(__file__).parent / "child"
 LOG_TAIL_BYTES = 4096
 SPEED = 60
-"""How many seconds pass for a function that sleeps for one: here takes a second what takes AWS a minute."""
+"""The seconds that pass for a function that sleeps one second: a second here is about a minute on AWS."""
 LOG_LINES_PER_CALL = 1000
 KILL_WAIT_SECONDS = 5.0
 MODULES_OF_THE_RUNTIME = re.compile(r"""(?:require\(\s*|from\s*|import\s*\(?\s*)["'](@aws-sdk/[\w-]+|aws-sdk)\b""")
@@ -98,7 +98,7 @@ def new_log_stream() -> str:
 
 
 def write_log(context: Context, log_group: str, log_stream: str, text: str) -> None:
-    """Put an execution's log where a user, and the CDK CLI after a failure, looks for it."""
+    """Write an execution's log to the log group where users, and the CDK CLI after a failure, look for it."""
     logs = context.client("logs")
     with suppress(logs.exceptions.ResourceAlreadyExistsException):
         logs.create_log_group(logGroupName=log_group)

@@ -1,5 +1,5 @@
-"""What AWS publishes of its services, restated with its source: by this the embedded AWS refuses.
+"""Published rules of AWS services with their sources, by which the embedded AWS refuses requests.
 
-Nothing here knows the catalog of ``hyperpod_cdk``, so that a rehearsal can prove that one wrong. Where the two differ,
-``rehearsal/tests/published`` says why.
+This package does not use the catalog of ``hyperpod_cdk``, so that a rehearsal can detect its errors.
+``rehearsal/tests/published`` contains the reasons for differences.
 """

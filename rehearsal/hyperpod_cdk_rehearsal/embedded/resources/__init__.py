@@ -1,4 +1,4 @@
-"""CloudFormation resource handlers; importing this package registers every handler module beside it."""
+"""CloudFormation resource handlers; importing this package registers all handler modules in it."""
 
 from __future__ import annotations
 

@@ -17,20 +17,20 @@ GONE = "NotFoundException"
 
 @handles("AWS::Budgets::Budget")
 class BudgetHandler(ResourceHandler):
-    """A budget with those that it tells. `Ref` is its name."""
+    """A budget with its subscribers. `Ref` is its name."""
 
     def create(self, request: ResourceRequest) -> ResourceResult:
-        """Make the budget and its notifications."""
+        """Create the budget and its notifications."""
         name = request.properties["Budget"].get("BudgetName") or request.generated_name(max_length=100)
         return self._made(request, name)
 
     def update(self, request: ResourceRequest) -> ResourceResult:
-        """Return the budget other values under its name; moto has no UpdateBudget."""
+        """Replace the values of the budget under its name; moto has no UpdateBudget."""
         self.delete(request)
         return self._made(request, request.existing_id)
 
     def delete(self, request: ResourceRequest) -> None:
-        """Let the budget go, with its notifications."""
+        """Delete the budget with its notifications."""
         with ignoring(GONE):
             _budgets(request).delete_budget(AccountId=request.context.account, BudgetName=request.existing_id)
 

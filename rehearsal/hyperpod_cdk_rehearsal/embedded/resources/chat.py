@@ -26,7 +26,7 @@ MEMBERS = {
 
 @handles("AWS::Chatbot::SlackChannelConfiguration")
 class SlackChannelHandler(ResourceHandler):
-    """A Slack channel that receives what topics say. `Ref` is its ARN."""
+    """A Slack channel that receives the messages of topics. `Ref` is its ARN."""
 
     def create(self, request: ResourceRequest) -> ResourceResult:
         """Configure the channel."""
@@ -47,7 +47,7 @@ class SlackChannelHandler(ResourceHandler):
         return ResourceResult(request.existing_id, {"Arn": request.existing_id})
 
     def delete(self, request: ResourceRequest) -> None:
-        """Let the channel go."""
+        """Delete the configuration of the channel."""
         with ignoring("ResourceNotFoundException"):
             _chat(request).delete_slack_channel_configuration(ChatConfigurationArn=request.existing_id)
 

@@ -1,4 +1,4 @@
-"""The registry of CloudFormation resource handlers, and what passes between them and the engine."""
+"""The registry of CloudFormation resource handlers, and the interface between them and the engine."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ class ResourceHandler:
     create_only: ClassVar[frozenset[str]] = frozenset()
 
     def create(self, request: ResourceRequest) -> ResourceResult:
-        """Make the resource and wait until it is stable."""
+        """Create the resource and wait until it is stable."""
         raise NotImplementedError
 
     def read(self, request: ResourceRequest, identifier: Mapping[str, str]) -> ResourceResult:  # noqa: ARG002 - of handlers that read
-        """Find a resource that is to be imported, by its type's identifier; raises HandlerError where there is none."""
-        # a gap of this embedded AWS and no refusal of CloudFormation's
+        """Find a resource to import by its type's identifier; raises HandlerError if it does not exist."""
+        # a limitation of this embedded AWS, which is not an error of CloudFormation
         raise HandlerError("InvalidRequest", f"the rehearsal does not import {request.resource_type}")
 
     def update(self, request: ResourceRequest) -> ResourceResult:
@@ -100,7 +100,7 @@ class ResourceHandler:
         raise HandlerError("NotUpdatable", f"Resource type {request.resource_type} does not support in-place updates")
 
     def delete(self, request: ResourceRequest) -> None:
-        """Delete the resource and wait until it is gone; a resource that is gone already is no error."""
+        """Delete the resource and wait until it no longer exists; a missing resource is no error."""
         raise NotImplementedError
 
 

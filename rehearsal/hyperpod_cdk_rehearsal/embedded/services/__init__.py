@@ -1,4 +1,4 @@
-"""API operations that moto lacks; importing this package registers every operation module beside it."""
+"""API operations that moto does not have; importing this package registers all operation modules in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an EKS add-on can work: what it needs of the cluster, and what its status is for want of it."""
+"""The health of EKS add-ons: what they need from the cluster, and their status if it is missing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Issue = tuple[str, str]
 
 
 def addon_status(context: Context, cluster: EksCluster, addon: Addon) -> tuple[str, Issue | None]:
-    """The add-on's status now, and the health issue behind it."""
+    """Return the add-on's current status, and its health issue."""
     state = addon.timeline.at(context.clock.now())
     if state != "ACTIVE":
         return state, None
@@ -58,7 +58,7 @@ def _issue(context: Context, cluster: EksCluster, addon: Addon) -> Issue | None:
 
 
 def _lacking(context: Context, cluster: EksCluster, addon: Addon) -> Issue | None:
-    """Find what the add-on needs of the cluster beside nodes."""
+    """Return what the add-on needs from the cluster in addition to nodes and does not have, or None."""
     if addon.name == addons.TASK_GOVERNANCE:
         own = [
             release.name

@@ -1,6 +1,6 @@
 """Amazon Q Developer in chat applications: the Slack workspaces that a person authorized, the channels configured.
 
-The service is one for the whole account: whoever asks in another region than ``REGION`` sees nothing of it here.
+The service is global for the account: requests in another Region than ``REGION`` return nothing here.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def describe_slack_channel_configurations(context: Context, request: dict[str, A
 
 @operation("chatbot", "CreateSlackChannelConfiguration")
 def create_slack_channel_configuration(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Let a channel receive what topics say.
+    """Configure a channel to receive the messages of topics.
 
     That a channel is taken once for an account is what the service said to the users of awscc issue 1011 and of
     cdk-constructs issue 92, in these words; what it says of a workspace that nobody authorized is not documented.
@@ -89,7 +89,7 @@ def update_slack_channel_configuration(context: Context, request: dict[str, Any]
 
 @operation("chatbot", "DeleteSlackChannelConfiguration")
 def delete_slack_channel_configuration(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Let a channel go."""
+    """Delete the configuration of a channel."""
     store = context.state.store(ChatStore)
     with context.state.lock:
         _find(store, request["ChatConfigurationArn"])

@@ -1,4 +1,4 @@
-"""Who may use an EKS cluster: access entries, their policies, and pod identity associations."""
+"""Access to an EKS cluster: access entries, their policies, and pod identity associations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENTRY_TYPES = ("STANDARD", "EC2_LINUX", "EC2_WINDOWS", "FARGATE_LINUX", "HYBRID_
 
 @operation("eks", "CreateAccessEntry")
 def create_access_entry(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Let an IAM principal in."""
+    """Create an access entry for an IAM principal."""
     cluster = find_active_cluster(context, request["clusterName"])
     principal, entry_type = request["principalArn"], request.get("type") or STANDARD
     if cluster.authentication_mode == "CONFIG_MAP":
@@ -87,7 +87,7 @@ def update_access_entry(context: Context, request: dict[str, Any]) -> dict[str, 
 
 @operation("eks", "DeleteAccessEntry")
 def delete_access_entry(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Shut an IAM principal out."""
+    """Delete the access entry of an IAM principal."""
     cluster, entry = _find(context, request)
     with context.state.lock:
         del cluster.access_entries[entry.principal_arn]
@@ -96,7 +96,7 @@ def delete_access_entry(context: Context, request: dict[str, Any]) -> dict[str, 
 
 @operation("eks", "AssociateAccessPolicy")
 def associate_access_policy(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry an access policy, on the cluster or on namespaces."""
+    """Associate an access policy with an entry, for the cluster or for namespaces."""
     cluster, entry = _find(context, request)
     policy = request["policyArn"]
     if ":eks::aws:cluster-access-policy/" not in policy:
@@ -119,7 +119,7 @@ def associate_access_policy(context: Context, request: dict[str, Any]) -> dict[s
 
 @operation("eks", "DisassociateAccessPolicy")
 def disassociate_access_policy(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Take an access policy from an entry."""
+    """Disassociate an access policy from an entry."""
     _, entry = _find(context, request)
     with context.state.lock:
         if entry.policies.pop(request["policyArn"], None) is None:
@@ -137,7 +137,7 @@ def list_associated_access_policies(context: Context, request: dict[str, Any]) -
 
 @operation("eks", "CreatePodIdentityAssociation")
 def create_pod_identity_association(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Let the pods of a service account take a role."""
+    """Create a pod identity association, with which pods of a service account assume a role."""
     cluster = find_active_cluster(context, request["clusterName"])
     _check_role(context, request["roleArn"])
     wanted = (request["namespace"], request["serviceAccount"])
@@ -212,7 +212,7 @@ def add_association(context: Context, cluster: EksCluster, request: dict[str, An
 
 
 def remove_association(cluster: EksCluster, association_arn: str) -> None:
-    """Forget an association; one that is not there is no error."""
+    """Remove an association; a missing one is no error."""
     cluster.associations.pop(association_arn.rsplit("/", 1)[-1], None)
 
 

@@ -48,7 +48,7 @@ OFFERED_VERSIONS = {
     addons.OBSERVABILITY: "v1.0.4-eksbuild.1",
     addons.SPACES: "v0.2.0-eksbuild.2",
 }
-"""One version of each add-on that stands for EKS's default; which versions EKS offers on a day is not known offline."""
+"""One version of each add-on that is used as EKS's default; the versions that EKS offers are unknown offline."""
 
 FALLBACK_VERSION = "v1.0.0-eksbuild.1"
 
@@ -123,7 +123,7 @@ def update_addon(context: Context, request: dict[str, Any]) -> dict[str, Any]:
                 remove_association(cluster, arn)
             addon.request["associationArns"] = _associate(context, cluster, row, request)
         addon.version, addon.modified, addon.judged = version, context.clock.now(), False
-        # its own webhooks go on answering: a deployment with one pod starts the new one before it ends the old one
+        # its own webhooks keep responding: a deployment with one pod starts the new pod before it ends the old one
         addon.refused = webhooks.refusal_of_addon(context, cluster, addon.name, row.namespace or "kueue-system")
         addon.timeline = Timeline.begin(context.clock, "UPDATING", (UPDATE_SECONDS, "ACTIVE"))
         parameters = [{"type": "AddonVersion", "value": version}]

@@ -1,4 +1,4 @@
-"""What an environment joins instead of making: VPCs, EKS clusters and roles, made from the account file's IDs."""
+"""Existing resources that an environment uses: VPCs, EKS clusters and roles with the IDs in the account file."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def s3_buckets(context: Context) -> None:
 
 @seed
 def topics(context: Context) -> None:
-    """SNS topics, and the event buses beside them, that somebody else looks after."""
+    """Create the SNS topics and event buses that others own."""
     for topic in account_of(context).existing.topics:
         attributes = {"KmsMasterKeyId": topic.kms_key} if topic.kms_key else {}
         if topic.publishers:

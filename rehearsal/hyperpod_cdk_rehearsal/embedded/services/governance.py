@@ -65,7 +65,7 @@ COMPUTE_QUOTA = Kind(
 
 @operation("sagemaker", "CreateClusterSchedulerConfig")
 def create_cluster_scheduler_config(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Make the cluster's policy; there is one at most."""
+    """Create the cluster's policy; there is at most one."""
     cluster = _governed_cluster(context, request["ClusterArn"])
     for policy in scheduler_configs(context).values():
         if policy.cluster_arn == cluster.arn:
@@ -103,7 +103,7 @@ def list_cluster_scheduler_configs(context: Context, request: dict[str, Any]) ->
 
 @operation("sagemaker", "CreateComputeQuota")
 def create_compute_quota(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Return a team its share; the team's namespace and queues appear in the cluster."""
+    """Create the compute quota of a team; the team's namespace and queues are created in the cluster."""
     cluster = _governed_cluster(context, request["ClusterArn"])
     _check_quota(request)
     team = request["ComputeQuotaTarget"]["TeamName"]
@@ -147,7 +147,7 @@ def update_compute_quota(context: Context, request: dict[str, Any]) -> dict[str,
 
 @operation("sagemaker", "DeleteComputeQuota")
 def delete_compute_quota(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Take a team's share away; its queues go, its namespace stays with what runs there."""
+    """Delete the compute quota of a team; its queues are deleted, and its namespace remains with its workloads."""
     policy = _delete(context, COMPUTE_QUOTA, request)
     eks = _eks_of(context, policy.cluster_arn)
     if eks is not None:
@@ -365,7 +365,7 @@ def _accelerator_share(resource: Mapping[str, Any], row: InstanceType) -> float 
 
 
 def _warn_of_sum(context: Context, cluster: HyperPodCluster) -> None:
-    """Note where teams were promised more instances of a type than the cluster has; AWS lets that be."""
+    """Log if the quotas of teams exceed the instances of a type in the cluster, which AWS allows."""
     promised = Counter[str]()
     for policy in compute_quotas(context).values():
         if policy.cluster_arn == cluster.arn:

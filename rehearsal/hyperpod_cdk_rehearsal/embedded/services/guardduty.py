@@ -1,4 +1,4 @@
-"""GuardDuty's automated agent: the endpoint and the group that it puts into a VPC, and never takes away by itself."""
+"""GuardDuty's automated agent: the endpoint and the security group that it creates in a VPC and never deletes."""
 
 from __future__ import annotations
 

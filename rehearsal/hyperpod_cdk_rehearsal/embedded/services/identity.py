@@ -1,4 +1,4 @@
-"""Who asks and what IAM says of it: the caller, roles that the account file names, the policy simulator."""
+"""The caller and IAM: the identity of the caller, roles in the account file, and the policy simulator."""
 
 from __future__ import annotations
 

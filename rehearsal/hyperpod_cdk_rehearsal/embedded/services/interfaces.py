@@ -39,7 +39,7 @@ def make_interface(context: Context, *, subnet_id: str, group_ids: Iterable[str]
 
 
 def give_up(context: Context, interface_ids: Iterable[str], *, after_seconds: float = 0.0) -> None:
-    """Let interfaces go after so many (scaled) seconds."""
+    """Release interfaces after a number of (scaled) seconds."""
     moment = context.clock.now() + timedelta(seconds=after_seconds * context.clock.scale)
     with context.state.lock:
         context.state.store(ServiceInterfaces).until.update(dict.fromkeys(interface_ids, moment))
@@ -48,7 +48,7 @@ def give_up(context: Context, interface_ids: Iterable[str], *, after_seconds: fl
 
 @operation("ec2", "DescribeNetworkInterfaces")
 def describe_network_interfaces(context: Context, _request: dict[str, Any]) -> NoReturn:
-    """Take away what was given up by now; moto answers."""
+    """Delete released interfaces, and pass the request to moto."""
     _sweep(context)
     raise PassToMoto
 
@@ -64,7 +64,7 @@ def delete_network_interface(context: Context, request: dict[str, Any]) -> NoRet
 
 @operation("ec2", "DeleteSubnet")
 def delete_subnet(context: Context, request: dict[str, Any]) -> NoReturn:
-    """Refuse a subnet in which an interface stands, of whomever."""
+    """Refuse to delete a subnet with an interface of any owner."""
     subnet_id = request["SubnetId"]
     if _interfaces(context, "subnet-id", subnet_id):
         raise ServiceError("DependencyViolation", f"The subnet '{subnet_id}' has dependencies and cannot be deleted.")
@@ -92,7 +92,7 @@ def delete_security_group(context: Context, request: dict[str, Any]) -> NoReturn
 
 @operation("ec2", "DeleteVpc")
 def delete_vpc(context: Context, request: dict[str, Any]) -> NoReturn:
-    """Refuse a VPC in which anything stands but what it was made with."""
+    """Refuse to delete a VPC with resources other than those it was created with."""
     ec2, vpc_id = context.client("ec2"), request["VpcId"]
     here = [{"Name": "vpc-id", "Values": [vpc_id]}]
     groups = ec2.describe_security_groups(Filters=here)["SecurityGroups"]

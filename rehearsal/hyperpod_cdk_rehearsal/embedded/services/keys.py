@@ -1,4 +1,4 @@
-"""What KMS says of a key: whether it can be used, and whom its policy lets use it.
+"""KMS keys: whether a key can be used, and who is allowed to use it by its policy.
 
 Grants are not made here. A principal is let through where the key's policy names it, or where it leaves the decision to
 IAM policies of the account and those allow the action (KMS developer guide, "Key policies").

@@ -1,4 +1,4 @@
-"""What stands inside the Kubernetes clusters of the embedded AWS: Helm releases and objects."""
+"""The content of the Kubernetes clusters of the embedded AWS: Helm releases and objects."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def remove_manifest(context: Context, cluster_name: str, objects: Iterable[Mappi
 
 
 def remove_cluster(context: Context, cluster_name: str) -> None:
-    """Forget everything of a cluster that was deleted."""
+    """Remove everything of a deleted cluster."""
     with context.state.lock:
         _store(context).releases.pop(cluster_name, None)
         _store(context).objects.pop(cluster_name, None)

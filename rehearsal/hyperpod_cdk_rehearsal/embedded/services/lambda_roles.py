@@ -1,4 +1,4 @@
-"""What AWS looks at and does when a Lambda function is made and goes: its role, its interfaces in a VPC.
+"""What AWS checks and does when a Lambda function is created or deleted: its role, its interfaces in a VPC.
 
 AWS checks that Lambda may assume the role, moto only that it exists. A function in a VPC has an interface in each of
 its subnets, which Lambda takes away some time after the function (Lambda developer guide, "Giving Lambda functions
@@ -49,7 +49,7 @@ def update_function_configuration(context: Context, request: dict[str, Any]) -> 
 
 @operation("lambda", "DeleteFunction")
 def delete_function(context: Context, request: dict[str, Any]) -> NoReturn:
-    """Return the interfaces up, which go later; moto deletes the function."""
+    """Release the interfaces, which are deleted later; moto deletes the function."""
     if not request.get("Qualifier"):
         _leave(context, request["FunctionName"])
     raise PassToMoto

@@ -1,4 +1,4 @@
-"""What others own in the account before anything is deployed, made from the account file."""
+"""Resources of others in the account before the deployment, created from the account file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FIRST_NEIGHBOUR_BLOCK = ipaddress.ip_network("192.168.0.0/24")
 
 
 class LeftOver(Stack):
-    """A stack that nobody works on, whatever its status says."""
+    """A stack without a running operation, regardless of its status."""
 
     def wait_while_in_progress(self, seconds: float) -> None:
         """Return at once: no operation runs that could end."""

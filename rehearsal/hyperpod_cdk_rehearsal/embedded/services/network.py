@@ -1,4 +1,4 @@
-"""What EC2 says of the network that a request names: subnets, routes, endpoints, security-group rules, keys."""
+"""EC2's data about the network in a request: subnets, routes, endpoints, security group rules."""
 
 from __future__ import annotations
 

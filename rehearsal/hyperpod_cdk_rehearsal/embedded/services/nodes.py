@@ -1,9 +1,9 @@
-"""The nodes of HyperPod clusters: how they are launched, fail, are tried again with a new instance, and run.
+"""The nodes of HyperPod clusters: how they are launched, fail, are retried with a new instance, and run.
 
-With continuous provisioning a cluster is in service before its nodes are. They come one after the other; one that
-cannot be launched stays pending without an instance, one whose set-up fails is a failure for a while and then tried
-again with a new instance, for ever (API reference, ClusterInstanceStatusDetails and UpdateCluster). What stood in the
-way is looked at anew each time. The account file's ``nodes`` tells of further ways to stay away.
+With continuous provisioning, a cluster is in service before its nodes. Nodes are launched one after the other; a node
+that cannot be launched remains pending without an instance, and a node whose setup fails is Failure for a while and
+then retried with a new instance, without a limit (API reference, ClusterInstanceStatusDetails and UpdateCluster). The
+cause is checked again each time. The account file's ``nodes`` describes further failures.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def plan_nodes(
 
 
 def settle_nodes(context: Context, cluster: HyperPodCluster, planned: Mapping[str, list[Node]]) -> None:
-    """Let planned nodes join their groups, and tell of each."""
+    """Add planned nodes to their groups, and record an event for each."""
     for name, nodes in planned.items():
         group = cluster.groups[name]
         group.nodes += nodes
@@ -273,13 +273,13 @@ def _told(context: Context, spec: Spec) -> NodesOf:
 
 
 def _first_problem(spec: Spec, told: NodesOf) -> LaunchProblem | None:
-    """Return the first thing that the account file has against any node of a group."""
+    """Return the first problem in the account file for any node of a group."""
     problems = (_told_problem(spec, told, number, 0) for number in range(int(spec["InstanceCount"])))
     return next((problem for problem in problems if problem), None)
 
 
 def _told_problem(spec: Spec, told: NodesOf, number: int, tried: int) -> LaunchProblem | None:
-    """Return what the account file has against this attempt at the node of this number."""
+    """Return the problem in the account file for this attempt at the node with this number."""
     count = int(spec["InstanceCount"])
     never = count if told.never == "all" else told.never
     failing = count if told.failing == "all" else told.failing

@@ -1,4 +1,4 @@
-"""What IAM says of a role: whether it exists, who may assume it, and which actions its policies allow."""
+"""IAM roles: whether a role exists, who can assume it, and which actions its policies allow."""
 
 from __future__ import annotations
 

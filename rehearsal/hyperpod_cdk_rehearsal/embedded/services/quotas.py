@@ -81,7 +81,7 @@ def list_services(_context: Context, _request: dict[str, Any]) -> dict[str, Any]
 
 @operation("service-quotas", "RequestServiceQuotaIncrease")
 def request_service_quota_increase(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Open a request; it stays PENDING, nobody grants it here. A second one for the same quota is refused."""
+    """Open a request, which remains PENDING. A second one for the same quota is refused."""
     row = _find(request)
     if row is None:
         raise _missing(request)

@@ -1,8 +1,8 @@
-"""What AWS enforces on a HyperPod cluster and moto does not.
+"""Rules of AWS for a HyperPod cluster, which moto does not have.
 
-`check_cluster` refuses a request at once, as CreateCluster and UpdateCluster do. `launch_problem` says why the
-instances of a group could not come up, which AWS finds only while it launches them. Texts that public sources quote are
-AWS's own; after "Rehearsal:" follows what the embedded AWS knows beyond it. Other texts are worded in that manner.
+`check_cluster` refuses a request immediately, as CreateCluster and UpdateCluster do. `launch_problem` returns why the
+instances of a group cannot start, which AWS finds only when it launches them. Texts that public sources quote are AWS's
+own; additional information of the embedded AWS follows "Rehearsal:". Other texts have a similar wording.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a resource of the embedded AWS passes through its states as time goes by."""
+"""The states of a resource of the embedded AWS over time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hyperpod_cdk_rehearsal.embedded.context import Clock
 Item = TypeVar("Item")
 
 GONE = "<gone>"
-"""The last state of a resource that is being deleted: whoever looks it up finds nothing."""
+"""The last state of a resource that is being deleted, which is then no longer found."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
 from hyperpod_cdk_rehearsal.embedded.services.stores import PlanExtension, SageMakerStore, hyperpod_clusters
 
 PLAN_DAYS = 30
-"""How long a plan lasts whose file says no end."""
+"""The duration of a plan without an end in the file."""
 
 OFFERING_HOURS = 24
 END_HOUR, END_MINUTE = 11, 30
@@ -55,7 +55,7 @@ class Plan:
 
     @property
     def available(self) -> int:
-        """Instances that are healthy and that nobody has taken."""
+        """Return the number of healthy instances that are not in use."""
         return max(self.entry.instance_count - self.in_use - self.entry.unhealthy_count, 0)
 
     @property
@@ -194,7 +194,7 @@ def _extension(extension: PlanExtension) -> dict[str, Any]:
         "StartDate": extension.start,
         "EndDate": extension.end,
         "DurationHours": int((extension.end - extension.start).total_seconds()) // 3600,
-        # nobody knows what an extension will cost: it is free here
+        # the cost of an extension is unknown: it is free here
         "UpfrontFee": "0.00",
         "CurrencyCode": "USD",
     }

@@ -27,7 +27,7 @@ _NO_CHANGES = "The submitted information didn't contain changes. Submit differen
 
 @operation("cloudformation", "CreateChangeSet")
 def create_change_set(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Compute a change set; it is complete when this returns."""
+    """Create a change set; it is complete when this returns."""
     service = service_of(context)
     stack = _stack_for(service, context, request)
     if any(existing.name == request["ChangeSetName"] for existing in stack.change_sets.values()):
@@ -69,7 +69,7 @@ def create_change_set(context: Context, request: dict[str, Any]) -> dict[str, An
 
 @operation("cloudformation", "DescribeChangeSet")
 def describe_change_set(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """A change set, a page of its changes at a time."""
+    """Return a change set, with a page of its changes."""
     stack, change_set = _find(stacks_of(context), request)
     page, token = paged(change_set.changes, request.get("NextToken"), _PAGE)
     if not request.get("IncludePropertyValues"):
@@ -100,7 +100,7 @@ def describe_change_set(context: Context, request: dict[str, Any]) -> dict[str, 
 
 @operation("cloudformation", "ExecuteChangeSet")
 def execute_change_set(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Deploy a change set; every other one of the stack is obsolete then and goes."""
+    """Deploy a change set, and delete all other change sets of the stack."""
     service = service_of(context)
     stack, change_set = _find(service.stacks, request)
     if change_set.execution_status != "AVAILABLE":
@@ -137,7 +137,7 @@ def _executed(stack: Stack, change_set: ChangeSet) -> None:
 
 @operation("cloudformation", "DeleteChangeSet")
 def delete_change_set(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Delete a change set; one that does not exist is no error where its stack does."""
+    """Delete a change set; a missing one is no error if its stack exists."""
     stacks = stacks_of(context)
     try:
         stack, change_set = _find(stacks, request)
@@ -152,7 +152,7 @@ def delete_change_set(context: Context, request: dict[str, Any]) -> dict[str, An
 
 @operation("cloudformation", "ListChangeSets")
 def list_change_sets(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """The change sets of a stack that can still be executed."""
+    """Return the change sets of a stack that can still be executed."""
     stack = stacks_of(context).get(request["StackName"], "Stack [{}] does not exist")
     waiting = [found for found in stack.change_sets.values() if found.execution_status != "EXECUTE_COMPLETE"]
     page, token = paged(waiting, request.get("NextToken"), _PAGE)
@@ -175,10 +175,10 @@ def list_change_sets(context: Context, request: dict[str, Any]) -> dict[str, Any
 
 
 def _stack_for(service: StackService, context: Context, request: dict[str, Any]) -> Stack:
-    """The stack that a new change set is for; a new one, not yet kept, for a creation."""
+    """Return the stack of a new change set; for a creation, a new stack that is not registered yet."""
     kind, name = request.get("ChangeSetType", "UPDATE"), request["StackName"]
     stack = service.stacks.find(name)
-    # ImportExistingResources, which `cdk bootstrap` sets, is let through: a name that is taken fails on creation
+    # ImportExistingResources, which `cdk bootstrap` sets, is ignored: an existing name fails on creation
     if kind != "IMPORT" and request.get("ResourcesToImport"):
         raise TemplateError("ResourcesToImport can only be specified when ChangeSetType is IMPORT")
     if kind == "IMPORT" and (stack is None or stack.status == "REVIEW_IN_PROGRESS"):

@@ -20,7 +20,7 @@ _NOT_CHECKED = {"StackResourceDriftStatus": "NOT_CHECKED"}
 
 @operation("cloudformation", "DescribeStackEvents")
 def describe_stack_events(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """The events of a stack, newest first."""
+    """Return the events of a stack, newest first."""
     stack = stacks_of(context).get(request["StackName"], "Stack [{}] does not exist")
     events = [_event(stack, event) for event in stack.events[::-1]]
     as_timed(account_of(context).observed, events)
@@ -30,7 +30,7 @@ def describe_stack_events(context: Context, request: dict[str, Any]) -> dict[str
 
 @operation("cloudformation", "DescribeEvents")
 def describe_events(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """The events of a stack or of one of its operations, newest first; a change set has none of its own here."""
+    """Return the events of a stack or of one of its operations, newest first; change sets have no events here."""
     if "StackName" not in request:
         raise TemplateError("StackName must be specified")
     stack = stacks_of(context).get(request["StackName"], "Stack [{}] does not exist")
@@ -48,7 +48,7 @@ def describe_events(context: Context, request: dict[str, Any]) -> dict[str, Any]
 
 @operation("cloudformation", "DescribeStackResources")
 def describe_stack_resources(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """The resources of a stack, or of the stack that owns a physical id."""
+    """Return the resources of a stack, or of the stack that owns a physical ID."""
     stacks, physical_id = stacks_of(context), request.get("PhysicalResourceId")
     if physical_id and "StackName" not in request:
         owners = [s for s in stacks.active() if any(r.physical_id == physical_id for r in s.resources.values())]
@@ -74,7 +74,7 @@ def describe_stack_resources(context: Context, request: dict[str, Any]) -> dict[
 
 @operation("cloudformation", "DescribeStackResource")
 def describe_stack_resource(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """One resource of a stack."""
+    """Return one resource of a stack."""
     stack = stacks_of(context).get(request["StackName"], "Stack '{}' does not exist")
     resource = stack.resources.get(request["LogicalResourceId"])
     if resource is None:
@@ -92,7 +92,7 @@ def describe_stack_resource(context: Context, request: dict[str, Any]) -> dict[s
 
 @operation("cloudformation", "ListStackResources")
 def list_stack_resources(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """The resources of a stack in short."""
+    """Return summaries of the resources of a stack."""
     stack = stacks_of(context).get(request["StackName"])
     page, token = paged(list(stack.resources.values()), request.get("NextToken"), _PAGE)
     summaries = [

@@ -20,8 +20,8 @@ from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
 HOLD_SECONDS = 20.0
 """How long DescribeStacks of one stack waits for an operation under way.
 
-Waiters and the CDK CLI ask every 5 to 30 seconds; an answer held back until the stack is done ends a short deployment
-when it is done. Well below every SDK's read timeout of 60 seconds.
+Waiters and the CDK CLI poll every 5 to 30 seconds; a response that waits for the stack ends a short deployment as
+soon as it is done. Well below every SDK's read timeout of 60 seconds.
 """
 
 _PAGE = 100
@@ -30,7 +30,7 @@ _NOT_FOUND = "Stack [{}] does not exist"
 
 @operation("cloudformation", "CreateStack")
 def create_stack(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Create a stack at once."""
+    """Create a stack without a change set."""
     service, name = service_of(context), request["StackName"]
     if service.stacks.find(name) is not None:
         raise ServiceError("AlreadyExistsException", f"Stack [{name}] already exists")
@@ -50,7 +50,7 @@ def create_stack(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 
 @operation("cloudformation", "UpdateStack")
 def update_stack(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Update a stack at once."""
+    """Update a stack without a change set."""
     service = service_of(context)
     stack = service.stacks.get(request["StackName"], _NOT_FOUND)
     service.require_updatable(stack)
@@ -77,7 +77,7 @@ def delete_stack(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 
 @operation("cloudformation", "RollbackStack")
 def rollback_stack(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Take back a deployment that failed with rollback disabled."""
+    """Roll back a deployment that failed with rollback disabled."""
     service = service_of(context)
     stack = service.stacks.get(request["StackName"], _NOT_FOUND)
     service.roll_back(
@@ -90,7 +90,7 @@ def rollback_stack(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 
 @operation("cloudformation", "ContinueUpdateRollback")
 def continue_update_rollback(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Try again what a rollback could not restore."""
+    """Retry what a rollback could not restore."""
     service = service_of(context)
     stack = service.stacks.get(request["StackName"], _NOT_FOUND)
     service.continue_rollback(
@@ -104,7 +104,7 @@ def continue_update_rollback(context: Context, request: dict[str, Any]) -> dict[
 
 @operation("cloudformation", "UpdateTerminationProtection")
 def update_termination_protection(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Switch termination protection."""
+    """Enable or disable termination protection."""
     stack = stacks_of(context).get(request["StackName"], _NOT_FOUND)
     stack.termination_protection = bool(request["EnableTerminationProtection"])
     return {"StackId": stack.stack_id}
@@ -112,21 +112,21 @@ def update_termination_protection(context: Context, request: dict[str, Any]) -> 
 
 @operation("cloudformation", "SetStackPolicy")
 def set_stack_policy(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Keep a stack policy; it is shown again and not enforced."""
+    """Store a stack policy, which is returned but not enforced."""
     stacks_of(context).get(request["StackName"], _NOT_FOUND).policy = request.get("StackPolicyBody")
     return {}
 
 
 @operation("cloudformation", "GetStackPolicy")
 def get_stack_policy(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """The stack policy, if there is one."""
+    """Return the stack policy, if there is one."""
     policy = stacks_of(context).get(request["StackName"], _NOT_FOUND).policy
     return {"StackPolicyBody": policy} if policy else {}
 
 
 @operation("cloudformation", "DescribeStacks")
 def describe_stacks(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """One stack, waited for up to HOLD_SECONDS, or every stack that is not deleted."""
+    """Return one stack, after waiting for it up to HOLD_SECONDS, or every stack that is not deleted."""
     stacks, name = stacks_of(context), request.get("StackName")
     if name:
         stack = stacks.get(name)
@@ -140,7 +140,7 @@ def describe_stacks(context: Context, request: dict[str, Any]) -> dict[str, Any]
 
 @operation("cloudformation", "ListStacks")
 def list_stacks(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Every stack, deleted ones included, newest first."""
+    """Return every stack, including deleted ones, newest first."""
     wanted = request.get("StackStatusFilter", [])
     found = [stack for stack in stacks_of(context).by_id.values() if not wanted or stack.status in wanted]
     page, token = paged(found[::-1], request.get("NextToken"), _PAGE)
@@ -163,7 +163,7 @@ def list_stacks(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 
 @operation("cloudformation", "ListExports")
 def list_exports(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Every export of the region."""
+    """Return every export of the Region."""
     exports = [
         {"ExportingStackId": stack.stack_id, "Name": output.export_name, "Value": output.value}
         for stack, output in stacks_of(context).exports()
@@ -174,7 +174,7 @@ def list_exports(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 
 @operation("cloudformation", "ListImports")
 def list_imports(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Names of the stacks that import an export."""
+    """Return the names of the stacks that import an export."""
     name = request["ExportName"]
     importing = [stack.name for stack in stacks_of(context).active() if name in stack.imports]
     if not importing:

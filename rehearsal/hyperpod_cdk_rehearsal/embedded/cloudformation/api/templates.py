@@ -1,4 +1,4 @@
-"""Operations on templates: get, summarise, validate; and on resource types."""
+"""Operations on templates (get, summarize, validate) and on resource types."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IAM_REASON = "The following resource(s) require capabilities: [{}]"
 
 @operation("cloudformation", "GetTemplate")
 def get_template(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """The template of a stack or change set, as it was given; empty for a stack still under review."""
+    """Return the original template of a stack or change set; empty for a stack in review."""
     stacks = stacks_of(context)
     stack = stacks.find(request.get("StackName", ""))
     if stack is not None and stack.settings is None and "ChangeSetName" not in request:
@@ -62,7 +62,7 @@ def get_template_summary(context: Context, request: dict[str, Any]) -> dict[str,
 
 @operation("cloudformation", "ValidateTemplate")
 def validate_template(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Check a template as far as it can be without its parameters."""
+    """Check a template as far as possible without its parameters."""
     service = service_of(context)
     template = Template.parse(service.template_body(request))
     service.check_template(template)
