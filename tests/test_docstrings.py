@@ -1,4 +1,4 @@
-"""Each parameter of a public class has a line of its own with its default, and each argument of a method is named."""
+"""Each parameter of a public class has a separate line with its default, and each argument of a method is described."""
 
 from __future__ import annotations
 

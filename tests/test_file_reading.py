@@ -1,4 +1,4 @@
-"""What users name is read with an end, at once and within a limit; who reads files by another way says why."""
+"""Files that users specify are read in one step and within a limit; code that reads otherwise has a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Node.js and which CDK CLI are used, and what is said where there is none."""
+"""Which Node.js and which CDK CLI are used, and the message if there is none."""
 
 from __future__ import annotations
 

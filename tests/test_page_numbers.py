@@ -1,4 +1,4 @@
-"""Numbers that pages name and code decides: each stands here with the place that it comes from."""
+"""Numbers in pages that the code determines: each one is listed here with its source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every block of code on a page is run or judged by a test, or stands here with the reason why none can."""
+"""Every code block on a page is run or checked by a test, or is listed here with the reason why it cannot be."""
 
 from __future__ import annotations
 

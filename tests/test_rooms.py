@@ -1,4 +1,4 @@
-"""The rooms of the library and what may import what: each contract of import-linter holds, and can fail."""
+"""The packages of the library and their allowed imports: each contract of import-linter passes, and can fail."""
 
 from __future__ import annotations
 

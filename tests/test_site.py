@@ -1,4 +1,4 @@
-"""The pages of the site: where links lead, and what is shown."""
+"""The pages of the site: the targets of links, and the shown content."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_an_escaped_sign_begins_no_tag(root: Path) -> None:
     assert linked(page, root, {"docs/escaped.md"})[0] == "## zones.&lt;name>\n\n```yaml\na: \\<b>\n```\n"
 
 
-def test_a_link_to_what_is_not_there(root: Path) -> None:
+def test_a_link_to_a_missing_file(root: Path) -> None:
     (root / "docs" / "a.md").write_text("[b](b.md)\n", encoding="utf-8")
     with pytest.raises(FileNotFoundError, match=r"^docs/a\.md: links to b\.md, which does not exist$"):
         pages(root)

@@ -1,4 +1,4 @@
-"""A stranger's app of every public construct is typed by what the constructs say, and synthesizes."""
+"""An app of others with every public construct passes type checks and synthesizes."""
 
 from __future__ import annotations
 

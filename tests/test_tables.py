@@ -1,4 +1,4 @@
-"""A table that is looked at in one test fails for each of its rows by name, and is never empty."""
+"""A table that is checked in one test reports each failed row by name, and is never empty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wheel, installed elsewhere, serves somebody else's stack."""
+"""The wheel, installed in another environment, works in another app's stack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the installed packages say about AWS, for comparing with the catalog."""
+"""The data of the installed packages about AWS, for comparison with the catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What answers are taken to look like, read row by row."""
+"""The assumed form of responses, read row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose partition, account and region a name must be of: each rule where it holds, and with one part that differs."""
+"""The required partition, account and Region of ARNs: each rule when it passes, and with one different part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AWS's names for what an environment file says: all of them, and each with a place that exists."""
+"""AWS's names for values of an environment file: all of them, each with an existing place."""
 
 from __future__ import annotations
 

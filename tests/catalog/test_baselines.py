@@ -1,4 +1,4 @@
-"""Baselines: what runs are published, which GPUs a name fits, and that nothing is compared with TCP."""
+"""Baselines: the published runs, the GPUs for a name, and that nothing is compared with TCP."""
 
 from __future__ import annotations
 

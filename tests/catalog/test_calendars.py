@@ -1,4 +1,4 @@
-"""The tables that tell until when something is supported are young, as long as somebody works on this repository."""
+"""The tables with ends of support are recent, as long as this repository is maintained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Near misses."""
+"""Suggestions of similar names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CloudFormation cannot change in place, beside the schemas that say so."""
+"""Properties that CloudFormation cannot change in place, compared with the schemas."""
 
 from __future__ import annotations
 

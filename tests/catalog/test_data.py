@@ -1,4 +1,4 @@
-"""Every data file is dated, sourced and in its stable form, and loading the catalog stays cheap."""
+"""Every data file has a date, sources and the stable format, and loading the catalog is fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The actions of the stacks' resource types, and the patterns that leave some out."""
+"""The actions of the stacks' resource types, and the patterns that exclude some."""
 
 from __future__ import annotations
 

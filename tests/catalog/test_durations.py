@@ -1,4 +1,4 @@
-"""Durations: their ranges, what falls back on what, and where each is told."""
+"""Durations: their ranges, their fallbacks, and where each one is reported."""
 
 from __future__ import annotations
 

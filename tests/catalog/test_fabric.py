@@ -120,7 +120,7 @@ def test_huge_pages(name: str, asked: int, kept: int) -> None:
     assert (fabric.hugepages_mib(row), fabric.hugepages_kept_mib(row)) == (asked, kept)
 
 
-def test_huge_pages_of_a_type_whose_cores_nobody_states() -> None:
+def test_huge_pages_of_a_type_with_an_unknown_number_of_cores() -> None:
     # two threads to a core, as all types with EFA but Graviton have
     (row,) = rows("ml.p5.4xlarge")
     assert fabric.hugepages_mib(replace(row, default_threads_per_core=None)) == fabric.hugepages_mib(row) == 1762

@@ -1,4 +1,4 @@
-"""Task governance's bounds and words agree with the API's model and with the CloudFormation schemas."""
+"""Task governance's limits and values are those of the API's model and of the CloudFormation schemas."""
 
 from __future__ import annotations
 

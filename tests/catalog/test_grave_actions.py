@@ -1,4 +1,4 @@
-"""Grave actions: each stands once, is one that AWS names, and is found by where it counts."""
+"""Grave actions: each one is listed once, exists on AWS, and is found where it applies."""
 
 from __future__ import annotations
 

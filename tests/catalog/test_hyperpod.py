@@ -1,4 +1,4 @@
-"""HyperPod's bounds and words agree with the API's model and with the CloudFormation schema."""
+"""HyperPod's limits and values are those of the API's model and of the CloudFormation schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The images of the dependency chart that a closed network has to bring along."""
+"""The images of the dependency chart that a closed network must copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of instance types agrees with botocore, with EC2's numbers and with itself."""
+"""The table of instance types is consistent with botocore, with EC2's values and with itself."""
 
 from __future__ import annotations
 

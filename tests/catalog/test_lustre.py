@@ -1,4 +1,4 @@
-"""FSx for Lustre: what one can order, and what it takes from its subnet."""
+"""FSx for Lustre: the available configurations, and the addresses in its subnet."""
 
 from __future__ import annotations
 

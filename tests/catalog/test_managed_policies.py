@@ -1,4 +1,4 @@
-"""Which managed policies a person must look at: known ones of AWS by name, and whatever nobody knows."""
+"""Managed policies that a person must review: known policies of AWS by name, and all unknown ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VPC address rules at and beside each bound, and their arithmetic."""
+"""VPC address rules at and next to each limit, and their arithmetic."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_what_is_no_block(cidr: str, problem: str) -> None:
 
 
 @given(blocks())
-def test_every_block_of_the_known_ranges_passes_and_a_misaligned_one_is_mended(cidr: str) -> None:
+def test_every_block_of_the_known_ranges_passes_and_a_misaligned_one_is_fixed(cidr: str) -> None:
     address, _, prefix = cidr.partition("/")
     last = IPv4Network(cidr).broadcast_address
     assert network.cidr_problem(cidr) is None

@@ -1,4 +1,4 @@
-"""What notifications are sent to: IDs of Slack, topics of budgets."""
+"""Targets of notifications: Slack IDs, topics of budgets."""
 
 from __future__ import annotations
 

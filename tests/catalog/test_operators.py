@@ -1,4 +1,4 @@
-"""What the add-ons for workloads need: regions, metrics, rights."""
+"""What the add-ons for workloads need: Regions, metrics, permissions."""
 
 from __future__ import annotations
 

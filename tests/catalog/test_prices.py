@@ -1,4 +1,4 @@
-"""Prices: the shipped file, the form of a price file, and which CloudFormation types cost anything."""
+"""Prices: the shipped file, the format of a price file, and the CloudFormation types with a cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""scripts/refresh_catalog.py: says what has changed, writes it once, and keeps what people wrote."""
+"""scripts/refresh_catalog.py: prints changes, writes them once, and keeps manual entries."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_the_catalog_agrees_with_the_installed_packages(
         ),
     ],
 )
-def test_a_stale_file_is_told_and_mended(name: str, edit: Edit, line: str, copied: Path, run: Run) -> None:
+def test_a_stale_file_is_reported_and_fixed(name: str, edit: Edit, line: str, copied: Path, run: Run) -> None:
     path = copied / f"{name}.json"
     spoil(path, edit)
     before = path.read_bytes()
@@ -139,7 +139,7 @@ def test_a_stale_file_is_told_and_mended(name: str, edit: Edit, line: str, copie
     assert json.loads(path.read_text(encoding="utf-8"))["as_of"] == "2027-01-15"
 
 
-def test_a_mended_file_is_the_one_we_have_but_for_its_date(copied: Path, run: Run) -> None:
+def test_a_fixed_file_equals_the_current_one_except_for_its_date(copied: Path, run: Run) -> None:
     path = copied / "regions.json"
     spoil(path, lambda document: document["regions"].pop(3))
     assert "regions.json: regions: ap-northeast-1 is new" in run()[1]

@@ -1,4 +1,4 @@
-"""Bounds and patterns say what must be, what was got and what to set."""
+"""Messages of limits and patterns contain the requirement, the value and the fix."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_rows_become_objects() -> None:
         ),
     ],
 )
-def test_a_value_that_stands_twice(values: list[str], places: list[tuple[int, int]], problem: str | None) -> None:
+def test_a_duplicate_value(values: list[str], places: list[tuple[int, int]], problem: str | None) -> None:
     assert list(repeated(values)) == places
     assert repeated_problem(values, key="keys") == problem
 

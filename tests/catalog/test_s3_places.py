@@ -1,4 +1,4 @@
-"""Which places in S3 overlap: each of two, in either order, and beside another of nearly the same name."""
+"""Overlapping locations in S3: in either order, and next to one with a similar name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where pods run: the labels, taints and annotations that manifests name."""
+"""Scheduling of pods: the labels, taints and annotations in manifests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences in the words of a file, and in those of a command."""
+"""Sentences with the keys of a file, and with the options of a command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators and libraries want to read."""
+"""The configuration that operators and libraries read."""
 
 from __future__ import annotations
 

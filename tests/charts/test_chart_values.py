@@ -1,4 +1,4 @@
-"""What a rendered chart pulls, and whether the catalog's table says the same of the chart that is locked."""
+"""The images of a rendered chart, and whether they match the catalog's table for the locked chart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pulling the dependency chart: exactly what the lock says, whole or not at all."""
+"""Pulling the dependency chart: exactly as locked, and completely or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of checks stand on: a case made from text or from changes, an AWS that answers what the test says."""
+"""Fixtures for tests of checks: a case from text or from changes, and an AWS with responses from the test."""
 
 from __future__ import annotations
 

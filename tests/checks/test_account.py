@@ -1,4 +1,4 @@
-"""The account's credentials, the state of the stacks, and names that an earlier environment still holds."""
+"""The account's credentials, the state of the stacks, and names that an earlier environment still uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking a cluster's API server: the token that EKS takes, TLS with the cluster's own authority, plain reasons."""
+"""Calls to a cluster's API server: the token for EKS, TLS with the cluster's authority, clear reasons."""
 
 from __future__ import annotations
 

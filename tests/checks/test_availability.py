@@ -1,4 +1,4 @@
-"""Zones and instance types of the file against those of the account."""
+"""Zones and instance types of the file, compared with those of the account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening AWS: whose credentials, and one sentence with the fix where there are none that work."""
+"""Opening AWS: the credentials, and one sentence with the fix if none are valid."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_no_such_profile(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("setting", ["nonsense", "http://"])
-def test_an_endpoint_that_is_none(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+def test_an_unknown_endpoint(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", setting)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")

@@ -1,4 +1,4 @@
-"""How AWS is asked: once, side by side, with a count of what waited for what, and with every error turned into ours."""
+"""AWS calls: once each, in parallel, with their longest chain, and with all errors converted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong between here and AWS, over real HTTP: retries, silence, broken answers."""
+"""Network errors to AWS over real HTTP: retries, timeouts, broken responses."""
 
 from __future__ import annotations
 

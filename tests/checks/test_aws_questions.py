@@ -1,4 +1,4 @@
-"""Every question of Aws: which calls it makes, and what it makes of their answers."""
+"""Every method of Aws: its calls, and how it reads their responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that are read out of a script, and what is left alone."""
+"""The commands that are found in a script, and text that is ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Preflight over real HTTP: an account that satisfies everything, one broken thing at a time, and AWS not answering."""
+"""Preflight over real HTTP: a complete account, one problem at a time, and AWS without a response."""
 
 from __future__ import annotations
 

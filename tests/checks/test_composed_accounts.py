@@ -1,4 +1,4 @@
-"""Preflight over real HTTP: accounts in which several things are wrong at once, paged, throttled or half denied."""
+"""Preflight over real HTTP: accounts with several problems at once, paged, throttled or partly denied."""
 
 from __future__ import annotations
 

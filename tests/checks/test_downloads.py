@@ -1,4 +1,4 @@
-"""Which commands count as downloads and what is said of them."""
+"""The commands that count as downloads, and their messages."""
 
 from __future__ import annotations
 

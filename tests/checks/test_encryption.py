@@ -1,4 +1,4 @@
-"""KMS keys that the file names: what they are, and whom their policies let in."""
+"""KMS keys in the file: their state, and the access by their policies."""
 
 from __future__ import annotations
 

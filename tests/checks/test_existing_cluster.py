@@ -1,4 +1,4 @@
-"""An existing EKS cluster: one broken thing at a time, said once."""
+"""An existing EKS cluster: one problem at a time, reported once."""
 
 from __future__ import annotations
 
@@ -363,7 +363,7 @@ def test_no_cni_at_all(run: Run, cluster: Answers) -> None:
         ),
     ],
 )
-def test_a_cni_whose_version_nobody_tells(
+def test_a_cni_with_an_unknown_version(
     run: Run, cluster: Answers, version: str | None, images: Any, reason: str
 ) -> None:
     there = (addon("vpc-cni", version),) if version else ()
@@ -373,7 +373,7 @@ def test_a_cni_whose_version_nobody_tells(
 
 
 @pytest.mark.check("existing_cluster_has_no_kueue_of_its_own", "fails")
-def test_a_kueue_of_somebody_else(run: Run, cluster: Answers) -> None:
+def test_a_kueue_installation_of_others(run: Run, cluster: Answers) -> None:
     cluster.kubernetes_api_groups = {"platform": frozenset({"apps", "kueue.x-k8s.io"})}
     assert everything(run) == [
         (

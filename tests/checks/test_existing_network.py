@@ -1,4 +1,4 @@
-"""An existing network: one broken thing at a time, said once, at the line that names it."""
+"""An existing network: one problem at a time, reported once, with its line."""
 
 from __future__ import annotations
 

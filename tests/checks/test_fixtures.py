@@ -1,4 +1,4 @@
-"""The fixtures of this folder do what tests of checks rely on."""
+"""The fixtures of this folder work as the tests of checks expect."""
 
 from __future__ import annotations
 

@@ -393,7 +393,7 @@ def test_a_caller_with_a_condition_is_warned(run: Run, fake_aws: FakeAws) -> Non
 
 
 @pytest.mark.check("caller_may_use_the_bootstrap_roles", "skips")
-def test_a_caller_whom_nobody_simulates(run: Run, fake_aws: FakeAws) -> None:
+def test_a_caller_that_cannot_be_simulated(run: Run, fake_aws: FakeAws) -> None:
     fake_aws.answers.simulate = NO_SIMULATOR
     assert [(each.reason, each.action) for each in run(CALLER).skipped] == [
         ("sts:AssumeRole on cdk-…-deploy-role: not allowed to ask", "iam:SimulatePrincipalPolicy"),
@@ -559,7 +559,7 @@ def test_a_role_that_may_do_nothing_is_told_in_one_line(run: Run, fake_aws: Fake
 
 
 @pytest.mark.check("deployer_may_make_the_stacks", "skips")
-def test_an_execution_role_that_nobody_simulates(run: Run, fake_aws: FakeAws) -> None:
+def test_an_execution_role_that_cannot_be_simulated(run: Run, fake_aws: FakeAws) -> None:
     fake_aws.answers.simulate = NO_SIMULATOR
     assert [each.action for each in run(DEPLOYER).skipped] == ["iam:SimulatePrincipalPolicy"]
     fake_aws.answers.bootstrap_version = {"hnb659fds": None}

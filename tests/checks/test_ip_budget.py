@@ -354,7 +354,7 @@ def test_nodes_that_leave_may_make_room(case_of: CaseOf, run_check: RunCheck, ac
     )
 
 
-def test_a_file_system_that_stands_makes_no_room_for_another(
+def test_an_existing_file_system_adds_no_quota_for_another(
     case_of: CaseOf, run_check: RunCheck, account: FakeAws
 ) -> None:
     """Of two file systems with three servers each, one stands: the other's three have yet to come."""

@@ -1,4 +1,4 @@
-"""Buckets of checkpoints and of restricted groups: there, and in the region."""
+"""Buckets of checkpoints and of restricted groups exist in the Region."""
 
 from __future__ import annotations
 

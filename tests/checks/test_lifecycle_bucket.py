@@ -1,4 +1,4 @@
-"""A bucket of somebody else's for the lifecycle scripts."""
+"""An existing bucket for the lifecycle scripts."""
 
 from __future__ import annotations
 

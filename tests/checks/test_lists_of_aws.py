@@ -1,4 +1,4 @@
-"""Lists that AWS gives page by page: each is read to its end, and an answer without its list is no empty list."""
+"""Paginated lists of AWS: each is read completely, and a response without its list is not an empty list."""
 
 from __future__ import annotations
 

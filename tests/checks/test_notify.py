@@ -290,7 +290,7 @@ def test_a_bus_that_is_not_there(run: RunCheck, fake_aws: FakeAws) -> None:
 
 
 @pytest.mark.check("notification_bus_exists", "skips")
-def test_a_bus_that_nobody_tells_of(run: RunCheck, fake_aws: FakeAws) -> None:
+def test_a_bus_that_is_not_reported(run: RunCheck, fake_aws: FakeAws) -> None:
     fake_aws.answers.event_bus_exists = {"ml-platform": NotAnswered("no permission")}
     assert run(BUS_CHECK, TO_BUS).status is Status.SKIPPED
     theirs = BUS.replace("111122223333", "444455556666")
@@ -358,7 +358,7 @@ def test_a_channel_that_another_configuration_has(run: RunCheck, fake_aws: FakeA
 
 
 @pytest.mark.check("notification_channel_can_be_configured", "skips")
-def test_a_channel_that_nobody_tells_of(run: RunCheck, fake_aws: FakeAws) -> None:
+def test_a_channel_that_is_not_reported(run: RunCheck, fake_aws: FakeAws) -> None:
     fake_aws.answers.slack_workspaces = NotAnswered("no permission")
     assert run(CHANNEL_CHECK, TO_SLACK).status is Status.SKIPPED
     fake_aws.answers.slack_workspaces = frozenset({"T0123ABCD"})

@@ -1,4 +1,4 @@
-"""Whatever part of its calls AWS refuses, a check never passes on what was not seen, and never makes an error up."""
+"""If AWS refuses a part of the calls, a check neither passes without data nor reports a false error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record that is made of an environment's plans, and how two of them differ."""
+"""The record of an environment's plans, and differences between two records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quota checks: each fails, passes and is skipped, on the right place of the file and with the whole sentence."""
+"""The quota checks: each one fails, passes and is skipped, with the right place in the file and the full message."""
 
 from __future__ import annotations
 

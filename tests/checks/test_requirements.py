@@ -1,4 +1,4 @@
-"""What an environment needs of quotas: counted from its file, and the same as in its synthesized templates."""
+"""The quotas that an environment needs: counted from its file, and the same in its synthesized templates."""
 
 from __future__ import annotations
 

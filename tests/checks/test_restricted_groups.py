@@ -1,4 +1,4 @@
-"""Whoever looks at instance groups sees the restricted ones too, and says where in the file they stand."""
+"""All checks of instance groups also check restricted groups, with their place in the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runner: which checks run, what a missing answer does, and where findings stand."""
+"""The runner: which checks run, the effect of a missing answer, and the place of findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No text of a check or of the gate offers to delete, empty or take over what is not proven to be the environment's."""
+"""No message of a check or the gate suggests to delete, empty or import resources that may belong to others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What looks like a secret and what does not; the samples are put together here so that no scanner stumbles."""
+"""Detection of secrets; the samples are assembled here so that no scanner reports them."""
 
 from __future__ import annotations
 

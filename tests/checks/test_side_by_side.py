@@ -1,4 +1,4 @@
-"""Questions side by side: order, missing answers, context, and how deep the calls went."""
+"""Parallel calls: order, missing answers, context, and the longest chain of calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of training plans: each thing that can be wrong with a plan, at and beside its bounds."""
+"""Checks of training plans: each problem of a plan, at and next to its limits."""
 
 from __future__ import annotations
 
@@ -445,7 +445,7 @@ def test_an_unhealthy_instance_that_is_counted_as_available(check_plan: Callable
     ]
 
 
-def test_a_cluster_that_was_read_proves_a_shortage_whoever_else_was_not(
+def test_a_cluster_that_was_read_proves_a_shortage_even_if_others_were_not(
     check_plan: Callable[..., Result], aws: FakeAws
 ) -> None:
     denied = NotAnswered("no permission", action="sagemaker:DescribeCluster")

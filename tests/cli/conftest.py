@@ -1,4 +1,4 @@
-"""The command as users run it, in a project of its own: within this process, or as another where that is the point."""
+"""The command as users run it, in a separate project: in this process, or in another process where it matters."""
 
 from __future__ import annotations
 

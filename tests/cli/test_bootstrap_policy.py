@@ -154,7 +154,7 @@ def test_mistakes_are_one_line_each(run: Run, assembly: Path) -> None:
     assert (nowhere.returncode, nowhere.stderr) == (2, "cannot write missing/policy.json: No such file or directory\n")
 
 
-def test_a_resource_of_ones_own_is_named_and_the_rest_is_written(
+def test_an_unknown_custom_resource_is_reported_and_the_rest_is_written(
     run: Run, workspace: Path, assembly: Path, tmp_path: Path
 ) -> None:
     own = {"Queue": {"Type": "AWS::SQS::Queue"}, "Late": {"Type": "AWS::SQS::Queue"}}

@@ -1,4 +1,4 @@
-"""Reasons that end in one cause are said once."""
+"""Reasons with the same cause are reported once."""
 
 from __future__ import annotations
 

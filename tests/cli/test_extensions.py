@@ -369,7 +369,7 @@ def own_module(demo: Path, code: str) -> None:
 
 
 @pytest.mark.parametrize(("part", "said"), WRONG_PARTS, ids=[part for part, _ in WRONG_PARTS])
-def test_a_part_that_is_none_of_its_kind(run: Run, demo: Path, part: str, said: str) -> None:
+def test_a_part_of_an_unknown_kind(run: Run, demo: Path, part: str, said: str) -> None:
     own_module(demo, f"WRONG = Extension({part})")
     done = run("validate", "prod", cwd=demo)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"the extension wrong: {said}\n")

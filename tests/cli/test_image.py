@@ -36,7 +36,7 @@ def test_a_build_context_is_written_whole(run: Run, workspace: Path) -> None:
     )
 
 
-def test_a_program_of_ones_own_goes_in(run: Run, workspace: Path) -> None:
+def test_a_custom_program_is_copied_into_the_image(run: Run, workspace: Path) -> None:
     own = workspace / "mine"
     own.mkdir()
     empty = run("image", "render", "--accelerator", "nvidia-h100", "--program", "mine")

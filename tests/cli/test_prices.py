@@ -187,7 +187,7 @@ def test_nobody_to_ask_as(invoke: Invoke) -> None:
     assert (result.exit_code, result.stderr) == (2, "no AWS credentials; set AWS_PROFILE or run 'aws sso login'\n")
 
 
-def test_a_region_that_is_none(invoke: Invoke) -> None:
+def test_an_unknown_region(invoke: Invoke) -> None:
     for verb in ("refresh", "show"):
         result = invoke(verb, "--region", "us-wst-2")
         assert result.exit_code == 2

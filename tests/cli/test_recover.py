@@ -1,4 +1,4 @@
-"""``recover`` as users run it: what it tells, its exit codes, and that nothing is done unasked."""
+"""``recover`` as users run it: its output, its exit codes, and that nothing is done without confirmation."""
 
 from __future__ import annotations
 

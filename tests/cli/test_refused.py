@@ -1,4 +1,4 @@
-"""What the verbs that change something refuse with one line: another account, other code's stacks, a stale plan."""
+"""Refusals of commands that make changes, in one line: another account, stacks of other code, an outdated plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hyperpod-cdk rehearse` and `charts pull`: what stops them before any work starts."""
+"""`hyperpod-cdk rehearse` and `charts pull`: errors before they start."""
 
 from __future__ import annotations
 

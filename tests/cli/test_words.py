@@ -1,4 +1,4 @@
-"""The command as people expect it: version, help, examples that are understood, completion without waiting."""
+"""The command line: version, help, valid examples, fast completion."""
 
 from __future__ import annotations
 

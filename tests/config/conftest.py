@@ -1,4 +1,4 @@
-"""A valid environment file and ways to make it wrong."""
+"""A valid environment file, and functions that make it invalid."""
 
 from __future__ import annotations
 

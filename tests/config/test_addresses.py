@@ -1,4 +1,4 @@
-"""How many addresses an environment's subnets must hold: by the table, and for any groups at all."""
+"""The number of addresses that an environment's subnets need: by the table, and for any groups."""
 
 from __future__ import annotations
 

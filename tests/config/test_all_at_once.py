@@ -1,4 +1,4 @@
-"""Five mistakes that have nothing to do with each other are found at once, and nothing follows from them."""
+"""Five independent errors are reported at once, without consequential errors."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_enough_rows_are_independent(base: str) -> None:
     assert len(list(rows(base))) >= 100
 
 
-def test_a_region_that_is_none_hides_no_mistake_about_regions(base: str) -> None:
+def test_an_unknown_region_hides_no_other_error_about_regions(base: str) -> None:
     """The zones tell which region is meant, so that the rules which read it run."""
     beside = [
         {"h100-april": "h100-april/x"},

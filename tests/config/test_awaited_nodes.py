@@ -1,4 +1,4 @@
-"""Which nodes a deployment waits for before it installs add-ons."""
+"""The nodes for which a deployment waits before it installs add-ons."""
 
 from __future__ import annotations
 

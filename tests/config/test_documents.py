@@ -1,4 +1,4 @@
-"""What every kind of file shares: its name in messages, findings on one line each, in the order of the file."""
+"""Common behavior of all files: their names in messages, one line per finding, in the order of the file."""
 
 from __future__ import annotations
 

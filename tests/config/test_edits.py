@@ -1,4 +1,4 @@
-"""Single values set in a file: everything else of it stays as it was written."""
+"""Single values set in a file: everything else is unchanged."""
 
 from __future__ import annotations
 

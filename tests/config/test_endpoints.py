@@ -1,4 +1,4 @@
-"""Which services a closed network reaches, and where their endpoints stand."""
+"""The services that a closed network reaches, and where their endpoints are."""
 
 from __future__ import annotations
 

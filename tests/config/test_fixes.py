@@ -1,4 +1,4 @@
-"""A fix that says what to write or to remove is carried out as it stands: the finding is gone, and nothing is new."""
+"""The fix in a message, applied literally, removes the finding and causes no new one."""
 
 from __future__ import annotations
 

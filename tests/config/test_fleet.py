@@ -1,4 +1,4 @@
-"""``fleet.yaml``: what it may say, and everything that is wrong with one at once, each with its line and its fix."""
+"""``fleet.yaml``: valid files, and all errors of a file at once, each with its line and fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules over one instance group, each where it holds and with one value that differs, by its whole sentence."""
+"""The rules for one instance group, each when it passes and with one different value, by its complete message."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_configurations_of_the_chart(configuration: str, rows: list[InstanceType
     assert group_rules.mig_configuration_problem(configuration, rows) == problem
 
 
-def test_a_configuration_that_is_none_is_answered_with_those_of_the_type() -> None:
+def test_an_unknown_configuration_is_answered_with_those_of_the_type() -> None:
     fix = "set it to all-1g.10gb, all-3g.40gb or all-7g.80gb, or to a mixture of the chart's default-mig-config"
     for rows in ([DOCUMENTED], [WITHOUT, DOCUMENTED], [replace(DOCUMENTED, mig_documented=False)]):
         found = group_rules.mig_configuration_problem("all-1g.10gb-3", rows)

@@ -1,4 +1,4 @@
-"""From a path to an environment: files that cannot be read, names, lines, environments of one name."""
+"""Loading an environment by path: unreadable files, names, lines, environments with the same name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which groups use a file system, and what their nodes have to be ready for."""
+"""The groups that use a file system, and what their nodes must support."""
 
 from __future__ import annotations
 

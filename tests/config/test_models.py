@@ -1,4 +1,4 @@
-"""What an environment answers beyond its own values: defaults that follow from others."""
+"""Values of an environment that follow from others."""
 
 from __future__ import annotations
 

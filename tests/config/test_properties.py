@@ -1,4 +1,4 @@
-"""Whatever is in a file: an environment or findings with a place inside the file, never anything else."""
+"""Any file results in an environment, or in findings with a place in the file."""
 
 from __future__ import annotations
 

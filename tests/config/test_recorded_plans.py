@@ -1,4 +1,4 @@
-"""The record of training plans beside an environment file: what it contradicts, and what is wrong with it."""
+"""The record of training plans next to an environment file: contradictions and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of quotas: written in one form, read strictly, refused in one line where it is not of this environment."""
+"""The record of quotas: its format, strict reading, and refusal of a record of another environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of all fields: every section has an example that a tested file states."""
+"""The page of all fields: every section has an example from a tested file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every rule by a file that breaks it: the whole lines that a user reads, in two tables beside this file."""
+"""Every rule with a file that breaks it: the complete messages are in two tables next to this file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON Schema that editors use: the same as the models, and as strict about single values."""
+"""The JSON Schema for editors: equal to the models, and as strict about single values."""
 
 from __future__ import annotations
 

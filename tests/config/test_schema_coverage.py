@@ -1,4 +1,4 @@
-"""Which property of AWS's types which line of the environment file decides, and that it really does."""
+"""The lines of the environment file that determine properties of AWS's types, and that they do so."""
 
 from __future__ import annotations
 

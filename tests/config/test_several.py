@@ -1,4 +1,4 @@
-"""Environments together: plans beyond their seats, blocks that overlap, quotas of one account."""
+"""Several environments: plans with too few instances, overlapping blocks, quotas of one account."""
 
 from __future__ import annotations
 

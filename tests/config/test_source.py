@@ -1,4 +1,4 @@
-"""YAML text in, data with the line of every value out; traps are refused, never guessed."""
+"""Reads YAML text as data with the line of every value; ambiguous values are refused, never guessed."""
 
 from __future__ import annotations
 

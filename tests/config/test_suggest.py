@@ -1,4 +1,4 @@
-"""Near misses of words."""
+"""Suggestions of similar words."""
 
 from __future__ import annotations
 

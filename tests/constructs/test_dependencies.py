@@ -161,7 +161,7 @@ def test_another_type_of_the_same_kind_changes_no_value() -> None:
     assert values("ml.p5.48xlarge") == values("ml.p5en.48xlarge") == values("ml.p5.48xlarge", "ml.p5e.48xlarge")
 
 
-def test_a_row_of_ones_own_is_served_too() -> None:
+def test_a_custom_row_is_also_served() -> None:
     h100 = instance_types.get("ml.p5.48xlarge")
     assert h100 is not None
     made = values(replace(h100, name="ml.p9.48xlarge"))
@@ -328,7 +328,7 @@ REGISTRY = "111122223333.dkr.ecr.us-east-1.amazonaws.com/mirror"
         ("ml.trn1.32xlarge", {"aws-efa-k8s-device-plugin": "eks/aws-efa-k8s-device-plugin"}),
     ],
 )
-def test_images_come_from_a_registry_of_ones_own(instance_type: str, moved: dict[str, str]) -> None:
+def test_images_come_from_a_private_registry(instance_type: str, moved: dict[str, str]) -> None:
     own = stack()
     dependencies(own, instance_type, image_registry=REGISTRY)
     made: dict[str, Any] = json.loads(release(own)["Properties"]["Values"])

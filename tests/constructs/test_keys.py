@@ -109,7 +109,7 @@ def test_of_a_key_that_stands_nothing_is_made(stack: cdk.Stack) -> None:
 
 
 @pytest.mark.parametrize("words", [{"alias": "alias/mine"}, {"description": "mine"}])
-def test_a_key_that_stands_has_its_own_words(stack: cdk.Stack, words: dict[str, str]) -> None:
+def test_an_existing_key_has_its_own_message(stack: cdk.Stack, words: dict[str, str]) -> None:
     with pytest.raises(
         ValueError,
         match="alias and description are for a key that is made, got one together with arn; leave them out: nothing"

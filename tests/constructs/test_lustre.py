@@ -298,7 +298,7 @@ def test_backups_come_and_go_without_a_property_that_cannot_change() -> None:
         assert "CopyTagsToBackups" not in settings_
 
 
-def test_a_key_of_ones_own() -> None:
+def test_a_customer_managed_key() -> None:
     own = stack()
     key = kms.Key(own, "Mine")
     lustre(own, kms_key=key)

@@ -239,7 +239,7 @@ def test_a_role_without_data_gets_no_policy_more(foreign: Foreign) -> None:
         ),
     ],
 )
-def test_file_systems_that_nobody_offers(given: dict[str, int], message: str) -> None:
+def test_file_systems_that_are_not_offered(given: dict[str, int], message: str) -> None:
     assert refused(ServiceLustre, **given) == message
 
 
@@ -317,7 +317,7 @@ def test_a_group_of_another_region(foreign: Foreign) -> None:
     )
 
 
-def test_a_shared_environment_for_nobody(foreign: Foreign) -> None:
+def test_a_shared_environment_without_groups(foreign: Foreign) -> None:
     assert refused(foreign.cluster, shared_environment=SharedEnvironment(lustre=LUSTRE)) == (
         "shared_environment needs restricted_groups, got none; pass one or leave out shared_environment"
     )

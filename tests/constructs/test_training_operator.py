@@ -91,7 +91,7 @@ def test_versions_are_passed_on() -> None:
     assert versions == ["v1.18.2-eksbuild.2", "v1.2.1-eksbuild.1"]
 
 
-def test_a_version_for_a_cert_manager_of_somebody_else_is_refused() -> None:
+def test_a_version_for_a_cert_manager_of_others_is_refused() -> None:
     stack = cdk.Stack(cdk.App(builtin_cloud_formation_validation=False), "foreign")
     own = NodeAddon(stack, "Own", eks_cluster_name="prod-eks", addon_name="cert-manager")
 

@@ -1,4 +1,4 @@
-"""What environments take together: a plan's seats and fee once, quotas once for each account and region, dollars."""
+"""Totals of environments: a plan's instances and fee once, quotas once per account and Region, dollars."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_another_account_has_quotas_of_its_own(make: Make) -> None:
     ]
 
 
-def test_a_default_of_aws_judges_nobody(make: Make) -> None:
+def test_a_default_of_aws_causes_no_finding(make: Make) -> None:
     found = sums([make("one"), make("two")], {})
     assert {each.result for each in found.quotas if each.name == USAGE} == {"short of the default"}
     assert found.passed is None

@@ -1,4 +1,4 @@
-"""An in-memory model of SageMaker's task governance API, and CloudFormation's side of a custom resource."""
+"""An in-memory model of SageMaker's task governance API, and of CloudFormation's part in a custom resource."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every handler behind a custom resource, with each of its calls to AWS failing once, or for good: one answer each."""
+"""Every handler of a custom resource, with each of its AWS calls failing once or always: one response each."""
 
 from __future__ import annotations
 

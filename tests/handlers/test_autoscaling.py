@@ -1,4 +1,4 @@
-"""The Lambda that keeps node counts and waits for Karpenter, against a cluster that the test describes."""
+"""The Lambda function that keeps node counts and waits for Karpenter, with a simulated cluster."""
 
 from __future__ import annotations
 

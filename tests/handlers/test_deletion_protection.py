@@ -1,4 +1,4 @@
-"""The Lambda of Custom::HyperPodDeletionProtection: what it lifts, what it leaves alone, one answer to every event."""
+"""The Lambda function of Custom::HyperPodDeletionProtection: what it changes, and one response to every event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The governance Lambda: one answer to every event, and a state of SageMaker that fits it."""
+"""The governance Lambda: one response to every event, and the matching state in SageMaker."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_repeated_create_takes_up_what_the_first_one_made(cloudformation: Any,
     assert record.request["ComputeQuotaConfig"]["ComputeQuotaResources"][0]["Count"] == 3
 
 
-def test_a_quota_of_somebody_else_is_left_alone(cloudformation: Any, sagemaker: Any, quota: Any) -> None:
+def test_a_quota_of_others_is_not_changed(cloudformation: Any, sagemaker: Any, quota: Any) -> None:
     cloudformation.send("Create", QUOTA, quota(), LogicalResourceId="Foreign")
 
     answer = cloudformation.send("Create", QUOTA, quota(count=9))

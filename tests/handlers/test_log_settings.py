@@ -1,4 +1,4 @@
-"""The Lambda that configures a log group, against CloudWatch Logs that the test plays."""
+"""The Lambda function that configures a log group, with a simulated CloudWatch Logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Lambda that waits for nodes, against a HyperPod cluster that the test describes, a look at a time."""
+"""The Lambda function that waits for nodes, with a simulated HyperPod cluster."""
 
 from __future__ import annotations
 

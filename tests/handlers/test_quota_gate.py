@@ -1,4 +1,4 @@
-"""The quota gate's Lambda: one answer to every event, whatever happens on the way to it."""
+"""The quota gate's Lambda: one response to every event, regardless of errors."""
 
 from __future__ import annotations
 
@@ -329,7 +329,7 @@ class TestUpdate:
         assert answer["Data"]["Skipped"] == f"the quota gate itself failed: {type(error).__name__}: {error}"
 
     @pytest.mark.parametrize(("hangs", "status"), [("describe_stacks", "SUCCESS"), ("get_service_quota", "FAILED")])
-    def test_a_call_that_hangs_refuses_only_what_goes_forward(self, hangs: str, status: str) -> None:
+    def test_a_call_that_hangs_refuses_only_new_operations(self, hangs: str, status: str) -> None:
         class Hanging(FakeApi):
             def call(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
                 if operation == hangs:
@@ -344,7 +344,7 @@ class TestUpdate:
             never.set()
         assert answer["Status"] == status
 
-    def test_a_crash_of_an_update_that_goes_forward_is_refused(self) -> None:
+    def test_a_crash_of_an_update_is_refused(self) -> None:
         sent = event("Update", properties(p5(16)), OldResourceProperties=properties(p5(8)))
         assert answer_to(sent, FakeApi(errors={"get_service_quota": KeyError("Quota")}))["Status"] == "FAILED"
 

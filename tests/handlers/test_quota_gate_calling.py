@@ -1,4 +1,4 @@
-"""How the quota gate's Lambda asks AWS: once per question, patiently where a role is new, in words where refused."""
+"""The AWS calls of the quota gate's Lambda: once each, with retries for a new role, and messages for refusals."""
 
 from __future__ import annotations
 

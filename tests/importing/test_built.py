@@ -349,7 +349,7 @@ def test_as_terraform_makes_it(builder: Builder, tmp_path: Path) -> None:
 
 
 @pytest.mark.examples
-def test_as_somebody_made_it_by_the_command_line(builder: Builder, tmp_path: Path) -> None:
+def test_a_cluster_created_with_the_command_line(builder: Builder, tmp_path: Path) -> None:
     """No recovery, all or nothing, a flexible group, labels and taints."""
     config = {
         "Labels": {"example.com/team": "research"},

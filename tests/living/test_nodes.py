@@ -494,7 +494,7 @@ def test_nodes_of_a_cluster_that_goes_are_not_none(run: Runs, verb: str) -> None
         ({"NodeDetails": {"InstanceStatus": []}}, "'list' object has no attribute 'get'"),
     ],
 )
-def test_an_answer_that_is_no_node_is_read_by_nobody(run: Runs, verb: str, lost: Any, said: str) -> None:
+def test_an_answer_that_is_not_a_node_is_ignored(run: Runs, verb: str, lost: Any, said: str) -> None:
     words = ("--confirm", RUNNING) if verb in ("replace", "reboot", "check") else ()
     done = run(verb, RUNNING, *words, aws=script(sagemaker_DescribeClusterNode=lost))
     assert (done.exit_code, done.stdout) == (2, "")

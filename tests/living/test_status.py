@@ -494,7 +494,7 @@ def test_a_file_system_that_is_joined_is_told_by_its_id() -> None:
 
 
 @pytest.mark.parametrize(("pages", "told"), [(19, ["Instance creation failed"]), (20, [])])
-def test_a_warning_behind_pages_of_what_is_none(pages: int, told: list[str]) -> None:
+def test_a_warning_after_pages_without_warnings(pages: int, told: list[str]) -> None:
     """HyperPod lists the newest events whatever their level; what lies behind the last page read is skipped."""
     script = answers()
 
@@ -682,7 +682,7 @@ def test_a_plan_whose_end_is_not_told_is_never_clean(end: Any) -> None:
     ]
 
 
-def test_a_row_that_is_none_is_skipped() -> None:
+def test_an_invalid_row_is_skipped() -> None:
     script = answers()
     script["sagemaker:ListComputeQuotas"]["ComputeQuotaSummaries"][0] = None
     (skipped,) = look(script).skipped

@@ -269,7 +269,7 @@ def test_a_half_written_manifest(tmp_path: Path, kept: int) -> None:
     ],
     ids=["list", "number", "deep", "twice"],
 )
-def test_a_manifest_that_is_none(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_is_not_a_manifest(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "manifest.json"
     file.write_text(text, encoding="utf-8")
     assert refusal(read_assembly, tmp_path) == f"{file}{said}"
@@ -416,7 +416,7 @@ def test_files_that_are_no_template(tmp_path: Path) -> None:
     assert refusal(read_template, tmp_path / "x") == f"{tmp_path / 'x'}: cannot be read: No such file or directory"
 
 
-def test_a_manifest_that_is_none_by_its_size(tmp_path: Path) -> None:
+def test_a_file_that_is_too_large_to_be_a_manifest(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_bytes(b" " * (MOST_BYTES + 1))
     assert refusal(read_assembly, tmp_path) == f"{tmp_path}/manifest.json: larger than 16 MiB, which no template is"
 

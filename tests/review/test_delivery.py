@@ -412,7 +412,7 @@ def test_display_names_of_a_stage_are_its_own(tmp_path: Path, shown: tuple[str, 
 
 
 @pytest.mark.parametrize("file", ["dev.template.json", "manifest.json"])
-def test_a_key_that_stands_twice_is_refused(tmp_path: Path, file: str) -> None:
+def test_a_duplicate_key_is_refused(tmp_path: Path, file: str) -> None:
     folder = assembly(tmp_path / "a", stackTemplateAssetObjectUrl=None)
     text = (folder / file).read_text(encoding="utf-8")
     (folder / file).write_text('{"Resources": {}, "artifacts": {}, ' + text[1:], encoding="utf-8")

@@ -147,7 +147,7 @@ def test_aws_does_not_answer() -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_template_that_is_none() -> None:
+def test_a_file_that_is_not_a_template() -> None:
     with pytest.raises(AssemblyError, match=r"^the deployed stack dev-network: not a CloudFormation template: "):
         deployed([described("dev-network")], {"dev-network": "Outputs: {}"})
 

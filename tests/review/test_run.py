@@ -67,7 +67,7 @@ def test_everything_is_new(two_teams: Assembly) -> None:
     assert {group.nodes.before for group in report.capacity.groups} == {0}
 
 
-def test_everything_goes(two_teams: Assembly) -> None:
+def test_everything_is_deleted(two_teams: Assembly) -> None:
     report = reviewed(two_teams, EMPTY)
     assert report.environment == "two-teams"
     assert report.verdict.needs_approval

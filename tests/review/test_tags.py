@@ -124,7 +124,7 @@ def test_a_tag_by_which_nothing_selects(beside: Body) -> None:
 
 
 @pytest.mark.parametrize("selecting", [SNAPSHOTS, COMMANDS])
-def test_a_tag_that_stays_or_comes_along_is_told_of_by_nobody(selecting: Body) -> None:
+def test_an_unchanged_or_inherited_tag_is_not_reported(selecting: Body) -> None:
     one, other = listed(team="a", x="y"), listed(x="z", team="a")
     before, after = (tagged("EC2::Subnet", each, VpcId="v") for each in (one, other))
     assert asked({**before, **selecting}, {**after, **selecting}) == ()

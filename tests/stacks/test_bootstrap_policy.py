@@ -216,7 +216,7 @@ def test_a_custom_resource_has_its_function_invoked(dev: Environment) -> None:
 
 
 @pytest.mark.parametrize("ami", [None, "default", "ami-0123456789abcdef0"])
-def test_an_image_of_ones_own_is_read_and_shared_with_hyperpod(ami: str | None, dev: Environment) -> None:
+def test_a_custom_image_is_read_and_shared_with_hyperpod(ami: str | None, dev: Environment) -> None:
     # handler permissions of AWS::SageMaker::Cluster (registry schema); resources: service authorization reference
     image = {} if ami is None else {"ImageId": ami}
     cluster = {"Type": "AWS::SageMaker::Cluster", "Properties": {"InstanceGroups": [{"InstanceCount": 1}, image]}}

@@ -1,4 +1,4 @@
-"""Every shipped environment with keys of its own and a permissions boundary: what carries them, what waits."""
+"""Every shipped environment with customer managed keys and a permissions boundary: resources and dependencies."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_both_volumes_of_every_group_have_the_key_and_the_role_its_rights(encryp
     ]
 
 
-def test_a_key_that_stands_is_used_everywhere_and_made_nowhere(named: Synthesized) -> None:
+def test_an_existing_key_is_used_everywhere_and_created_nowhere(named: Synthesized) -> None:
     assert named.of_type("AWS::KMS::Key", "AWS::KMS::Alias", "AWS::S3::Bucket", "AWS::S3::BucketPolicy") == []
     assert {group["KmsKeyId"] for group in properties(named, "AWS::Logs::LogGroup")} == {KEY}
     (eks,) = properties(named, "AWS::EKS::Cluster")

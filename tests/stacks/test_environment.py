@@ -1,4 +1,4 @@
-"""Choices of the environment file that reach across stacks and that the shipped files do not make."""
+"""Settings of the environment file that affect several stacks and that the shipped files do not use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An environment in somebody else's VPC and EKS cluster: what it makes, what it leaves alone, and in which order."""
+"""An environment in an existing VPC and EKS cluster: what it creates, what it does not change, and the order."""
 
 from __future__ import annotations
 

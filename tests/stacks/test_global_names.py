@@ -1,4 +1,4 @@
-"""Names that an account or a partition has once in all Regions: environments of one name in two Regions share none."""
+"""Names that are unique in an account or a partition: environments with one name in two Regions share none."""
 
 from __future__ import annotations
 

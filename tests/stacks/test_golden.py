@@ -1,4 +1,4 @@
-"""Each environment's templates against the reviewed text in tests/stacks/golden: whole, or what differs from prod's."""
+"""Each environment's templates equal the golden text in tests/stacks/golden: complete, or differences to prod's."""
 
 from __future__ import annotations
 

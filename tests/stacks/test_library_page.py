@@ -1,4 +1,4 @@
-"""The cluster of docs/library.md: its app runs as it is printed, and what it makes deploys."""
+"""The cluster of docs/library.md: its app runs unchanged, and its stacks deploy."""
 
 from __future__ import annotations
 

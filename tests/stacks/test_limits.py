@@ -1,4 +1,4 @@
-"""The largest environment that is legal stays within what CloudFormation and IAM take."""
+"""The largest valid environment is within the limits of CloudFormation and IAM."""
 
 from __future__ import annotations
 

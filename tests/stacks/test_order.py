@@ -1,4 +1,4 @@
-"""The order that must hold in the templates: each edge that is missing here has cost somebody a cluster."""
+"""The required order in the templates: each missing dependency would break a cluster."""
 
 from __future__ import annotations
 

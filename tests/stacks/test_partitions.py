@@ -1,4 +1,4 @@
-"""Templates of other partitions: ARNs, host names and names of endpoints are those of where the stacks stand."""
+"""Templates of other partitions: ARNs, host names and endpoint names are those of the stacks' Region."""
 
 from __future__ import annotations
 

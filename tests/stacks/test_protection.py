@@ -1,4 +1,4 @@
-"""What stays when a stack goes, and what `deletion_protection: false` changes about that."""
+"""Resources that are retained when a stack is deleted, and the effect of `deletion_protection: false`."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_it_waits_for_nothing_and_nothing_begins_before_it(synthesized: Synthesi
         assert waiting == resources.keys() - {logical_id, begun} - cluster
 
 
-def test_an_eks_cluster_of_somebody_elses_is_never_touched(assemblies: Path) -> None:
+def test_an_eks_cluster_of_others_is_never_changed(assemblies: Path) -> None:
     shared = shipped(assemblies, "shared")
 
     assert not [node for node in shared.of_type(GUARD) if "EksClusterName" in shared.resource(node)["Properties"]]

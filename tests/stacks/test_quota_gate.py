@@ -1,4 +1,4 @@
-"""The quota gate stands before everything that takes long or costs, unless the environment turns it off."""
+"""The quota gate precedes everything that takes long or costs money, unless the environment disables it."""
 
 from __future__ import annotations
 

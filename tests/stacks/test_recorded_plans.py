@@ -1,4 +1,4 @@
-"""The record of training plans at synthesis: it refuses what it contradicts, by the day of the tables."""
+"""The record of training plans at synthesis: contradictions are refused, by the date of the tables."""
 
 from __future__ import annotations
 

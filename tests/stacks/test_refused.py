@@ -1,4 +1,4 @@
-"""What the user can fix ends the app with sentences, never with a traceback."""
+"""Errors that the user can fix end the app with messages, never with a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the roles of restricted groups may do beyond their buckets in a whole environment."""
+"""Permissions of the roles of restricted groups, other than for their buckets, in a complete environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every environment that ships, whatever it is an example of."""
+"""Properties of all shipped environments."""
 
 from __future__ import annotations
 

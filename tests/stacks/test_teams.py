@@ -1,4 +1,4 @@
-"""From the teams of a file to those of task governance: the kind of resources, and limits where Karpenter is on."""
+"""The teams of a file in task governance: the kind of resources, and limits with Karpenter."""
 
 from __future__ import annotations
 

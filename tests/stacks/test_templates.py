@@ -1,4 +1,4 @@
-"""What holds for every template: AWS's validators are content, nothing ties it to this machine, account or moment."""
+"""Properties of all templates: AWS's validators pass, and nothing depends on the machine, account or time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What app.py imports beside the start of Node.js calls nothing of it: jsii answers one thread at a time."""
+"""Imports of app.py during the start of Node.js do not call it: jsii supports one thread at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every value of the shipped templates is one that drift compares, or is named here with why it does not."""
+"""Drift compares every value of the shipped templates, or it is listed here with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What verbs write with ``--format json``, read as a program does that trusts the published schema."""
+"""The ``--format json`` output of commands, read as a program that relies on the published schema does."""
 
 from __future__ import annotations
 

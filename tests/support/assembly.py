@@ -1,4 +1,4 @@
-"""Reads synthesized environments and the graph of what waits for what."""
+"""Reads synthesized environments and their dependency graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Environments that name who may call the API server: what ships names nobody, and who judges it warns."""
+"""Environments with allowed callers of the API server: shipped files have none, which causes a warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edits of an environment file that users make: each leaves a file that is accepted, or is not taken."""
+"""Edits of an environment file as users make them: each one results in a valid file, or is skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An embedded AWS for tests: one process for each account ID, its account made anew for every test."""
+"""An embedded AWS for tests: one process for each account ID, with a new account for every test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does what the CDK CLI does, without its processes: synthesizes here, and makes the change sets by itself."""
+"""Simulates the CDK CLI without its processes: synthesizes in this process, and creates the change sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The largest environment that is legal: as much of everything as AWS and CloudFormation take."""
+"""The largest valid environment: as much of everything as AWS and CloudFormation allow."""
 
 from __future__ import annotations
 

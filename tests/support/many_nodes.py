@@ -1,4 +1,4 @@
-"""An AWS on loopback with many nodes on many pages, each call as slow as one over a network."""
+"""An AWS on loopback with many nodes on many pages, with the latency of a network for each call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of every kind that the command reads, broken at random, and what reads them."""
+"""Randomly broken files of every kind that the command reads, and their readers."""
 
 from __future__ import annotations
 

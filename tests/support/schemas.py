@@ -1,4 +1,4 @@
-"""CloudFormation's schemas of resource types, as cfn-lint ships them."""
+"""CloudFormation's schemas of resource types from cfn-lint."""
 
 from __future__ import annotations
 

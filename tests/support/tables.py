@@ -1,4 +1,4 @@
-"""Looks at each row of a long table in one test, which names every row that fails."""
+"""Checks each row of a long table in one test, which reports every failed row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Synthesizes a stack and lets AWS's own engine judge the template."""
+"""Synthesizes a stack and validates the template with AWS's own engine."""
 
 from __future__ import annotations
 

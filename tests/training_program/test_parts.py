@@ -195,7 +195,7 @@ def test_a_loss_that_is_no_number_ends_the_run_without_a_checkpoint(tmp_path: Pa
         (["--s3", "s3://bucket"], "checkpoints in S3 need the packages s3torchconnector[dcp] and boto3"),
     ],
 )
-def test_a_library_that_the_image_lacks(arguments: list[str], message: str, tmp_path: Path) -> None:
+def test_a_library_that_is_missing_in_the_image(arguments: list[str], message: str, tmp_path: Path) -> None:
     ended = ran(1, arguments, tmp_path)
     assert ended.codes == [1]
     assert message in ended.log

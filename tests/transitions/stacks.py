@@ -1,4 +1,4 @@
-"""Small assemblies by hand: which stack exports and imports what, and what it holds beside that."""
+"""Small assemblies for tests: the exports and imports of each stack, and its other resources."""
 
 from __future__ import annotations
 

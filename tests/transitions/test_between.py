@@ -1,4 +1,4 @@
-"""Steps that deploy what no app says: claims that go before what they use changes, groups that go before they come."""
+"""Intermediate steps: claims are removed before their volume changes, and groups before they are created again."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_a_claim_whose_volume_would_go_with_it_is_refused() -> None:
         ({"capacity": {"storage": "1Gi"}}, {"capacity": {"storage": "2Gi"}}, False),
     ],
 )
-def test_a_claim_that_leads_elsewhere_under_its_name_goes_before_it_comes(
+def test_a_claim_with_a_new_target_is_deleted_before_it_is_created_again(
     old: dict[str, Any], new: dict[str, Any], *, is_moved: bool
 ) -> None:
     def side(spec: dict[str, Any]) -> Assembly:
@@ -273,7 +273,7 @@ def _cluster(*groups: dict[str, Any], **more: Any) -> Assembly:
     return assembly(stack("hyperpod", resources={"Cluster": cluster}))
 
 
-def test_a_group_goes_before_one_of_its_name_comes() -> None:
+def test_a_group_is_deleted_before_one_with_its_name_is_created() -> None:
     base = _cluster(_group("system", "subnet-1"), _group("gpu", "subnet-1", 2))
     head = _cluster(_group("system", "subnet-1"), _group("gpu", "subnet-2", 2))
     found = planned(base, head)
@@ -297,7 +297,7 @@ def test_a_group_goes_before_one_of_its_name_comes() -> None:
     assert [each["InstanceGroupName"] for each in properties["InstanceGroups"]] == ["system"]
 
 
-def test_a_group_that_comes_anew_comes_beside_one_that_goes() -> None:
+def test_a_recreated_group_is_created_next_to_the_old_one() -> None:
     """Each deployment looks from where the last one ended, and must find the steps that were shown."""
     system = _group("system", "subnet-1")
     base = _cluster(system, _group("gpu", "subnet-1", 2), _group("old", "subnet-1", 2))

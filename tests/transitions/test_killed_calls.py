@@ -1,4 +1,4 @@
-"""Each verb that changes AWS dies before and after each of its calls: the next one ends it, and does nothing twice."""
+"""Each command that changes AWS is killed before and after each call: the next run completes it without repeats."""
 
 from __future__ import annotations
 

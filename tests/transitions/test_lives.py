@@ -1,4 +1,4 @@
-"""The lists of docs/lifecycle-of-an-environment.md, done by 'deploy' in the embedded AWS."""
+"""The procedures of docs/lifecycle-of-an-environment.md, executed by 'deploy' in the embedded AWS."""
 
 from __future__ import annotations
 
@@ -348,7 +348,7 @@ def test_a_claim_that_pods_hold_stops_the_way_before_its_file_system_is_replaced
 
 @pytest.mark.examples
 @pytest.mark.timeout(600)
-def test_a_group_that_moves_under_its_name_goes_before_it_comes(
+def test_a_group_that_moves_under_its_name_is_deleted_before_it_is_created_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def moved(data: dict[str, Any]) -> None:
@@ -363,9 +363,7 @@ def test_a_group_that_moves_under_its_name_goes_before_it_comes(
 
 @pytest.mark.examples
 @pytest.mark.timeout(600)
-def test_a_group_in_a_zone_that_comes_stands_beside_the_one_that_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_group_in_a_new_zone_exists_next_to_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def smaller(data: dict[str, Any]) -> None:
         del data["storage"], data["network"]["availability_zones"]["use1-az6"]
         data["hyperpod"]["instance_groups"][1]["availability_zone_id"] = "use1-az5"

@@ -197,5 +197,5 @@ def test_a_circle_is_told_from_its_beginning_to_its_end() -> None:
     assert all(one.then == other.first for one, other in zip(told, (*told[1:], told[0]), strict=True))
 
 
-def test_an_order_of_what_does_not_change_is_none() -> None:
+def test_an_unchanged_order_is_no_difference() -> None:
     assert [each.stacks for each in batches({"a": "deploy"}, [_why("b", "a"), _why("a", "c")], {})] == [("a",)]

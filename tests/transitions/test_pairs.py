@@ -1,4 +1,4 @@
-"""What `make transitions` judges by: its edits are users' edits of legal files, and it sees what differs."""
+"""The basis of `make transitions`: its edits are valid edits of users, and it detects differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans between assemblies made by hand: which steps, what each says, and what is refused with which way out."""
+"""Plans between small assemblies: the steps and their texts, and refusals with their fixes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in a state of its own, why, and the way out, each done on the embedded CloudFormation."""
+"""Stacks in a blocked state, the cause, and the solution, executed on the embedded CloudFormation."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def test_an_import_that_failed_leaves_a_new_stack_empty(place: Place) -> None:
     assert (done, person.told, place.statuses()) == (True, ["dev-one: deleted"], {})
 
 
-def test_an_empty_stack_that_imported_something_else_is_somebody_elses(place: Place) -> None:
+def test_an_empty_stack_with_other_imports_belongs_to_others(place: Place) -> None:
     place.templates["one"] = template(B=IMPORTED)
     _import(place, template(A=IMPORTED))
     (refusal,) = place.read().refusals
@@ -939,7 +939,7 @@ def test_a_stack_that_was_never_made_goes_with_its_change_set(place: Place) -> N
     assert (done, person.told, place.statuses()) == (True, ["dev-storage: deleted"], {})
 
 
-def test_a_stack_to_come_of_somebody_else_is_refused(place: Place) -> None:
+def test_a_new_stack_of_others_is_refused(place: Place) -> None:
     place.templates["storage"] = template(A=parameter("a"))
     open_change_set(place, "storage", template(Site=parameter("b")), "cdk-deploy-change-set", "CREATE")
     done, person = place.recover()
@@ -993,7 +993,7 @@ def test_change_sets_of_the_cdk_cli_are_deleted_and_others_left(place: Place) ->
     assert [each.name for each in place.read().change_sets] == ["mine"]
 
 
-def test_a_stack_of_somebody_else_is_refused_whatever_its_state(place: Place) -> None:
+def test_a_stack_of_others_is_refused_in_any_state(place: Place) -> None:
     place.deploy("storage", template(Site=parameter("a")))
     place.put("storage", "DELETE_FAILED")
     place.templates["storage"] = template(A=parameter("a"))

@@ -1,4 +1,4 @@
-"""A group in the place of another: beside it where quota and plan take both, after it where they do not."""
+"""A group that replaces another: next to it if quota and plan allow both, otherwise after it."""
 
 from __future__ import annotations
 

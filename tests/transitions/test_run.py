@@ -1,4 +1,4 @@
-"""Steps are done one after another, and again from wherever they were interrupted; nothing else is ever done."""
+"""Steps run one after the other, and continue after an interruption; nothing else is done."""
 
 from __future__ import annotations
 

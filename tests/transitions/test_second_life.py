@@ -1,4 +1,4 @@
-"""What a stack has retained is in the way of the same name, as long as it stands."""
+"""Retained resources of a stack prevent resources with the same names while they exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What AWS tells of deployed stacks: which take no deployment, which are not ours, and who else imports."""
+"""The state of deployed stacks on AWS: blocked stacks, stacks of others, and other importers."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def test_what_is_protected_is_not_made_anew(status: str) -> None:
 @pytest.mark.parametrize(
     "status", ["CREATE_COMPLETE", "CREATE_FAILED", "DELETE_FAILED", "UPDATE_ROLLBACK_FAILED", "IMPORT_ROLLBACK_FAILED"]
 )
-def test_a_stack_of_somebody_else_has_our_name(status: str) -> None:
+def test_a_stack_of_others_has_our_name(status: str) -> None:
     """Also one that takes no deployment: 'recover' refuses it, and is not offered."""
     theirs = stack("storage")
     theirs = type(theirs)(**{**vars(theirs), "template": {"Resources": {"Site": {"Type": "AWS::S3::Bucket"}}}})

@@ -1,4 +1,4 @@
-"""Nodes that no deployment made: said on top of a plan, agreed to by a person, and never taken by a pipeline."""
+"""Nodes that no deployment created: shown first in a plan, confirmed by a person, and never removed by a pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters that were built by calls come under the stacks, and the environment goes on from there."""
+"""Clusters that were created with API calls are imported into the stacks, and the environment continues."""
 
 from __future__ import annotations
 
@@ -800,7 +800,7 @@ ANSWERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("code", ["AccessDenied", "Throttling", "InternalFailure"])
 @pytest.mark.parametrize("call", list(ANSWERS)[1:6])
-def test_a_plan_without_an_answer_is_none(call: str, code: str) -> None:
+def test_no_plan_is_returned_without_an_answer(call: str, code: str) -> None:
     aws, _ = scripted.asked(**{**ANSWERS, call: Fails(code, "no", 403)})
     with pytest.raises(NotAnswered, match=call.replace("_", ":")):
         planned(aws, HEAD, "ml-cluster")
@@ -1166,7 +1166,7 @@ def test_everything_that_refuses_is_said_at_once() -> None:
 
 @pytest.mark.parametrize("code", ["AccessDeniedException", "ThrottlingException"])
 @pytest.mark.parametrize("call", [each for each in STAND if not each.startswith("cloudformation")])
-def test_a_plan_without_an_answer_about_what_stands_is_none(call: str, code: str) -> None:
+def test_no_plan_is_returned_if_deployed_stacks_could_not_be_read(call: str, code: str) -> None:
     with pytest.raises(NotAnswered, match=call.replace("_", ":")):
         planned_beside(BESIDE, **{call: Fails(code, "no", 403)})
 
@@ -1284,7 +1284,7 @@ def test_a_type_that_cloudformation_does_not_import() -> None:
     ]
 
 
-def test_a_plan_of_half_an_answer_is_none() -> None:
+def test_no_plan_is_returned_from_a_partial_answer() -> None:
     role = {key: value for key, value in ROLE.items() if key != "Path"}
     aws, _ = scripted.asked(**{**ANSWERS, "iam_GetRole": {"Role": role}})
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Upgrades: what is old, the steps, what the first one writes, and what is refused."""
+"""Upgrades: what is outdated, the steps, what the first step writes, and refusals."""
 
 from __future__ import annotations
 

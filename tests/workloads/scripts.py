@@ -1,4 +1,4 @@
-"""Runs the shell scripts of manifests, with commands that only say what they were asked for."""
+"""Runs the shell scripts of manifests with fake commands that only print their arguments."""
 
 from __future__ import annotations
 

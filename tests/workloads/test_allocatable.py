@@ -1,4 +1,4 @@
-"""What a node keeps for itself, and what is left for pods."""
+"""The resources that a node reserves, and those that are available for pods."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_an_option_wins_over_the_file_and_has_no_line(lab: LoadedEnvironment) ->
     assert [(each.path, each.file, each.line) for each in loaded.warnings] == [("--nodes", "", None)]
 
 
-def test_an_option_mends_what_is_wrong_in_the_file(lab: LoadedEnvironment) -> None:
+def test_an_option_overrides_an_error_in_the_file(lab: LoadedEnvironment) -> None:
     text = TEXT.replace("nodes: 2", 'nodes: "two"')
     assert lines(lab, FILE, text) == [
         'jobs/llama.yaml:5 nodes: must be a whole number, got "two"; write digits, such as nodes: 2',

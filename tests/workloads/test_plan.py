@@ -1,4 +1,4 @@
-"""A job gets every default from its group, and never more than a node has."""
+"""A job gets all defaults from its group, and never more than a node has."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_a_group_of_several_types_gets_what_all_of_them_have() -> None:
     assert planned(("ml.trn1.32xlarge", "ml.p5.48xlarge"), "efa-info").shape.accelerator_resource is None
 
 
-def test_a_type_that_nobody_knows_cannot_be_planned() -> None:
+def test_a_job_on_an_unknown_type_cannot_be_planned() -> None:
     with pytest.raises(
         ValueError, match=r'^the values of a type of group "work" are unknown; set them in instance_types$'
     ):

@@ -1,4 +1,4 @@
-"""Every rule about jobs by one that breaks it: the whole lines that a user reads, in the table beside this file."""
+"""Every rule about jobs with a job that breaks it: the complete messages are in the table next to this file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to type next, the line for hyp, and the table behind both."""
+"""The next commands, the hyp command, and the table for both."""
 
 from __future__ import annotations
 

@@ -1226,7 +1226,7 @@ def test_deletion_protection(value: Any, head: Resources, effect: Effect, *, is_
         ),
     ],
 )
-def test_a_resource_that_goes(attributes: dict[str, Any], effect: Effect, summary: str) -> None:
+def test_a_removed_resource(attributes: dict[str, Any], effect: Effect, summary: str) -> None:
     base, head = one({"A": resource(LUSTRE, attributes), "X": resource(VPC)}), one({"X": resource(VPC)})
     changed = found(base, head)
     assert (changed.effect, changed.summary, changed.stateful) == (effect, summary, True)
@@ -1300,7 +1300,7 @@ def test_a_condition_that_turns(before: str, after: str, effect: Effect | None) 
     assert effects(of(before), of(after)) == ({"s/A": effect} if effect else {})
 
 
-def test_a_condition_that_is_not_told() -> None:
+def test_a_condition_that_is_not_reported() -> None:
     def of(condition: str) -> Assembly:
         conditions = {"C": {"Fn::Equals": [{"Ref": "P"}, "a"]}, "D": {"Fn::Equals": ["a", "a"]}}
         return one({"A": resource(VPC, {"Condition": condition})}, Conditions=conditions)

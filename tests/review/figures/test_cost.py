@@ -521,7 +521,7 @@ def eks(version: Any = "1.35", **properties: Any) -> Cost:
     return one("AWS::EKS::Cluster", Version=version, **properties)
 
 
-def test_a_version_in_standard_support_says_from_when_it_is_dearer() -> None:
+def test_a_version_in_standard_support_shows_when_it_becomes_more_expensive() -> None:
     found = eks("1.34")
     assert lines(found) == [("1 EKS cluster", 0, 73.0)]
     assert found.unknown == ()

@@ -435,7 +435,7 @@ def test_the_way_to_s3_and_the_apis(
         assert expected is None or said(found[name]) == expected
 
 
-def test_an_acl_that_lets_everything_through_is_none() -> None:
+def test_an_acl_that_allows_everything_has_no_effect() -> None:
     entries = {
         f"N{egress}": res(
             "AWS::EC2::NetworkAclEntry",

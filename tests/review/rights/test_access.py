@@ -533,7 +533,7 @@ def test_what_a_role_can_give_itself_is_to_be_looked_at(statement: dict[str, Any
     assert [grant.is_grave for grant in found.grants] == [False]
 
 
-def test_a_deny_that_goes_is_to_be_looked_at() -> None:
+def test_a_removed_deny_needs_attention() -> None:
     denied = role(
         Policies=inline({**allow("iam:PutRolePolicy", "arn:aws:iam::111122223333:role/own"), "Effect": "Deny"})
     )

@@ -118,7 +118,7 @@ def test_who_decides_the_code_of_what_acts_as_an_administrator(runner: Body, act
         assert found == {"Admin", *(["Weak"] if is_edge else [])}
 
 
-def test_code_that_runs_as_nobody_special_is_no_edge() -> None:
+def test_code_without_a_role_is_no_edge() -> None:
     runner = of("Lambda::Function", Role=arn("Other"), Code={"ZipFile": "x"})
     weak = role(allow("lambda:UpdateFunctionCode", arn("Runner")))
     assert powerful(Admin=ADMIN, Other=role(), Runner=runner, Weak=weak) == {"Admin"}

@@ -330,7 +330,7 @@ def test_a_sound_template_has_nothing_to_say() -> None:
     assert spots(SOUND) == []
 
 
-def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
+def test_every_rule_has_a_reason_a_source_and_a_fix() -> None:
     assert len(RULES) == len(set(RULES)) == 26
     for rule in TABLE:
         assert all(text.strip() for text in (rule.reason, rule.source, rule.fix))

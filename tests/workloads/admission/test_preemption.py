@@ -1,4 +1,4 @@
-"""The simulation stops the jobs that Kueue stops.
+"""The simulation preempts the jobs that Kueue preempts.
 
 The cases of fair sharing are those that Kueue checks itself with (preemption_fair_test.go of kubernetes-sigs/kueue,
 read 2026-11-22), as numbers: three teams that own 3 vCPUs each, and one that owns none.

@@ -1,4 +1,4 @@
-"""The simulation admits, lets wait and preempts as Kueue does, on what people saw and on what its documents say."""
+"""The simulation admits, queues and preempts jobs as Kueue does, according to reports and to its documentation."""
 
 from __future__ import annotations
 

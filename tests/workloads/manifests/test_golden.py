@@ -1,4 +1,4 @@
-"""Manifests against the reviewed text in golden/: what somebody would read before they apply it."""
+"""Manifests equal the reviewed text in golden/."""
 
 from __future__ import annotations
 

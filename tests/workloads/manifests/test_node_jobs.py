@@ -1,4 +1,4 @@
-"""A look at the EFA interfaces of every node."""
+"""The test of the EFA interfaces of every node."""
 
 from __future__ import annotations
 

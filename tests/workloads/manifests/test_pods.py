@@ -1,4 +1,4 @@
-"""What every pod asks for, where it may run, what it mounts."""
+"""The requests, node selection and mounts of pods."""
 
 from __future__ import annotations
 

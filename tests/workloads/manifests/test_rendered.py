@@ -1,4 +1,4 @@
-"""Whatever is rendered, for whichever nodes, an API server takes and keeps, and Kueue admits within the quota."""
+"""All manifests, for all nodes, are accepted unchanged by an API server and admitted by Kueue within the quota."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every node and test that a log expects has to give a result: one that does not is told, and nothing passes."""
+"""Every node and test that a log expects must have a result: missing ones are reported, and nothing passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts: each stands on lines of the log, and what nobody published passes nothing."""
+"""Verdicts: each one is based on lines of the log, and nothing passes without published values."""
 
 from __future__ import annotations
 
@@ -365,7 +365,7 @@ def test_gpus_of_another_type_are_told() -> None:
     )
 
 
-def test_a_type_that_nobody_knows_is_refused_with_the_nearest() -> None:
+def test_an_unknown_type_is_refused_with_a_similar_name() -> None:
     with pytest.raises(ValueError, match=r"^must be an instance type") as refused:
         _report([], instance_type="p5.48xlarge")
     assert str(refused.value) == (
@@ -443,7 +443,7 @@ def test_workers_are_called_by_their_nodes_where_the_job_says_which() -> None:
         (None, ("unknown", "1 EFA interface found on each node, or more")),
     ],
 )
-def test_interfaces_are_compared_with_what_the_type_has(instance_type: str | None, check: tuple[str, str]) -> None:
+def test_interfaces_are_compared_with_those_of_the_type(instance_type: str | None, check: tuple[str, str]) -> None:
     lines = (LOGS / "efa-info.log").read_text(encoding="utf-8").splitlines()
     assert _checks(_report(lines, instance_type=instance_type)) == {"interfaces": check}
 
@@ -564,7 +564,7 @@ def test_lustre_that_nobody_sees_passes_nothing() -> None:
     assert _lustre("efa of=n1", "unknown")[:2] == ("unknown", "pods cannot see whether Lustre uses EFA")
 
 
-def test_another_word_about_lustre_is_none() -> None:
+def test_another_line_about_lustre_is_ignored() -> None:
     assert _report(["# hyperpod-cdk: lustre=fast of=n1"]).checks == ()
 
 

@@ -1,4 +1,4 @@
-"""What is found in logs, whatever stands around it."""
+"""What is found in logs, regardless of other text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs that people made public: the verdict that a person gives them, fixed before the tool was asked."""
+"""Public logs: the expected verdicts were determined by a person before the tool ran."""
 
 from __future__ import annotations
 
