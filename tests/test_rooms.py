@@ -57,7 +57,7 @@ def kept(name: str, graph: grimp.ImportGraph) -> bool:
     return bool(contract.check(deepcopy(graph), verbose=False).kept)
 
 
-def test_every_room_stands_in_one_layer() -> None:
+def test_every_package_is_in_one_layer() -> None:
     stated = [room for row in layers() for room in row]
     rooms = {
         f"hyperpod_cdk.{path.stem}"

@@ -95,7 +95,7 @@ def test_a_picture_is_shown_where_it_stands(root: Path) -> None:
     assert "files/docs/p/a.svg.md" not in pages(root)
 
 
-def test_what_stands_in_a_block_of_code_is_no_link(root: Path) -> None:
+def test_text_in_a_code_block_is_no_link(root: Path) -> None:
     text = "```markdown\n[a](gone.md)\n```\n[a](a.md)\n"
     (root / "docs" / "a.md").write_text(text, encoding="utf-8")
     assert pages(root)["docs/a.md"] == text
@@ -217,7 +217,7 @@ def test_beneath_a_construct_stands_how_it_is_used(root: Path) -> None:
 GIVEN = ["`arn`: `str`", "`vpc` (`ec2.IVpc`): The VPC, for `others`.", "`before`(): Let others wait."]
 
 
-def test_what_an_export_gives_stands_beneath_it(root: Path) -> None:
+def test_the_members_of_an_export_are_listed_below_it(root: Path) -> None:
     homes = exports(root)
     assert gives(root, "Network", homes) == gives(root, "Spaces", homes) == GIVEN
     assert "::: hyperpod_cdk.Network\n\nAttributes and methods:\n\n- `arn`: `str`\n" in api_page(root)

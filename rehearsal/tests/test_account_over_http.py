@@ -290,7 +290,7 @@ def test_each_service_refuses_in_its_own_words(account: Account, service: str, c
         assert code_of(getattr(client, call)) == expected
 
 
-def test_a_denied_call_names_its_action_and_nobody_denies_who_one_is(account: Account) -> None:
+def test_a_denied_call_has_its_action_and_the_identity_is_never_denied(account: Account) -> None:
     make = account(
         iam={"denied_calls": ["s3:ListBucket", "sts:*", "ec2:Describe*"]}, buckets={"my-datasets": "us-east-1"}
     )

@@ -114,7 +114,7 @@ class TestProcess:
         s3.put_object(Bucket="tls-only", Key="a b/ü.txt", Body=b"hello")
         assert s3.get_object(Bucket="tls-only", Key="a b/ü.txt")["Body"].read() == b"hello"
 
-    def test_what_nobody_implements_is_refused_at_once(self, server: Server) -> None:
+    def test_unimplemented_operations_are_refused_at_once(self, server: Server) -> None:
         start = time.monotonic()
         with pytest.raises(ClientError) as caught:
             server.client("cloudtrail").lookup_events()

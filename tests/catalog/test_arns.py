@@ -50,7 +50,7 @@ REPLICA = "key/mrk-1234abcd12ab34cd56ef1234567890ab"
         ),
     ],
 )
-def test_a_key_stands_beside_what_it_encrypts(arn: str, problem: str | None) -> None:
+def test_a_key_is_in_the_stack_of_what_it_encrypts(arn: str, problem: str | None) -> None:
     assert arns.key_reach_problem(arn, partition="aws", region="us-east-1") == problem
 
 
@@ -66,7 +66,7 @@ def test_an_alias_is_no_key() -> None:
         assert arns.key_alias_problem(other) is None
 
 
-def test_the_key_of_a_bucket_stands_in_its_region() -> None:
+def test_the_key_of_a_bucket_is_in_its_region() -> None:
     here, there = (f"arn:aws:kms:{region}:111122223333:{KEY}" for region in ("us-east-1", "us-west-2"))
     assert arns.bucket_key_problem(here, region="us-east-1") is None
     assert arns.bucket_key_problem(there, region="us-east-1") == (

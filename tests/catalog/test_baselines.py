@@ -31,7 +31,7 @@ def test_a_run_on_one_node_used_no_network_and_others_one_their_type_has() -> No
         assert row["network"] != "efa" or kind.efa_supported, row
 
 
-def test_nobody_reached_over_tcp_what_efa_does() -> None:
+def test_no_baseline_over_tcp_reaches_efa() -> None:
     for row in ROWS:
         slow = baselines.over_tcp(row["type"], row["collective"])
         if slow is not None and row["network"] == "efa":
@@ -59,7 +59,7 @@ def test_the_run_that_was_handed_to_this_project_is_in_doubt() -> None:
 @pytest.mark.parametrize(
     ("instance_type", "collective"), [("ml.p5.48xlarge", "all_gather"), ("ml.g6.8xlarge", "all_reduce")]
 )
-def test_what_nobody_published_is_empty(instance_type: str, collective: str) -> None:
+def test_unpublished_values_are_empty(instance_type: str, collective: str) -> None:
     assert baselines.of(instance_type, collective) == ()
     assert baselines.over_tcp(instance_type, collective) is None
 

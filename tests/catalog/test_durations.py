@@ -40,7 +40,7 @@ def test_a_source_is_told_in_full() -> None:
     assert found.unsure == ""
 
 
-def test_what_nobody_publishes_says_so() -> None:
+def test_unpublished_values_are_marked() -> None:
     assert durations.OTHERS.source == "not published: a default"
     assert durations.OTHERS.unsure == "no number is published; seconds are customary"
 

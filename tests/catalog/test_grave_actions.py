@@ -15,7 +15,7 @@ WHERE: tuple[Where, ...] = get_args(Where)
 NAMED = Counter(f"{row['service']}:{name}".lower() for row in ROWS for name in row["actions"])
 
 
-def test_every_action_stands_once_under_a_where_that_is_read() -> None:
+def test_every_action_is_listed_once_under_a_known_place() -> None:
     assert [name for name, count in NAMED.items() if count > 1] == []
     assert {row["where"] for row in ROWS} == set(WHERE)
     assert frozenset(NAMED) == grave_actions(*WHERE)

@@ -62,7 +62,7 @@ def test_a_version_outside_the_range(version: str, fix: str) -> None:
     assert kubernetes.version_problem(version) == f'{SAYS}, got "{version}"; set kubernetes_version: "{fix}"'
 
 
-def test_a_version_that_hyperpod_may_take_soon_says_what_lacks() -> None:
+def test_a_version_that_hyperpod_may_accept_soon_shows_what_is_missing() -> None:
     # AMI releases of 2026-08-29 and the prerequisites of October 2026
     assert kubernetes.version_problem("1.36") == (
         f'{SAYS}, got "1.36" (HyperPod has AMIs for it since July 2026, but its prerequisites do not name it yet); set'

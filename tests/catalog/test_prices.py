@@ -290,7 +290,7 @@ def test_what_is_free_has_a_source_of_its_own() -> None:
     assert [row["types"] for row in free if row["source"] == "pages"] == []
 
 
-def test_a_type_stands_once_in_the_table() -> None:
+def test_a_type_is_listed_once_in_the_table() -> None:
     listed = Counter(name for row in _data.load("prices")["types"] for name in row["types"])
     assert [name for name, count in listed.items() if count > 1] == []
     assert {row["billing"] for row in _data.load("prices")["types"]} == {"free", "by use", "by hour"}

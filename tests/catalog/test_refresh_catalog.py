@@ -28,7 +28,7 @@ def packages(refresh_catalog: ModuleType) -> Any:
     return refresh_catalog.Packages()
 
 
-def test_a_type_that_some_region_of_hyperpod_lacks_is_recorded(packages: Any) -> None:
+def test_a_type_that_is_missing_in_a_hyperpod_region_is_recorded(packages: Any) -> None:
     """Of such a type, the file is warned: CloudFormation refuses the whole template."""
     where = [packages.registry[each] for each in regions.HYPERPOD_REGIONS]
     made = {each.name for each in (*deployer_actions.TYPES, *deployer_actions.FEATURES) if "::" in each.name}

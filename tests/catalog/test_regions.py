@@ -127,7 +127,7 @@ def test_a_zone_s_name_is_refused_with_the_way_to_its_id() -> None:
     )
 
 
-def test_a_region_whose_prefix_nobody_states_takes_any_id() -> None:
+def test_a_region_with_an_unknown_prefix_accepts_any_id() -> None:
     assert regions.az_id_problem("uie1-az1", region="us-iso-east-1") is None
 
 

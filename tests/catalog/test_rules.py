@@ -111,7 +111,7 @@ def test_where_nothing_follows_from_the_text_an_example_is_only_shown(text: str)
         ("my runs", "correct bucket, which must look like my-checkpoints"),
     ],
 )
-def test_no_other_name_is_made_of_what_stands_already(text: str, fix: str) -> None:
+def test_no_other_name_is_derived_from_existing_ones(text: str, fix: str) -> None:
     bucket = Pattern(
         regex="[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]",
         maximum=63,

@@ -155,7 +155,7 @@ def test_the_command_says_where_the_chart_is(pulling: Path, upstream: Upstream, 
     assert answered("chart", done.stdout) == {"chart": str(pulling / CHART_DIRECTORY)}
 
 
-def test_a_pull_by_somebody_else_gives_the_same_bytes(
+def test_a_pull_by_another_user_has_the_same_bytes(
     pulling: Path, upstream: Upstream, helm: Path, tmp_path: Path
 ) -> None:
     pull(pulling, upstream, helm)
@@ -341,7 +341,7 @@ def test_a_folder_that_is_not_there_is_refused(pulling: Path, upstream: Upstream
     assert message.endswith("; restore the lock from version control")
 
 
-def test_an_archive_that_nobody_serves_is_refused(pulling: Path, upstream: Upstream, helm: Path) -> None:
+def test_an_unavailable_archive_is_refused(pulling: Path, upstream: Upstream, helm: Path) -> None:
     (upstream.archives / "device-plugin-v0.5.20.tgz").unlink()
     repository = upstream.lock.dependencies[0].repository
     message = refused(pulling, upstream, helm)

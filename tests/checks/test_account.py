@@ -92,7 +92,7 @@ def test_credentials_of_another_account(run: Run, fake_aws: FakeAws) -> None:
 
 
 @pytest.mark.check("credentials_belong_to_the_account", "skips")
-def test_nobody_says_whose_credentials_they_are(run: Run) -> None:
+def test_credentials_of_an_unknown_identity(run: Run) -> None:
     assert run(CREDENTIALS).status is Status.SKIPPED
 
 

@@ -89,7 +89,7 @@ def test_zones_of_the_account(
 
 
 @pytest.mark.check("zones_exist_and_are_available", "fails")
-def test_a_zone_that_the_account_lacks(case_of: CaseOf, run_check: RunCheck, account: FakeAws) -> None:
+def test_a_zone_that_the_account_does_not_have(case_of: CaseOf, run_check: RunCheck, account: FakeAws) -> None:
     account.answers.zones = (*(zone(f"use1-az{n}") for n in (6, 2, 4)), local_zone(), zone("use1-az1", opted_in=False))
     result = run_check(ZONES, case_of(), account)
     assert messages(result) == [
@@ -367,7 +367,9 @@ def test_the_types_of_a_flexible_group(
     assert (result.status, messages(result)) == (status, says)
 
 
-def test_a_zone_that_the_account_lacks_is_reported_once(case_of: CaseOf, run_check: RunCheck, account: FakeAws) -> None:
+def test_a_zone_that_the_account_does_not_have_is_reported_once(
+    case_of: CaseOf, run_check: RunCheck, account: FakeAws
+) -> None:
     account.answers.zones = tuple(zone(f"use1-az{n}") for n in (1, 2, 4))
     account.answers.instance_type_zones = {
         "m5.2xlarge": frozenset({"use1-az4"}),

@@ -1216,7 +1216,7 @@ def test_the_service_of_an_endpoint_is_what_follows_the_region(name: str, servic
     assert endpoint_service(name) == service
 
 
-def test_a_bucket_of_somebody_else_is_no_missing_bucket(aws_with: Open) -> None:
+def test_a_bucket_of_others_is_not_missing(aws_with: Open) -> None:
     aws = aws_with({"s3:HeadBucket": Fails("403", "Forbidden", 403)})
     with pytest.raises(NotAnswered) as caught:
         aws.bucket("datasets")
@@ -1257,7 +1257,7 @@ class TestSimulation:
         ],
         ids=["user", "role", "session"],
     )
-    def test_a_session_stands_for_its_role(self, arn: str, identity: str, aws_with: Open) -> None:
+    def test_a_session_counts_as_its_role(self, arn: str, identity: str, aws_with: Open) -> None:
         (asked,) = self.simulated(arn, aws_with)
         assert asked["PolicySourceArn"] == identity
         assert asked["ContextEntries"] == [

@@ -552,6 +552,6 @@ def test_an_addon_that_is_used_as_it_is_must_be_new_enough(
 
 
 @pytest.mark.check("installed_addons_suit_the_operators", "skips")
-def test_addons_that_cannot_be_listed_suit_nobody(run: Run, cluster: Answers) -> None:
+def test_addons_that_cannot_be_listed_fit_no_version(run: Run, cluster: Answers) -> None:
     cluster.installed_addons = {"platform": NotAnswered("no permission")}
     assert run(SUITED).status is Status.SKIPPED

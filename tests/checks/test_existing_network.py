@@ -226,7 +226,9 @@ def test_one_tagged_subnet_is_found_for_load_balancers(balancing: Callable[..., 
 
 
 @pytest.mark.parametrize("off", [{"enabled": False}, {"enabled": True, "load_balancer_controller": False}])
-def test_nobody_makes_load_balancers(off: dict[str, bool], balancing: Callable[..., Result], fake_aws: FakeAws) -> None:
+def test_no_load_balancers_are_created(
+    off: dict[str, bool], balancing: Callable[..., Result], fake_aws: FakeAws
+) -> None:
     assert balancing(**off).status is Status.NOT_NEEDED
     assert fake_aws.asked == []
 

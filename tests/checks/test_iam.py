@@ -127,7 +127,7 @@ def test_what_a_failed_bootstrap_left(
 
 
 @pytest.mark.check("cdk_bootstrap_is_new_enough", "skips")
-def test_a_bootstrap_stack_that_nobody_may_look_at(run: Run, fake_aws: FakeAws) -> None:
+def test_a_bootstrap_stack_that_cannot_be_read(run: Run, fake_aws: FakeAws) -> None:
     fake_aws.answers.bootstrap_version = {"hnb659fds": NotAnswered("no", action="ssm:GetParameter")}
     assert [each.action for each in run(BOOTSTRAP).skipped] == ["ssm:GetParameter"]
 
@@ -421,7 +421,7 @@ def test_rights_for_single_resources_are_enough(run: Run, fake_aws: FakeAws) -> 
 
 
 @pytest.mark.check("deployer_may_make_the_stacks", "fails")
-def test_an_execution_role_that_lacks_a_right(run: Run, fake_aws: FakeAws) -> None:
+def test_an_execution_role_without_a_permission(run: Run, fake_aws: FakeAws) -> None:
     fake_aws.answers.simulate = {"sagemaker:CreateCluster": denied("sagemaker:CreateCluster")}
     assert said(run(DEPLOYER)) == [
         (

@@ -277,7 +277,7 @@ def test_existing_subnets_beside_the_bound(
     assert (result.status, messages(result)) == (status, [says])
 
 
-def test_what_stands_already_is_not_wanted_twice(case_of: CaseOf, run_check: RunCheck, account: FakeAws) -> None:
+def test_existing_entries_are_not_added_twice(case_of: CaseOf, run_check: RunCheck, account: FakeAws) -> None:
     """After a deployment only the spare node has yet to find room, and a node that is to be added."""
     account.answers.hyperpod_clusters = (
         HyperPodClusterAnswer(

@@ -90,7 +90,7 @@ def test_a_bucket_of_another_region(case_of: CaseOf, fake_aws: FakeAws, run_chec
 
 
 @pytest.mark.check("job_buckets_are_in_the_region", "skips")
-def test_a_bucket_that_nobody_may_see(case_of: CaseOf, fake_aws: FakeAws, run_check: RunCheck) -> None:
+def test_a_bucket_that_cannot_be_read(case_of: CaseOf, fake_aws: FakeAws, run_check: RunCheck) -> None:
     fake_aws.answers.bucket = answers(my_checkpoints=NotAnswered("not allowed", action="s3:ListBucket"), nova_data=None)
     result = run_check(CHECK, case_of(CHANGES), fake_aws)
     (skipped,) = result.skipped

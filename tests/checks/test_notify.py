@@ -192,7 +192,7 @@ def not_known(called: str) -> str:
         ((*OWN["Statement"],), True, [not_known("budgets.amazonaws.com")]),
     ],
 )
-def test_a_topic_whose_policy_lets_nobody_publish(
+def test_a_topic_with_a_policy_that_allows_no_publisher(
     *, statements: tuple[dict[str, Any], ...], budget: bool, said: list[str], run: RunCheck, fake_aws: FakeAws
 ) -> None:
     fake_aws.answers.topic = {TOPIC: TopicAnswer(arn=TOPIC, kms_key="", policy=policy(*statements))}
@@ -225,7 +225,7 @@ def test_a_topic_of_another_account_lets_the_roles_of_this_one_in(
 
 
 @pytest.mark.check("notification_topic_takes_alarms", "fails")
-def test_a_topic_whose_key_lets_in_nobody_who_publishes(run: RunCheck, fake_aws: FakeAws) -> None:
+def test_a_topic_with_a_key_that_allows_no_publisher(run: RunCheck, fake_aws: FakeAws) -> None:
     fake_aws.answers.topic = {TOPIC: TopicAnswer(arn=TOPIC, kms_key=KEY, policy=OPEN)}
     fake_aws.answers.kms_key = {KEY: key()}
     fake_aws.answers.kms_key_policy = {KEY: lets_in("sns")}
@@ -256,7 +256,7 @@ def test_a_topic_that_takes_no_alarms(  # noqa: PLR0917 - a column of the table 
 
 
 @pytest.mark.check("notification_topic_takes_alarms", "skips")
-def test_what_nobody_says_of_a_topic_is_skipped(run: RunCheck, fake_aws: FakeAws) -> None:
+def test_unknown_state_of_a_topic_is_skipped(run: RunCheck, fake_aws: FakeAws) -> None:
     fake_aws.answers.topic = {TOPIC: NotAnswered("no permission")}
     assert run(TOPIC_CHECK, TO_TOPIC).status is Status.SKIPPED
     fake_aws.answers.topic = {TOPIC: TopicAnswer(arn=TOPIC, kms_key="")}
@@ -310,7 +310,7 @@ def channel(name: str, *, channel_id: str = "C0123ABCD", workspace_id: str = "T0
 
 
 @pytest.mark.check("notification_channel_can_be_configured", "passes")
-def test_a_channel_that_nobody_else_has(run: RunCheck, fake_aws: FakeAws) -> None:
+def test_a_channel_that_is_not_configured_elsewhere(run: RunCheck, fake_aws: FakeAws) -> None:
     fake_aws.answers.slack_workspaces = frozenset({"T0123ABCD"})
     fake_aws.answers.slack_channels = (
         channel("prod-hyperpod-us-east-1"),
@@ -321,7 +321,7 @@ def test_a_channel_that_nobody_else_has(run: RunCheck, fake_aws: FakeAws) -> Non
 
 
 @pytest.mark.check("notification_channel_can_be_configured", "fails")
-def test_a_workspace_that_nobody_authorized(run: RunCheck, fake_aws: FakeAws) -> None:
+def test_a_workspace_that_is_not_authorized(run: RunCheck, fake_aws: FakeAws) -> None:
     fake_aws.answers.slack_workspaces = frozenset({"T0123ABCE"})
     result = run(CHANNEL_CHECK, TO_SLACK)
     assert (result.status, [(each.path, each.message) for each in result.findings]) == (

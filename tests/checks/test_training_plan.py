@@ -405,7 +405,7 @@ def test_room(
     assert says(result) == [f"error {GROUP}.count: {needs} or {fix}"]
 
 
-def test_an_unhealthy_instance_of_ones_own_refuses_no_update(check_plan: Callable[..., Result], aws: FakeAws) -> None:
+def test_an_own_unhealthy_instance_refuses_no_update(check_plan: Callable[..., Result], aws: FakeAws) -> None:
     aws.answers.hyperpod_clusters = (cluster("prod", 4, current=3),)
     found = plan(block(count=4), total=4, available=0, in_use=3, unhealthy=1)
     assert says(check_plan(CHECKS[5], found, count=4)) == [

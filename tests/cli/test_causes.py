@@ -57,7 +57,7 @@ def test_text_is_not_searched_for_causes() -> None:
     assert said(*gaps) == [(("a",), f"a: {DENIED}"), (("b",), f"b: {DENIED}")]
 
 
-def test_an_answer_keeps_the_causes_of_what_it_lacks() -> None:
+def test_an_answer_keeps_the_causes_of_its_gaps() -> None:
     reason = Why.about("a", DENIED)
     unread = Unread(what="x", reason=reason)
     assert unread.reason is reason

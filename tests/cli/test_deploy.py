@@ -124,7 +124,7 @@ def test_preflight_reads_the_types_of_an_assembly(workspace: Path, head: Path) -
     assert done.stderr.startswith("environments: not a cloud assembly")
 
 
-def test_an_assembly_that_is_not_there_and_a_check_that_is_none(workspace: Path) -> None:
+def test_a_missing_assembly_and_an_unknown_check(workspace: Path) -> None:
     obj = Access(open=lambda *_: Nothing())
     with chdir(workspace):
         for words, said in (

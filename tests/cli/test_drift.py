@@ -167,12 +167,12 @@ class TestAdopt:
         assert (done.exit_code, done.stderr) == (0, f"wrote {file}\n")
 
     @pytest.mark.parametrize("typed", ["", "n\n"])
-    def test_nobody_agrees(self, tmp_path: Path, typed: str) -> None:
+    def test_no_confirmation(self, tmp_path: Path, typed: str) -> None:
         done, file = self.adopt(self.scaled(), tmp_path, typed=typed)
         assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, "Nothing was written.")
         assert file.read_text(encoding="utf-8") == FILE
 
-    def test_an_edit_while_somebody_is_asked_is_not_overwritten(
+    def test_an_edit_during_a_question_is_not_overwritten(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         edited = FILE.replace("count: 2 # for now", "count: 3 # by hand")

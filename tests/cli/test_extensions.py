@@ -113,7 +113,7 @@ def test_a_deprecated_field_of_its_section_warns_where_it_is_stated(run: Run, de
     assert '"deprecated": true' in run("schema", cwd=demo).stdout
 
 
-def test_it_stands_in_the_schema(run: Run, demo: Path) -> None:
+def test_it_is_in_the_schema(run: Run, demo: Path) -> None:
     schema = json.loads(run("schema", cwd=demo).stdout)
     assert schema["properties"]["results"]["description"] == "A log group for what our jobs write."
     assert schema["$defs"]["Results"]["additionalProperties"] is False
@@ -161,7 +161,7 @@ def test_its_kind_of_job_is_rendered(run: Run, demo: Path) -> None:
     assert container["resources"]["limits"] == {"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 32}
 
 
-def test_its_kind_of_job_stands_in_the_schema(run: Run, demo: Path) -> None:
+def test_its_kind_of_job_is_in_the_schema(run: Run, demo: Path) -> None:
     words = json.dumps(json.loads(run("schema", "--of", "job", cwd=demo).stdout)["properties"]["kind"])
     assert '"evaluation"' in words
     assert '"nccl"' in words

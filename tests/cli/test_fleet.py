@@ -66,7 +66,7 @@ def cells(done: Result) -> list[list[str]]:
     return [[cell.strip() for cell in row if cell.strip()] for row in rows(done)]
 
 
-def test_every_environment_stands_in_the_order_of_the_waves(run: Run, fleet: Path) -> None:
+def test_every_environment_is_listed_in_the_order_of_the_waves(run: Run, fleet: Path) -> None:
     done = run("validate")
     assert done.exit_code == 0, done.output
     assert [row[0] for row in cells(done)] == ["environment", "prod", "staging"]
@@ -279,7 +279,7 @@ def test_status_of_both(run: Run) -> None:
     )
 
 
-def test_a_cluster_that_lacks_a_group_of_the_file_is_not_well(run: Run, fleet: Path) -> None:
+def test_a_cluster_without_a_group_of_the_file_fails(run: Run, fleet: Path) -> None:
     text = (fleet / "environments" / "prod.yaml").read_text(encoding="utf-8")
     (fleet / "environments" / "lacking.yaml").write_text(text.replace("name: prod", "name: lacking"), encoding="utf-8")
     done = run("status", "lacking", obj=answering())
@@ -456,7 +456,7 @@ def test_what_holds_the_next_wave(
     assert (done.exit_code, cells(done)[1][4]) == (code, result), done.output
 
 
-def test_an_alarm_on_a_quota_that_is_used_up_is_told_and_holds_nobody(
+def test_an_alarm_on_a_used_up_quota_is_reported_but_stops_no_wave(
     run: Run,
     fleet: Path,
     one_drifts: tuple[Path, Access],  # noqa: ARG001 - makes the environment dev

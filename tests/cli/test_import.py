@@ -352,7 +352,7 @@ def test_who_says_something_else(run: Run, workspace: Path, words: tuple[str, ..
     assert (done.returncode, done.stdout.splitlines()[0]) == (1, said)
 
 
-def test_what_stands_there_is_never_overwritten(run: Run, workspace: Path) -> None:
+def test_existing_files_are_never_overwritten(run: Run, workspace: Path) -> None:
     (workspace / "cluster.json").write_text(REQUEST, encoding="utf-8")
     before = (workspace / "environments" / "dev.yaml").read_bytes()
     for words in (("--name", "dev"), ("--name", "lab", "--out", "environments/dev.yaml")):
@@ -425,7 +425,7 @@ def test_wrong_words(run: Run, workspace: Path, words: tuple[str, ...], said: st
     assert (done.returncode, done.stderr) == (2, f"{said}\n")
 
 
-def test_a_name_that_nobody_gives_is_a_sentence(run: Run, workspace: Path) -> None:
+def test_a_missing_name_is_reported_in_a_sentence(run: Run, workspace: Path) -> None:
     (workspace / "request.json").write_text("{}", encoding="utf-8")
     done = run("import", "request.json")
     said = "\n--name is missing and was not answered, so nothing was written; give --name\n"

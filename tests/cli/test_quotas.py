@@ -193,14 +193,14 @@ def test_no_means_no(invoke: Invoke, aws: WritableAws) -> None:
 
 
 @pytest.mark.parametrize("more", [[], ["--format", "json"]])
-def test_nobody_to_ask(invoke: Invoke, aws: WritableAws, more: list[str]) -> None:
+def test_no_terminal_to_ask(invoke: Invoke, aws: WritableAws, more: list[str]) -> None:
     let(aws, 0)
     done = invoke("request", "prod", *more)
     assert (done.exit_code, aws.requested) == (2, [])
     assert done.stderr == "would request 1 increase, but there is no terminal to ask for confirmation; add --yes\n"
 
 
-def test_yes_asks_nobody(invoke: Invoke, aws: WritableAws) -> None:
+def test_yes_asks_no_question(invoke: Invoke, aws: WritableAws) -> None:
     let(aws, 2)
     let(aws, 0, "VPCs per Region", "L-F678F1CE")
     done = invoke("request", "prod", "--yes", "--format", "json")

@@ -265,7 +265,7 @@ def test_what_cannot_be_deleted_is_left_behind_by_name_only(tmp_path: Path) -> N
         assert "Data" in it.run("--plan")[1]
 
 
-def test_stacks_of_somebody_else_are_not_touched(tmp_path: Path) -> None:
+def test_stacks_of_others_are_not_changed(tmp_path: Path) -> None:
     with account(tmp_path) as it:
         it.fails(("Theirs", "delete"))
         it.create({"Resources": {"Theirs": {"Type": "AWS::SNS::Topic"}}})

@@ -55,7 +55,7 @@ def _run(
 
 
 @pytest.mark.parametrize(("typed", "code"), TYPED)
-def test_the_exit_code_is_the_verbs_whoever_reads(workspace: Path, typed: str, code: int) -> None:
+def test_the_exit_code_does_not_depend_on_the_reader(workspace: Path, typed: str, code: int) -> None:
     """``| head -1`` leaves before or after the last line by chance, which nothing may depend on."""
     read = _run(typed, workspace, stdout=subprocess.DEVNULL)
     with _unread() as pipe:
@@ -64,7 +64,7 @@ def test_the_exit_code_is_the_verbs_whoever_reads(workspace: Path, typed: str, c
     assert "Traceback" not in read[1]
 
 
-def test_nobody_reads_standard_error_either(workspace: Path) -> None:
+def test_standard_error_is_also_closed(workspace: Path) -> None:
     with _unread() as pipe:
         for typed, code in (
             ("validate dev", 0),

@@ -43,7 +43,7 @@ def test_a_look_changes_nothing(file: Path) -> None:
     assert "+    coredns: v1.14.2-eksbuild.4" in done.stdout
 
 
-def test_an_edit_while_somebody_is_asked_is_not_overwritten(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edit_during_a_question_is_not_overwritten(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     edited = f"{file.read_text(encoding='utf-8')}# by hand\n"
 
     def agrees(*_: object) -> bool:

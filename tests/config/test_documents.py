@@ -61,7 +61,7 @@ def test_a_missing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         documents.open_source(FILE, WORDING)
 
 
-def test_a_second_document_stands_beside_the_first() -> None:
+def test_a_second_document_is_listed_next_to_the_first() -> None:
     source = documents.open_source(FILE, WORDING, text=f"{RIGHT}---\n{RIGHT}")
     assert [finding.render() for finding in source.findings] == [
         "accounts/trainer.yaml:4: holds a second YAML document; keep one account per file and remove the '---' line"

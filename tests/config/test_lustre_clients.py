@@ -47,7 +47,7 @@ def test_all_groups_use_it_where_none_is_accelerated(load: Load) -> None:
     assert types_with_claims(environment) == ("ml.c6i.32xlarge", "ml.m5.2xlarge")
 
 
-def test_nobody_needs_a_file_system_without_a_claim(load: Load) -> None:
+def test_a_file_system_without_a_claim_is_not_needed(load: Load) -> None:
     environment = load(FILE.replace(", claim: {namespaces: [team-a]}", "")).environment
 
     assert types_with_claims(environment) == ()

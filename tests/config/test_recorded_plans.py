@@ -108,7 +108,7 @@ def test_a_record_that_agrees_is_silent(judge: Judge) -> None:
     assert (plan.seats, plan.nodes_leave) == (2, datetime(2026, 12, 31, 10, 30, tzinfo=UTC))
 
 
-def test_a_record_is_no_environment_and_stands_beside_its_own(folder: Path) -> None:
+def test_a_record_is_not_an_environment_and_is_next_to_its_file(folder: Path) -> None:
     (folder / RECORD).write_text("{}", encoding="utf-8")
     assert [path.name for path in environment_files(folder)] == ["prod.yaml"]
     assert plans_file(Path("environments/prod.yaml")) == Path(RECORD)

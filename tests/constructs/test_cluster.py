@@ -454,7 +454,7 @@ class TestWarnings:
         assert len(found) == warnings
 
 
-def test_stands_alone_without_account_and_region() -> None:
+def test_it_synthesizes_without_account_and_region() -> None:
     agnostic = cdk.Stack(app(), "agnostic")
     subnet = ec2.Subnet.from_subnet_id(agnostic, "Subnet", "subnet-0123456789abcdef0")
     security_group = ec2.SecurityGroup.from_security_group_id(agnostic, "Group", "sg-0123456789abcdef0")

@@ -243,7 +243,7 @@ def test_the_cluster_is_what_was_asked_for(options: dict[str, Any], expected: di
         assert value.items() <= changed[key].items()
 
 
-def test_settings_that_nobody_states_are_written_as_eks_has_them() -> None:
+def test_omitted_settings_are_written_as_in_eks() -> None:
     cluster = cluster_of(made())
     assert {key: cluster[key] for key in ("UpgradePolicy", "ControlPlaneScalingConfig", "ZonalShiftConfig")} == {
         "UpgradePolicy": {"SupportType": "EXTENDED"},

@@ -63,7 +63,7 @@ def test_the_function_may_do_what_it_does_with_what_is_the_environments_own() ->
     ]
 
 
-def test_it_has_no_right_to_a_cluster_that_is_somebody_elses() -> None:
+def test_it_has_no_permission_for_clusters_of_others() -> None:
     foreign = stack()
     function(foreign, eks_cluster_name=None)
     assert "eks:" not in json.dumps(template_of(foreign))

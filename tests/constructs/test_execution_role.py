@@ -199,7 +199,7 @@ def test_what_the_app_makes_is_of_the_stacks_account(stack: cdk.Stack) -> None:
     }
 
 
-def test_sagemaker_may_assume_the_role_and_nobody_else(stack: cdk.Stack) -> None:
+def test_only_sagemaker_may_assume_the_role(stack: cdk.Stack) -> None:
     make(stack)
 
     role = template_of(stack)["Resources"][ROLE]["Properties"]

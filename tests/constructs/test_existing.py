@@ -149,14 +149,14 @@ def test_a_joined_cluster_is_not_made_nor_are_its_owners_addons() -> None:
     assert TOKEN_MARK not in json.dumps(template)
 
 
-def test_kubectl_stands_in_the_vpc_with_the_clusters_group() -> None:
+def test_kubectl_is_in_the_vpc_with_the_clusters_group() -> None:
     functions = of_type(with_chart(), "AWS::Lambda::Function").values()
     assert len(functions) == 2
     for function in functions:
         assert function["Properties"]["VpcConfig"] == {"SubnetIds": CONTROL_PLANE, "SecurityGroupIds": [EKS_GROUP]}
 
 
-def test_kubectl_gets_a_role_with_an_access_entry_that_stands_before_the_chart() -> None:
+def test_kubectl_gets_a_role_with_an_access_entry_before_the_chart() -> None:
     template = with_chart()
     ((entry_id, entry),) = of_type(template, "AWS::EKS::AccessEntry").items()
     (chart,) = of_type(template, "Custom::AWSCDK-EKS-HelmChart").values()

@@ -100,7 +100,7 @@ def test_hyperpod_may_make_grants_as_each_role(stack: cdk.Stack) -> None:
     assert "EncryptionContext" not in str(found)
 
 
-def test_of_a_key_that_stands_nothing_is_made(stack: cdk.Stack) -> None:
+def test_nothing_is_created_for_an_existing_key(stack: cdk.Stack) -> None:
     named = EncryptionKey(stack, "Key", arn=ARN)
     named.allow_log_groups()
     named.allow_node_volumes(ROLE)

@@ -99,7 +99,7 @@ def test_a_step_larger_than_all_scripts_may_be_is_not_read(stack: cdk.Stack, tmp
         LifecycleScripts(stack, "Scripts", steps=[step])
 
 
-def test_stands_alone_in_a_template_without_errors(stack: cdk.Stack) -> None:
+def test_it_synthesizes_alone_without_errors(stack: cdk.Stack) -> None:
     LifecycleScripts(stack, "Scripts")
 
     assert len(template_of(stack)["Resources"]) == 10
@@ -137,7 +137,7 @@ class TestBucket:
         assert deny["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
         assert deny["Action"] == "s3:*"
 
-    def test_nobody_but_the_upload_writes_what_nodes_run_as_root(self, stack: cdk.Stack) -> None:
+    def test_only_the_upload_writes_what_nodes_run_as_root(self, stack: cdk.Stack) -> None:
         LifecycleScripts(stack, "Scripts")
 
         policies = of_type(stack, "AWS::S3::BucketPolicy").values()

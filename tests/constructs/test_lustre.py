@@ -180,7 +180,7 @@ def test_everything_passes_with_efa() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, EFA], ids=["tcp", "efa"])
-def test_every_rule_stands_before_the_file_system(options: dict[str, Any]) -> None:
+def test_every_rule_precedes_the_file_system(options: dict[str, Any]) -> None:
     template = made(**options)
     rules_ = {*of_type(template, "AWS::EC2::SecurityGroupIngress"), *of_type(template, "AWS::EC2::SecurityGroupEgress")}
     assert set(file_system(template)["DependsOn"]) == rules_

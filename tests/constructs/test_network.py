@@ -104,7 +104,7 @@ def test_a_node_subnet_waits_for_its_block() -> None:
     assert subnet["DependsOn"] == [block]
 
 
-def test_the_way_to_the_internet_stands_before_what_uses_it() -> None:
+def test_the_internet_route_precedes_what_uses_it() -> None:
     template = network()
     (attachment,) = of_type(template, "AWS::EC2::VPCGatewayAttachment")
     route_id, route = only(of_type(template, "AWS::EC2::Route"), "PublicDefaultRoute")

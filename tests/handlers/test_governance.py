@@ -63,7 +63,7 @@ def test_a_policy_is_served_by_the_same_code(cloudformation: Any, sagemaker: Any
     assert sagemaker.records[arn].request["SchedulerConfig"]["PriorityClasses"] == [{"Name": "training", "Weight": 80}]
 
 
-def test_an_update_names_the_version_that_stands(cloudformation: Any, sagemaker: Any, quota: Any) -> None:
+def test_an_update_contains_the_current_version(cloudformation: Any, sagemaker: Any, quota: Any) -> None:
     cloudformation.send("Create", QUOTA, quota(count=2))
     cloudformation.send("Update", QUOTA, quota(count=4), PhysicalResourceId=ARN, OldResourceProperties=quota(count=2))
     answer = cloudformation.send(

@@ -106,7 +106,7 @@ def test_a_group_that_is_there_is_taken_as_it_is() -> None:
     assert logs.groups == {NAME: {"retentionInDays": 90, "kmsKeyId": "the owner's"}}
 
 
-def test_the_key_is_given_and_taken_back_by_whoever_gave_it() -> None:
+def test_a_key_is_granted_and_revoked_by_its_grantor() -> None:
     logs = Logs()
     assert run(logs, "Create", {"KmsKeyArn": KEY}) == MADE
     assert logs.groups[NAME]["kmsKeyId"] == KEY

@@ -430,7 +430,7 @@ def test_a_failed_cluster_is_not_waited_for(world: World) -> None:
     assert world.send("Create", properties())["Reason"] == "the cluster prod is Failed: the role is gone"
 
 
-def test_a_description_stands_in_for_an_event_that_cannot_be_read(world: World) -> None:
+def test_a_description_replaces_an_event_that_cannot_be_read(world: World) -> None:
     world.sagemaker.nodes_at = NEVER
     world.sagemaker.happens(10, "system", "i-05", SCRIPT_FAILED)
     world.sagemaker.faults["DescribeClusterEvent"] = ["AccessDeniedException"] * 1000

@@ -224,7 +224,7 @@ def test_reboots_and_replacements_are_told_as_hyperpod_describes_them(descriptio
         {},
     ],
 )
-def test_what_nobody_asked_for_is_not_told(event: dict[str, Any]) -> None:
+def test_what_was_not_requested_is_not_reported(event: dict[str, Any]) -> None:
     assert told_of(event).calls == {}
 
 

@@ -613,7 +613,7 @@ class TestResponseUrl:
         assert str(error.value) == "CloudFormation does not take the answer: HTTP 503 Service Unavailable"
         assert len(received) == 3
 
-    def test_nobody_listens(self) -> None:
+    def test_no_listener(self) -> None:
         with response_url(200) as (url, _):
             pass
         with pytest.raises(answering.AnswerNotSentError):

@@ -128,7 +128,7 @@ def test_one_value_changes_and_nothing_else(one: Difference, before: str, after:
     assert written(one) == ([(before, after)], [])
 
 
-def test_a_comment_keeps_what_stands_below_it() -> None:
+def test_a_comment_keeps_the_lines_below_it() -> None:
     """A key that is new comes below the last value of its mapping."""
     add_on = difference(ADD_ON, "AddonVersion", "v1.20.4-eksbuild.2", id="dev-eks|vpc-cni")
     both = [difference(CLUSTER, "NodeRecovery", "None"), add_on]

@@ -475,7 +475,7 @@ def test_since_when_a_count_is_another() -> None:
     assert (only(found).since, found.skipped) == ("", ())
 
 
-def test_a_count_that_takes_nodes_away_stands_first() -> None:
+def test_a_count_that_removes_nodes_is_listed_first() -> None:
     account = Account(tags=[])
     account.cluster["NodeRecovery"] = "None"
     account.group("system")["TargetCount"] = 3
@@ -563,7 +563,7 @@ def test_without_the_cluster_nothing_has_passed() -> None:
     )
 
 
-def test_a_reference_that_nobody_tells_is_skipped() -> None:
+def test_an_unknown_reference_is_skipped() -> None:
     account = Account()
     for template in (account.deployed, account.head):
         template["dev-foundation"]["Resources"]["Cluster"]["Properties"]["ClusterRole"] = {

@@ -207,7 +207,7 @@ def test_a_node_is_replaced_and_rebooted(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.examples
 @pytest.mark.timeout(900)
-def test_lifecycle_scripts_that_somebody_changed_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_lifecycle_scripts_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Changed with the same length, changed in length, deleted, added; the next deployment leaves them as said."""
     with living(tmp_path, monkeypatch) as life:
         assert look(life).compared["Custom::CDKBucketDeployment"] == 1

@@ -109,7 +109,7 @@ def test_a_line(kind: str, name: str, path: str, field: str, line: int) -> None:
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-def test_the_line_stands_below_the_values(*, is_known: bool) -> None:
+def test_the_line_is_below_the_values(*, is_known: bool) -> None:
     line = Line(file="environments/small.yaml", line=15, path=f"{GROUPS}[1].count") if is_known else None
     one = Difference(
         stack="small-hyperpod",

@@ -102,7 +102,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
 
 
 class TestList:
-    def test_why_a_node_fails_stands_below_it(self, run: Runs) -> None:
+    def test_the_reason_of_a_failing_node_is_below_it(self, run: Runs) -> None:
         done = run("list", "--group", "h100")
         assert done.exit_code == 1
         assert done.stdout == (

@@ -198,6 +198,6 @@ def test_what_the_server_does_not_tell_is_skipped(how: str, reason: str) -> None
         ({"Fn::GetAtt": ["FileSystem", "DNSName"]}, "its manifest has a value that is known only at deployment"),
     ],
 )
-def test_a_manifest_that_nobody_can_read_is_skipped(stated: Any, reason: str) -> None:
+def test_a_manifest_that_cannot_be_read_is_skipped(stated: Any, reason: str) -> None:
     found = look(standing(), stated=stated)
     assert (found.passed, [each.reason for each in found.skipped]) == (None, [reason])

@@ -81,7 +81,7 @@ def _changed(account: Account) -> None:
     ],
     ids=["protection", "protection, and the file followed", "tag", "topic"],
 )
-def test_a_setting_that_somebody_changed(
+def test_a_setting_that_was_changed_on_aws(
     stack: dict[str, Any], app: dict[str, Any], expected: tuple[str, str | None, str | None, str | None, Next]
 ) -> None:
     found = Account(stack=stack, app=app).drift()

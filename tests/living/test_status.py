@@ -893,7 +893,7 @@ def test_an_operator_without_its_pods_is_wrong_and_says_why(pods: Any, reason: s
         (4, 1, False),
     ],
 )
-def test_a_daemon_set_lacks_pods_on_nodes_that_run(*, ready: int, failing: int, passed: bool) -> None:
+def test_a_daemon_set_without_pods_on_running_nodes(*, ready: int, failing: int, passed: bool) -> None:
     script = well()
     nodes = script["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"]
     for node in nodes[:failing]:
@@ -1182,7 +1182,7 @@ def test_a_watch_writes_a_line_of_json_for_each_look(tmp_path: Path, more: tuple
     assert [each["groups"][0]["target"] for each in looks] == [4, 5, 6]
 
 
-def test_a_watch_ends_when_nobody_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_ends_when_its_reader_closes_the_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(living, "is_unread", lambda: True)
     done, clock = _watched(tmp_path, is_terminal=False)
     assert (done.exit_code, clock.waited, len(done.stdout.splitlines())) == (0, [], 1)

@@ -1145,7 +1145,7 @@ def test_kubernetes_goes_one_minor_version_at_a_time(bare: Deployed) -> None:
     ],
     ids=["training operator without cert-manager"],
 )
-def test_an_addon_that_lacks_what_it_stands_on(bare: Deployed, kept: tuple[str, ...], at: str, text: str) -> None:
+def test_an_addon_without_its_prerequisite(bare: Deployed, kept: tuple[str, ...], at: str, text: str) -> None:
     reasons = _refused_create(bare, *_spare(bare, "platform", "bare", only(*kept)))
     assert reasons == {at: handled(text, "NotStabilized")}
 

@@ -132,7 +132,7 @@ def test_what_a_page_of_aws_says_of_a_change(row: dict[str, Any]) -> None:
         ({"T": ["SNS::Topic", {}]}, {"T": ["SNS::Topic", {}]}),
     ],
 )
-def test_what_acts_only_on_what_comes_along_needs_nobody(before: dict[str, Any], beside: dict[str, Any]) -> None:
+def test_rules_for_only_new_resources_need_no_approval(before: dict[str, Any], beside: dict[str, Any]) -> None:
     group = {"G": ["AutoScaling::AutoScalingGroup", {"MinSize": "0", "MaxSize": "0", "DesiredCapacity": "0"}]}
     schedule = {"S": ["AutoScaling::ScheduledAction", {"AutoScalingGroupName": {"Ref": "G"}, "DesiredCapacity": 0}]}
     told = {"A": ["CloudWatch::Alarm", {"AlarmActions": ["arn:aws:sns:us-east-1:111122223333:t"]}]}
@@ -140,7 +140,7 @@ def test_what_acts_only_on_what_comes_along_needs_nobody(before: dict[str, Any],
     assert [each.sentence for each in found.needs_approval if each.kind is ReasonKind.INTERRUPTION] == []
 
 
-def test_there_are_enough_of_them_and_enough_that_need_nobody() -> None:
+def test_there_are_enough_cases_and_enough_without_approval() -> None:
     assert len({row["change"] for row in ROWS}) == len(ROWS) >= 250
     assert all({"source", "level", "sentence", "reasons"} <= set(row) for row in ROWS)
     assert sum(not row["reasons"] for row in ROWS) >= 20
@@ -156,7 +156,7 @@ def test_there_are_enough_of_them_and_enough_that_need_nobody() -> None:
     ),
     st.sampled_from(sorted(updates.STATEFUL)),
 )
-def test_nobody_is_never_enough_where_something_is_unknown(others: list[tuple[Effect, str]], unknown: str) -> None:
+def test_unknown_changes_always_need_an_approval(others: list[tuple[Effect, str]], unknown: str) -> None:
     resources = [resource(effect, kind, stateful=True) for effect, kind in others]
     one = resource(Effect.UNKNOWN, unknown, stateful=True, properties=(changed("P", Effect.UNKNOWN),))
     found = judged(*resources, one)

@@ -810,7 +810,7 @@ def test_a_new_environment_brings_its_usual_access_in_one_line() -> None:
         ((), [CAUSE]),
     ],
 )
-def test_a_reason_of_access_has_the_lines_that_let_somebody_in(
+def test_a_reason_of_access_has_the_lines_that_allow_it(
     properties: tuple[tuple[str, Cause | None], ...], expected: list[Cause]
 ) -> None:
     changes = tuple(changed(path, Effect.IN_PLACE, causes=(line,) if line else ()) for path, line in properties)

@@ -502,7 +502,7 @@ WHATEVER = (
         ("x", "b", []),
     ],
 )
-def test_an_exception_names_what_somebody_has_seen(kind: str, resource: str, sentence: str, said: list[str]) -> None:
+def test_an_exception_lists_what_was_reviewed(kind: str, resource: str, sentence: str, said: list[str]) -> None:
     text = ENTRY.replace("resource: a", f"resource: '{resource}'").replace("sentence: b", f"sentence: '{sentence}'")
     text = text.replace("kind: access", f"kind: {kind}").format("2027-03-31")
     if not said:

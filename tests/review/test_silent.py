@@ -136,7 +136,7 @@ KNOWN = ("Custom::HyperPodQuotaGate", "Custom::AWSCDK-EKS-KubernetesResource", "
 
 
 @pytest.mark.parametrize("type_", FOREIGN)
-def test_somebody_elses_code_asks_whatever_it_is_told(type_: str) -> None:
+def test_code_of_others_needs_a_person_in_any_case(type_: str) -> None:
     none = side(Resources=one("AWS::SNS::Topic"))
     old, new = (
         side(Resources={**one("AWS::SNS::Topic"), "Other": {"Type": type_, "Properties": {"A": each}}})

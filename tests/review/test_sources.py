@@ -128,7 +128,7 @@ def refusal(project: Path, base: str | None, head: str | None = None, name: str 
     return str(caught.value)
 
 
-def test_a_revision_that_a_shallow_clone_lacks(project: Path, tmp_path: Path) -> None:
+def test_a_revision_that_is_not_in_a_shallow_clone(project: Path, tmp_path: Path) -> None:
     (project / "data.txt").write_text("newer")
     git(project, "commit", "-qam", "newer")
     top = git(project, "rev-parse", "--show-toplevel")
@@ -256,7 +256,7 @@ def test_where_charts_lie() -> None:
     assert (CHART, CHART_LOCK) == (charts.CHART_DIRECTORY, charts.LOCK_FILE)
 
 
-def test_nobodys_credentials_reach_an_app(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_credentials_reach_an_app(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     base, _ = compared(project, "main")

@@ -237,7 +237,7 @@ def test_a_custom_image_is_read_and_shared_with_hyperpod(ami: str | None, dev: E
 @pytest.mark.parametrize(
     ("uri", "objects"), [("s3://sets", "sets/*"), ("s3://sets/", "sets/*"), ("s3://sets/a/b/", "sets/a/b/*")]
 )
-def test_whoever_links_a_bucket_may_look_into_it(uri: str, objects: str, dev: Environment) -> None:
+def test_the_caller_that_links_a_bucket_can_read_it(uri: str, objects: str, dev: Environment) -> None:
     # FSx for Lustre user guide, "Unable to validate access to an S3 bucket when creating a DRA"
     link = {"Type": "AWS::FSx::DataRepositoryAssociation", "Properties": {"DataRepositoryPath": uri}}
     found = made({"Link": link}, dev)["DataRepositories"]

@@ -65,7 +65,7 @@ def test_nothing_waits_for_itself(synthesized: Synthesized) -> None:
 
 
 @row_by_row("what", BEFORE_THE_CLUSTER)
-def test_stands_before_the_cluster(synthesized: Synthesized, what: str) -> None:
+def test_it_precedes_the_cluster(synthesized: Synthesized, what: str) -> None:
     earlier = synthesized.of_type(*BEFORE_THE_CLUSTER[what])
     # rules that a file system adds for its own ports belong to storage, which lives beside the cluster
     earlier = [node for node in earlier if not node[0].endswith("-storage")]
@@ -131,7 +131,7 @@ def test_a_closed_network_has_endpoints_and_no_way_out(created: Synthesized) -> 
     assert bool(ways_out) is not is_closed
 
 
-def test_every_policy_of_the_execution_role_stands_before_the_cluster(synthesized: Synthesized) -> None:
+def test_every_policy_of_the_execution_role_precedes_the_cluster(synthesized: Synthesized) -> None:
     node = cluster(synthesized)
     properties = synthesized.resource(node)["Properties"]
     groups = (*properties.get("InstanceGroups", ()), *properties.get("RestrictedInstanceGroups", ()))
@@ -193,7 +193,7 @@ def test_the_wait_is_for_groups_that_take_addons(synthesized: Synthesized) -> No
 
 
 @row_by_row("name", NEEDS_NO_NODE)
-def test_addon_that_needs_no_node_stands_before_the_cluster(created: Synthesized, name: str) -> None:
+def test_an_addon_that_needs_no_node_precedes_the_cluster(created: Synthesized, name: str) -> None:
     assert created.waits_for(cluster(created), created.addon(name))
 
 
@@ -243,7 +243,7 @@ def test_a_wait_asks_for_what_is_not_there_while_no_pod_is_ready(synthesized: Sy
         assert "AddonVersion" not in properties
 
 
-def test_without_a_node_that_takes_addons_nobody_waits_and_kueue_comes_last(tmp_path: Path) -> None:
+def test_without_a_node_for_addons_nothing_waits_and_kueue_is_last(tmp_path: Path) -> None:
     data = yaml.safe_load((PROJECT / ENVIRONMENTS["prod"]).read_text(encoding="utf-8"))
     for group in data["hyperpod"]["instance_groups"]:
         group["taints"] = [{"key": "dedicated", "value": "jobs", "effect": "NoSchedule"}]
@@ -268,7 +268,7 @@ def test_governance_goes_addon_then_policy_then_quotas(synthesized: Synthesized)
     assert [q for q in quotas if not synthesized.waits_for(q, scheduler)] == []
 
 
-def test_what_stands_in_a_teams_namespace_waits_for_its_quota(synthesized: Synthesized) -> None:
+def test_objects_in_a_teams_namespace_wait_for_its_quota(synthesized: Synthesized) -> None:
     governance = synthesized.environment.task_governance
     teams = () if governance is None else governance.teams
     quotas = {

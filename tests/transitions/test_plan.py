@@ -289,7 +289,7 @@ def test_a_circle_is_refused() -> None:
     assert set(refusal.why.removeprefix("No order of stacks works: ").removesuffix(".").split("; ")) == told
 
 
-def test_a_layer_that_is_made_anew_needs_no_person() -> None:
+def test_a_recreated_layer_needs_no_approval() -> None:
     # the layer of kubectl is another with every minor of Kubernetes; Lambda API, DeleteLayerVersion: "functions that
     # already use the version aren't affected"
     def side(key: str) -> Assembly:
@@ -436,7 +436,7 @@ def test_what_the_service_refuses_is_refused() -> None:
     )
 
 
-def test_somebody_else_who_imports_is_named() -> None:
+def test_other_importers_are_named() -> None:
     refusal = _refused(ALL, assembly(stack("network"), stack("storage"), stack("platform")), importers={"vpc": ["x"]})
     assert refusal == Refusal(
         why="dev-network would change or remove its export vpc, which x imports.",
@@ -444,7 +444,7 @@ def test_somebody_else_who_imports_is_named() -> None:
     )
 
 
-def test_whether_somebody_else_imports_is_a_note_where_nobody_was_asked() -> None:
+def test_unknown_importers_are_a_note() -> None:
     head = assembly(stack("network"), stack("storage"), stack("platform"))
     (note,) = planned(ALL, head, importers=None).notes
     assert note == (
@@ -718,7 +718,7 @@ def test_nodes_that_go_need_a_person(base: Assembly, head: Assembly, loses: tupl
     assert by_hand == ([] if loses is None else [*([False] * (len(by_hand) - 1)), bool(loses)])
 
 
-def test_a_zone_in_which_nothing_stands_goes_without_a_person() -> None:
+def test_an_empty_zone_is_removed_without_approval() -> None:
     # EC2 deletes no subnet with something in it, and takes no block away that a subnet uses
     def side(*zones: str) -> Assembly:
         made: dict[str, Any] = {}

@@ -1048,7 +1048,7 @@ def test_what_changed_after_it_was_shown_is_not_touched(place: Place) -> None:
     )
 
 
-def test_nobody_agrees(place: Place) -> None:
+def test_no_confirmation(place: Place) -> None:
     stuck_rollback(place)
     done, person = place.recover("no")
     assert (done, person.told, place.statuses()) == (

@@ -226,7 +226,7 @@ def test_a_block_of_the_stack_or_one_that_is_gone_is_not_in_the_way() -> None:
     assert _added(Network({"assoc-1": "10.3.0.0/16"}, ids={"Vpc": "vpc-1", "Near": "assoc-1"})) == InTheWay()
 
 
-def test_without_a_new_block_nobody_is_asked() -> None:
+def test_no_approval_without_a_new_block() -> None:
     network = Network({"assoc-1": "10.3.0.0/16"})
     assert _added(network, base=_blocks(Far="10.3.0.0/16")) == InTheWay()
     assert network.asked == []

@@ -60,7 +60,7 @@ def standing(
     return read(LiveAws.open(region=REGION, account=ACCOUNT, own=own, session=scripted.session()), head)
 
 
-def test_what_stands_is_planned_from() -> None:
+def test_plans_start_from_the_deployed_stacks() -> None:
     found = standing({"dev-foundation": "UPDATE_COMPLETE", "dev-storage": "CREATE_COMPLETE"})
     assert [each.name for each in found.base.stacks] == ["dev-foundation", "dev-storage"]
     assert (found.blockers, found.importers, found.notes) == ((), {}, ())
@@ -191,7 +191,7 @@ def test_no_verb_deploys_or_deletes_what_takes_neither(status: str) -> None:
 
 
 @pytest.mark.parametrize("status", ["ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS"])
-def test_what_was_never_deployed_to_its_end_is_made_anew(status: str) -> None:
+def test_an_incomplete_first_deployment_is_created_again(status: str) -> None:
     found = standing({"dev-foundation": "CREATE_COMPLETE", "dev-storage": status})
     assert [each.name for each in found.base.stacks] == ["dev-foundation"]
     assert found.blockers == ()
@@ -227,7 +227,7 @@ def test_what_is_left_of_a_creation_is_not_deleted_unnamed(head: Assembly, prote
 
 
 @pytest.mark.parametrize("status", ["ROLLBACK_COMPLETE"])
-def test_what_is_protected_is_not_made_anew(status: str) -> None:
+def test_protected_resources_are_not_recreated(status: str) -> None:
     # the CDK CLI deletes it first (2.1148.1, deployStack), which CloudFormation refuses for a protected one
     found = standing({"dev-foundation": "CREATE_COMPLETE", "dev-storage": status}, protected=["dev-storage"])
     why = f"dev-storage is {status} and protected against deletion; it must be deleted to be created again."

@@ -172,7 +172,7 @@ def test_nodes_behind_the_control_plane_come_before_the_next_minor() -> None:
     assert (texts, told.diff) == ({}, "")
 
 
-def test_the_version_that_stands_needs_no_step() -> None:
+def test_the_deployed_version_needs_no_step() -> None:
     told, texts = run(kubernetes="1.33")
     assert (told.verdict, told.refusals, texts) == ("Nothing to do: the requested versions are deployed.", (), {})
 
@@ -421,7 +421,7 @@ def _updates(*kinds: tuple[str, str]) -> dict[str, Any]:
         ([("VersionRollback", "Successful"), ("VersionUpdate", "Successful")], EARLIER + timedelta(1)),
     ],
 )
-def test_the_last_upgrade_that_stands_is_read(updates: list[tuple[str, str]], upgraded: datetime | None) -> None:
+def test_the_last_applied_upgrade_is_read(updates: list[tuple[str, str]], upgraded: datetime | None) -> None:
     found = read(_updates(*updates))
     assert (found.upgraded, found.are_updates_read, found.skipped) == (upgraded, True, [])
 
@@ -506,7 +506,7 @@ _OLDER = (
         ("1.33", {"kubernetes": "1.34"}, None),
     ],
 )
-def test_a_file_of_another_version_than_what_stands_is_said(
+def test_a_file_with_another_version_than_the_deployed_one_is_reported(
     stated: str, asked: dict[str, Any], note: str | None
 ) -> None:
     text = TEXT.replace('"1.33"', f'"{stated}"').replace("v1.33.5-eksbuild.2", f"v{stated}.5-eksbuild.2")

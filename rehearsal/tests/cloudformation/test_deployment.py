@@ -429,7 +429,7 @@ class TestDelete:
         assert cloud.handler.calls == [("delete", "C"), ("delete", "B"), ("delete", "A")]
         assert cloud.refused("DescribeStacks", StackName="net") == "ValidationError: Stack with id net does not exist"
 
-    def test_failure_keeps_what_it_stands_on_and_can_be_repeated(self, cloud: Any, parameter: Resource) -> None:
+    def test_a_failure_keeps_its_prerequisites_and_can_be_repeated(self, cloud: Any, parameter: Resource) -> None:
         cloud.deploy("net", stack(A=parameter("a"), B=parameter({"Ref": "A"}), C=parameter("c")))
         cloud.handler.fail("delete", "B")
         assert cloud.delete("net") == "DELETE_FAILED"

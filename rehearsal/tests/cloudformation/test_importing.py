@@ -69,7 +69,7 @@ def test_into_a_new_stack(cloud: Any) -> None:
     assert cloud.ask("DescribeStackResources", StackName="net")["StackResources"][0]["PhysicalResourceId"] == "a"
 
 
-def test_into_a_stack_that_stands_and_on_from_there(cloud: Any) -> None:
+def test_import_into_an_existing_stack_and_continue(cloud: Any) -> None:
     cloud.handler.existing["a"] = {}
     first = resources(B=parameter("b"))
     cloud.deploy("net", first)

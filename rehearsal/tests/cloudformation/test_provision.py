@@ -50,7 +50,7 @@ def test_reasons(cloud: Any, error: Exception, expected: tuple[str, str]) -> Non
 
 
 @pytest.mark.parametrize("kind", ["AWS::CloudFormation::WaitConditionHandle", "AWS::CDK::Metadata"])
-def test_a_type_behind_which_nothing_stands_is_not_told_as_recorded_only(cloud: Any, kind: str) -> None:
+def test_a_type_without_a_real_resource_is_not_reported_as_recorded_only(cloud: Any, kind: str) -> None:
     service_of(cloud.context).provisioner = Provisioner(cloud.context, lambda _type: None)
     template = {"Resources": {"A": {"Type": kind}}, "Outputs": {"Id": {"Value": {"Ref": "A"}}}}
     assert cloud.deploy("net", template) == "CREATE_COMPLETE"

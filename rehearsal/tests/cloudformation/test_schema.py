@@ -104,7 +104,7 @@ def test_a_type_is_known_only_where_its_region_has_it() -> None:
     assert Registry("us-east-1").schema("AWS::Nothing::Here") is None
 
 
-def test_a_region_nobody_listed_has_the_fallback_registry() -> None:
+def test_an_unlisted_region_has_the_fallback_registry() -> None:
     assert Registry("xx-nowhere-1").schema(BUCKET) is not None
 
 

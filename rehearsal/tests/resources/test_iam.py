@@ -136,7 +136,7 @@ class TestRole:
         stack.update(made.physical_id, PermissionsBoundary=None)
         assert "PermissionsBoundary" not in iam.get_role(RoleName=made.physical_id)["Role"]
 
-    def test_somebody_elses_policy_keeps_the_role(self, stack: Any, iam: Any, role: Any) -> None:
+    def test_a_policy_of_others_keeps_the_role(self, stack: Any, iam: Any, role: Any) -> None:
         iam.put_role_policy(RoleName="nodes", PolicyName="other", PolicyDocument=json.dumps(READ))
         assert code_and_message(lambda: stack.delete(role.physical_id)) == (
             "DeleteConflict",

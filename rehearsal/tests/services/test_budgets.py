@@ -64,6 +64,6 @@ def test_a_budget_is_made_changed_and_gone() -> None:
 
 
 @pytest.mark.parametrize("resource_type", sorted(KINDS))
-def test_what_drift_compares_stands_in_the_embedded_aws(resource_type: str) -> None:
+def test_what_drift_compares_exists_in_the_embedded_aws(resource_type: str) -> None:
     # else 'drift' takes what was only recorded for deleted
     assert handler_for(resource_type) is not None

@@ -69,7 +69,7 @@ def test_a_channel_is_made_shown_and_gone(aws: Embedded) -> None:
         chat.delete_slack_channel_configuration(ChatConfigurationArn=arn)
 
 
-def test_a_workspace_that_nobody_authorized(aws: Embedded) -> None:
+def test_a_workspace_that_is_not_authorized(aws: Embedded) -> None:
     (reason,) = deployed(aws, Channel=channel("prod", workspace="T0123ABCE"))
     assert "Slack team T0123ABCE has not been authorized for AWS account" in reason
 

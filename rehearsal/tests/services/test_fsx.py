@@ -728,7 +728,7 @@ class TestAssociations:
             ("s3:DeleteObject", "arn:aws:s3:::data/*", False),
         ],
     )
-    def test_whoever_links_a_bucket_must_be_let_into_it(
+    def test_the_caller_that_links_a_bucket_needs_access(
         self, world: Any, refusal: Any, action: str, resource: str, *, is_refused: bool
     ) -> None:
         # FSx for Lustre user guide, "Unable to validate access to an S3 bucket when creating a DRA"

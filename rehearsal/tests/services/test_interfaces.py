@@ -26,7 +26,7 @@ def test_a_rule_of_another_group_holds_a_group(world: Any, refusal: Refusal) -> 
     ec2.delete_security_group(GroupId=first)
 
 
-def test_nobody_deletes_the_default_group(world: Any, refusal: Refusal) -> None:
+def test_the_default_group_cannot_be_deleted(world: Any, refusal: Refusal) -> None:
     ec2 = world.client("ec2")
     wanted = [{"Name": "vpc-id", "Values": [world.vpc_id]}, {"Name": "group-name", "Values": ["default"]}]
     (group,) = ec2.describe_security_groups(Filters=wanted)["SecurityGroups"]

@@ -146,7 +146,7 @@ class TestNodeVolumes:
             {**GRANTS, "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:role/others"}},
         ],
     )
-    def test_a_key_on_which_nobody_may_make_grants_is_refused(self, world: Any, refusal: Any, statement: Any) -> None:
+    def test_a_key_that_allows_no_grants_is_refused(self, world: Any, refusal: Any, statement: Any) -> None:
         arn = key(world, statement)
         assert refused(world, refusal, volumes(world, arn)) == (
             f"Instance group 'system': the role {NODES} is not authorized to perform kms:CreateGrant, kms:DescribeKey"

@@ -96,7 +96,7 @@ def told(base: Assembly, head: Assembly) -> list[tuple[str, str, tuple[str, ...]
 OLD, NEW = {"index.py": "a", "lib.py": "x"}, {"index.py": "b", "lib.py": "x", "more.py": ""}
 
 
-def test_the_files_that_a_function_gets_anew(tmp_path: Path) -> None:
+def test_the_changed_files_of_a_function(tmp_path: Path) -> None:
     base, head = side(tmp_path / "a", OLD), side(tmp_path / "b", NEW)
     files = ("index.py changes", "more.py is new")
     assert told(base, head) == [(f"{key_of(NEW)}.zip", "files", ("x / Code",), files, "")]

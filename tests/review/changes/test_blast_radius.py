@@ -870,7 +870,7 @@ VPC_BLOCK = "AWS::EC2::VPCCidrBlock"
         ("10.2.0.0/16", "10.3.0.0/16", Effect.REPLACED),
     ],
 )
-def test_a_block_is_not_made_anew_within_the_old_one(taker: str, before: str, after: str, effect: Effect) -> None:
+def test_a_block_is_not_created_again_within_the_old_one(taker: str, before: str, after: str, effect: Effect) -> None:
     changed = updated(taker, {"VpcId": "vpc-1", "CidrBlock": before}, {"VpcId": "vpc-1", "CidrBlock": after})
     assert changed.effect is Effect.REPLACED
     assert {each.effect for each in changed.properties} == {Effect.REPLACED, effect}

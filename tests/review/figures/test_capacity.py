@@ -156,7 +156,7 @@ def test_karpenter_s_nodes_are_not_counted() -> None:
     assert "The number of nodes of spot is unknown: Karpenter sets it." in found.notes
 
 
-def test_a_type_that_the_catalog_lacks_has_the_numbers_of_the_environment_file(loaded: LoadedEnvironment) -> None:
+def test_a_type_without_a_catalog_row_has_the_values_of_the_environment_file(loaded: LoadedEnvironment) -> None:
     head = assembly(group(instance_type="ml.x9.metal"))
     found = capacity(EMPTY, head)
     assert any(note.startswith("ml.x9.metal is not in the catalog of ") for note in found.notes)
@@ -195,7 +195,7 @@ def test_groups_of_one_plan_share_its_seats(loaded: LoadedEnvironment, seats: in
     assert plan.problem == problem
 
 
-def test_a_plan_that_is_left_is_used_by_nobody() -> None:
+def test_a_plan_that_is_no_longer_used_has_no_users() -> None:
     (plan,) = capacity(assembly(group(TrainingPlanArn=PLAN)), assembly(group())).plans
     assert (of(plan.used), plan.seats, plan.problem) == ((2, 0), None, None)
 

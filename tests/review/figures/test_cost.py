@@ -755,7 +755,7 @@ def test_a_plan_s_fee_is_counted_once_and_not_by_the_hour(prod: LoadedEnvironmen
     ],
     ids=str,
 )
-def test_what_a_record_lacks(
+def test_missing_values_of_a_record(
     changes: dict[str, Any], fee: float | None, *, starts: bool, ends: bool, note: str, prod: LoadedEnvironment
 ) -> None:
     found = cost(EMPTY, ON_PLAN, prices=PRICES, head_environment=on_record(prod, **changes))

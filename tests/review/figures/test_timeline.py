@@ -265,7 +265,7 @@ def test_a_source_says_what_is_not_settled() -> None:
     )
 
 
-def test_what_stands_and_costs_money_if_the_first_deployment_fails() -> None:
+def test_resources_with_a_cost_if_the_first_deployment_fails() -> None:
     found = first(
         assembly(
             net={"Nat": resource(NAT), "Gateway": resource("AWS::EC2::VPCEndpoint", VpcEndpointType="Gateway")},

@@ -500,7 +500,7 @@ def test_a_closed_network(door: dict[str, Any], result: str) -> None:
 
 
 @row_by_row("missing", NEEDED)
-def test_a_closed_network_lacks_an_endpoint(missing: str) -> None:
+def test_a_closed_network_without_a_required_endpoint(missing: str) -> None:
     made = closed()
     del made[f"E{missing}"]
     expected = ("broken", f"no interface endpoint for {missing}, and T (lab) has no default route")

@@ -286,7 +286,7 @@ def test_resources_with_other_values_are_told_by_them() -> None:
     ],
     ids=["effect", "type", "stateful", "summary", "one property more", "source", "property"],
 )
-def test_a_resource_with_another_change_stands_alone(other: ResourceEffect) -> None:
+def test_a_resource_with_another_change_is_listed_separately(other: ResourceEffect) -> None:
     alike = [logs(each) for each in range(50)]
     assert [each.number for each in radius(changed(*alike, other))] == [50, 1]
 

@@ -95,7 +95,7 @@ def test_cdk_keeps_acknowledgments_beside_the_template(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"/a": "b"}', '{"/a": ["b", {"type": "aws:cdk:acknowledged-rules"}]}']
 )
-def test_metadata_that_is_none(tmp_path: Path, text: str) -> None:
+def test_invalid_metadata(tmp_path: Path, text: str) -> None:
     (tmp_path / "dev.metadata.json").write_text(text)
 
     assert Suppressions().acknowledged(Stack(name="dev", template={}, file=tmp_path / "dev.template.json")) == {}

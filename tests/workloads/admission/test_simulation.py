@@ -88,7 +88,7 @@ def _percent(decision: Decision, resource: str = GPU) -> tuple[float | None, flo
     return before, next(each.percent for each in decision.after if each.resource == resource)
 
 
-def test_the_two_teams_as_somebody_saw_them(project: Path) -> None:
+def test_two_teams_as_in_a_public_report(project: Path) -> None:
     """John's job by hand takes half of the GPUs, smith's the other half, one node of it borrowed."""
     environment = load_environment(project / "examples" / "two-teams.yaml").environment
     text = (project / "tests" / "workloads" / "admission" / "two_teams.yaml").read_text(encoding="utf-8")

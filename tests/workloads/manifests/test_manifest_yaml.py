@@ -55,7 +55,7 @@ def test_scripts_are_blocks_and_keys_keep_their_order() -> None:
     )
 
 
-def test_what_stands_twice_is_written_twice() -> None:
+def test_duplicates_are_written_twice() -> None:
     devices = {"nvidia.com/gpu": 8}
     assert "&" not in to_yaml([{"requests": devices, "limits": devices}])
 

@@ -38,7 +38,7 @@ def test_devices_and_interfaces_are_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", [{"DEVICES": "1", "INTERFACES": "8"}, {"INTERFACES": "7"}])
-def test_a_node_that_lacks_one_of_them_fails(tmp_path: Path, broken: dict[str, str]) -> None:
+def test_a_node_without_one_of_them_fails(tmp_path: Path, broken: dict[str, str]) -> None:
     assert run(info_script("ml.trn1.32xlarge"), tmp_path, variables=broken).code == 1
 
 

@@ -86,7 +86,7 @@ def test_auto_resume() -> None:
     assert job["spec"]["elasticPolicy"]["maxRestarts"] == 7
 
 
-def test_nothing_starts_anew_without_retries() -> None:
+def test_nothing_restarts_without_retries() -> None:
     plan = planned(kind="pytorch", restart={"max_retries": 0})
     job = job_of(plan)
     assert "annotations" not in job["metadata"]

@@ -185,7 +185,7 @@ def test_bandwidth_passes_from_nine_tenths_of_what_as_many_nodes_reached(
         ),
     ],
 )
-def test_what_nobody_published_passes_nothing(lines: list[str], says: str) -> None:
+def test_nothing_passes_without_published_values(lines: list[str], says: str) -> None:
     report = _report(lines)
     assert report.verdict == "unknown"
     assert _checks(report)["bandwidth"] == ("unknown", says)
@@ -560,7 +560,7 @@ def test_four_nodes_on_tcp_are_named(nodes: int, named: str) -> None:
     assert _lustre(*(f"tcp of=n{number}" for number in range(nodes)))[1] == f"Lustre over TCP instead of EFA on {named}"
 
 
-def test_lustre_that_nobody_sees_passes_nothing() -> None:
+def test_an_unseen_lustre_transport_passes_nothing() -> None:
     assert _lustre("efa of=n1", "unknown")[:2] == ("unknown", "pods cannot see whether Lustre uses EFA")
 
 

@@ -60,7 +60,7 @@ def test_the_real_log_is_read_whole() -> None:
         (b'{"log": 5}', '{"log": 5}', "", ""),
     ],
 )
-def test_what_stands_around_a_line_is_taken_off(line: bytes, text_: str, pod: str, rank: str) -> None:
+def test_prefixes_of_a_line_are_removed(line: bytes, text_: str, pod: str, rank: str) -> None:
     assert words(line) == (text_, pod, rank)
 
 
