@@ -120,7 +120,7 @@ def upstream(tmp_path: Path, chart_repository: Served, committed: tuple[Path, Ch
 
 @pytest.fixture
 def unpinned(tmp_path: Path, upstream: Upstream) -> Path:
-    """A project whose lock names the upstream; nobody has vouched for the finished chart yet."""
+    """Return a project whose lock refers to the upstream, without a digest of the finished chart."""
     project = tmp_path / "project"
     (project / charts.LOCK_FILE).parent.mkdir(parents=True)
     (project / charts.LOCK_FILE).write_text(upstream.lock.render(), encoding="utf-8")
@@ -159,7 +159,7 @@ def config_map(name: str) -> str:
 
 
 def _commit(repository: Path, files: dict[str, str], *, address: str, digest: str) -> ChartLock:
-    """Commit files of the chart; gives the lock of the commit, with the sub-chart that is served at ``address``."""
+    """Commit files of the chart; returns the lock of the commit, with the sub-chart that is served at ``address``."""
     for name, text in files.items():
         path = repository / CHART_PATH / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -29,13 +29,13 @@ RunCheck = Callable[[str | Check, Case, Aws], Result]
 
 @pytest.fixture
 def fake_aws() -> FakeAws:
-    """An AWS in which no question has an answer yet: set ``fake_aws.answers.zones`` and the like."""
+    """Return an AWS without any answers: set ``fake_aws.answers.zones`` and others."""
     return FakeAws()
 
 
 @pytest.fixture(scope="session")
 def case_of(project: Path) -> CaseOf:
-    """Makes a case from the text of an environment file, or from environments/prod.yaml with changes.
+    """Creates a case from the text of an environment file, or from environments/prod.yaml with changes.
 
     ``case_of({"hyperpod.instance_groups[1].count": 4, "storage": ...})`` sets the count and removes the storage; an
     index just behind a list's end appends. Default: prod.yaml as it stands, 2026-11-21 12:00 UTC, this project.
@@ -61,7 +61,7 @@ _SHOWS: dict[str, Callable[[Result], bool]] = {
 
 @pytest.fixture(scope="session")
 def run_check() -> RunCheck:
-    """Runs a registered check as preflight does; a question that its card does not list is an error of the test."""
+    """Runs a registered check as preflight does; a call that its card does not list is an error of the test."""
 
     def run_named(name: str | Check, case: Case, aws: Aws) -> Result:
         result = run.run_check(REGISTER[name] if isinstance(name, str) else name, case, aws)

@@ -28,7 +28,7 @@ from tests.support.embedded import Embedded, embedded
 
 
 class NoCdk:
-    """A CDK CLI that nobody may run."""
+    """A CDK CLI that must not run."""
 
     def run(self, arguments: Any) -> None:
         raise AssertionError(f"nothing may be deployed: {arguments}")

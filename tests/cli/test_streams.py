@@ -1,4 +1,4 @@
-"""Where an answer goes: to a reader who leaves before its end, to a device that is full."""
+"""Standard output: a reader that closes the pipe early, a full device."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TYPED = [
 
 @contextmanager
 def _unread() -> Iterator[int]:
-    """A pipe whose reader has gone."""
+    """Return a pipe whose reader has closed it."""
     reader, writer = os.pipe()
     os.close(reader)
     yield writer

@@ -1,4 +1,4 @@
-"""Every option that takes a file refuses at once, in a line, what has no end, what waits and what is far too large."""
+"""Every option for a file immediately refuses endless, blocking and too large files in one line."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ BY_HAND: list[tuple[list[str], dict[str, str], bool]] = [
     (["deploy", "prod/*", "-c", "env=prod"], {}, True),
     (["-c", "env=prod", "deploy", "--all", "--method=change-set"], {}, True),
     (["deploy", "--hotswap-fallback"], {"CDK_OUTDIR": "out"}, True),
-    # whoever chooses keeps his words: of two names, and of a name where there is no change set, the CLI takes neither
+    # explicit options are kept: the CLI accepts neither two names, nor a name without a change set
     (["deploy", "--change-set-name", "mine"], {}, False),
     (["deploy", "--changeSetName=mine"], {}, False),
     (["deploy", "--method=direct"], {}, False),

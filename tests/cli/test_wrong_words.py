@@ -1,4 +1,4 @@
-"""Wrong words for every argument and option of every verb: a sentence that names it, exit code 1 or 2, no traceback."""
+"""Wrong values for all arguments and options of all commands: one sentence with its name, exit code 1 or 2."""
 
 from __future__ import annotations
 

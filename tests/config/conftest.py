@@ -24,13 +24,13 @@ Refuse = Callable[[str], tuple[Finding, ...]]
 
 @pytest.fixture(scope="session")
 def base() -> str:
-    """The text of a valid file in which every section stands."""
+    """Return the text of a valid file with every section."""
     return (HERE / "base.yaml").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
 def changed(base: str) -> Callable[[Mapping[str, str]], str]:
-    """The valid file with texts replaced, each of which must be in it once."""
+    """Return the valid file with replaced texts, each of which must be in it once."""
 
     def change(texts: Mapping[str, str]) -> str:
         text = base
@@ -64,7 +64,7 @@ def load() -> Load:
 
 @pytest.fixture(scope="session")
 def refuse(load: Load) -> Refuse:
-    """Gives the findings for which a text is refused."""
+    """Returns the findings for which a text is refused."""
 
     def refuse_text(text: str) -> tuple[Finding, ...]:
         with pytest.raises(EnvironmentFileError) as caught:

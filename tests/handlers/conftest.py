@@ -28,14 +28,14 @@ def sagemaker_model() -> ServiceModel:
 
 @dataclass
 class Meta:
-    """What boto3 hangs on a client."""
+    """The attributes that boto3 adds to a client."""
 
     service_model: ServiceModel
 
 
 @dataclass
 class Record:
-    """One cluster policy or compute quota as the API keeps it."""
+    """One cluster policy or compute quota in the API."""
 
     noun: str
     arn: str
@@ -100,7 +100,7 @@ class FakeSageMaker:
 
     def list_tags(self, *, ResourceArn: str, NextToken: str = "") -> dict[str, Any]:  # noqa: N803 - boto3's names
         if not NextToken:
-            # a page may hold nothing and have another behind it
+            # a page may be empty and have a next page
             return {"Tags": [], "NextToken": "second"}
         return {"Tags": [{"Key": k, "Value": v} for k, v in self.tags.get(ResourceArn, {}).items()]}
 
@@ -219,7 +219,7 @@ class Context:
 
 @dataclass
 class CloudFormation:
-    """Sends events as CloudFormation does and keeps what was answered."""
+    """Sends events as CloudFormation does and records the responses."""
 
     sagemaker: FakeSageMaker
     answers: list[dict[str, Any]] = field(default_factory=list)
@@ -228,7 +228,7 @@ class CloudFormation:
     requests: Any = field(default_factory=lambda: itertools.count(1))
 
     def send(self, request_type: str, resource_type: str, properties: Mapping[str, Any], **rest: Any) -> dict[str, Any]:
-        """Invoke the handler once and give its answer; fails unless there is exactly one."""
+        """Invoke the handler once and return its response; fails unless there is exactly one."""
         before = len(self.answers)
         event = {
             "RequestType": request_type,
@@ -278,7 +278,7 @@ def cloudformation(sagemaker: FakeSageMaker) -> CloudFormation:
 
 @pytest.fixture
 def quota() -> Callable[..., dict[str, Any]]:
-    """Make the properties of a compute quota."""
+    """Return the properties of a compute quota."""
 
     def make(*, name: str = "prod-research", team: str = "research", count: int = 2, **rest: Any) -> dict[str, Any]:
         return {
@@ -298,7 +298,7 @@ def quota() -> Callable[..., dict[str, Any]]:
 
 @pytest.fixture
 def policy() -> Callable[..., dict[str, Any]]:
-    """Make the properties of a cluster policy."""
+    """Return the properties of a cluster policy."""
 
     def make(*, name: str = "prod", weight: int = 80, **rest: Any) -> dict[str, Any]:
         return {

@@ -1,4 +1,4 @@
-"""What tests of reviews share: cdk-nag without a process for each template."""
+"""Fixtures for tests of reviews: cdk-nag without a process for each template."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Violations = Callable[[str], tuple[nag.NagViolation, ...]]
 
 @pytest.fixture(scope="session")
 def looks_here(tmp_path_factory: pytest.TempPathFactory) -> Violations:
-    """What cdk-nag says of a template, asked within this process."""
+    """Return cdk-nag's findings for a template, from this process."""
     apart: Violations = nag._violations_in
     file, one_at_a_time = tmp_path_factory.mktemp("nag") / "template.json", Lock()
 

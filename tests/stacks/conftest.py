@@ -12,13 +12,13 @@ from tests.support.assembly import ENVIRONMENTS, OF_THEIR_OWN, Synthesized, ship
 
 @pytest.fixture(scope="session")
 def no_chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project's root into which nobody has pulled the HyperPod chart, whatever lies in the developer's own."""
+    """Return a project's root without a pulled HyperPod chart, even if the developer has pulled it."""
     return tmp_path_factory.mktemp("root")
 
 
 @pytest.fixture(scope="session", params=ENVIRONMENTS)
 def synthesized(request: pytest.FixtureRequest, assemblies: Path) -> Synthesized:
-    """Each of the environments in turn, nag and template checks passed."""
+    """Return each of the environments in turn, after cdk-nag and template checks."""
     return shipped(assemblies, request.param)
 
 

@@ -22,7 +22,7 @@ def _validator(page: str) -> Any:
 
 
 def answered(page: str, text: str) -> dict[str, Any]:
-    """Return what ``text`` says; it follows the schema of ``page``, and that refuses it changed in any of its keys."""
+    """Return ``text`` as data that matches the schema of ``page``, which must refuse it with any changed key."""
     found: dict[str, Any] = json.loads(text)
     schema = _validator(page)
     schema.validate(found)
@@ -36,5 +36,5 @@ def _mutated(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield {**found, "no_such_key": ""}
     for key in found:
         yield {name: value for name, value in found.items() if name != key}
-        # no list of a list is in any answer
+        # no output contains nested lists
         yield {**found, key: [[]]}

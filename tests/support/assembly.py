@@ -40,13 +40,13 @@ def _is_of_its_own(values: dict[str, Any]) -> bool:
 
 _FOUND = _files()
 ENVIRONMENTS: dict[str, str] = {values["name"]: file for file, values in _FOUND.items()}
-"""The file of every environment that ships, by the environment's name; a file that is added is found by itself."""
+"""The file of every shipped environment, by name; new files are found automatically."""
 
 OF_THEIR_OWN = tuple(values["name"] for values in _FOUND.values() if _is_of_its_own(values))
-"""The environments that make their network and their EKS cluster themselves."""
+"""The environments that create their network and their EKS cluster."""
 
 FEW = ("prod", "two-teams", "closed", "three-zones")
-"""Those that `make test` takes where one environment takes seconds; `make examples` takes all others."""
+"""The environments of slow tests in `make test`; `make examples` runs them with all others."""
 
 
 def few_and_others() -> list[Any]:
@@ -62,7 +62,7 @@ _read: dict[tuple[Path, str], Synthesized] = {}
 
 @dataclass(frozen=True)
 class Synthesized:
-    """One environment's templates with the graph of what waits for what, cross-stack edges included."""
+    """One environment's templates with the dependency graph, including dependencies between stacks."""
 
     environment: Environment
     templates: dict[str, dict[str, Any]]
@@ -72,7 +72,7 @@ class Synthesized:
 
     @cached_property
     def graph(self) -> nx.DiGraph[Node]:
-        """Edges run from a resource to each that it waits for."""
+        """Edges lead from a resource to those that it waits for."""
         graph: nx.DiGraph[Node] = nx.DiGraph()
         for stack, template in self.templates.items():
             for logical_id, resource in template["Resources"].items():

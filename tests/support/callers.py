@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 CALLERS = "54.240.193.128/26"
-"""A block that AWS has in an example."""
+"""A CIDR block of an example of AWS."""
 
 
 _ASKS = "  # public_access_cidrs:"
 
 
 def with_callers(text: str) -> str:
-    """Return the text of an environment file that ships with its callers named, where its comment asks for them."""
+    """Return the text of a shipped environment file with callers, if its comment asks for them."""
     lines = text.splitlines()
     named = [f"  public_access_cidrs: [{CALLERS}]" if line.startswith(_ASKS) else line for line in lines]
     assert named != lines, "the file has no comment that asks for its callers"
@@ -20,6 +20,6 @@ def with_callers(text: str) -> str:
 
 
 def as_it_ships(file: Path) -> str:
-    """Return the text of an environment file that ships, with its callers where a comment asks for them."""
+    """Return the text of a shipped environment file, with callers if a comment asks for them."""
     text = file.read_text(encoding="utf-8")
     return with_callers(text) if _ASKS in text else text

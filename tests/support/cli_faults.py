@@ -36,12 +36,12 @@ NAME = "two-teams"
 GPU_QUOTA = "ml.g5.12xlarge for cluster usage"
 KNOWN = "v1.20.4-eksbuild.1"
 TYPO = "v1.20.44-eksbuild.1"
-"""A version that there may be, which EKS does not list; what cannot be one is refused before."""
+"""A valid version that EKS does not list; an invalid one would be refused before."""
 AT_REST_SECONDS = 300.0
 PAUSE_SECONDS = 0.2
 MOST_LINES = 12
 NUMBERS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Of requests and stacks: others each time."""
+"""IDs of requests and stacks, which differ each time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class Case:
 
 @dataclass(kw_only=True)
 class Record:
-    """What a case was like: the CLI's lines and the stacks' statuses after each deployment."""
+    """The result of a case: the CLI's lines and the stacks' statuses after each deployment."""
 
     case: str
     happens: str
@@ -81,11 +81,11 @@ class Record:
 
     @property
     def recovered(self) -> bool:
-        """Whether the second deployment made everything."""
+        """Whether the second deployment created everything."""
         return not self.problem
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the record as JSON knows it."""
+        """Return the record as data for JSON."""
         return {**asdict(self), "recovered": self.recovered}
 
 
@@ -175,7 +175,7 @@ CASES = {
 
 
 def run(case: Case, scratch: Path) -> Record:
-    """Let a case happen and deploy again; assemblies in ``scratch`` are used again by cases that follow."""
+    """Run a case and deploy again; later cases reuse the assemblies in ``scratch``."""
     return _Happening(case, scratch).run()
 
 
@@ -207,7 +207,7 @@ class _Happening:
         return self.record
 
     def _fail(self, assembly: Path, last: Path) -> None:
-        """Deploy for the first time, as the case has it."""
+        """Run the first deployment of the case."""
         faults = [self._fault(*each) for each in self.case.faults]
         self.there.address.control("faults", faults, timeout_s=60)
         if self.case.interrupted or self.case.doubled:
@@ -242,7 +242,7 @@ class _Happening:
             except CdkFailedError as failed:
                 self.record.at_once = _seen(failed.output)
             self.record.at_once.append(f"({under_way} is {self._statuses().get(under_way)} then)")
-            # the platform stack waits for nodes until there are some
+            # the platform stack waits until there are nodes
             self._put_right()
             code = first.wait()
             if self.case.doubled:
@@ -250,7 +250,7 @@ class _Happening:
         self._wait(lambda: not any(each.endswith("_IN_PROGRESS") for each in self._statuses().values()))
 
     def _put_right(self) -> None:
-        """Let AWS give what was missing; the account keeps all that is in it."""
+        """Add what was missing to the account, and keep its resources."""
         missing = self.case.account(self.document)
         if missing:
             answer = self.there.address.control(

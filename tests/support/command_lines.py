@@ -1,4 +1,4 @@
-"""Command lines as pages print them: each is read by its own tool's parser, or by the model that the tool is of."""
+"""Command lines in pages: each one is parsed by its own tool's parser, or checked against the tool's model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CLI_ONLY = {
     ("s3", "rb"): ({"force"}, set()),
     ("s3", "cp"): ({"recursive", "exclude", "include", "sse", "dryrun"}, set()),
 }
-"""What the AWS CLI has beside AWS's models (awscli/customizations): options, and those without which it ends."""
+"""Options of the AWS CLI that are not in AWS's models (awscli/customizations), and required ones."""
 _AWS_GLOBAL = {"query", "output", "region", "profile", "endpoint-url", "cli-input-json"}
 
 NEEDS: Mapping[str, str] = {
@@ -44,12 +44,12 @@ NEEDS: Mapping[str, str] = {
     "install_rig_dependencies.sh": "AWS's repository of charts, and a cluster",
     **dict.fromkeys(("grep", "find", "xargs", "du"), "nothing: it is on every machine, and takes any words"),
 }
-"""Tools whose lines are not read here -> what it would take to run them."""
+"""Tools whose lines are not checked here, with what it would take to run them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """A fenced block: the page, the line of its fence, its language, and what it holds."""
+    """A fenced block: the page, the line of its fence, its language, and its content."""
 
     page: str
     line: int
@@ -95,12 +95,12 @@ def blocks(path: Path) -> list[Block]:
 
 
 def problems(line: str) -> list[str]:
-    """Say what of a command line its tools do not take; pipes and lists of commands are read one by one."""
+    """Return what the tools of a command line do not accept; commands of pipes and lists are checked one by one."""
     return [f"{' '.join(words)}: {said}" for words in _simple(line) if (said := _problem(words))]
 
 
 def tools(line: str) -> set[str]:
-    """Name the programs of a command line."""
+    """Return the programs of a command line."""
     return {words[0].rpartition("/")[2] for words in _simple(line)}
 
 
@@ -132,7 +132,7 @@ def _problem(words: Sequence[str]) -> str:
 
 
 def hyperpod_cdk(words: Sequence[str]) -> str:
-    """Let the command's own parser read the words, without doing what they say."""
+    """Parse the words with the command's own parser, without running the command."""
     command: Any = GROUP
     rest = list(words)
     while hasattr(command, "commands"):
@@ -148,7 +148,7 @@ def hyperpod_cdk(words: Sequence[str]) -> str:
 
 
 def _parsed(command: Any, words: list[str]) -> str:
-    # what a line leaves out is asked on a terminal, where nobody answers
+    # omitted values would be asked for on a terminal without answers
     before, sys.stdin = sys.stdin, io.StringIO("")
     try:
         command.make_context(command.name, words)
@@ -189,7 +189,7 @@ def aws(words: Sequence[str]) -> str:
 
 
 def cdk(words: Sequence[str]) -> str:
-    """Compare verb and options with what the pinned CDK CLI says of itself."""
+    """Compare command and options with the help of the pinned CDK CLI."""
     registry = json.loads(
         (PROJECT / "node_modules" / "aws-cdk" / "lib" / "cli" / "cli-type-registry.json").read_text(encoding="utf-8")
     )

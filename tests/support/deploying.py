@@ -15,7 +15,7 @@ from hyperpod_cdk.transitions.cdk import OwnCdk
 
 @dataclass(frozen=True)
 class WithPlaceholder:
-    """The CDK CLI of a project; it knows only parameters of stacks that it deploys."""
+    """The CDK CLI of a project, which only accepts parameters of stacks that it deploys."""
 
     cdk: OwnCdk
 

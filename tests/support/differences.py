@@ -14,7 +14,7 @@ from typing import Any
 
 _SIGN = re.compile(r"[-+~=] |\[")
 _NAMES = ("Key", "InstanceGroupName", "Sid", "PolicyName", "Name")
-"""Members by which the items of a list are told apart, where all have one of them and no two the same."""
+"""Members that identify the items of a list, if all have one of them with unique values."""
 
 
 def changes(before: Any, after: Any) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def _is_same(before: Any, after: Any) -> bool:
 
 
 def _by_name(items: list[Any], name: str) -> dict[str, Any] | None:
-    """Return the items by what ``name`` is in each; None where that tells them not apart."""
+    """Return the items by the value of ``name``, or None if it is not unique."""
     if not all(isinstance(item, dict) and isinstance(item.get(name), str) for item in items):
         return None
     found = {f"[{name}: {item[name]}]": item for item in items}

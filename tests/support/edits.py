@@ -12,24 +12,24 @@ from tests.support import legal
 
 File = dict[str, Any]
 Edit = Callable[[random.Random, File], bool]
-"""Edits a file, and says whether there was anything to edit."""
+"""Edits a file, and returns whether there was anything to edit."""
 
 _TRIES = 60
 _OF_ORDER = 0.6
-"""How often an edit is of those that ask for an order of stacks, or that services refuse."""
+"""The share of edits that need an order of stacks, or that services refuse."""
 
 _REFUSED = frozenset({"VPC swapped", "EKS cluster swapped", "security group swapped"})
 _SELDOM = 0.75
-"""How often such an edit is not taken: a plan always refuses it, and whatever else is edited with it."""
+"""The share of such edits that are skipped, because a plan always refuses them with all other edits."""
 
 
 def drawing(number: int) -> random.Random:
-    """Return what draws, the same for the same number."""
+    """Return a random generator with this seed."""
     return random.Random(number)  # noqa: S311 - a sample, no secret
 
 
 def one(rng: random.Random, file: File) -> tuple[str, File]:
-    """Edit a file once; give the edit's name and the file. Raises AssertionError where no edit is accepted."""
+    """Edit a file once; return the edit's name and the file. Raises AssertionError if no edit is valid."""
     before = legal.as_text(file)
     for _ in range(_TRIES):
         name = rng.choice(sorted(ORDERED) if rng.random() < _OF_ORDER else sorted(EDITS))
@@ -54,7 +54,7 @@ def several(rng: random.Random, file: File, number: int) -> tuple[str, File]:
 
 
 def furnished(rng: random.Random, file: File) -> File:
-    """Put into a file what deployments have to take out in an order: as much of it as is accepted."""
+    """Add to a file what deployments must remove in an order, as far as it stays valid."""
     for edit in rng.sample(_FURNITURE, k=rng.randint(2, len(_FURNITURE))):
         fuller = copy.deepcopy(file)
         if edit(rng, fuller):
@@ -240,7 +240,7 @@ def _claim(rng: random.Random, file: File) -> bool:
 
 
 def _claim_elsewhere(rng: random.Random, file: File) -> bool:
-    """Let a claim lead to something else, under its name or under another."""
+    """Change the target of a claim, under its name or under another."""
     named = [each for each in _systems(file) if each.get("claim")]
     volumes = (file.get("storage") or {}).get("s3") or []
     if volumes and (len(named) < 2 or rng.random() < 0.5):
@@ -307,7 +307,7 @@ def _provider_out(_: random.Random, file: File) -> bool:
 
 
 def _zone_furnished(rng: random.Random, file: File) -> bool:
-    """Put a zone in, with a group and a file system."""
+    """Add a zone with a group and a file system."""
     before = set(_zones(file))
     if not _zone_in(rng, file):
         return False
@@ -321,7 +321,7 @@ def _zone_furnished(rng: random.Random, file: File) -> bool:
 
 
 def _network_swapped(rng: random.Random, file: File) -> bool:
-    """Another VPC: one that stands in place of one that is made, the other way round, or another one that stands."""
+    """Change the VPC: an existing one instead of a new one, the reverse, or another existing one."""
     zones, network = _zones(file), file["network"]
     existing = network.get("existing")
     if existing and rng.random() < 0.5:
@@ -345,7 +345,7 @@ def _network_swapped(rng: random.Random, file: File) -> bool:
 
 
 def _cluster_swapped(_: random.Random, file: File) -> bool:
-    """Another EKS cluster: one that stands in place of one that is made, the other way round, or another one."""
+    """Change the EKS cluster: an existing one instead of a new one, the reverse, or another existing one."""
     eks = file.setdefault("eks", {})
     if "existing" in eks:
         del eks["existing"]
@@ -609,7 +609,7 @@ ORDERED: dict[str, Edit] = {
     "security group swapped": _security_group,
     "deletion protection": _protection,
 }
-"""Edits that ask for an order of stacks, or that a service refuses."""
+"""Edits that need an order of stacks, or that a service refuses."""
 
 EDITS: dict[str, Edit] = {
     **ORDERED,
@@ -648,4 +648,4 @@ _FURNITURE: tuple[Edit, ...] = (
     *(_zone_furnished, _system_in, _system_in, _log_key_in),
     *(_key, _karpenter_on, _tiered, _volume),
 )
-"""What a deployment has to take out in an order, put in."""
+"""Edits that add what a deployment must remove in an order."""

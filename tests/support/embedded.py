@@ -23,22 +23,22 @@ PROJECT = Path(__file__).parents[2]
 HURRIED = "from tests.support.hurried import serve; serve()"
 
 HURRIED_SCALE = 0.0001
-"""The six hours between two increases of a file system pass in two seconds."""
+"""A clock with which the six hours between two increases of a file system pass in two seconds."""
 SLOW_SCALE = 0.02
-"""For accounts in which something comes late: a wait of 100 seconds takes two."""
+"""A clock for accounts with delays: a wait of 100 seconds takes two."""
 
 _running: dict[tuple[str, float | None], _Process] = {}
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """An account that answers at ``address``."""
+    """An account at ``address``."""
 
     address: Address
     region: str
 
     def environment(self) -> dict[str, str]:
-        """Return the environment variables that point boto3 here; the caches of other clients are switched off."""
+        """Return the environment variables that point boto3 here; the caches of other clients are disabled."""
         return self.address.environment(self.region)
 
     def client(self, service: str, **settings: Any) -> Any:
@@ -46,11 +46,11 @@ class Embedded:
         return self.address.client(service, self.region, **settings)
 
     def state(self) -> dict[str, Any]:
-        """Return what no AWS API tells."""
+        """Return state without an AWS API."""
         return self.address.control("state")
 
     def steps(self) -> list[dict[str, Any]]:
-        """Return what CloudFormation did for each resource."""
+        """Return CloudFormation's actions and calls for each resource."""
         steps: list[dict[str, Any]] = self.address.control("deployer")["steps"]
         return steps
 
@@ -85,7 +85,7 @@ def embedded(
     address = _running[key].address
     wanted = {"document": document, "region": region, "latency_ms": latency_ms, "now": now and now.isoformat()}
     problem = address.control("account", wanted, timeout_s=60)["problem"]
-    # an account that could not be filled is told as the problem; what was logged of it is not the next test's
+    # an account that could not be filled is reported as the problem; its log does not belong to the next test
     _running[key].failures()
     assert not problem, problem
     yield Embedded(address=address, region=region)
@@ -102,7 +102,7 @@ class _Process:
 
     @classmethod
     def start(cls, account: str, *, clock_scale: float | None) -> _Process:
-        """Start one, hurried with a ``clock_scale``."""
+        """Start an embedded AWS, faster with a ``clock_scale``."""
         scratch = tempfile.TemporaryDirectory(prefix="hyperpod-embedded-")
         log = Path(scratch.name) / "log"
         program = (

@@ -1,4 +1,4 @@
-"""An AWS for tests of checks: every answer is a field that the test sets, everything else is not answered."""
+"""An AWS for tests of checks: every answer is a field that the test sets, all others raise NotAnswered."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _unset() -> NotAnswered:
 
 @dataclass(kw_only=True)
 class Answers:
-    """One field for each question, of the question's name. A NotAnswered in place of an answer is raised.
+    """One field for each method, with the method's name. A NotAnswered in place of an answer is raised.
 
     A question without arguments has its answer as the field. Others have a dict from the argument in the comment; a
     key that is missing is not answered, None as a value says that there is no such thing.

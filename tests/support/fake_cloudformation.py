@@ -31,7 +31,7 @@ Call = tuple[str, str]
 
 
 class FakeClients:
-    """The few calls CloudFormation itself makes: parameters, zones, template objects."""
+    """The few calls of CloudFormation itself: parameters, zones, template objects."""
 
     def __init__(self) -> None:
         self.parameters: dict[str, str] = {}
@@ -70,7 +70,7 @@ class FakeHandler(ResourceHandler):
     _made: Counter[str] = field(default_factory=Counter)
 
     def fail(self, verb: str, logical_id: str, *errors: Exception) -> None:
-        """Let the next calls of this kind fail, one error each."""
+        """Make the next calls of this kind fail, with one error each."""
         self.failures[verb, logical_id] = list(errors) or [HandlerError("GeneralServiceException", "no luck")]
 
     def create(self, request: ResourceRequest) -> ResourceResult:

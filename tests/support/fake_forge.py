@@ -91,7 +91,7 @@ setup:
 
 
 class JobFailedError(Exception):
-    """A job's script ended with another exit code than 0; the text is what it printed."""
+    """A job's script ended with an exit code other than 0; the message is its output."""
 
     def __init__(self, code: int, output: str) -> None:
         super().__init__(output)
@@ -126,7 +126,7 @@ class Api:
         self.deployments.insert(0, {"ref": "main", "sha": commit, "deployable": job})
 
     def answer(self, path: str) -> Any:
-        """Return what a GET of a path answers."""
+        """Return the response to a GET of a path."""
         if "/actions/workflows/deploy.yaml/runs?" in path:
             return {"workflow_runs": self.runs}
         if jobs := re.search(r"/actions/runs/(\d+)/jobs\?", path):
@@ -192,13 +192,13 @@ def api() -> Iterator[Api]:
 
 @dataclass
 class Repository:
-    """The repository on the forge: ``main`` and whatever branches a test makes."""
+    """The repository on the forge: ``main`` and the branches that a test creates."""
 
     folder: Path
 
     @classmethod
     def make(cls, folder: Path, environment: str) -> Repository:
-        """Make one with an app, its tools and one environment."""
+        """Create a repository with an app, its tools and one environment."""
         folder.mkdir(parents=True)
         repository = cls(folder)
         repository.git("init", "-q", "-b", "main", "--template=")
@@ -244,7 +244,7 @@ class Repository:
         return self.git("rev-parse", "HEAD")
 
     def branch(self, name: str, files: Mapping[str, str | None]) -> str:
-        """Put files on a branch from main and give the commit that merges it into main, as a forge tests it."""
+        """Commit files to a branch from main and return the commit that merges it into main, as a forge tests it."""
         self.git("checkout", "-q", "main")
         self.git("checkout", "-q", "-B", name)
         self.commit(files)
@@ -278,7 +278,7 @@ class Run:
 
     @property
     def artifacts(self) -> Path:
-        """Where artifacts lie, a folder for each."""
+        """Return the folder of artifacts, with a folder for each."""
         return self.scratch / "artifacts"
 
     def workspace(self) -> Path:
@@ -287,12 +287,12 @@ class Run:
         return self.scratch / f"job-{self.number}"
 
     def _document(self, name: str) -> Any:
-        """Return a pipeline: the repository's own where it has one, else this project's."""
+        """Return a pipeline: the repository's own, or this project's if it has none."""
         own = self.repository.folder / name
         return yaml.safe_load((own if own.is_file() else PROJECT / name).read_text(encoding="utf-8"))
 
     def github(self, workflow: str, job: str, **more: str) -> str:
-        """Run a job of a workflow as GitHub does; gives its result, ``skipped`` where its condition says so."""
+        """Run a job of a workflow as GitHub does; returns its result, ``skipped`` if its condition is false."""
         described = self._document(f".github/workflows/{workflow}")["jobs"][job]
         scope = _Scope(run=self, steps={}, workspace=self.workspace())
         condition = str(described.get("if", "success()"))
@@ -359,7 +359,7 @@ class Run:
                 scope.steps[step.get("id", "")] = dict(line.split("=", 1) for line in lines)
 
     def gitlab(self, job: str, **more: str) -> int:
-        """Run a job of GitLab's file; gives its exit code. Its artifacts are there for the jobs after it."""
+        """Run a job of GitLab's file; returns its exit code. Its artifacts are available to later jobs."""
         document = self._document(".gitlab-ci.yml")
         described: dict[str, Any] = {**document[job]}
         while extends := described.pop("extends", None):

@@ -27,7 +27,7 @@ from tests.support.embedded import embedded
 from tests.support.in_process_cdk import Aws, InProcessCdk, Stack, read_stacks
 
 AT_ONCE = 3
-"""How many stacks are deployed at once, as the README has it."""
+"""The number of stacks that are deployed in parallel, as in the README."""
 CREATION, UPDATE, ROLLBACK, DELETION = "creation", "update", "rollback of an update", "deletion"
 KINDS = {
     "before_create": CREATION,
@@ -40,7 +40,7 @@ KINDS = {
 BEGINNINGS = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS")
 UNDOING = ("ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS")
 TAGS = {"hyperpod-cdk-faults": "update"}
-"""What the update adds: a tag reaches nearly every resource."""
+"""The change of the update: a tag affects nearly every resource."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Fault:
 
 @dataclass
 class Outcome:
-    """What became of one fault.
+    """The outcome of one fault.
 
     ``status`` is the stack's after it, ``recovered`` whether doing the same again was enough, ``problem`` what went
     wrong where it was not.
@@ -72,7 +72,7 @@ class Outcome:
     problem: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the outcome as JSON knows it."""
+        """Return the outcome as data for JSON."""
         return {**asdict(self.fault), "kind": self.fault.kind, **{k: v for k, v in vars(self).items() if k != "fault"}}
 
 
@@ -105,7 +105,7 @@ def sampled(faults: Sequence[Fault], number: int, seed: int) -> list[Fault]:
 
 @dataclass
 class Life:
-    """One environment in an account of its own, from its first deployment to the last of its destructions."""
+    """One environment in a separate account, from its first deployment to its last deletion."""
 
     aws: Aws
     cdk: InProcessCdk
@@ -117,7 +117,7 @@ class Life:
     outcomes: list[Outcome] = field(default_factory=list)
 
     def run(self, faults: Sequence[Fault]) -> list[Outcome]:
-        """Let these happen, and every deletion fail once; gives the outcomes."""
+        """Run these faults, and let every deletion fail once; returns the outcomes."""
         for stack in self.stacks.values():
             mine = [fault for fault in faults if fault.stack == stack.name]
             self._chain(stack, [fault for fault in mine if fault.kind == CREATION], "ROLLBACK_COMPLETE")
@@ -169,18 +169,18 @@ class Life:
         self._keep()
 
     def _keep(self) -> None:
-        """Hand over what is settled: what recovered, and what did not."""
+        """Return the finished outcomes: recovered ones, and those that did not recover."""
         self.keep([each for each in self.outcomes if each.recovered or each.problem])
 
     def _recover(self, waiting: list[Outcome], stack: Stack) -> None:
-        """Count as recovered whatever failed before and was done well this time."""
+        """Count as recovered what failed before and succeeded this time."""
         done = self._last_well_done(stack)
         for outcome in [each for each in waiting if each.fault.logical_id in done]:
             outcome.recovered = not outcome.problem
             waiting.remove(outcome)
 
     def _blame(self, waiting: list[Outcome], error: str, stack: Stack) -> None:
-        """Note why the last failure did not recover, and help by hand so that the next one can happen."""
+        """Record why the last failure did not recover, and fix it so that the next one can run."""
         if not waiting:
             raise AssertionError(f"{stack.name}: {error}")
         waiting[-1].problem = f"deploying again failed: {error}"
@@ -264,7 +264,7 @@ class Life:
         return [dict(each) for each in happened]
 
     def _costly(self) -> set[str]:
-        """Name everything that there is of what costs most by the hour."""
+        """Return all existing resources of the types with the highest hourly cost."""
         client = self.aws.client
         gateways = client("ec2").describe_nat_gateways()["NatGateways"]
         return {
@@ -281,7 +281,7 @@ class Life:
         return str(self.aws.cloudformation.describe_stacks(StackName=stack.name)["Stacks"][0]["StackStatus"])
 
     def _last_well_done(self, stack: Stack) -> set[str]:
-        """Name the resources that the last deployment of a stack made or changed well."""
+        """Return the resources that the last deployment of a stack created or changed successfully."""
         pages = self.aws.cloudformation.get_paginator("describe_stack_events").paginate(StackName=stack.name)
         done: set[str] = set()
         for event in (event for page in pages for event in page["StackEvents"]):
@@ -295,7 +295,7 @@ class Life:
         return done
 
     def _expect_protection(self, *, is_on: bool) -> None:
-        """Look that everything that is to be protected is, or that nothing is."""
+        """Check that everything is protected as it should be, or that nothing is."""
         wanted = {stack.name: stack.is_protected for stack in (self.stacks if is_on else self.unprotected).values()}
         described = self.aws.cloudformation.describe_stacks()["Stacks"]
         found = {each["StackName"]: each["EnableTerminationProtection"] for each in described}

@@ -23,7 +23,7 @@ from tests.support.embedded import Embedded
 from tests.support.picomatch import matches
 
 PAUSE_SECONDS = 0.1
-"""Between two looks at a stack, at first; each look takes as long as several resources do, so they grow rarer."""
+"""The initial time between two polls of a stack; polls are expensive, so the time grows."""
 LONGEST_PAUSE_SECONDS = 0.5
 CHANGE_SET = "cdk-deploy-change-set"
 CREATION_FAILED = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
@@ -31,13 +31,13 @@ NO_CHANGES = "The submitted information didn't contain changes. Submit different
 
 
 def a_moment(_: float) -> None:
-    """Wait between two looks at what the embedded AWS does in threads of its own, which need their turn."""
+    """Wait between two polls of the embedded AWS, whose own threads need time."""
     time.sleep(PAUSE_SECONDS)
 
 
 @dataclass
 class Aws:
-    """The embedded AWS as the rehearsal's driver knows it, its clients kept."""
+    """The embedded AWS with the interface for the rehearsal's driver, and cached clients."""
 
     there: Embedded
     log: Path
@@ -55,11 +55,11 @@ class Aws:
         return self._clients[service]
 
     def state(self) -> dict[str, Any]:
-        """Return what no AWS API tells."""
+        """Return state without an AWS API."""
         return self.there.state()
 
     def steps(self) -> list[dict[str, Any]]:
-        """Return what CloudFormation did for each resource."""
+        """Return CloudFormation's actions and calls for each resource."""
         return self.there.steps()
 
 
@@ -78,7 +78,7 @@ class Stack:
 
 
 class InProcessCdk:
-    """Stands in for ``CdkCli`` in the rehearsal's driver: the same arguments, the same calls of AWS, no child process.
+    """Replaces ``CdkCli`` in the rehearsal's driver: the same arguments, the same AWS calls, no child process.
 
     ``changes`` holds what every change set of the last deployment would do, by stack: the stacks of which nothing
     changed are missing.
@@ -100,7 +100,7 @@ class InProcessCdk:
         return ""
 
     def run(self, arguments: Sequence[str], *, aws: bool = True) -> str:  # noqa: ARG002 - as CdkCli has it
-        """Understand the arguments with which the driver calls the CDK CLI."""
+        """Run the arguments with which the driver calls the CDK CLI."""
         command, *rest = arguments
         stacks = read_stacks(Path(rest[rest.index("--app") + 1]))
         at_once = int(rest[rest.index("--concurrency") + 1]) if "--concurrency" in rest else 1
@@ -143,7 +143,7 @@ class InProcessCdk:
         expect: Callable[[Stack], None],
         at_once: int,
     ) -> None:
-        """Work on stacks along their order; after a failure nothing begins, and what runs is waited for."""
+        """Process stacks in their order; after a failure nothing new starts, and running work is awaited."""
         pending, done = dict(stacks), set[str]()
         running: dict[str, Stack] = {}
         failed: list[CdkFailedError] = []
@@ -241,7 +241,7 @@ class InProcessCdk:
             raise _failed(stack, f"the stack could not be destroyed: {_told(found)}")
 
     def wait(self, name_or_id: str) -> None:
-        """Wait until nothing goes on with a stack."""
+        """Wait until no operation runs on a stack."""
         while (self._described(name_or_id) or {"StackStatus": ""})["StackStatus"].endswith("_IN_PROGRESS"):
             time.sleep(PAUSE_SECONDS)
 
@@ -302,7 +302,7 @@ def _failure(stack: Stack, error: CdkFailedError | ClientError) -> CdkFailedErro
 
 
 def _told(stack: Mapping[str, Any] | None) -> str:
-    """Return a stack's status as the CLI words it."""
+    """Return a stack's status in the CLI's words."""
     if stack is None:
         return "it is gone"
     reason = stack.get("StackStatusReason")
@@ -349,7 +349,7 @@ def _ordered(stacks: dict[str, dict[str, Any]]) -> Iterator[str]:
 
 
 def _shown(change: dict[str, Any]) -> str:
-    """Say what happens to a resource: ``Modify AWS::SageMaker::Cluster``, with a word where it is replaced."""
+    """Return what happens to a resource as text: ``Modify AWS::SageMaker::Cluster``, also if it is replaced."""
     resource = change["ResourceChange"]
     replaced = resource.get("Replacement", "False")
     return f"{resource['Action']} {resource['ResourceType']}" + (

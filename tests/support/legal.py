@@ -31,7 +31,7 @@ _LAST_RESORTS: Mapping[int, Sequence[str]] = {18: (), 24: ("task_governance", "s
 """Round -> the sections that go with all groups but a safe one, where nothing else has helped."""
 _SAFE_GROUP = {"name": "system", "instance_type": "ml.m5.2xlarge", "count": 2}
 _PATIENCE = 8
-"""How many rounds a value that has to stand is drawn anew, before what it stands in goes."""
+"""The number of rounds in which a required value is drawn again, before its parent is removed."""
 _SELDOM, _OFTEN = 12, 55
 """In how many of a hundred files an optional field stands: anywhere, and beside the field that the file is about."""
 
@@ -61,7 +61,7 @@ HOSTILE = (
     "a" * 70,
     "a" * 300,
 )
-"""What a text may hold that somebody downstream reads as more than text."""
+"""Parts of a text that later tools could interpret as more than text."""
 
 _TYPES = (
     "ml.m5.2xlarge",
@@ -85,7 +85,7 @@ File = dict[str, Any]
 
 @dataclass(frozen=True)
 class Shape:
-    """What the fields of one file have in common: where it stands, and of which kind it is."""
+    """Common properties of the fields of one file: its location and its kind."""
 
     region: str
     zones: tuple[str, ...]
@@ -108,7 +108,7 @@ _KINDS = {
     "network.existing": "existing",
     "eks.existing": "existing with eks",
 }
-"""Of which kind a file has to be for a field to stand in it."""
+"""The kind of file in which a field is valid."""
 
 
 def _key_arn(shape: Shape) -> st.SearchStrategy[str]:
@@ -152,7 +152,7 @@ _BY_PLACE: dict[str, Choice] = {
         ["create", shape.arn("grafana", "/workspaces/g-0123456789")]
     ),
 }
-"""What a field takes from its shape, by its place in the file."""
+"""Values of a field by its place in the file."""
 
 _BY_KEY: dict[str, Choice] = {
     "availability_zone_id": lambda shape: st.sampled_from(shape.zones),
@@ -177,7 +177,7 @@ _BY_KEY: dict[str, Choice] = {
     "on_create": lambda _: st.sampled_from(["on_create.sh", "on_create_noop.sh"]),
     "on_init_complete": lambda _: st.just("on_create_noop.sh"),
 }
-"""What a field takes wherever it stands, by its name."""
+"""Values of a field by its name, in any place."""
 
 
 @cache
@@ -220,7 +220,7 @@ def _fields(part: Mapping[str, Any], place: str) -> Iterator[str]:
 
 
 def fields_of(value: Any, part: Mapping[str, Any] | None = None, place: str = "") -> Iterator[str]:
-    """Every field of the schema that a file states."""
+    """Return every field of the schema that is in a file."""
     part = resolved(schema() if part is None else part)
     if isinstance(value, list):
         for each in value:
@@ -277,7 +277,7 @@ _WARN_OF_A_FAILURE = {
 
 
 def is_warned_to_fail(loaded: LoadedEnvironment) -> bool:
-    """Whether its warnings say that a first deployment fails.
+    """Return whether its warnings state that a first deployment fails.
 
     Without a node, webhooks of add-ons answer nobody; a plan of the embedded account is of one type in one zone; a
     type that the catalog lacks is in no model of SageMaker's API yet, nor is a control plane's size that EKS's lacks;
@@ -298,7 +298,7 @@ def as_text(file: File) -> str:
 
 
 def shrunk(file: File, *, still: Callable[[File], bool], most: int = 60) -> File:
-    """Leave out of a file what it need not hold to be accepted and to be ``still`` what it was found for."""
+    """Remove from a file what is not needed for it to be valid and ``still`` a case of what it was found for."""
     tries = 0
     smaller = True
     while smaller and tries < most:
@@ -403,7 +403,7 @@ class _Pen:
         return self.text(part)
 
     def text(self, part: Mapping[str, Any]) -> str:
-        """Draw a text that the pattern lets through, as hostile as it lets through."""
+        """Draw a text that matches the pattern, as hostile as the pattern allows."""
         pattern = part.get("pattern", r"^[\s\S]{1,40}$")
         examples = [each for each in part.get("examples", ()) if isinstance(each, str)]
         regex = st.from_regex(pattern, fullmatch=True, alphabet=st.characters(max_codepoint=0x24F, codec="utf-8"))
@@ -513,7 +513,7 @@ class _Pen:
         }
 
     def accepted(self, file: File) -> File:
-        """Take out of a file, or draw anew, what the loader refuses, until it accepts it."""
+        """Remove from a file, or draw again, what the loader refuses, until the file is valid."""
         answer: LoadedEnvironment | tuple[Finding, ...] = ()
         for turn in range(_ROUNDS):
             answer = asked(as_text(file))
@@ -607,7 +607,7 @@ def _stands(file: File, steps: Steps, *, kinds: tuple[type, ...] = (object,)) ->
 
 
 def _removed(file: File, steps: Steps) -> bool:
-    """Take a value out, and say whether it could be."""
+    """Remove a value, and return whether it was possible."""
     parent: Any = file
     try:
         for step in steps[:-1]:

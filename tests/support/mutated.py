@@ -54,7 +54,7 @@ _WORDS: tuple[bytes, ...] = (
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of file: right ones to begin with, and what reads one. ``read`` gives the lines of a refusal."""
+    """One kind of file: valid examples, and the reader. ``read`` returns the lines of a refusal."""
 
     originals: Sequence[bytes]
     read: Callable[[Path], Sequence[str]]
@@ -145,7 +145,7 @@ def cases(folder: Path, *, count: int, seed: int) -> Iterator[tuple[str, bytes, 
 
 
 def looked_at(folder: Path, text: bytes, kind: Kind) -> None:
-    """Let a file be read: what refuses it is lines, each of which stands on one line, and never an exception."""
+    """Read a file: a refusal is a list of single lines, and never an exception."""
     path = folder / "broken.yaml"
     path.write_bytes(text)
     for line in kind.read(path):

@@ -52,11 +52,11 @@ Kind = Literal["one edit", "three edits", "unrelated", "back"]
 Trouble = Literal["none", "fault", "kill"]
 
 KINDS: tuple[Kind, ...] = ("one edit", "one edit", "one edit", "three edits", "three edits", "three edits", "unrelated")
-"""Of which kinds ways on are; unrelated files are seldom more than refused."""
+"""The kinds of changes; unrelated files are usually refused."""
 
 NAME = "pairs"
 _FURNISHED = 0.6
-"""How many of the files that are drawn get what has to be taken out in an order."""
+"""The share of drawn files with something that must be removed in an order."""
 _MAY_STAY = (
     re.compile(r"block that stays: (?P<name>\S+) is there and in no fresh deployment: "),
     re.compile(r" add-ons: \.(?P<name>[^.]+)\.addon\.addonVersion: "),
@@ -76,12 +76,12 @@ _STATEFUL = frozenset(
         *("AWS::SageMaker::Cluster", "AWS::APS::Workspace", "AWS::Grafana::Workspace", "AWS::EC2::VPC"),
     }
 )
-"""What holds data, nodes or what others name: a plan that replaces one has to say so."""
+"""Types with data, nodes or references from others: a plan must state their replacement."""
 
 
 @dataclass
 class Pair:
-    """One way from a file to another, and what became of it."""
+    """One change from a file to another, and its result."""
 
     kind: str
     edit: str
@@ -93,25 +93,25 @@ class Pair:
     met: bool = False
     """Whether the trouble happened."""
     where: str = ""
-    """What failed, or after how many stacks the CDK CLI was killed."""
+    """The fault, or the number of stacks after which the CDK CLI was killed."""
     by_hand: list[str] = field(default_factory=list)
-    """What was done before the next deployment, as that had asked for: buckets deleted, or ``recover``."""
+    """Manual actions before the next deployment, as it requested: deleted buckets, or ``recover``."""
     said: list[str] = field(default_factory=list, repr=False)
-    """What the plans say of what is not as in a new environment."""
+    """Statements of the plans about differences from a new environment."""
     problems: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON knows it."""
+        """Return it as data for JSON."""
         return {key: value for key, value in asdict(self).items() if key != "said"}
 
 
 class KilledError(Exception):
-    """The CDK CLI is gone; CloudFormation goes on."""
+    """The CDK CLI was killed; CloudFormation continues."""
 
 
 class Cdk(InProcessCdk):
-    """What plays the CDK CLI, which can be killed once some stacks have begun."""
+    """Simulates the CDK CLI, and can be killed after some stacks have started."""
 
     kill_after: int | None = None
 
@@ -127,7 +127,7 @@ class Cdk(InProcessCdk):
 
 @dataclass
 class Person:
-    """Says yes to everything, and keeps what was shown."""
+    """Confirms everything, and records what was shown."""
 
     is_there: bool = True
     shown: list[Plan] = field(default_factory=list)
@@ -135,32 +135,32 @@ class Person:
     typed: list[str] = field(default_factory=list)
 
     def show(self, plan: Plan) -> None:
-        """Keep a plan."""
+        """Record a plan."""
         self.shown.append(plan)
 
     def say(self, line: str) -> None:
-        """Keep a line."""
+        """Record a line."""
         self.told.append(line)
 
     def agrees(self, question: str) -> bool:
-        """Say yes."""
+        """Confirm."""
         return bool(question)
 
     def types(self, question: str, word: str) -> bool:
-        """Type what is asked for."""
+        """Type the requested text."""
         self.typed.append(word)
         return word in question
 
 
 @dataclass
 class Runner:
-    """Runs the CDK CLI for steps; ``ran`` is what it was told."""
+    """Runs the CDK CLI for steps; ``ran`` contains its arguments."""
 
     cdk: Cdk
     ran: list[tuple[str, ...]] = field(default_factory=list)
 
     def run(self, arguments: Sequence[str]) -> None:
-        """Run it; the chart is the placeholder's."""
+        """Run it with the placeholder chart."""
         self.ran.append(tuple(arguments))
         chart = ["--parameters", f"{NAME}-foundation:{PLACEHOLDER_PARAMETER}=rehearsal"]
         try:
@@ -171,7 +171,7 @@ class Runner:
 
 @dataclass
 class Account:
-    """An account in which one file was deployed anew."""
+    """An account with a fresh deployment of one file."""
 
     there: Embedded
     aws: Aws
@@ -181,7 +181,7 @@ class Account:
     region: str
 
     def standing(self, assembly: Path) -> Standing:
-        """Read what stands of an assembly's stacks."""
+        """Read the deployed stacks of an assembly."""
         return read(self.aws, list(read_stacks(assembly)))
 
     def stacks(self) -> dict[str, tuple[str, str]]:
@@ -194,7 +194,7 @@ class Account:
         }
 
     def deployment(self, assembly: Path, person: Person, runner: Runner) -> Deployment:
-        """Return the deployment of an assembly as 'deploy' makes it."""
+        """Return the deployment of an assembly as in 'deploy'."""
         own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
         return Deployment(
             aws=lambda: LiveAws.open(region=self.region, account=legal.ACCOUNT, own=own),
@@ -207,7 +207,7 @@ class Account:
 
 @contextmanager
 def deployed(file: File, assembly: Path, has: Mapping[str, Any], scratch: Path) -> Iterator[Account]:
-    """Deploy a file in an account of its own."""
+    """Deploy a file in a separate account."""
     region = str(file["region"])
     with embedded(has, region=region, is_hurried=True) as there:
         os.environ.update(there.environment())
@@ -222,7 +222,7 @@ def deployed(file: File, assembly: Path, has: Mapping[str, Any], scratch: Path) 
 
 
 def chain(number: int, length: int, scratch: Path, say: Callable[[Pair], None]) -> None:
-    """Take one environment over some files, and hand over each pair once it is judged."""
+    """Change one environment to some files in turn, and yield each pair with its result."""
     rng = edits.drawing(number)
     files: list[tuple[str, str, File]] = [("", "", drawn(rng, None))]
     while len(files) <= length:
@@ -241,7 +241,7 @@ def chain(number: int, length: int, scratch: Path, say: Callable[[Pair], None]) 
 
 
 def judged(base: File, head: File, scratch: Path, *, trouble: Trouble = "none", number: int = 0) -> Pair:
-    """Take an environment from one file to another, and judge it alone."""
+    """Change an environment from one file to another, and check only this pair."""
     found: list[Pair] = []
     rng = edits.drawing(number)
     pair = Pair("", "", trouble, base, head)
@@ -253,7 +253,7 @@ def judged(base: File, head: File, scratch: Path, *, trouble: Trouble = "none", 
 
 
 def drawn(rng: random.Random, region: str | None) -> File:
-    """Draw a file: one that ships, or one that the generator of legal files writes."""
+    """Draw a file: a shipped one, or one from the generator of valid files."""
     if rng.random() < 0.6:
         found = [
             data
@@ -422,7 +422,7 @@ def _again(account: Account, head: Path, person: Person, runner: Runner) -> bool
 
 
 def _deleted(account: Account, plan: Plan) -> list[str]:
-    """Do by hand what the refusals of a plan say of buckets; give their names."""
+    """Delete the buckets as the refusals of a plan request; return their names."""
     told = " ".join(each.what_works for each in plan.refusals)
     s3 = account.aws.client("s3")
     names = re.findall(r"aws s3api delete-bucket --bucket (\S+?)\)", told)
@@ -435,7 +435,7 @@ def _deleted(account: Account, plan: Plan) -> list[str]:
 
 
 def _recovered(account: Account, head: Path, person: Person) -> list[str]:
-    """Recover where the refusals of a plan say so, with yes to everything; give the command."""
+    """Run recover if the refusals of a plan request it, and confirm everything; return the command."""
     command = recovers(NAME)
     if not any(command in each.what_works for each in person.shown[-1].refusals):
         return []
@@ -445,7 +445,7 @@ def _recovered(account: Account, head: Path, person: Person) -> list[str]:
 
 
 def _second(pair: Pair, account: Account, head: Path) -> None:
-    """Deploy once more, which is to change nothing."""
+    """Deploy once more, which must change nothing."""
     person, runner = Person(), Runner(account.cdk)
     account.deployment(head, person, runner).run()
     if person.shown[0].steps:
@@ -456,7 +456,7 @@ def _second(pair: Pair, account: Account, head: Path) -> None:
 
 
 def _untouched(pair: Pair, account: Account, before: Standing, after: Standing, shown: Sequence[Plan]) -> None:
-    """Look that what holds data is as it was, or that the plan has said otherwise."""
+    """Check that resources with data are unchanged, or that the plan stated the change."""
     said = "\n".join(
         line
         for plan in shown

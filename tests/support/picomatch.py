@@ -7,7 +7,7 @@ from functools import cache
 
 
 def matches(path: str, pattern: str) -> bool:
-    """Whether picomatch takes a path for a pattern of names, ``*`` and a ``/**`` at the end."""
+    """Return whether picomatch matches a path with a pattern of names, ``*`` and a trailing ``/**``."""
     return _compiled(pattern).fullmatch(path) is not None
 
 

@@ -1,4 +1,4 @@
-"""Loaded by the process of which functions are copies: boto3, and the models of what functions ask, read once."""
+"""Loaded by the process from which functions are forked: boto3 and the models of the services that functions call."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import boto3
 from botocore.loaders import JSONFileLoader
 
 ASKED = ("cloudformation", "ec2", "eks", "fsx", "iam", "logs", "s3", "sagemaker", "service-quotas", "sts")
-"""Services that the functions of an environment ask; a model of another one is read by the function itself."""
+"""Services that the functions of an environment call; models of others are read by the function itself."""
 
 
 def _read_once() -> None:
-    """Let whatever reads a model get the one that was read before: a session keeps its own only."""
+    """Share the models that were read before, because a session only caches its own."""
     load_file = JSONFileLoader.load_file
 
     @cache
@@ -26,7 +26,7 @@ def _read_once() -> None:
     make: Any = session.client
     for service in ASKED:
         make(service)
-    # copies share what nobody touches
+    # forks share unchanged memory
     gc.freeze()
 
 

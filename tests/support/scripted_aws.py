@@ -1,4 +1,4 @@
-"""An AWS that answers from a script: inside botocore for many answers, over loopback HTTP for what goes wrong there."""
+"""An AWS with scripted responses: inside botocore for most tests, over loopback HTTP for network errors."""
 
 from __future__ import annotations
 

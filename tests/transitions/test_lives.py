@@ -187,7 +187,7 @@ class Life:
         return shown, person
 
     def deployment(self, assembly: Path, person: Person, cdk: Cdk) -> Deployment:
-        """Return the deployment of an assembly as 'deploy' makes it."""
+        """Return the deployment of an assembly as in 'deploy'."""
         own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
         return Deployment(
             aws=lambda: LiveAws.open(region=self.data["region"], account=ACCOUNT, own=own),

@@ -68,7 +68,7 @@ class Stack:
         return result
 
     def delete(self, physical_id: str) -> None:
-        """Delete a resource, as often as one likes."""
+        """Delete a resource, any number of times."""
         resource_type, properties, name = self._deployed[physical_id]
         request = self.request(resource_type, name, properties, previous=properties, physical_id=physical_id)
         self._handler(resource_type).delete(request)

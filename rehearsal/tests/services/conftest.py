@@ -43,7 +43,7 @@ FAR_AHEAD_SECONDS = 3600.0
 
 
 class JumpingClock(Clock):
-    """Time stands still until somebody sleeps or jumps."""
+    """A clock that stands still until a test sleeps or jumps."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -130,11 +130,11 @@ class World:
         return self.context.client(service)
 
     def settle(self) -> None:
-        """Let everything that is under way come to its end."""
+        """Jump until all running operations are complete."""
         self.clock.sleep(FAR_AHEAD_SECONDS)
 
     def account_file(self, **sections: Any) -> None:
-        """Change sections of the account file; it is read anew."""
+        """Change sections of the account file, which is read again."""
         self.context.account_file = Account({**self.context.account_file.document, **sections})
         self.context.state.store(account._Parsed).file = None
 
@@ -225,7 +225,7 @@ class World:
         return arn
 
     def failure_message(self, *groups: dict[str, Any], **members: Any) -> str:
-        """Create a HyperPod cluster whose nodes fail and give the reason.
+        """Create a HyperPod cluster whose nodes fail, and return the reason.
 
         Where it provisions all or nothing the cluster itself has failed; else it is in service, and an event tells.
         """
@@ -254,7 +254,7 @@ def world() -> Iterator[World]:
 
 @pytest.fixture
 def refusal() -> Callable[..., tuple[str, str]]:
-    """Call something that must be refused; gives AWS's code and the whole message."""
+    """Call something that must be refused; returns AWS's code and the complete message."""
 
     def refused(call: Callable[..., Any], **arguments: Any) -> tuple[str, str]:
         with pytest.raises(ClientError) as caught:
