@@ -170,7 +170,7 @@ def _api_only(row: Mapping[str, Any], lacks: Mapping[str, Sequence[str]]) -> lis
     """Return the table of parameters of a type's API calls that CloudFormation does not support."""
     calls = " and ".join(f"`{each}`" for each in row["calls"])
     if not lacks:
-        return [f"{calls} take nothing that CloudFormation lacks."]
+        return [f"{calls} accept only what CloudFormation also supports."]
     rows = [f"| {', '.join(f'`{each}`' for each in names)} | {_cell(why)} |" for why, names in lacks.items()]
     return [f"| only in {calls} | why |", "|---|---|", *rows]
 
@@ -264,7 +264,7 @@ def fields_page(schema: dict[str, Any], head: Sequence[str], files: Sequence[Pat
     documents = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in files]
     lines = [*head, ""]
     for path, section in _sections(schema, schema, ""):
-        # Markdown takes what stands between angle brackets for HTML
+        # Markdown parses text in angle brackets as HTML
         lines += [
             f"## {path.replace('<', chr(92) + '<') or 'top level'}",
             "",

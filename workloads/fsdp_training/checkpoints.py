@@ -1,4 +1,4 @@
-"""Checkpoints by torch.distributed.checkpoint: one number of workers writes them, any other goes on from them."""
+"""Checkpoints with torch.distributed.checkpoint, from which any number of workers can resume."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from torch.distributed.checkpoint.state_dict_saver import async_save
 from torch.distributed.checkpoint.storage import StorageReader, StorageWriter, WriteResult
 
 CHECKSUMS = "checksums.json"
-"""SHA-256 of each file of a checkpoint; written last, so a checkpoint without it was never finished."""
+"""SHA-256 digests of the files of a checkpoint; written last, so a checkpoint without it is incomplete."""
 
 log = logging.getLogger(__name__)
 
 
 class NoUsableCheckpointError(Exception):
-    """There are finished checkpoints, and every one of them is damaged."""
+    """There are complete checkpoints, but all of them are damaged."""
 
 
 class MissingLibraryError(Exception):
-    """The image lacks a library that a place for checkpoints needs."""
+    """The image has no library for the location of checkpoints."""
 
 
 class Storage(Protocol):
-    """Where checkpoints lie. The first two methods are collectives of the workers for checkpoints."""
+    """The storage of checkpoints. The first two methods are collectives of the workers."""
 
     def newest(self) -> StorageReader | None:
-        """Give the newest checkpoint that can be used, None if none was ever finished."""
+        """Return the newest usable checkpoint, or None if none was ever completed."""
 
     def writer(self, step: int) -> StorageWriter:
-        """Make room for the checkpoint of a step."""
+        """Prepare the location for the checkpoint of a step."""
 
     def tidy(self) -> None:
-        """Remove what is no longer needed, after a checkpoint was finished."""
+        """Remove old checkpoints after a new one is complete."""
 
 
 class Folder:
-    """A folder that all workers share: one folder of its own per checkpoint, named by its step."""
+    """A folder that all workers share, with a folder for each checkpoint, named by its step."""
 
     def __init__(self, path: Path, *, keep: int, group: dist.ProcessGroup) -> None:
         self._path = path
@@ -58,8 +58,8 @@ class Folder:
             path.mkdir(parents=True, exist_ok=True)
 
     def newest(self) -> StorageReader | None:
-        """See `Storage`. Checks the files' checksums, shared among the workers; what fails is passed over."""
-        # one worker looks: others may see a shared file system a moment later
+        """See `Storage`. The workers share the verification of checksums; damaged checkpoints are skipped."""
+        # only one worker reads the folder: others may see changes of a shared file system later
         found: list[list[tuple[int, bool]]] = [self._found() if self._rank == 0 else []]
         dist.broadcast_object_list(found, group=self._group, group_src=0)
         damaged = []
@@ -80,7 +80,7 @@ class Folder:
         return None
 
     def writer(self, step: int) -> StorageWriter:
-        """See `Storage`. What lies there already was not finished, or is damaged."""
+        """See `Storage`. An existing folder is incomplete or damaged."""
         path = self._of(step)
         if self._rank == 0 and path.exists():
             self._remove(path)
@@ -88,7 +88,7 @@ class Folder:
         return ChecksummedWriter(path)
 
     def tidy(self) -> None:
-        """See `Storage`. The newest few stay."""
+        """See `Storage`. The newest checkpoints are kept."""
         if self._rank != 0:
             return
         found = self._found()
@@ -105,7 +105,7 @@ class Folder:
         return [(int(folder.name.removeprefix("step-")), (folder / CHECKSUMS).is_file()) for folder in folders]
 
     def _damage(self, step: int) -> str | None:
-        """Say what is wrong with this worker's part of a checkpoint's files."""
+        """Return the problems of this worker's part of a checkpoint's files."""
         folder = self._of(step)
         try:
             checksums = cast("dict[str, str]", json.loads((folder / CHECKSUMS).read_bytes()))
@@ -122,7 +122,7 @@ class Folder:
         return everybodys
 
     def _remove(self, folder: Path) -> None:
-        # first what says that it is whole, for we may be killed in between
+        # first the file that marks it as complete, because the process may be killed in between
         (folder / CHECKSUMS).unlink(missing_ok=True)
         shutil.rmtree(folder)
 
@@ -133,17 +133,17 @@ class Folder:
 
 @dataclasses.dataclass(frozen=True)
 class _Checksummed:
-    """What DCP notes of a value's place in a file, on its way to the coordinator together with the file's checksum."""
+    """DCP's record of a value's place in a file, which is sent to the coordinator with the file's checksum."""
 
     place: Any
     checksum: str
 
 
 class ChecksummedWriter(FileSystemWriter):
-    """DCP's writer, with a checksum of each file, taken by the worker that wrote it."""
+    """DCP's writer, with a checksum of each file from the worker that wrote it."""
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> torch.futures.Future[list[WriteResult]]:
-        """Write this worker's part, and send the checksums along with the places."""
+        """Write this worker's part, and send the checksums with the places."""
         results = super().write_data(plan, planner).wait()
         files = {result.storage_data.relative_path for result in results}
         checksums = {file: _checksum(Path(self.path) / file) for file in files}
@@ -159,7 +159,7 @@ class ChecksummedWriter(FileSystemWriter):
         return sent
 
     def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
-        """Write the metadata, then the checksums, which make the checkpoint a whole one. Only the coordinator does."""
+        """Write the metadata, then the checksums, which mark the checkpoint as complete. Only the coordinator does."""
         everything = [result for part in results for result in part]
         checksums = {result.storage_data.place.relative_path: result.storage_data.checksum for result in everything}
         super().finish(
@@ -186,19 +186,19 @@ class Saver:
         self._writing: tuple[int, Future[Metadata]] | None = None
 
     def save(self, step: int, state: dict[str, Any]) -> None:
-        """Begin to write a checkpoint; training may go on as soon as this returns. Waits for the one before."""
+        """Start to write a checkpoint; training can continue when this returns. Waits for the previous one."""
         self.wait()
         future = async_save(state, storage_writer=self._storage.writer(step), process_group=self._group)
-        # only a stager that we do not use gives the other kind of answer
+        # only a stager that is not used here returns the other type
         self._writing = step, cast("Future[Metadata]", future)
 
     def settle(self) -> None:
-        """Say and tidy up what has been written meanwhile, without waiting for it."""
+        """Log a checkpoint that was written in the meantime and remove old ones, without waiting."""
         if self._writing is not None and self._writing[1].done():
             self.wait()
 
     def wait(self) -> None:
-        """Wait until everything is written. Raises what went wrong: a run without checkpoints is better not run."""
+        """Wait until everything is written. Raises the error of a failed write, because a run needs checkpoints."""
         if self._writing is None:
             return
         step, future = self._writing

@@ -1,4 +1,4 @@
-"""Samples by their number: whoever asks, on however many workers, sample 4711 is the same."""
+"""Samples by number: sample 4711 is the same on any number of workers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ VOCABULARY = 256
 
 
 class Samples(Protocol):
-    """An endless row of samples."""
+    """An infinite sequence of samples."""
 
     def sample(self, index: int) -> Tensor:
-        """Give sample ``index``: context + 1 tokens, each predicted from those before it."""
+        """Return sample ``index``: context + 1 tokens, each predicted from those before it."""
 
 
 class MadeUp:
-    """Sequences in which most bytes follow from the one before: the loss falls within a few dozen steps."""
+    """Sequences in which most bytes follow from the previous one, so that the loss falls within a few dozen steps."""
 
     def __init__(self, *, context: int, seed: int) -> None:
         self._context = context
@@ -40,7 +40,7 @@ class MadeUp:
 
 
 class Bytes:
-    """Windows of a file, each once per epoch, in an order of its own in each epoch."""
+    """Windows of a file, each once per epoch, in a different order in each epoch."""
 
     def __init__(self, file: Path, *, context: int, seed: int) -> None:
         size = file.stat().st_size
@@ -64,15 +64,15 @@ class Bytes:
 
 
 def samples_of(file: Path | None, *, context: int, seed: int) -> Samples:
-    """Give what is learnt: a file's bytes, or made-up sequences without one."""
+    """Return the training data: a file's bytes, or synthetic sequences without a file."""
     return MadeUp(context=context, seed=seed) if file is None else Bytes(file, context=context, seed=seed)
 
 
 def share(first: int, batch: int, *, rank: int, workers: int) -> list[tuple[int, float]]:
-    """Give one worker's part of the samples ``first`` to ``first + batch - 1``, as (index, weight).
+    """Return one worker's part of the samples ``first`` to ``first + batch - 1``, as (index, weight).
 
-    Together the parts have each sample once, in whichever way they are divided. Parts are equally long, because
-    every forward pass is a collective: where they do not come out even, one is filled with a sample of weight 0.
+    Together the parts contain each sample once. All parts have the same length, because every forward pass is a
+    collective: a shorter part is filled with a sample of weight 0.
     """
     mine = [(index, 1.0) for index in range(first + rank, first + batch, workers)]
     return mine + [(first, 0.0)] * (-(-batch // workers) - len(mine))

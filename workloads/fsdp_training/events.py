@@ -1,4 +1,4 @@
-"""Why a run ends before its last step, and what the launcher is told."""
+"""The reasons why a run ends before its last step, and the exit codes for the launcher."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ FINISHED = 0
 RESIZED = 0
 """After an elastic event: the HyperPod elastic agent asked for the end, and starts the next size."""
 TERMINATED = 128 + signal.SIGTERM
-"""After SIGTERM, as a shell reports it. Not 0: torchrun and the operators would take an unfinished job for done."""
+"""After SIGTERM, as in shells. Not 0, because torchrun and the operators would treat an unfinished job as done."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What this worker has been asked for so far."""
+    """The requests that this worker has received."""
 
     to_terminate: bool
     to_resize: bool
@@ -26,19 +26,19 @@ class Events:
     """SIGTERM (a pod that is evicted, a torchrun that restarts its workers) and the elastic events of HyperPod.
 
     The HyperPod elastic agent sends SIGUSR1 to workers before the job changes its size, and kills them after
-    gracefulShutdownTimeoutInSeconds. Its library says so by ``elastic_event_detected``, but only if
-    HYPERPOD_SIGNAL_COORDINATION is "distributed"; the signal is heard here in either case.
+    gracefulShutdownTimeoutInSeconds. Its library reports it with ``elastic_event_detected``, but only if
+    HYPERPOD_SIGNAL_COORDINATION is "distributed"; the signal is handled here in either case.
     """
 
     def __init__(self) -> None:
         self._agent_says = _agents_question()
         self._received: set[int] = set()
-        # after the import above, because that sets a handler of its own
+        # after the import above, because that sets its own handler
         heard = (signal.SIGTERM, signal.SIGUSR1)
         self._before = {int(number): signal.signal(number, self._receive) for number in heard}
 
     def asked(self) -> Asked:
-        """Say what has been asked for. Every worker calls it in every step: the agent's answer is a collective."""
+        """Return the requests. Every worker calls it in every step, because the agent's answer is a collective."""
         agent_says = self._agent_says()
         return Asked(
             to_terminate=signal.SIGTERM in self._received,
@@ -51,7 +51,7 @@ class Events:
         if callable(before):
             before(number, frame)
         if number == signal.SIGTERM:
-            # whoever asks twice does not want to wait for a checkpoint
+            # a second signal means that the sender does not want to wait for a checkpoint
             signal.signal(number, signal.SIG_DFL)
 
 

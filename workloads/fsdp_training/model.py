@@ -6,7 +6,7 @@ import hashlib
 import math
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - as everybody calls it
+import torch.nn.functional as F  # noqa: N812 - the usual name
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, distribute_tensor
 
@@ -14,7 +14,7 @@ from data import VOCABULARY
 
 
 class Block(nn.Module):
-    """Attention to what came before, then a layer of its own for each token."""
+    """Causal attention, then a feed-forward layer for each token."""
 
     def __init__(self, *, width: int, heads: int) -> None:
         super().__init__()
@@ -37,9 +37,9 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Bytes in (batch, length), scores of the next byte out (batch, length, 256).
+    """Takes bytes (batch, length) and returns scores of the next byte (batch, length, 256).
 
-    It draws no random numbers while it trains (no dropout), so a checkpoint needs no generator's state.
+    It uses no random numbers during training (no dropout), so a checkpoint needs no generator state.
     """
 
     def __init__(self, *, layers: int, width: int, heads: int, context: int) -> None:
@@ -59,10 +59,10 @@ class Transformer(nn.Module):
 
 
 def initialize(model: Transformer, *, seed: int) -> None:
-    """Fill the weights, sharded or not, in the same way on any number of workers.
+    """Initialize the weights, sharded or not, identically on any number of workers.
 
-    Each weight is drawn from the seed and its own name, and a worker keeps its part: no worker ever holds more than
-    one whole weight, and nothing is sent.
+    Each weight is drawn from the seed and its name, and a worker keeps its part: no worker ever has more than one
+    complete weight, and nothing is sent.
     """
     deviation = 0.02
     into_the_sum = deviation / math.sqrt(2 * len(model.blocks))
@@ -76,7 +76,7 @@ def initialize(model: Transformer, *, seed: int) -> None:
             spread = into_the_sum if name.endswith("_out.weight") else deviation
             drawn = torch.empty(weight.shape).normal_(0.0, spread, generator=generator)
             if isinstance(weight, DTensor):
-                # src_data_rank=None: everybody has drawn it, so nobody has to send it
+                # src_data_rank=None: every worker has drawn it, so nothing must be sent
                 part = distribute_tensor(
                     drawn.to(weight.device), weight.device_mesh, weight.placements, src_data_rank=None
                 )

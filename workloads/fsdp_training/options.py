@@ -1,4 +1,4 @@
-"""What can be set, on the command line or by the environment variables that a job's manifest sets."""
+"""The options, from the command line or from environment variables that a job's manifest sets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """A run's settings; `curve` are those that a loss curve depends on, and the number of workers is not among them."""
+    """A run's settings; `curve` are those that affect the loss curve, which the number of workers does not."""
 
     steps: int
     batch: int
@@ -38,15 +38,15 @@ class Options:
     tiered_s3_every: int
 
     def curve(self) -> dict[str, str]:
-        """Give what has to be the same when a run goes on from a checkpoint."""
+        """Return the settings that must be equal when a run resumes from a checkpoint."""
         model = {name: str(getattr(self, name)) for name in ("layers", "width", "heads", "context", "seed")}
         each = {name: str(getattr(self, name)) for name in ("batch", "learning_rate", "warmup", "weight_decay", "clip")}
-        # the bytes decide, not where they lie: another node may mount them elsewhere
+        # the content counts and not its path: another node may mount it at another path
         return model | each | {"data": "synthetic" if self.data is None else f"{self.data.stat().st_size} bytes"}
 
 
 def read(arguments: Sequence[str] | None = None, *, environment: Mapping[str, str] = os.environ) -> Options:
-    """Read the command line. A mistake is one line on stderr and exit code 2, as argparse has it."""
+    """Parse the command line. An error is one line on stderr and exit code 2, as in argparse."""
     parser = argparse.ArgumentParser(description="Train a small language model on bytes, on any number of workers.")
     model = parser.add_argument_group("model")
     model.add_argument("--layers", type=_positive, default=4)

@@ -1,6 +1,6 @@
-"""Checkpoints in an S3 bucket, written and read without a detour over a disk.
+"""Checkpoints in an S3 bucket, written and read directly without a disk.
 
-Needs s3torchconnector and boto3 in the image, and a service account with rights to the bucket.
+Needs s3torchconnector and boto3 in the image, and a service account with permissions for the bucket.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 class Bucket:
     """A prefix of a bucket with one prefix per checkpoint; see checkpoints.Storage.
 
-    The metadata is written last and S3 knows no half-written objects, so a checkpoint that has it is a whole one. What
-    was damaged on the way S3's own checksums would have refused.
+    The metadata is written last and S3 has no partly written objects, so a checkpoint with it is complete. S3's own
+    checksums refuse data that was damaged on the way.
     """
 
     def __init__(self, uri: str, *, keep: int, group: dist.ProcessGroup) -> None:
@@ -42,7 +42,7 @@ class Bucket:
         self._keep = keep
         self._group = group
         self._rank = dist.get_rank(group)
-        # where the bucket is, whatever region the nodes are in; S3 says nothing for its first one
+        # the Region of the bucket, whatever Region the nodes are in; S3 returns none for us-east-1
         location = self._client.get_bucket_location(Bucket=self._bucket)["LocationConstraint"]
         self._region: str = location or "us-east-1"
 
@@ -65,7 +65,7 @@ class Bucket:
         return cast("StorageWriter", self._connector.S3StorageWriter(region=self._region, path=self._of(step)))
 
     def tidy(self) -> None:
-        """See `checkpoints.Storage`. The newest few stay."""
+        """See `checkpoints.Storage`. The newest checkpoints are kept."""
         if self._rank != 0:
             return
         found = self._found()
@@ -78,7 +78,7 @@ class Bucket:
         return f"{self._uri}/step-{step:010d}"
 
     def _found(self) -> dict[int, bool]:
-        """Give the steps that have objects, and whether the metadata is among them."""
+        """Return the steps with objects, and whether they have the metadata."""
         found: dict[int, bool] = {}
         for key in self._keys(self._prefix):
             matched = _STEP.match(key.removeprefix(self._prefix))
@@ -88,7 +88,7 @@ class Bucket:
         return found
 
     def _remove(self, step: int) -> None:
-        # first what says that it is whole, for we may be killed in between
+        # first the object that marks it as complete, because the process may be killed in between
         keys = sorted(self._keys(f"{self._prefix}step-{step:010d}/"), key=lambda key: not key.endswith("/.metadata"))
         for key in keys:
             self._client.delete_object(Bucket=self._bucket, Key=key)

@@ -1,7 +1,7 @@
-"""HyperPod's managed tiered checkpoints: in the nodes' memory first, and now and then in S3.
+"""HyperPod's managed tiered checkpoints: first in the nodes' memory, and less often in S3.
 
-They need a cluster with tiered storage, and amzn-sagemaker-checkpointing in the image. A checkpoint belongs to the
-number of workers that wrote it, therefore this does not go together with elastic training.
+They need a cluster with tiered storage, and amzn-sagemaker-checkpointing in the image. A checkpoint only works
+with the number of workers that wrote it, so it does not support elastic training.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Tiered:
         self._group = group
 
     def newest(self) -> StorageReader | None:
-        """Give the newest checkpoint of either tier. The library itself falls back from memory to S3."""
+        """Return the newest checkpoint of either tier. The library itself falls back from memory to S3."""
         reader = cast("StorageReader", self._storage.SageMakerTieredStorageReader(checkpoint_config=self._settings()))
-        # where nothing is found the library gives metadata of nothing
+        # if nothing is found, the library returns empty metadata
         found = bool(reader.read_metadata().state_dict_metadata)
         everybodys = [found] * dist.get_world_size(self._group)
         dist.all_gather_object(everybodys, found, group=self._group)
@@ -53,12 +53,12 @@ class Tiered:
         return reader if found else None
 
     def writer(self, step: int) -> StorageWriter:
-        """Give a writer into memory, and into S3 as well at every so many steps."""
+        """Return a writer to memory and, every few steps, also to S3."""
         settings = self._settings(save_to_s3=self._s3_uri is not None and step % self._s3_every == 0)
         return cast("StorageWriter", self._storage.SageMakerTieredStorageWriter(checkpoint_config=settings, step=step))
 
     def tidy(self) -> None:
-        """Nothing: the service keeps the newest few by itself."""
+        """Do nothing, because the service itself keeps the newest checkpoints."""
 
     def _settings(self, **more: bool) -> Any:
         return self._config.SageMakerCheckpointConfig(

@@ -1,9 +1,9 @@
-"""Train a small transformer on bytes: a program to see a cluster work, and to begin one's own from.
+"""Train a small transformer on bytes: a program to test a cluster, and a template for your own.
 
     torchrun --nproc-per-node 4 train.py --steps 1000 --checkpoints /data/checkpoints
 
-It goes on from the newest checkpoint by itself, on any number of workers, with the same loss curve: weights, order
-of samples and their number per step do not depend on how many workers there are.
+It automatically resumes from the newest checkpoint, on any number of workers, with the same loss curve: weights, order
+of samples and their number per step do not depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.nn.functional as F  # noqa: N812 - as everybody calls it
+import torch.nn.functional as F  # noqa: N812 - the usual name
 from torch import Tensor, nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.checkpoint.state_dict_loader import load
@@ -40,15 +40,15 @@ log = logging.getLogger("train")
 
 
 class OtherRunError(Exception):
-    """The checkpoint belongs to a run with other settings."""
+    """The checkpoint is from a run with other settings."""
 
 
 REFUSALS = (OtherRunError, checkpoints.NoUsableCheckpointError, checkpoints.MissingLibraryError, ValueError)
-"""What ends a run with one line that says what to do."""
+"""Errors that end a run with one line that contains the fix."""
 
 
 class Training:
-    """Model, optimizer, and how far they are."""
+    """Model, optimizer and progress."""
 
     def __init__(self, settings: options.Options, workers: Workers, samples: Samples) -> None:
         self._settings = settings
@@ -71,7 +71,7 @@ class Training:
         self.done = 0
 
     def step(self) -> tuple[Tensor, float]:
-        """Learn from the next batch. Gives this worker's sum of losses over tokens, and the norm of the gradient."""
+        """Train on the next batch. Returns this worker's sum of losses over tokens, and the norm of the gradient."""
         settings, workers = self._settings, self._workers
         for group in self._optimizer.param_groups:
             group["lr"] = self._learning_rate()
@@ -82,7 +82,7 @@ class Training:
         for number, part in enumerate(parts, start=1):
             with accumulating(self._model, last=number == len(parts)):
                 loss = self._loss(part)
-                # gradients are averaged over workers; what is wanted is the mean over the batch's tokens
+                # gradients are averaged over workers, but the mean over the batch's tokens is needed
                 (loss * (workers.count / (settings.batch * settings.context))).backward()  # type: ignore[no-untyped-call]  # torch
                 total += loss.detach().double()
         norm = nn.utils.clip_grad_norm_(self._model.parameters(), settings.clip)
@@ -91,12 +91,12 @@ class Training:
         return total, float(norm.full_tensor() if isinstance(norm, DTensor) else norm)
 
     def state(self) -> dict[str, Any]:
-        """Give what a checkpoint has: nothing in it depends on the number of workers or on fsdp or ddp."""
+        """Return the content of a checkpoint, which does not depend on the number of workers or on fsdp or ddp."""
         model, optimizer = get_state_dict(self._model, self._optimizer)
         return {"model": model, "optimizer": optimizer, "progress": self._progress()}
 
     def resume(self, reader: StorageReader) -> None:
-        """Go on from a checkpoint. Raises OtherRunError if it was written with settings of another loss curve."""
+        """Resume from a checkpoint. Raises OtherRunError if its settings result in another loss curve."""
         group = self._workers.for_checkpoints
         found: dict[str, Any] = {"progress": ""}
         load(found, storage_reader=reader, process_group=group)
@@ -126,7 +126,7 @@ class Training:
 
     def _learning_rate(self) -> float:
         warmup, step = self._settings.warmup, self.done + 1
-        # depends on no last step, so a run can be made longer afterwards
+        # does not depend on the last step, so a run can be extended later
         return self._settings.learning_rate * min(step / warmup, math.sqrt(warmup / step))
 
     def _loss(self, part: Sequence[tuple[int, float]]) -> Tensor:
@@ -139,7 +139,7 @@ class Training:
 
 
 def run(settings: options.Options, workers: Workers, events: Events) -> int:
-    """Train until the last step, or until something asks for the end; gives the exit code."""
+    """Train until the last step or until a request to end; returns the exit code."""
     samples = samples_of(settings.data, context=settings.context, seed=settings.seed)
     training = Training(settings, workers, samples)
     storage = _storage(settings, workers)
@@ -153,7 +153,7 @@ def run(settings: options.Options, workers: Workers, events: Events) -> int:
         began = time.perf_counter()
         mine, norm = training.step()
         asked = events.asked()
-        # one collective for all that the workers have to agree on
+        # one collective for everything on which the workers must agree
         sums = torch.stack([mine, mine.new_tensor(asked.to_terminate), mine.new_tensor(asked.to_resize)])
         dist.all_reduce(sums)
         total, terminate, resize = sums.tolist()
@@ -199,7 +199,7 @@ def _storage(settings: options.Options, workers: Workers) -> checkpoints.Storage
 
 
 def _log_to_stdout(rank: int) -> None:
-    # HyperPod's agent holds its log rules against every worker's stdout; for people one worker is enough
+    # HyperPod's agent applies its log rules to every worker's stdout; for people one worker is enough
     rules = "HYPERPOD_ELASTICAGENT_SOCKET_SERVER_PATH" in os.environ
     logging.basicConfig(
         stream=sys.stdout,
@@ -211,7 +211,7 @@ def _log_to_stdout(rank: int) -> None:
 
 @record
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program; gives its exit code."""
+    """Run the program; returns its exit code."""
     settings = options.read(arguments)
     events = Events()
     with joined() as workers:
@@ -220,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return run(settings, workers, events)
         except REFUSALS as error:
             if workers.rank == 0:
-                log.error(error)  # noqa: TRY400 - the message says what to do, a traceback would hide it
+                log.error(error)  # noqa: TRY400 - the message contains the fix, which a traceback would hide
             return 1
 
 

@@ -1,4 +1,4 @@
-"""The workers of a run: how they find each other, and how the model is spread over them."""
+"""The workers of a run: their rendezvous, and how the model is distributed over them."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ PATIENCE = 600.0
 
 @dataclass(frozen=True)
 class Workers:
-    """All workers, as one of them sees them."""
+    """All workers, as seen by one of them."""
 
     rank: int
     count: int
     device: torch.device
     for_checkpoints: dist.ProcessGroup
-    """A group of its own on the CPU: checkpoints are written while the model's own collectives go on."""
+    """A separate group on the CPU: checkpoints are written while the model's collectives continue."""
 
 
 @contextlib.contextmanager
 def joined() -> Iterator[Workers]:
-    """Join the workers that a launcher has started (RANK, WORLD_SIZE, LOCAL_RANK), or be the only one without it."""
+    """Join the workers of a launcher (RANK, WORLD_SIZE, LOCAL_RANK), or be the only worker without a launcher."""
     accelerated = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if accelerated else torch.device("cpu")
     if accelerated:
@@ -67,12 +67,12 @@ def joined() -> Iterator[Workers]:
 
 
 def agreed_name(store: Store, *, rank: int, count: int, patience: float = PATIENCE) -> str:
-    """Agree on a name that no workers before had, even if they used the same store.
+    """Agree on a name that no earlier workers had, even if they used the same store.
 
-    torchrun keeps its store when it starts workers anew, with the addresses of those that died; a new worker that
-    finds one before its successor has written its own cannot connect, and the restart fails. Therefore everything
-    goes below a name: that of worker 0, who calls the others by the names they have now until all have answered.
-    Raises TimeoutError after ``patience`` seconds.
+    torchrun keeps its store when it restarts workers, with the addresses of the old ones; a new worker that finds an
+    old address before its successor has written the new one cannot connect, and the restart fails. Therefore
+    everything is stored below a name from worker 0, which calls the others by their current names until all have
+    answered. Raises TimeoutError after ``patience`` seconds.
     """
     mine = uuid.uuid4().hex
     deadline = time.monotonic() + patience
@@ -97,13 +97,13 @@ def agreed_name(store: Store, *, rank: int, count: int, patience: float = PATIEN
 def spread(
     model: Transformer, workers: Workers, *, parallelism: Literal["fsdp", "ddp"], precision: Precision, seed: int
 ) -> nn.Module:
-    """Spread a model made on the meta device over the workers, and give it its first weights.
+    """Distribute a model from the meta device over the workers, and initialize its weights.
 
-    fsdp: each worker has a part of each weight (FSDP2); ddp: each has all of them.
+    fsdp: each worker has a part of each weight (FSDP2); ddp: each worker has all weights.
     """
     if parallelism == "fsdp":
         kind = torch.bfloat16 if precision == "bfloat16" else torch.float32
-        # gradients are summed in float32 even then: that is where rounding would add up
+        # gradients are still summed in float32, because rounding errors would accumulate there
         policy = MixedPrecisionPolicy(param_dtype=kind, reduce_dtype=torch.float32)
         for block in model.blocks:
             fully_shard(block, mp_policy=policy)
@@ -129,6 +129,6 @@ def accumulating(model: nn.Module, *, last: bool) -> Iterator[None]:
 
 
 def autocast(workers: Workers, *, parallelism: Literal["fsdp", "ddp"], precision: Precision) -> torch.autocast:
-    """Compute in bfloat16 where that is wanted; FSDP does so by its own policy."""
+    """Compute in bfloat16 if requested; FSDP does so with its own policy."""
     wanted = parallelism == "ddp" and precision == "bfloat16"
     return torch.autocast(workers.device.type, dtype=torch.bfloat16, enabled=wanted)

@@ -181,7 +181,7 @@ def status(
     It shows how many nodes are desired, running and failing, and why. Exit code 1 if something fails or has ended, if
     pods of an operator are missing, if an alarm is in ALARM (an alarm on a quota that is nearly used up is only
     advice), if the cluster, an instance group, a file system, an add-on, an alarm or a compute quota of the file is
-    not in AWS, or if a topic, key, bucket, role, AMI or workspace that the file names and somebody else owns cannot be
+    not in AWS, or if a topic, key, bucket, role, AMI or workspace that the file names and others own cannot be
     used any more. What could not be read is skipped: "passed" in the JSON output is then null, and with --strict the
     exit code is 1.
 

@@ -45,7 +45,7 @@ def recover(
     The command rolls back, continues a rollback, finishes a deletion, and deletes change sets that nobody executed,
     each exactly as shown. It deletes resources that hold data or nodes, and skips a resource or leaves it behind,
     only after you type the name of the environment. Exit code 1 if nobody confirms, a solution fails or is not
-    known, or a stack belongs to somebody else.
+    known, or a stack belongs to others.
     """
     from hyperpod_cdk.transitions import pages  # noqa: PLC0415 - 'recover --help' need not load it
     from hyperpod_cdk.transitions.model import Way  # noqa: PLC0415 - as above
