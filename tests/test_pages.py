@@ -224,6 +224,13 @@ def test_one_command_deploys_an_environment() -> None:
     assert sorted(each.relative_to(PROJECT).as_posix() for each in found) == sorted(DEPLOYED_BY_THE_CDK)
 
 
+def test_the_decision_says_of_each_service_of_the_rehearsal_why_it_is_not_motos() -> None:
+    page = (PROJECT / "docs" / "decisions" / "0004-own-cloudformation-engine.md").read_text("utf-8")
+    services = PROJECT / "rehearsal" / "hyperpod_cdk_rehearsal" / "embedded" / "services"
+    listed = re.findall(r"^\| `(\w+)` \| \d+ \| \S", page, flags=re.MULTILINE)
+    assert listed == sorted(each.stem for each in services.glob("*.py") if each.stem != "__init__")
+
+
 def test_the_three_values_go_through_code_that_is_there() -> None:
     page = (PROJECT / "docs" / "decisions" / "0018-rooms.md").read_text("utf-8")
     walks = page.partition("## Three values\n")[2].partition("\n## ")[0]
