@@ -17,7 +17,7 @@ ACTION = "AwsSolutions-IAM5[Action::{}]"
 RESOURCE = "AwsSolutions-IAM5[Resource::{}]"
 
 _LAMBDA_POLICIES = "AWS's own minimal policy for functions; CDK attaches it to the functions it ships"
-_ASSETS = "CDK grants its function read access to the bootstrap bucket, where the assets of every stack lie"
+_ASSETS = "CDK grants its function read access to the bootstrap bucket, which contains the assets of every stack"
 _RUNTIME = "CDK chooses and tests the runtime of the functions it ships"
 _REDUNDANT = "CDK writes the dependency beside the reference that implies it"
 
@@ -74,8 +74,8 @@ def acknowledge_bucket_deployment(deployment: s3_deployment.BucketDeployment, *,
     if function is None:
         return
     stack = Stack.of(deployment)
-    upload = "CDK's function writes the files of this deployment, whose names it learns when it runs"
-    key = "CDK grants the whole of encryption in kinds of actions, on this one key"
+    upload = "CDK's function writes the files of this deployment, whose names it knows only when it runs"
+    key = "CDK grants encryption with wildcards in the actions, on this one key"
     with_key = {ACTION.format(action): key for action in ("kms:GenerateDataKey*", "kms:ReEncrypt*")}
     acknowledge(
         function,
@@ -121,13 +121,16 @@ def acknowledge_quota_gate(role: IConstruct, *, log_group: logs.CfnLogGroup) -> 
     acknowledge(
         role,
         {
-            RESOURCE.format("*"): "reading quotas and listing what uses them up know no resource-level rights",
+            RESOURCE.format("*"): (
+                "the actions that read quotas and list their usage support no resource-level permissions"
+            ),
             RESOURCE.format(
                 clusters
-            ): "every cluster of the account uses up the quotas; which there are, only AWS knows",
-            RESOURCE.format(
-                f"arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:log-group:{group}-*"
-            ): "its own log group, whose name CloudFormation ends at random: the role is made beside it, not after it",
+            ): "every cluster of the account uses the quotas; only AWS knows which clusters exist",
+            RESOURCE.format(f"arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:log-group:{group}-*"): (
+                "its own log group, whose name ends with a random part from CloudFormation: the role is "
+                "created in parallel with it, not after it"
+            ),
         },
     )
 

@@ -22,7 +22,7 @@ __all__ = ["DeletionProtection", "DeletionProtectionFunction"]
 _TIMEOUT_SECONDS = 900
 """Lambda's longest: EKS takes one update of a cluster at a time, and what goes on already may take minutes."""
 _STACK = "arn:<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>:stack/{}/*"
-_OWN_STACKS = "A stack's ARN ends in an id that CloudFormation makes: these are the environment's own, by name"
+_OWN_STACKS = "a stack's ARN ends with an ID that CloudFormation creates: these are the environment's own, by name"
 
 
 class DeletionProtectionFunction(Construct):

@@ -121,7 +121,7 @@ class LogSettings(Construct):
             ],
         )
         spelt = f"arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:log-group:{self.log_group_name}:*"
-        acknowledge(role, {RESOURCE.format(spelt): "the ARN of this one log group ends so"})
+        acknowledge(role, {RESOURCE.format(spelt): "the ARN of this one log group ends with it"})
         return handler_function(
             self,
             "Handler",

@@ -311,7 +311,9 @@ class EbsCsiDriver(Construct):
             statements=operators.statements("ebs_csi_driver", eks_cluster=eks_cluster_name, **place),
         )
         clusters = "arn:<AWS::Partition>:sagemaker:<AWS::Region>:<AWS::AccountId>:cluster/*"
-        acknowledge(pods.role, {RESOURCE.format(clusters): "SageMaker names clusters by an ID that it chooses"})
+        acknowledge(
+            pods.role, {RESOURCE.format(clusters): ("the ARN of a cluster contains an ID that SageMaker chooses")}
+        )
         driver = NodeAddon(
             self,
             "Addon",

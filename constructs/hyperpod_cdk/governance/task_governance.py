@@ -31,7 +31,7 @@ IdleCompute = Literal["fair_share", "first_come_first_served"]
 _TIMEOUT_SECONDS = 900
 _ANSWER_SECONDS = _TIMEOUT_SECONDS + 60
 _POLICIES_AND_QUOTAS = ("cluster-scheduler-config/*", "compute-quota/*")
-_ANY_ID = "policies and quotas get their ids from SageMaker when they are made"
+_ANY_ID = "SageMaker assigns the IDs of policies and quotas when they are created"
 
 
 class TaskGovernance(Construct):
@@ -295,10 +295,8 @@ class TaskGovernance(Construct):
             role,
             {
                 **{_nag_arn("sagemaker", each): _ANY_ID for each in _POLICIES_AND_QUOTAS},
-                _nag_arn(
-                    "eks", f"access-entry/{self._eks_cluster_name}/*"
-                ): "SageMaker chooses the entry that it works with",
-                RESOURCE.format("*"): "listing policies and quotas knows no resource-level rights",
+                _nag_arn("eks", f"access-entry/{self._eks_cluster_name}/*"): "SageMaker chooses the entry that it uses",
+                RESOURCE.format("*"): "listing policies and quotas supports no resource-level permissions",
             },
         )
         return handler_function(
@@ -333,7 +331,7 @@ class TaskGovernance(Construct):
                 ],
             },
             {"Action": ["sagemaker:DescribeCluster"], "Resource": [self._cluster_arn]},
-            # listing knows no resource-level rights
+            # listing supports no resource-level permissions
             {"Action": [f"sagemaker:List{noun}s" for noun in nouns], "Resource": ["*"]},
             {
                 "Action": ["eks:DescribeCluster", "eks:DescribeAccessEntry", "eks:ListAssociatedAccessPolicies"],

@@ -73,7 +73,7 @@ class KarpenterAutoscaling(Construct):
             ],
         )
         goes_with_its_stack(self.role)
-        own = "the ARN of a cluster is not known before the cluster, which needs the role; those of this account only"
+        own = "the ARN of a cluster is unknown before its creation, which needs the role; only clusters of this account"
         acknowledge(self.role, {_CLUSTERS_FINDING: own})
         self.log_group: logs.CfnLogGroup = logs.CfnLogGroup(self, "HandlerLogs", retention_in_days=90)
         self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
@@ -132,7 +132,7 @@ class KarpenterAutoscaling(Construct):
                 {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [self.log_group.attr_arn]},
             ],
         )
-        acknowledge(role, {_CLUSTERS_FINDING: "the counts are read before the cluster is made; it only reads"})
+        acknowledge(role, {_CLUSTERS_FINDING: "the counts are read before the cluster is created; it only reads"})
         return handler_function(
             self,
             "Handler",

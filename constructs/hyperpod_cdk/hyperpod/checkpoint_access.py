@@ -85,7 +85,7 @@ class CheckpointAccess(Construct):
             service_account=service_account,
             role_arn=self.role.attr_arn,
         )
-        logs = "jobs name their log groups themselves; no other right goes with them than to write"
+        logs = "jobs name their log groups themselves; they have only the permission to write"
         acknowledge(
             self.role,
             {
@@ -95,7 +95,7 @@ class CheckpointAccess(Construct):
                     if not is_token(bucket)
                 },
                 RESOURCE.format("arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:log-group:*"): logs,
-                RESOURCE.format("*"): "cloudwatch:PutMetricData takes no resource",
+                RESOURCE.format("*"): "cloudwatch:PutMetricData supports no resource",
             },
         )
 

@@ -162,22 +162,26 @@ class NodeExecutionRole(Construct):
 
 def _reasons(bucket: s3.IBucket, role: NodeExecutionRole, shared: Sequence[str]) -> dict[str, str]:
     ec2_arn = "arn:<AWS::Partition>:ec2:<AWS::Region>:<AWS::AccountId>"
-    interfaces = "instances and interfaces are made by the service and named only then; subnets and groups are named"
+    interfaces = (
+        "the service creates instances and interfaces, whose names are known only then; subnets and groups are named"
+    )
     return {
         MANAGED.format(MANAGED_POLICY): "AWS's policy for HyperPod nodes: logs, metrics, scripts, Session Manager",
         RESOURCE.format("arn:<AWS::Partition>:ec2:<AWS::Region>:*:instance/*"): interfaces,
         RESOURCE.format(f"{ec2_arn}:network-interface/*"): interfaces,
         **{
             RESOURCE.format(f"arn:<AWS::Partition>:ec2:<AWS::Region>:{ANY_ACCOUNT}:{place.rpartition(':')[2]}"): (
-                "it stood before and may be of the account that shares its VPC; no other has its ID"
+                "it existed before and may belong to the account that shares its VPC; no other one has its ID"
             )
             for place in shared
         },
-        RESOURCE.format("*"): "as in AWS's own templates: these actions only read, and most of them take no resource",
-        RESOURCE.format("arn:<AWS::Partition>:ecr:*:*:repository/*"): (
-            "images of add-ons lie in AWS's accounts, images of jobs in any repository of the account"
+        RESOURCE.format("*"): (
+            "as in AWS's own templates: these actions only read, and most of them support no resource"
         ),
-        **all_objects(bucket, reason="nodes read whatever the lifecycle folder holds", of=role),
+        RESOURCE.format("arn:<AWS::Partition>:ecr:*:*:repository/*"): (
+            "images of add-ons are in AWS's accounts, images of jobs in any repository of the account"
+        ),
+        **all_objects(bucket, reason="nodes read all files of the lifecycle folder", of=role),
     }
 
 

@@ -91,9 +91,11 @@ class NodeWaiter(Construct):
             {
                 _nag(
                     "sagemaker", "cluster/*"
-                ): "the function stands before the cluster, whose ARN holds an ID; it reads",
+                ): "the function is created before the cluster, whose ARN contains an ID; it only reads",
                 **{
-                    _nag("cloudformation", f"stack/{name}/*"): "a stack's ARN ends with an ID that it gets when made"
+                    _nag(
+                        "cloudformation", f"stack/{name}/*"
+                    ): "a stack's ARN ends with an ID that is assigned at its creation"
                     for name in names
                 },
             },

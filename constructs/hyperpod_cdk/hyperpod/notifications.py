@@ -436,15 +436,15 @@ class Notifications(Construct):
         reasons = {}
         if "nodes_missing" in self._events:
             reasons[RESOURCE.format("*")] = (
-                "PutMetricData knows no resource-level rights; the condition names the one namespace"
+                "PutMetricData supports no resource-level permissions; the condition names the one namespace"
             )
         if self._quotas:
             reasons[RESOURCE.format("*")] = (
-                "PutMetricData knows no resource-level rights; the condition names the one namespace. Nor do reading"
-                " quotas and listing clusters"
+                "PutMetricData supports no resource-level permissions; the condition names the one namespace. The "
+                "same applies to reading quotas and listing clusters"
             )
             reasons[RESOURCE.format(_ALL_CLUSTERS)] = (
-                "every cluster of the account uses up the quotas; which there are, only AWS knows. It only reads"
+                "every cluster of the account uses the quotas; only AWS knows which clusters exist. It only reads"
             )
         if "deep_health_check_failed" in self._events:
             name = f"log-group:/aws/sagemaker/Clusters/{self._cluster_name}/*"

@@ -222,13 +222,13 @@ class InferenceOperator(Construct):
 
 _REASONS = {
     "load_balancer_controller": (
-        "AWS's policy of the controller: it makes load balancers with names that Kubernetes gives, and its conditions"
-        " bind changes to those that carry its tag"
+        "AWS's policy of the controller: it creates load balancers with names from Kubernetes, and its conditions "
+        "limit changes to those with its tag"
     ),
-    "keda": "Metrics of CloudWatch cannot be named by ARN, and an endpoint may scale by any Prometheus workspace",
+    "keda": "CloudWatch metrics have no ARN, and an endpoint may scale by any Prometheus workspace",
 }
 
-_SHARED = "it stood before and may be of the account that shares its VPC; no other has its ID"
+_SHARED = "it existed before and may belong to the account that shares its VPC; no other one has its ID"
 
 _UNBOUND_WRITES = (
     "AWS's policy of the controller leaves rules of security groups, listeners and protections unbound: those of load"
