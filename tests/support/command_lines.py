@@ -167,6 +167,12 @@ def _parsed(command: Any, words: list[str]) -> str:
 def aws(words: Sequence[str]) -> str:
     """Compare service, operation and options with AWS's models, from which the AWS CLI makes its own."""
     service, verb, *rest = words
+    if verb == "wait" and rest:
+        waiters = botocore.session.get_session().get_waiter_model(service)
+        waited = next((each for each in waiters.waiter_names if xform_name(each, "-") == rest[0]), None)
+        if waited is None:
+            return f"no waiter {rest[0]} of {service}"
+        verb, *rest = xform_name(waiters.get_waiter(waited).operation, "-"), *rest[1:]
     given = {word[2:].removeprefix("no-").partition("=")[0] for word in rest if word.startswith("--")}
     if (service, verb) in _CLI_ONLY:
         options, required = _CLI_ONLY[service, verb]
