@@ -297,6 +297,15 @@ def test_tables_are_toml(block: Block) -> None:
             ["aws fsx delete-file-system --region us-east-1: lacks file-system-id"],
         ),
         ("aws fsx drop", ["aws fsx drop: no operation drop of fsx"]),
+        ("aws cloudformation wait stack-create-complete --stack-name a", []),
+        (
+            "aws cloudformation wait stack-made",
+            ["aws cloudformation wait stack-made: no waiter stack-made of cloudformation"],
+        ),
+        (
+            "aws cloudformation wait stack-create-complete --stack a",
+            ["aws cloudformation wait stack-create-complete --stack a: no option stack"],
+        ),
         ("make tset", ["make tset: no target tset"]),
         ("pip install 'hyperpod-cdk[rehersal]'", ["pip install hyperpod-cdk[rehersal]: no extra rehersal"]),
         ("A=1 hyper | cat", ["hyper: no tool hyper that a test reads", "cat: no tool cat that a test reads"]),
