@@ -1,4 +1,4 @@
-"""moto is not made for threads: nobody meets anybody inside it."""
+"""moto is not thread-safe: requests to it are serialized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may call the embedded AWS: its own keys under its own address, and nobody else."""
+"""Only calls with its own keys to its own address may use the embedded AWS."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ TABLES = {"kubernetes": kubernetes.AS_OF, "addons": addons.AS_OF, "images": imag
 
 
 def age_problem(name: str, as_of: date, *, on: date) -> str | None:
-    """Say that a table is too old on a day, or give None."""
+    """Return a message if a table is too old on a day, or None."""
     if on - as_of <= OLDEST:
         return None
     return (

@@ -41,7 +41,7 @@ def test_a_type_that_is_missing_in_a_hyperpod_region_is_recorded(packages: Any) 
 
 @pytest.fixture
 def run(copied: Path, packages: Any, refresh_catalog: ModuleType, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the script on the copy; gives its exit code and the lines it printed."""
+    """Runs the script on the copy; returns its exit code and its output lines."""
 
     def main(*arguments: str) -> tuple[int, list[str]]:
         code = refresh_catalog.main(list(arguments), data=copied, today=TODAY, packages=packages)

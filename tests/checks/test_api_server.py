@@ -88,7 +88,7 @@ class Server:
 
 
 def certificate(folder: Path) -> tuple[Path, str]:
-    """Make an authority like EKS's, without key identifiers, and a file with key and certificate that it signed."""
+    """Create an authority like EKS's, without key identifiers, and a file with a key and a signed certificate."""
     keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
     authority_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes")])
     now = datetime.now(UTC)

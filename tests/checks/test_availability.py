@@ -41,7 +41,7 @@ def messages(result: Result) -> list[str]:
 
 
 def zone(zone_id: str, **changes: Any) -> Zone:
-    """A zone that is available; its name goes by its number, which no real account has to follow."""
+    """An available zone; its name follows from its number, which is not so in every real account."""
     name = "us-east-1" + "abcdef"[int(zone_id[-1]) - 1]
     made = Zone(zone_id=zone_id, name=name, state="available", kind="availability-zone", opted_in=True)
     return replace(made, **changes)

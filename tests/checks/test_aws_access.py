@@ -23,7 +23,7 @@ def open_with(answer: object, account: str = ACCOUNT) -> LiveAws:
 
 @pytest.fixture(autouse=True)
 def no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No profile and no credentials of whoever runs the tests."""
+    """Remove the profile and credentials of the user who runs the tests."""
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
 

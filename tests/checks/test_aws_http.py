@@ -40,7 +40,7 @@ def aws_at(served: Loopback, monkeypatch: pytest.MonkeyPatch, patience: Patience
 
 @pytest.fixture
 def ask(monkeypatch: pytest.MonkeyPatch) -> Ask:
-    """Asks for the zones, with two attempts for each call, and gives what was asked of whom."""
+    """Reads the zones, with two attempts for each call, and returns the calls."""
 
     def make(script: dict[str, list[Reply]]) -> tuple[LiveAws, Loopback]:
         with loopback(script) as served:

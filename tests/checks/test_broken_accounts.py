@@ -66,7 +66,7 @@ NOT_NEEDED = {
     # the names in the list tell that the cluster has none of the add-ons that these ask about
     "eks:DescribeAddon": {"existing_addons_are_told_apart", "existing_cluster_has_no_kueue_of_its_own"},
 }
-"""Checks that ask something beside, and pass without the answer where it changes nothing."""
+"""Checks with an additional call, which pass without its answer if it has no effect."""
 
 FIRST_WAYS = list({broken["finds"]["check"]: broken for broken in reversed(BROKEN)}.values())
 """Of every check in the table, the first way to break it."""
@@ -267,7 +267,7 @@ def run(
     patience: Patience | None = None,
     only: tuple[str, ...] = (),
 ) -> Ran:
-    """Make an account that satisfies a file, break it, and run preflight of the file with its changes."""
+    """Create an account that satisfies a file, break it, and run preflight on the file with its changes."""
     document = merged(satisfied(file, given or {}), account or {})
     wanted = loaded(file, {**(given or {}), **(changes or {})})
     # a client remembers that it was throttled, and a call that was given up may still hold one
@@ -279,7 +279,7 @@ def run(
 
 @contextmanager
 def asked(document: Mapping[str, Any], environment: Environment) -> Iterator[Embedded]:
-    """Make an account and point boto3 to it."""
+    """Create an account and configure boto3 for it."""
     with (
         embedded(document, region=environment.region, account=ACCOUNT, now=NOW) as there,
         pytest.MonkeyPatch.context() as patch,
@@ -296,7 +296,7 @@ def preflighted(
     only: tuple[str, ...] = (),
     used: Keeping | None = None,
 ) -> tuple[Report, LiveAws]:
-    """Run checks with an AWS that nobody has asked yet; its clients are new ones, or those of a session in use."""
+    """Run checks with an unused AWS; its clients are new, or those of a session in use."""
     environment = wanted.environment
 
     def ask() -> tuple[Report, LiveAws]:
@@ -410,7 +410,7 @@ class Keeping(botocore.session.Session):
         self._kept: dict[tuple[str, str], Any] = {}
 
     def create_client(self, service_name: str, *, config: Any) -> Any:  # type: ignore[override] # as LiveAws calls it
-        """Make a client at the first call; the endpoint and the patience are the same for all."""
+        """Create a client at the first call; all have the same endpoint and timeouts."""
         key = (service_name, config.region_name)
         if key not in self._kept:
             self._kept[key] = super().create_client(service_name, config=config)
@@ -426,7 +426,7 @@ class Keeping(botocore.session.Session):
 
 @cache
 def keeping() -> Keeping:
-    """Return one session for all runs in which nothing goes wrong on the way."""
+    """Return one session for all runs without network errors."""
     return Keeping()
 
 

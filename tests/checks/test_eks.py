@@ -1,4 +1,4 @@
-"""Kubernetes versions, add-ons, kubectl and room for pods, at and beside each bound."""
+"""Kubernetes versions, add-ons, kubectl and capacity for pods, at and next to each limit."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def messages(result: Result) -> list[str]:
 
 
 def cluster(*, autoscaled: bool, **targets: int) -> HyperPodClusterAnswer:
-    """The environment's cluster as it stands."""
+    """The environment's deployed cluster."""
     return HyperPodClusterAnswer(
         name="prod",
         arn="arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdef012345",

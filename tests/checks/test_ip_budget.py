@@ -1,4 +1,4 @@
-"""The address budget of an environment's subnets, at and beside what fits."""
+"""The address budget of an environment's subnets, at and next to the limit."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def subnet(subnet_id: str, free: int, *, zone: str = "use1-az5", cidr: str = "10
 
 @pytest.fixture
 def account(fake_aws: FakeAws) -> FakeAws:
-    """An account with roomy subnets in which nothing of the environment stands."""
+    """An account with large subnets without resources of the environment."""
     fake_aws.answers.subnets = {
         NODES_5: subnet(NODES_5, 507),
         NODES_4: subnet(NODES_4, 507, zone="use1-az4"),
@@ -340,7 +340,7 @@ def test_existing_entries_are_not_added_twice(case_of: CaseOf, run_check: RunChe
 
 
 def test_nodes_that_leave_may_make_room(case_of: CaseOf, run_check: RunCheck, account: FakeAws) -> None:
-    """A group under a new name comes beside the old one, whose addresses nobody counts."""
+    """A group with a new name is created next to the old one, whose addresses are not counted."""
     old = InstancesInCluster(group="h100-old", types=(), current=2, target=2, spot=False, training_plan_arn="")
     account.answers.hyperpod_clusters = (
         HyperPodClusterAnswer(name="prod", arn="", status="InService", eks_cluster_arn="", groups=(old,)),
@@ -357,7 +357,7 @@ def test_nodes_that_leave_may_make_room(case_of: CaseOf, run_check: RunCheck, ac
 def test_an_existing_file_system_adds_no_quota_for_another(
     case_of: CaseOf, run_check: RunCheck, account: FakeAws
 ) -> None:
-    """Of two file systems with three servers each, one stands: the other's three have yet to come."""
+    """Of two file systems with three servers each, one exists: three addresses are still needed."""
     account.answers.lustre_file_systems = (
         LustreAnswer(
             file_system_id="fs-0a",

@@ -82,7 +82,7 @@ def bucket(name: str, region: str = "us-east-1") -> BucketAnswer:
 
 
 def file_system(capacity_gib: int, *, stack: str = "prod-storage", name: str = "prod-scratch") -> LustreAnswer:
-    """A file system that stands."""
+    """An existing file system."""
     return LustreAnswer(
         file_system_id="fs-0a1b2c3d4e5f67890",
         deployment_type="PERSISTENT_2",

@@ -46,7 +46,7 @@ def policy(*statements: dict[str, Any]) -> dict[str, Any]:
 ALARMS, BUDGETS = {"Service": "cloudwatch.amazonaws.com"}, {"Service": ["budgets.amazonaws.com"]}
 OF_OWNER = {"StringEquals": {"AWS:SourceOwner": "111122223333"}}
 OWN = policy(publish(to={"AWS": "*"}, Condition=OF_OWNER))
-"""What SNS gives a topic that is made without one."""
+"""The policy that SNS creates for a topic without one."""
 OPEN = policy(publish(to=ALARMS), publish(to=BUDGETS))
 NOT_TLS = publish("Deny", to="*", Condition={"Bool": {"aws:SecureTransport": "false"}})
 

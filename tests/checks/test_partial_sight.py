@@ -109,7 +109,7 @@ DISPENSABLE = {
     "eks:DescribeCluster": {ROOMY},
     "fsx:DescribeFileSystems": {ROOMY},
 }
-"""Checks that ask something beside, and pass without the answer where it changes nothing."""
+"""Checks with an additional call, which pass without its answer if it has no effect."""
 
 OF_ADDON = {
     "existing_cluster_has_a_new_enough_vpc_cni": " vpc-cni",
@@ -167,7 +167,7 @@ def test_nothing_passes_unseen(
 
 
 def mistakes(whole: Result, part: Ran) -> list[str]:
-    """Say what is wrong with what a check said when some calls were refused."""
+    """Return what is wrong with the result of a check when some calls were refused."""
     seen, status = part.result, part.result.status
     wrong = []
     made_up = places(seen) - places(whole)

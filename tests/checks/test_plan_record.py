@@ -104,7 +104,7 @@ def test_what_changed(old: RecordedPlans | None, new: RecordedPlans, says: list[
 
 
 def answer(**other: Any) -> TrainingPlan:
-    """The plan as AWS gives it: times with fractions in another time zone, targets in any order."""
+    """The plan as AWS returns it: times with fractions in another time zone, targets in any order."""
     there = timezone(timedelta(hours=-8))
     values: dict[str, Any] = {
         "arn": ARN,

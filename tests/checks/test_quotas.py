@@ -59,7 +59,7 @@ SPOT: Mapping[str, Any] = {
 
 
 def rich(aws: FakeAws, case: Case, **quotas: float | QuotaValue | NotAnswered | None) -> FakeAws:
-    """Let the account have plenty of everything that nobody uses, but for the quotas given by name."""
+    """Set large unused quotas for the account, except for the quotas given by name."""
     for each in required_quotas(case.environment):
         aws.answers.quota[each.name] = QuotaValue(name=each.name, code=each.code, value=PLENTY)  # type: ignore[index]
         if each.usage:
@@ -71,7 +71,7 @@ def rich(aws: FakeAws, case: Case, **quotas: float | QuotaValue | NotAnswered | 
 
 
 def using(aws: FakeAws, **used: float | NotAnswered) -> FakeAws:
-    """Let others use so much."""
+    """Set the usage by others."""
     for kind, value in used.items():
         aws.answers.usage[kind] = value  # type: ignore[index]
     return aws

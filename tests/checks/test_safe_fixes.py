@@ -15,7 +15,7 @@ from tests.support.tables import row_by_row
 PACKAGE = Path(hyperpod_cdk.__file__).parent
 SOURCES = sorted([*(PACKAGE / "checks").glob("*.py"), *(PACKAGE / "handlers" / "quota_gate").glob("*.py")])
 CARDS = {"inputs", "passes", "fails", "skips"}
-"""Texts of a card that describe; its other texts, and all findings, can tell somebody to do something."""
+"""Descriptive texts of a card; its other texts, and all findings, can instruct a user."""
 
 DESTROYS = re.compile(
     r"\b(delete|remove|empty the|purge|overwrite|take it over|take over|terminate|detach|uninstall"
@@ -34,7 +34,7 @@ PROVEN = {
     "every node; remove": "a secret in the project's own script",
     "add the file or remove the call": "a line of the project's own script",
 }
-"""Every text that tells to remove something, with what proves that it is the user's own. A new one needs its proof."""
+"""Every text that suggests a removal, with the proof of ownership. A new text needs a proof."""
 
 
 def instructions(file: Path) -> Iterator[str]:

@@ -116,7 +116,7 @@ def check_plan(case_of: CaseOf, run_check: RunCheck, aws: FakeAws) -> Callable[.
 
 @pytest.fixture
 def find_all(case_of: CaseOf, run_check: RunCheck, aws: FakeAws) -> RunAll:
-    """Runs every check of the area; gives the messages of those that found something."""
+    """Runs every check of the area; returns the messages of those with findings."""
 
     def run(found: TrainingPlan | None, **changes: Any) -> dict[str, list[str]]:
         aws.answers.training_plan = {ARN: found}
@@ -128,7 +128,7 @@ def find_all(case_of: CaseOf, run_check: RunCheck, aws: FakeAws) -> RunAll:
 
 
 def changed(case_of: CaseOf, changes: dict[str, Any]) -> Case:
-    """Make environments/prod.yaml with changes to its second group; its team would hold the group to its count."""
+    """Return environments/prod.yaml with changes to its second group, without its team, which would fix the count."""
     return case_of(
         {"task_governance": ..., "storage": ..., **{f"{GROUP}.{key}": value for key, value in changes.items()}}, now=NOW
     )

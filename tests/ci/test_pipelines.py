@@ -1,4 +1,4 @@
-"""The pipelines that come with the repository say what the command understands, and pin what they run."""
+"""The pipelines of the repository use valid commands, and pin what they run."""
 
 from __future__ import annotations
 

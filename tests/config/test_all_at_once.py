@@ -37,7 +37,7 @@ READ_ELSEWHERE = (
 
 
 def text_of(base: str, changes: list[Mapping[str, str]]) -> str:
-    """Make all of these changes of the base file, each of which stands there once."""
+    """Apply all of these changes to the base file, in which each text is there once."""
     spans = sorted((base.index(old), old, new) for change in changes for old, new in change.items())
     for start, old, new in reversed(spans):
         base = base[:start] + new + base[start + len(old) :]

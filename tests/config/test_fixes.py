@@ -19,10 +19,10 @@ Load = Callable[[str], LoadedEnvironment]
 SET = re.compile(r"; (?:set|write|add) (?P<key>[A-Za-z0-9_.\[\]\"/-]+): (?P<value>\S.*)$")
 REMOVE = re.compile(r"; remove (?P<key>it|[a-z_]+)(?:$|, or |:| \(| or )")
 OWNED = re.compile(r"[0-9]{12}|\b(?:fs|vpc|subnet|sg|ami|backup|ws)-[0-9a-f-]{6,}")
-"""What belongs to somebody: an account, and the ID of a thing that stands in one."""
+"""Values that belong to a user: an account, and the ID of a resource."""
 
 CHOICES = re.compile(r" without quotes|,? or |, and | \(| in one|, which | where |, one of |,? unless | if | with its ")
-"""What stands behind the value in a fix that offers more than one way."""
+"""The text after the value in a fix with several options."""
 
 
 def loaded(text: str) -> Any:
@@ -116,7 +116,7 @@ def test_a_fix_that_is_applied_is_a_fix(changed: Changed, load: Load) -> None:
 
 
 def is_next_step(first: Finding, then: Finding) -> bool:
-    """Whether the second finding asks for something that the first one's fix names, and that stands elsewhere."""
+    """Return whether the second finding requires something that the first one's fix refers to, in another place."""
     return (
         # a partition that the type has still wants the label that makes it
         then.rule == "partitions_are_made"
@@ -161,7 +161,7 @@ def fix_of(finding: Finding) -> Iterator[tuple[str, str]]:
 
 
 def written(text: str, finding: Finding, key: str, value: str) -> str | None:
-    """Write a value where the finding says; None where the file cannot be read, or the key is none of its path."""
+    """Write a value at the finding's place; returns None if the file cannot be read, or has no such key."""
     try:
         data: Any = loaded(text)
         parsed = loaded(value)

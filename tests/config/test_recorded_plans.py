@@ -76,7 +76,7 @@ def folder(tmp_path: Path, base: str, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def judge(folder: Path) -> Judge:
-    """Loads the file beside a record; gives the lines that a user reads, warnings marked."""
+    """Loads the file with a record; returns the lines that a user reads, with warnings marked."""
 
     def run(document: object, *, text: str | None = None, today: date = TODAY) -> list[str]:
         content = document if isinstance(document, str) else json.dumps(document, indent=2)

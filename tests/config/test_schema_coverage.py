@@ -22,7 +22,7 @@ from tests.support.tables import row_by_row
 HERE = Path(__file__).parent
 COVERAGE: dict[str, dict[str, dict[str, str]]] = property_paths()
 FIXTURES = ("every_property.yaml",)
-"""Environments that nobody would run: they state what no example has a use for."""
+"""Unrealistic environments with fields that no example uses."""
 
 OTHERS: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load((HERE / "other_types.yaml").read_text(encoding="utf-8"))
 for _type, _paths in other_paths().items():
@@ -141,7 +141,7 @@ def test_what_made_this_list_necessary_is_found() -> None:
 
 
 def is_in_call(name: str, parent: str) -> bool:
-    """Whether a property or value of a call is another one or stands in it."""
+    """Return whether a property or value of a call is another one or a part of it."""
     return name == parent or name.startswith((f"{parent}.", f"{parent}="))
 
 
@@ -209,7 +209,7 @@ def decided(resource_type: str) -> dict[str, str]:
 
 
 def is_below(name: str, parent: str) -> bool:
-    """Whether a property is another one or stands in it."""
+    """Return whether a property is another one or a part of it."""
     return name == parent or name.startswith(f"{parent}.")
 
 

@@ -27,7 +27,7 @@ Make = Callable[..., LoadedEnvironment]
 
 @pytest.fixture
 def make(base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
-    """Makes an environment of a name, with texts replaced and a plan of so many instances recorded beside it."""
+    """Creates an environment with a name, replaced texts, and the record of a plan with a number of instances."""
     monkeypatch.chdir(tmp_path)
 
     def made(name: str, *, seats: int | None = None, **texts: str) -> LoadedEnvironment:

@@ -1,4 +1,4 @@
-"""What the templates tell checkov: every construct, also alone in somebody's stack, says why a check does not apply."""
+"""Suppressions for checkov in templates: every construct, also in other stacks, has reasons why checks do not apply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A VPC and an EKS cluster of somebody else's: used by ID, changed in nothing, and never an AZ name in a template."""
+"""A VPC and an EKS cluster of others: used by ID, never changed, and no AZ names in templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instance groups: every rule at and beside its bound, and every property that comes out."""
+"""Instance groups: every rule at and next to its limit, and every resulting property."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def template(stack: cdk.Stack) -> assertions.Template:
 
 
 def statements(stack: cdk.Stack) -> list[dict[str, Any]]:
-    """Return what the one key's policy says beside leaving the decision to IAM."""
+    """Return the statements of the only key's policy, except the one that delegates to IAM."""
     (key,) = template(stack).find_resources("AWS::KMS::Key").values()
     stated: list[dict[str, Any]] = key["Properties"]["KeyPolicy"]["Statement"]
     first, *rest = stated

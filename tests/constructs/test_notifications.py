@@ -1,4 +1,4 @@
-"""The construct that tells a team what happens to its cluster: topic, alarms, rules and the function's rights."""
+"""The construct for notifications about a cluster: topic, alarms, rules and the function's permissions."""
 
 from __future__ import annotations
 

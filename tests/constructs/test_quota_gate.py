@@ -62,7 +62,7 @@ def statements(template: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def waiting(template: dict[str, Any]) -> tuple[set[str], set[str]]:
-    """The logical ids of what waits for the gate by a DependsOn of its own, and of what does not."""
+    """Return the logical IDs of resources with a DependsOn on the gate, and of those without."""
     (gate_id,) = of_type(template, GATE)
     resources = template["Resources"]
     waits = {name for name, each in resources.items() if gate_id in each.get("DependsOn", [])}

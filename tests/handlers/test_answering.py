@@ -302,7 +302,7 @@ SCENARIOS = [
 
 
 def served(scenario: Scenario, aws: Aws) -> dict[str, Any]:
-    """Let the handler serve the scenario's event; gives the one answer."""
+    """Run the handler with the scenario's event; returns the only response."""
     sent: list[bytes] = []
     event = {
         "RequestType": scenario.kind,

@@ -18,7 +18,7 @@ GROUPS = [{"InstanceGroupName": "gpu", "TargetCount": 7}, {"InstanceGroupName": 
 
 @dataclass
 class SageMaker:
-    """Gives one answer after the other, the last one for ever; an error code is raised."""
+    """Returns one response after the other, repeating the last one; an error code is raised."""
 
     answers: list[dict[str, Any] | str]
     asked: list[str] = field(default_factory=list)

@@ -83,7 +83,7 @@ class SageMaker:
     def happens(
         self, at: float, group: str, instance: str, message: str, *, script: str = "", logical: str = ""
     ) -> None:
-        """Let an instance fail at a moment, with the two events that HyperPod gives."""
+        """Let an instance fail at a time, with the two events of HyperPod."""
         said = f"in Cluster prod and InstanceGroup {group}"
         for number, text in enumerate((f"Failed to provision EC2 Instance {said}", f"Instance creation {said} failed")):
             details = {
@@ -232,7 +232,7 @@ def properties(**changes: Any) -> dict[str, Any]:
 
 
 def from_second(moment: float, *nodes: tuple[str, str]) -> Callable[[float], Nodes]:
-    """Let nodes (group, ID) run from a moment on; before they are pending without an instance."""
+    """Let nodes (group, ID) run from a time on; before, they are pending without an instance."""
 
     def at(now: float) -> Nodes:
         return [

@@ -585,7 +585,7 @@ def response_url(*statuses: int) -> Iterator[tuple[str, list[tuple[str, str | No
 
 
 def handled(url: str) -> list[float]:
-    """Handle an event with the real sender; gives the pauses made."""
+    """Handle an event with the real sender; returns the pauses."""
     pauses: list[float] = []
     sent = event(ResponseURL=url)
     index.handle(sent, Context(), api=FakeApi, put=answering.put, sleep=pauses.append, region="us-east-1")

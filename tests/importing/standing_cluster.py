@@ -1,4 +1,4 @@
-"""A HyperPod cluster that stands, as AWS's set-up stack makes one: what the services answer about it."""
+"""An existing HyperPod cluster as AWS's setup stack creates it: the responses of the services about it."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ STANDS: dict[str, Any] = {
         }
     ],
 }
-"""What stands before the calls: the network and the EKS cluster, with HyperPod's chart, of which no API tells."""
+"""Resources before the calls: the network and the EKS cluster, with HyperPod's chart, which no API returns."""
 
 _NODES = (
     "ec2:AssignPrivateIpAddresses ec2:AttachNetworkInterface ec2:CreateNetworkInterface ec2:CreateTags"
@@ -67,7 +67,7 @@ _NODES = (
     " ecr:BatchGetImage ecr:GetAuthorizationToken ecr:GetDownloadUrlForLayer eks-auth:AssumeRoleForPodIdentity"
     " s3:GetObject s3:ListBucket"
 )
-"""What the execution role of AWS's templates may do beside its managed policy."""
+"""Permissions of the execution role in AWS's templates, in addition to its managed policy."""
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Builder:
     role_arn: str = ""
 
     def __post_init__(self) -> None:
-        """Make the execution role and the bucket of the scripts."""
+        """Create the execution role and the bucket of the scripts."""
         self.role_arn = self.role("hyperpod-nodes", "sagemaker.amazonaws.com")
         iam, s3 = self.client("iam"), self.client("s3")
         iam.attach_role_policy(
@@ -95,7 +95,7 @@ class Builder:
         return self.there.client(service)
 
     def role(self, name: str, service: str, *more: str) -> str:
-        """Make a role that a service takes, with ``more`` actions of its trust."""
+        """Create a role that a service can assume, with ``more`` actions in its trust policy."""
         statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": ["sts:AssumeRole", *more]}
         document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
         made = self.client("iam").create_role(RoleName=name, AssumeRolePolicyDocument=document)
@@ -123,7 +123,7 @@ class Builder:
         return {key: value for key, value in group.items() if value is not None}
 
     def cluster(self, *groups: Mapping[str, Any], **more: Any) -> None:
-        """Make the HyperPod cluster and wait until its nodes run."""
+        """Create the HyperPod cluster and wait until its nodes run."""
         sagemaker = self.client("sagemaker")
         settings = {"NodeRecovery": "Automatic", "NodeProvisioningMode": "Continuous", **more}
         sagemaker.create_cluster(
@@ -166,7 +166,7 @@ class Builder:
         self.until(lambda: eks.describe_addon(clusterName=EKS, addonName=name)["addon"]["status"] == "ACTIVE")
 
     def entry(self, name: str, policy: str) -> str:
-        """Make a role for people and let it into the EKS cluster with a policy for all of it."""
+        """Create a role for users, with an access entry and a cluster-wide policy in the EKS cluster."""
         eks, arn = self.client("eks"), self.role(name, "ec2.amazonaws.com")
         eks.create_access_entry(clusterName=EKS, principalArn=arn)
         eks.associate_access_policy(

@@ -1,4 +1,4 @@
-"""Clusters that stand: what AWS says of them stands in the file, and what it does not say is named, never guessed."""
+"""Existing clusters: AWS's data about them is in the file, and missing data is reported, never guessed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State of Terraform: the cluster of AWS's module with the IDs of what stands around it."""
+"""Terraform state: the cluster of AWS's module with the IDs of the surrounding resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lifecycle scripts on a node in a folder: one test for each bats file beside this one.
+"""The lifecycle scripts on a simulated node in a folder: one test for each bats file in this folder.
 
 Where this machine lets us, bats runs in user and mount namespaces of its own, and mounts on the node are real;
 elsewhere they are faked. Neither needs root. By hand: ``node_modules/bats/bin/bats tests/lifecycle_scripts``.

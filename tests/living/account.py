@@ -961,7 +961,7 @@ class Account:
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Let every service answer that a test gives no answer of."""
+        """Set responses of all services for which a test has none."""
         self.more = {**_answers(), **self.more}
 
     def group(self, name: str) -> dict[str, Any]:

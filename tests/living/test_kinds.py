@@ -1,4 +1,4 @@
-"""Drift of what stands around the cluster: each planted difference is found once, and nothing else with it."""
+"""Drift of resources around the cluster: each planted difference is found once, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes as somebody looks at them, and has them replaced, rebooted or checked, by hand."""
+"""The node commands: details, and manual replacement, reboot and checks."""
 
 from __future__ import annotations
 

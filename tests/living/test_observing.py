@@ -1,4 +1,4 @@
-"""Bundles: nothing of somebody's own in them, what could not be read, and files that are none."""
+"""Bundles: no private data in them, what could not be read, and invalid files."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ TOLD = {"emails": ["on-call@example.com"], "monthly_budget_usd": 100, "events": 
 
 
 class Life:
-    """The small environment in an account of its own."""
+    """The small environment in a separate account."""
 
     def __init__(self, aws: Aws, folder: Path) -> None:
         self.aws = aws

@@ -1,4 +1,4 @@
-"""A file system that was taken out of the file outlives the environment, and stands in its subnet while it does."""
+"""A file system that was removed from the file remains after the environment, in its subnet."""
 
 from __future__ import annotations
 

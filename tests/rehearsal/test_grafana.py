@@ -23,7 +23,7 @@ SOURCES = ("prometheus", "cloudwatch")
 
 @pytest.fixture(scope="module")
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Workspaces and dashboards in somebody else's stack."""
+    """Workspaces and dashboards in another app's stack."""
     outdir = tmp_path_factory.mktemp("theirs")
     app = cdk.App(outdir=str(outdir), builtin_cloud_formation_validation=False)
     stack = cdk.Stack(app, "theirs", env=cdk.Environment(account=ACCOUNT, region=REGION))
@@ -40,7 +40,7 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Looking:
-    """What a workspace shows to somebody who may only look."""
+    """Return what a workspace shows to a viewer."""
 
     def __init__(self, aws: Aws) -> None:
         self.grafana = aws.client("grafana")

@@ -1,4 +1,4 @@
-"""Operators that are switched off while the environment stands."""
+"""Operators that are disabled in a deployed environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prod without a node that takes add-ons: a deployed environment scales to zero and back, and nobody waits in vain."""
+"""Prod without a node for add-ons: a deployed environment scales to zero and back without endless waits."""
 
 from __future__ import annotations
 

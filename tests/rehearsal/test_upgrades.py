@@ -1,4 +1,4 @@
-"""Two minors of Kubernetes, with add-ons, chart and AMIs, in the embedded AWS: every step as the verb tells it."""
+"""Upgrade by two Kubernetes minor versions, with add-ons, chart and AMIs, in the embedded AWS, as upgrade shows."""
 
 from __future__ import annotations
 

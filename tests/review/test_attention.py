@@ -1,4 +1,4 @@
-"""What stands below the one line: what a reviewer must look at, gravest first, and in few lines."""
+"""The part below the verdict: what a reviewer must check, the most severe first, and in few lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CloudFormation's own change sets beside the templates: who contradicts whom, and that nothing stays in the account.
+"""CloudFormation's own change sets, compared with the templates: contradictions, and that nothing is left behind.
 
 The shapes are those of DescribeChangeSet with IncludePropertyValues (botocore's model of CloudFormation); a test holds
 the answers here to it.

@@ -1,4 +1,4 @@
-"""What 'cdk deploy' takes of an assembly beside its templates is compared, or refused where it is another template.
+"""Settings of an assembly that 'cdk deploy' uses, in addition to templates, are compared, or refused.
 
 What the CDK CLI does with each is from its source, aws-cdk 2.1148 (lib/index.js): ``makeBodyParameter`` deploys
 ``stackTemplateAssetObjectUrl`` and never reads the file; ``commonPrepareOptions`` passes NotificationARNs and RoleARN;

@@ -1,4 +1,4 @@
-"""What is deployed, as CloudFormation tells it: the stacks that are there, their templates and their parameters."""
+"""The deployed state in CloudFormation: the stacks, their templates and their parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an assembly uploads is found by the place where it goes, and compared file by file."""
+"""The assets of an assembly are found by their destination, and compared file by file."""
 
 from __future__ import annotations
 

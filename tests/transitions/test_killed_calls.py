@@ -89,7 +89,7 @@ class World(Protocol):
         ...
 
     def stands(self) -> Any:
-        """Return what stands."""
+        """Return the deployed state."""
         ...
 
     def done(self) -> Iterable[Any]:

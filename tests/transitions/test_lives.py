@@ -116,7 +116,7 @@ class WithPlaceholder:
 
 @dataclass
 class Life:
-    """One environment in an account of its own."""
+    """One environment in a separate account."""
 
     there: Embedded
     cdk: Any

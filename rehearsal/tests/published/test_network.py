@@ -1,4 +1,4 @@
-"""Blocks and zones as AWS publishes them, beside the catalog's."""
+"""CIDR blocks and zones as AWS publishes them, compared with the catalog's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is restated of task governance and of the network add-on, beside the catalog's own rules: where they differ."""
+"""Published rules of task governance and of the network add-on, compared with the catalog's: their differences."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ REASON = r"Received response status \[FAILED\] from custom resource\. Message re
 
 @pytest.fixture
 def provider(function: Callable[..., str]) -> Callable[..., str]:
-    """Make a provider whose handler has this body; `answer(event, ...)` and `put(event, bytes)` are at hand."""
+    """Create a provider whose handler has this body; `answer(event, ...)` and `put(event, bytes)` are available."""
 
     def make(body: str, **options: Any) -> str:
         lines = "\n".join(f"    {line}" for line in body.splitlines())

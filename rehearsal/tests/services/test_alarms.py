@@ -1,4 +1,4 @@
-"""An alarm whose state is set tells the topics of that state, as far as their policies let CloudWatch publish."""
+"""An alarm publishes its new state to topics whose policies allow CloudWatch to publish."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ POLICIES: list[tuple[list[dict[str, Any]] | None, bool]] = [
 
 
 def planted(world: Any, statements: list[dict[str, Any]] | None, *, enabled: bool = True) -> str:
-    """Make a topic, a queue that is subscribed and the alarm ``it``, and give the queue."""
+    """Create a topic, a subscribed queue and the alarm ``it``, and return the queue."""
     sns, sqs = world.client("sns"), world.client("sqs")
     topic = sns.create_topic(Name="on-call")["TopicArn"]
     if statements is not None:

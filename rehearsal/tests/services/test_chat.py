@@ -1,4 +1,4 @@
-"""Slack channels of Amazon Q Developer in chat applications: what a person authorized, and that a channel goes once."""
+"""Slack channels of Amazon Q Developer in chat applications: authorized workspaces, one configuration per channel."""
 
 from __future__ import annotations
 

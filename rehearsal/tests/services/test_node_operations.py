@@ -1,4 +1,4 @@
-"""Nodes that somebody has replaced, rebooted or checked by hand."""
+"""Nodes that are replaced, rebooted or checked manually."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HyperPod clusters as the API shows them while time goes by."""
+"""HyperPod clusters as the API shows them over time."""
 
 from __future__ import annotations
 

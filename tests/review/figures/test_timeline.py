@@ -1,4 +1,4 @@
-"""The deployment in time: what waits for what, how long it takes, what stands if it fails."""
+"""The timeline of a deployment: dependencies, durations, and what exists if it fails."""
 
 from __future__ import annotations
 

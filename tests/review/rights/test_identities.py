@@ -1,4 +1,4 @@
-"""Who signs in from outside of policies: each way in, at and beside its bound.
+"""Identities that sign in from outside of policies: each way, at and next to its limit.
 
 The expectations are those of the IAM user guide (identity providers, access keys), of IAM Roles Anywhere, IAM Identity
 Center and Cognito identity pools.

@@ -1,4 +1,4 @@
-"""What templates, and CDK beside them, say of findings that they know of."""
+"""Suppressions of findings in templates and in CDK."""
 
 from __future__ import annotations
 

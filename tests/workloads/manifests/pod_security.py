@@ -41,7 +41,7 @@ def pods(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def baseline(pod: Mapping[str, Any]) -> list[str]:
-    """Say what the level baseline forbids of a pod."""
+    """Return what the level baseline forbids in a pod."""
     found = [name for name in ("hostNetwork", "hostPID", "hostIPC") if pod.get(name)]
     found += [f"hostPath {each['name']}" for each in pod.get("volumes", ()) if "hostPath" in each]
     own = pod.get("securityContext", {})
@@ -63,7 +63,7 @@ def baseline(pod: Mapping[str, Any]) -> list[str]:
 
 
 def restricted(pod: Mapping[str, Any]) -> list[str]:
-    """Say what the level restricted forbids of a pod."""
+    """Return what the level restricted forbids in a pod."""
     own, found = pod.get("securityContext", {}), baseline(pod)
     found += [f"volume {each['name']}" for each in pod.get("volumes", ()) if set(each) - RESTRICTED_VOLUMES]
     for container in containers(pod):
