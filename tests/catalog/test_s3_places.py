@@ -1,8 +1,17 @@
-"""Overlapping locations in S3: in either order, and next to one with a similar name."""
+"""Locations in S3: bucket names at and next to each bound of the rules of S3, and which locations overlap."""
 
 from __future__ import annotations
 
-from hyperpod_cdk.catalog.s3_places import overlaps
+import re
+
+import pytest
+
+from hyperpod_cdk.catalog.s3_places import BUCKET_NAME_REGEX, overlaps
+from hyperpod_cdk.config.checkpointing import BUCKET_OR_PREFIX, CheckpointAccount
+from hyperpod_cdk.config.lifecycle import BUCKET_NAME as LIFECYCLE
+from hyperpod_cdk.config.restricted_group import BUCKET_NAME as RESTRICTED
+from hyperpod_cdk.config.storage import BUCKET, S3_URI
+from hyperpod_cdk.storage.s3_claims import MountedBucket
 from tests.support.tables import row_by_row
 
 
@@ -36,3 +45,83 @@ def test_each_is_told_once_with_the_first_that_it_meets() -> None:
         (3, "must not overlap another place, got s3://b/x/y and b of places[1]"),
         (5, "must not overlap another place, got a and a of places[0]"),
     ]
+
+
+BEGINS, ENDS = "must not be a bucket name that begins with {}", "must not be a bucket name that ends with {}"
+NAMES: list[tuple[str, str | None]] = [
+    ("abc", None),
+    ("ab", "must be"),
+    ("a" * 63, None),
+    ("a" * 64, "must be"),
+    ("0-a.b-9", None),
+    ("Abc", "must be"),
+    ("a_c", "must be"),
+    ("-abc", "must be"),
+    ("abc-", "must be"),
+    (".abc", "must be"),
+    ("abc.", "must be"),
+    ("a.b", None),
+    ("a..b", "must not be a bucket name with two adjacent periods"),
+    ("a.-b", None),
+    ("192.168.5.4", "must not be a bucket name that looks like an IP address"),
+    ("192.168.5", None),
+    ("192.168.5.4.1", None),
+    ("192.168.5.4a", None),
+    ("1920.168.5.4", None),
+    *((f"{prefix}a", BEGINS.format(prefix)) for prefix in ("xn--", "sthree-", "amzn-s3-demo-")),
+    *((f"a{prefix}a", None) for prefix in ("xn--", "sthree-", "amzn-s3-demo-")),
+    *((name, None) for name in ("xn-a", "sthreea", "amzn-s3-demoa")),
+    *((f"a{suffix}", ENDS.format(suffix)) for suffix in ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3")),
+    *((f"a{suffix}a", None) for suffix in ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3")),
+    *((name, None) for name in ("as3alias", "a-ol-s3", "amrap", "a-x-s3", "a-table-s3")),
+]
+
+
+@pytest.mark.parametrize(("name", "problem"), NAMES)
+def test_a_bucket_is_named_by_the_rules_of_s3(name: str, problem: str | None) -> None:
+    for pattern in (BUCKET, RESTRICTED, BUCKET_OR_PREFIX):
+        said = pattern.problem(name, key="bucket")
+        assert (said is None) if problem is None else str(said).startswith(problem), pattern.describes
+    for pattern in (S3_URI, BUCKET_OR_PREFIX):
+        for address in (f"s3://{name}", f"s3://{name}/a-s3alias/..xn--"):
+            said = pattern.problem(address, key="s3_uri")
+            assert (said is None) if problem is None else str(said).startswith(problem), address
+
+
+@pytest.mark.parametrize(("name", "problem"), NAMES)
+def test_constructs_judge_it_alike(name: str, problem: str | None) -> None:
+    if problem is None:
+        assert MountedBucket(bucket=name).bucket == name
+        return
+    with pytest.raises(ValueError, match=re.escape(f"bucket: {problem}")):
+        MountedBucket(bucket=name)
+
+
+def test_the_whole_sentence() -> None:
+    assert BUCKET.problem("sthree-data", key="bucket") == (
+        'must not be a bucket name that begins with sthree-, which S3 reserves, got "sthree-data"; correct bucket, '
+        "which must look like my-checkpoints"
+    )
+    with pytest.raises(ValueError, match=r"must not be a bucket name that ends with \.mrap"):
+        CheckpointAccount(namespace="research", name="trainer", buckets=("s3://ours.mrap/a",))
+
+
+def test_the_bucket_of_lifecycle_scripts_has_its_prefix_and_what_cdk_asks_for() -> None:
+    for name, fits in {
+        "sagemaker-a": True,
+        "sagemaker--a.b": True,
+        "sagemaker-": False,
+        "my-sagemaker-a": False,
+        "sagemaker-a.-b": False,
+        "sagemaker-a-.b": False,
+        "sagemaker-a..b": False,
+        "sagemaker-a-s3alias": False,
+        f"sagemaker-{'a' * 53}": True,
+        f"sagemaker-{'a' * 54}": False,
+    }.items():
+        assert LIFECYCLE.matches(name) is fits, name
+
+
+def test_the_pattern_ends_with_the_name() -> None:
+    assert re.match(BUCKET_NAME_REGEX, "ours/theirs")
+    assert not re.match(BUCKET_NAME_REGEX, "ours.mrap/theirs")

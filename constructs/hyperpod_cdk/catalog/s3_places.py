@@ -2,7 +2,56 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.catalog.sentences import Correction, Sentence
+
+BUCKET_NAME_SOURCE = "S3 user guide, General purpose bucket naming rules, 2026-11"
+BUCKET_NAME_MINIMUM = 3
+BUCKET_NAME_MAXIMUM = 63
+_RESERVED_PREFIXES = ("xn--", "sthree-", "amzn-s3-demo-")
+_RESERVED_SUFFIXES = ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3")
+_END = "(?:/|$)"
+_ADDRESS = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"
+BUCKET_NAME_REGEX = (
+    rf"(?!{'|'.join(_RESERVED_PREFIXES)})(?![^/]*(?:{'|'.join(map(re.escape, _RESERVED_SUFFIXES))}){_END})"
+    rf"(?![^/]*\.\.)(?!{_ADDRESS}{_END})"
+    rf"[a-z0-9][a-z0-9.-]{{{BUCKET_NAME_MINIMUM - 2},{BUCKET_NAME_MAXIMUM - 2}}}[a-z0-9]"
+)
+"""The name of a general purpose bucket, alone or with a ``/`` and a prefix after it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketPattern(Pattern):
+    """A pattern whose texts are or begin with the name of a bucket; of a name that S3 reserves it says so."""
+
+    def problem(self, text: str, *, key: str) -> str | None:
+        """Say what is wrong with ``text`` and what to set ``key`` to, or give None."""
+        if self.matches(text):
+            return None
+        return refused_name_problem(text, key=key, example=self.example) or super().problem(text, key=key)
+
+
+def refused_name_problem(text: str, *, key: str, example: str) -> str | None:
+    """Say which rule the bucket of ``text`` breaks although its characters and its length are right, or give None."""
+    why = _refusal(text.removeprefix("s3://").partition("/")[0])
+    # letter by letter, another name would be somebody else's bucket
+    return Sentence(f'{why}, got "{text}"; ', Correction(key, example)) if why else None
+
+
+def _refusal(name: str) -> str | None:
+    for prefix in _RESERVED_PREFIXES:
+        if name.startswith(prefix):
+            return f"must not be a bucket name that begins with {prefix}, which S3 reserves"
+    for suffix in _RESERVED_SUFFIXES:
+        if name.endswith(suffix):
+            return f"must not be a bucket name that ends with {suffix}, which S3 reserves"
+    if ".." in name:
+        return "must not be a bucket name with two adjacent periods"
+    return "must not be a bucket name that looks like an IP address" if re.fullmatch(_ADDRESS, name) else None
 
 
 def overlaps(places: Sequence[str], *, key: str) -> Iterator[tuple[int, str]]:

@@ -9,19 +9,25 @@ from pydantic import Field, Strict
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
 from hyperpod_cdk.catalog.rules import Pattern, brackets_problem
+from hyperpod_cdk.catalog.s3_places import (
+    BUCKET_NAME_MINIMUM,
+    BUCKET_NAME_REGEX,
+    BUCKET_NAME_SOURCE,
+    BucketPattern,
+    refused_name_problem,
+)
 from hyperpod_cdk.config.section import Check, Section, filled, like, within
 from hyperpod_cdk.config.storage import DNS_LABEL
 
-_BUCKET = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
-BUCKET_OR_PREFIX = Pattern(
+BUCKET_OR_PREFIX = BucketPattern(
     # braces would begin a policy variable, * and ? are wildcards in one
-    regex=rf"{_BUCKET}|s3://{_BUCKET}(/[A-Za-z0-9!_.()'+=,@:/-]*)?",
-    minimum=3,
+    regex=rf"{BUCKET_NAME_REGEX}|s3://{BUCKET_NAME_REGEX}(/[A-Za-z0-9!_.()'+=,@:/-]*)?",
+    minimum=BUCKET_NAME_MINIMUM,
     maximum=1092,
     describes="the name of a bucket, or the S3 address of a bucket or a prefix without wildcards",
     refers=True,
     example="s3://my-checkpoints/llama-70b",
-    source="S3 user guide, naming rules of buckets and safe characters of keys",
+    source=f"{BUCKET_NAME_SOURCE}; safe characters of keys",
 )
 SERVICE_ACCOUNT_NAME = Pattern(
     regex=r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*",
@@ -35,6 +41,8 @@ SERVICE_ACCOUNT_NAME = Pattern(
 def _place_problem(text: str, key: str) -> str | None:
     if BUCKET_OR_PREFIX.matches(text):
         return brackets_problem(text, key=key)
+    if refused := refused_name_problem(text, key=key, example=BUCKET_OR_PREFIX.example):
+        return refused
     # correcting it letter by letter could name somebody else's bucket
     return f'must be {BUCKET_OR_PREFIX.describes}, got "{text}"; write {key} as {BUCKET_OR_PREFIX.example}'
 
@@ -44,7 +52,11 @@ Place = Annotated[
     Check(
         _place_problem,
         "pattern",
-        {"pattern": f"^(?:{BUCKET_OR_PREFIX.regex})$", "minLength": 3, "maxLength": BUCKET_OR_PREFIX.maximum},
+        {
+            "pattern": f"^(?:{BUCKET_OR_PREFIX.regex})$",
+            "minLength": BUCKET_NAME_MINIMUM,
+            "maxLength": BUCKET_OR_PREFIX.maximum,
+        },
     ),
 ]
 

@@ -11,6 +11,7 @@ from hyperpod_cdk.catalog import hyperpod as rules
 from hyperpod_cdk.catalog import instance_types, regions
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import Bound, Pattern
+from hyperpod_cdk.catalog.s3_places import BUCKET_NAME_MAXIMUM
 from hyperpod_cdk.config.eks import Eks
 from hyperpod_cdk.config.encryption import Encryption
 from hyperpod_cdk.config.hyperpod import HyperPod
@@ -24,12 +25,11 @@ from hyperpod_cdk.config.source import Ambiguous
 from hyperpod_cdk.config.storage import Storage
 from hyperpod_cdk.config.task_governance import TaskGovernance
 
-_BUCKET_NAME_LENGTH = 63
 _ACCOUNT_ID_LENGTH = 12
 _STACK_ID_LENGTH = len("1a2b3c4d")
 _LONGEST_REGION = max(len(region) for region in regions.HYPERPOD_REGIONS)
 
-NAME_LENGTH = _BUCKET_NAME_LENGTH - (
+NAME_LENGTH = BUCKET_NAME_MAXIMUM - (
     len(rules.LIFECYCLE_BUCKET_PREFIX)
     + len("-")
     + _STACK_ID_LENGTH

@@ -9,17 +9,25 @@ from pydantic import Field
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
 from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.catalog.s3_places import (
+    BUCKET_NAME_MAXIMUM,
+    BUCKET_NAME_MINIMUM,
+    BUCKET_NAME_REGEX,
+    BUCKET_NAME_SOURCE,
+    BucketPattern,
+)
 from hyperpod_cdk.config.section import Section, like
 
-BUCKET_NAME = Pattern(
-    # CDK refuses a name with a dot next to a dot or a hyphen, which is not valid in DNS
-    regex=rf"{hyperpod.LIFECYCLE_BUCKET_PREFIX}-*[a-z0-9]+((\.|-+)[a-z0-9]+)*",
-    maximum=63,
+BUCKET_NAME = BucketPattern(
+    # CDK refuses a name with a dot next to a hyphen, which is not valid in DNS
+    regex=rf"(?={hyperpod.LIFECYCLE_BUCKET_PREFIX})(?!.*(?:\.-|-\.)){BUCKET_NAME_REGEX}",
+    minimum=BUCKET_NAME_MINIMUM,
+    maximum=BUCKET_NAME_MAXIMUM,
     describes=f"a bucket whose name begins with {hyperpod.LIFECYCLE_BUCKET_PREFIX}, the only ones that HyperPod reads"
     " scripts from, of at most 63 lower-case letters, digits, hyphens and dots between letters or digits",
     refers=True,
     example="sagemaker-lifecycle-scripts",
-    source="SageMaker developer guide, AmazonSageMakerClusterInstanceRolePolicy; S3 user guide, bucket naming rules;"
+    source=f"SageMaker developer guide, AmazonSageMakerClusterInstanceRolePolicy; {BUCKET_NAME_SOURCE};"
     " aws-cdk-lib, Bucket.validateBucketName",
 )
 BUCKET_PREFIX = Pattern(

@@ -8,7 +8,13 @@ from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import hyperpod, lustre
 from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
-from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.catalog.s3_places import (
+    BUCKET_NAME_MAXIMUM,
+    BUCKET_NAME_MINIMUM,
+    BUCKET_NAME_REGEX,
+    BUCKET_NAME_SOURCE,
+    BucketPattern,
+)
 from hyperpod_cdk.config.group_rules import RestrictedCapacity
 from hyperpod_cdk.config.instance_group import (
     DEFAULT_VOLUME_GIB,
@@ -19,14 +25,14 @@ from hyperpod_cdk.config.instance_group import (
 )
 from hyperpod_cdk.config.section import Section, like, one_of, within
 
-BUCKET_NAME = Pattern(
-    regex=r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]",
-    minimum=3,
-    maximum=63,
+BUCKET_NAME = BucketPattern(
+    regex=BUCKET_NAME_REGEX,
+    minimum=BUCKET_NAME_MINIMUM,
+    maximum=BUCKET_NAME_MAXIMUM,
     describes="the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens",
     refers=True,
     example="my-nova-data",
-    source="S3 user guide, bucket naming rules",
+    source=BUCKET_NAME_SOURCE,
 )
 BucketName = Annotated[str, like(BUCKET_NAME)]
 

@@ -9,6 +9,13 @@ from pydantic import Field, Strict
 from hyperpod_cdk.catalog import lustre
 from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
 from hyperpod_cdk.catalog.rules import Bound, Pattern
+from hyperpod_cdk.catalog.s3_places import (
+    BUCKET_NAME_MAXIMUM,
+    BUCKET_NAME_MINIMUM,
+    BUCKET_NAME_REGEX,
+    BUCKET_NAME_SOURCE,
+    BucketPattern,
+)
 from hyperpod_cdk.config.instance_group import AvailabilityZoneId
 from hyperpod_cdk.config.section import PAIRED_BRACKETS, Check, Section, counted, filled, like, one_of, within
 
@@ -31,21 +38,22 @@ LUSTRE_PATH = Pattern(
     example="/datasets",
     source="CloudFormation schema AWS::FSx::DataRepositoryAssociation",
 )
-S3_URI = Pattern(
-    regex=r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\x00\x85\u2028\u2029\r\n]*)?",
+S3_URI = BucketPattern(
+    regex=rf"s3://{BUCKET_NAME_REGEX}(/[^\x00\x85\u2028\u2029\r\n]*)?",
     maximum=4357,
     describes="the S3 address of a bucket or a prefix",
     refers=True,
     example="s3://my-datasets/",
-    source="CloudFormation schema AWS::FSx::DataRepositoryAssociation",
+    source=f"CloudFormation schema AWS::FSx::DataRepositoryAssociation; {BUCKET_NAME_SOURCE}",
 )
-BUCKET = Pattern(
-    regex=r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]",
-    minimum=3,
-    maximum=63,
+BUCKET = BucketPattern(
+    regex=BUCKET_NAME_REGEX,
+    minimum=BUCKET_NAME_MINIMUM,
+    maximum=BUCKET_NAME_MAXIMUM,
     describes="the name of an S3 bucket, without s3://",
     refers=True,
     example="my-checkpoints",
+    source=BUCKET_NAME_SOURCE,
 )
 PREFIX = Pattern(
     # what Mountpoint reads as one word of its options, and IAM does not read as a wildcard

@@ -18,6 +18,7 @@ from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import hyperpod, instance_types, regions
 from hyperpod_cdk.catalog.lustre import efa_interfaces
+from hyperpod_cdk.catalog.s3_places import BUCKET_NAME_MAXIMUM
 from hyperpod_cdk.common.acknowledgments import acknowledge_bucket_deployment, acknowledge_log_group, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
 from hyperpod_cdk.config.arguments import refuse, refuse_unlike
@@ -47,7 +48,6 @@ _WRITES = (
     "s3:RestoreObject",
 )
 
-_BUCKET_NAME_LENGTH = 63
 _ACCOUNT_LENGTH = len("111122223333")
 
 
@@ -251,5 +251,5 @@ def bucket_name(label: str) -> str:
 
 def _bucket_word(label: str) -> str:
     rest = ("", "0" * STACK_PART_LENGTH, "0" * _ACCOUNT_LENGTH, max(regions.names(), key=len))
-    room = _BUCKET_NAME_LENGTH - len(hyperpod.LIFECYCLE_BUCKET_PREFIX) - len("-".join(rest))
+    room = BUCKET_NAME_MAXIMUM - len(hyperpod.LIFECYCLE_BUCKET_PREFIX) - len("-".join(rest))
     return re.sub(r"[^a-z0-9]+", "-", label.lower())[:room].strip("-") or "hyperpod"

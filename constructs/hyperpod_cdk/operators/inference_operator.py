@@ -15,6 +15,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import addons, hyperpod, operators, regions
+from hyperpod_cdk.catalog.s3_places import BUCKET_NAME_MAXIMUM
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
 from hyperpod_cdk.common.stack_arns import arn_of_aws, ec2_arn
@@ -24,7 +25,6 @@ from hyperpod_cdk.eks.node_addons import NodeAddon, inline_policy
 
 _ACCESS, _GATED_ACCESS = addons.row(addons.INFERENCE).managed_policies
 _LONGEST_ROLE_NAME = 64
-_LONGEST_BUCKET_NAME = 63
 _ACCOUNT_LENGTH = len("111122223333")
 
 
@@ -150,7 +150,7 @@ class InferenceOperator(Construct):
     def _certificate_bucket(self, name: str) -> s3.Bucket:
         tail = f"{cdk.Aws.ACCOUNT_ID}-{cdk.Aws.REGION}"
         reserved = _ACCOUNT_LENGTH + len(max(regions.names(), key=len)) + len("--")
-        room = _LONGEST_BUCKET_NAME - reserved
+        room = BUCKET_NAME_MAXIMUM - reserved
         bucket = s3.Bucket(
             self,
             "Certificates",

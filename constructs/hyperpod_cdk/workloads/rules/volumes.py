@@ -17,7 +17,6 @@ from hyperpod_cdk.workloads.rules.book import Book, Context, Found
 BOOK = Book()
 
 _DEFAULT_ACCOUNT = "default"
-_DIRECTORY_BUCKET = "--x-s3"
 _SECTION = "hyperpod.tiered_checkpointing"
 
 
@@ -187,7 +186,7 @@ def _on_a_bucket(path: str, bucket: S3Volume) -> Iterator[Problem]:
             f" step again, got {path} on storage.s3 {bucket.name}; set allow_overwrite: true there, or use s3_uri or a"
             " file system",
         )
-    elif not bucket.bucket.endswith(_DIRECTORY_BUCKET):
+    else:
         yield warning(
             at,
             f"{path} is on storage.s3 {bucket.name}, and Mountpoint cannot rename files in a bucket, which"
