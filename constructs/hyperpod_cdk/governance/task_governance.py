@@ -362,7 +362,8 @@ def _kubectl_problem(team: Team, cluster: eks_v2.ICluster | None) -> str | None:
 def _queue_problem(team: Team, addon_version: str | None) -> str | None:
     if addon_version is None or not team.default_queue:
         return None
-    return governance.default_queue_problem(addon_version)
+    problem = governance.default_queue_problem(addon_version)
+    return problem and f"{problem}; raise addon_version, or set default_queue: false"
 
 
 def _partition_problems(region: str, team: Team) -> Iterator[str | None]:
