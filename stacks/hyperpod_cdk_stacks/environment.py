@@ -14,6 +14,7 @@ from hyperpod_cdk import DeletionProtection, HyperPodChart
 from hyperpod_cdk.common.keys import encrypt_log_groups
 from hyperpod_cdk.common.selection import resources_of
 from hyperpod_cdk.config import Environment
+from hyperpod_cdk.config.environment import FOUNDATION, HYPERPOD, OBSERVABILITY, PLATFORM, STORAGE
 from hyperpod_cdk_stacks.foundation import FoundationStack
 from hyperpod_cdk_stacks.hyperpod import HyperPodStack
 from hyperpod_cdk_stacks.observability import ObservabilityStack
@@ -63,7 +64,7 @@ class HyperPodEnvironment(cdk.Stage):
         protected = environment.deletion_protection
         self.foundation = FoundationStack(
             self,
-            "foundation",
+            FOUNDATION,
             environment=environment,
             chart=chart,
             lifecycle_scripts=lifecycle_scripts,
@@ -74,7 +75,7 @@ class HyperPodEnvironment(cdk.Stage):
         self.storage = (
             StorageStack(
                 self,
-                "storage",
+                STORAGE,
                 environment=environment,
                 network=self.foundation.network,
                 termination_protection=protected,
@@ -84,7 +85,7 @@ class HyperPodEnvironment(cdk.Stage):
         )
         self.hyperpod = HyperPodStack(
             self,
-            "hyperpod",
+            HYPERPOD,
             environment=environment,
             foundation=self.foundation,
             termination_protection=protected,
@@ -92,7 +93,7 @@ class HyperPodEnvironment(cdk.Stage):
         self.platform = (
             PlatformStack(
                 self,
-                "platform",
+                PLATFORM,
                 environment=environment,
                 foundation=self.foundation,
                 storage=self.storage,
@@ -104,7 +105,7 @@ class HyperPodEnvironment(cdk.Stage):
         )
         self.observability = ObservabilityStack(
             self,
-            "observability",
+            OBSERVABILITY,
             environment=environment,
             hyperpod=self.hyperpod,
             storage=self.storage,

@@ -24,6 +24,7 @@ from hyperpod_cdk import (
 )
 from hyperpod_cdk.config import Environment, judged_by, lustre_clients
 from hyperpod_cdk.config.encryption import key_arn
+from hyperpod_cdk.config.environment import FOUNDATION, STACKS
 from hyperpod_cdk.eks.control_plane import OidcProvider
 from hyperpod_cdk.hyperpod.lifecycle import bucket_name
 from hyperpod_cdk.quotas.needs import own, required_quotas
@@ -31,8 +32,10 @@ from hyperpod_cdk_stacks.encryption import encryption_key
 from hyperpod_cdk_stacks.exports import export_always
 from hyperpod_cdk_stacks.network import network_parts
 
-PROTECTED = ("storage", "hyperpod", "platform", "observability")
-"""The stacks with termination protection if ``deletion_protection`` is set; the foundation depends on them."""
+PROTECTED = tuple(stack for stack in STACKS if stack != FOUNDATION)
+"""The stacks with termination protection if ``deletion_protection`` is set. They import from the foundation, so it cannot
+be deleted before them.
+"""
 
 _BUCKET_NAME = "ExportsOutputRefLifecycleScriptsBucketBB67840B3C5C0C35"
 _BUCKET_ARN = "ExportsOutputFnGetAttLifecycleScriptsBucketBB67840BArn6FC9BD90"

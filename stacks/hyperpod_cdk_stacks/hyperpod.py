@@ -22,6 +22,7 @@ from hyperpod_cdk import (
 )
 from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.config import Environment
+from hyperpod_cdk.config.environment import PLATFORM, stack_name
 from hyperpod_cdk.config.operators import CREATE
 from hyperpod_cdk_stacks.exports import export_always
 from hyperpod_cdk_stacks.foundation import FoundationStack
@@ -52,7 +53,7 @@ class HyperPodStack(cdk.Stack):
                 kms_key_arns=[volume_key_arn] if volume_key_arn else [],
             )
         # in parallel with the cluster, so that it exists before anything waits for nodes
-        self.node_waiter = NodeWaiter(self, "NodeWaiter", stack_names=[f"{environment.name}-platform"])
+        self.node_waiter = NodeWaiter(self, "NodeWaiter", stack_names=[stack_name(environment.name, PLATFORM)])
         stated = {name: row.as_catalog_row(name) for name, row in environment.instance_types.items()}
         existing = environment.network.existing
         named = () if existing is None else existing.cluster_subnet_ids

@@ -192,3 +192,25 @@ def test_lists_are_written_by_one_function() -> None:
         if "handlers" not in path.parts and _BY_HAND.search(path.read_text(encoding="utf-8"))
     ]
     assert sorted(found) == ["quotas/needs.py", "review/rights/grave.py", "review/rights/words.py"]
+
+
+@pytest.mark.parametrize(
+    ("text", "homes"),
+    [
+        (r"ml\.[a-z0-9-]+", {"catalog/instance_types.py"}),
+        ("6758", set()),
+        ("/aws/sagemaker/Clusters/", {"catalog/hyperpod.py", "config/encryption.py"}),
+        ('"hyperpod-ns-"', set()),
+        ("[a-z0-9]([-a-z0-9]*[a-z0-9])?", {"catalog/kubernetes.py"}),
+        ("[a-z0-9][a-z0-9.-]{", {"catalog/s3_places.py"}),
+        ("there is no such team", {"catalog/governance.py"}),
+        ("which has {seats}", {"config/recorded_plans.py"}),
+        ("secondary_interfaces - 1", {"catalog/instance_types.py"}),
+        ('}-foundation"', set()),
+    ],
+)
+def test_what_one_module_states_no_other_states_again(text: str, homes: set[str]) -> None:
+    """Handlers may: only their own files are in what Lambda runs."""
+    root = Path(hyperpod_cdk.__file__).parent
+    files = (file for file in root.rglob("*.py") if "handlers" not in file.parts)
+    assert {file.relative_to(root).as_posix() for file in files if text in file.read_text(encoding="utf-8")} == homes

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from hyperpod_cdk.catalog import lustre, quotas
 from hyperpod_cdk.checks.model import Case
 from hyperpod_cdk.config import Environment, load_environment
+from hyperpod_cdk.config.environment import STACKS
 from hyperpod_cdk.handlers.quota_gate.comparison import Requirement, from_properties, to_properties
 from hyperpod_cdk.handlers.quota_gate.reading import calls_of
 from hyperpod_cdk.quotas.needs import (
-    STACKS,
     interfaces_per_node,
     kind_of,
     own,

@@ -198,6 +198,25 @@ def namespace(team: str) -> str:
     return str(_DATA["names"]["namespace"]).format(team=team)
 
 
+TEAM_PREFIX: str = namespace("")
+"""What the namespaces of teams begin with."""
+
+
+def team_of(namespace: str) -> str | None:
+    """Give the team whose namespace it is, or None for a namespace of nobody's."""
+    return namespace.removeprefix(TEAM_PREFIX) if namespace.startswith(TEAM_PREFIX) else None
+
+
+def no_team_problem(namespace: str, *, near: str | None) -> str:
+    """Say that a team's namespace has no team; ``near`` is the namespace that was probably meant."""
+    fix = (
+        f"did you mean {near}?"
+        if near and near != namespace
+        else f'add the team "{team_of(namespace)}" to task_governance.teams, or name another namespace'
+    )
+    return f"must be the namespace of a team, got {namespace} and there is no such team; {fix}"
+
+
 def local_queue(team: str) -> str:
     """Give the Kueue local queue of ``team``, the value of ``QUEUE_LABEL``."""
     return str(_DATA["names"]["local_queue"]).format(team=team)

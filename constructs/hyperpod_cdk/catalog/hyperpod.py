@@ -178,6 +178,12 @@ RESTRICTED_REGIONS: tuple[str, ...] = tuple(_DATA["restricted_groups"]["regions"
 RESTRICTED_LUSTRE_DELETION_POLICIES: dict[str, str] = dict(_DATA["restricted_groups"]["deletion_policies"])
 """Our word -> ``FSxLustreDeletionPolicy``."""
 
+
+def log_group(cluster_name: str, cluster_id: str) -> str:
+    """Give the log group of a cluster's nodes; ``cluster_id`` is the last part of its ARN."""
+    return f"/aws/sagemaker/Clusters/{cluster_name}/{cluster_id}"
+
+
 LIFECYCLE_BUCKET_PREFIX: str = _DATA["lifecycle_bucket_prefix"]
 """Prefix of a lifecycle bucket's name; the managed instance-role policy allows no other."""
 

@@ -103,6 +103,17 @@ class InstanceType:
         return max(1, self.ips_per_node - self.secondary_interfaces)
 
     @property
+    def pods_per_node(self) -> int | None:
+        """How many pods fit on a node; None if unknown.
+
+        From the developer guide's table if it has the type, else the addresses of the primary interface without the
+        node's own, which is the table's rule for all types.
+        """
+        if self.max_pods is not None or self.ips_per_node is None:
+            return self.max_pods
+        return self.ips_per_node - self.secondary_interfaces - 1
+
+    @property
     def secondary_interfaces(self) -> int:
         """Network interfaces of a node without the primary one: one for each further network card."""
         return self.network_cards - 1

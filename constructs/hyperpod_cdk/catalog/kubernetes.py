@@ -10,6 +10,15 @@ from hyperpod_cdk.catalog import _data
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.catalog.sentences import Sentence, Setting
 
+DNS_LABEL_REGEX = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+"""DNS label names (RFC 1123), of at most 63 characters (Kubernetes, Object Names and IDs)."""
+DNS_1035_LABEL_REGEX = r"[a-z]([-a-z0-9]*[a-z0-9])?"
+"""RFC 1035 label names, the same that begin with a letter, which names of services are."""
+DNS_SUBDOMAIN_REGEX = rf"{DNS_LABEL_REGEX}(\.{DNS_LABEL_REGEX})*"
+"""DNS subdomain names, of at most 253 characters."""
+DNS_LABEL_MAXIMUM = 63
+DNS_SUBDOMAIN_MAXIMUM = 253
+
 AS_OF: date = _data.as_of("kubernetes")
 
 

@@ -28,7 +28,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn
 
-from hyperpod_cdk.catalog import _data
+from hyperpod_cdk.catalog import _data, instance_types
 from hyperpod_cdk.file_reading import TooLargeError, read_bytes, reason_of
 
 AS_OF: date = _data.as_of("prices")
@@ -55,7 +55,7 @@ _AMOUNT: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,12})?")
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _REGION: Final = re.compile(r"[a-z]{2,4}(-[a-z]+)+-\d+")
 _UNITS: Final = (
-    (re.compile(r"node\.ml\.[a-z0-9-]+\.[a-z0-9-]+"), "instance-hour"),
+    (re.compile(rf"node\.{instance_types.NAME.regex}"), "instance-hour"),
     (re.compile(r"node_volume|ebs\.gp3"), "GB-month"),
     (re.compile(r"eks\.(cluster|extended_support|provisioned\.tier-[a-z0-9]+)"), "cluster-hour"),
     (re.compile(r"nat_gateway"), "gateway-hour"),

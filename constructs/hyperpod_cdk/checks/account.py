@@ -9,8 +9,8 @@ from hyperpod_cdk.checks.answers import Aws, HyperPodClusterAnswer, NotAnswered,
 from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
+from hyperpod_cdk.config.environment import FOUNDATION, HYPERPOD, STACKS, STORAGE, stack_name
 from hyperpod_cdk.findings import Finding
-from hyperpod_cdk.quotas.needs import FOUNDATION, HYPERPOD, STACKS, STORAGE
 
 # the stack is only a plan: a deployment creates it as if there were none (CDK CLI, performDeployment)
 _ONLY_PLANNED = "REVIEW_IN_PROGRESS"
@@ -28,7 +28,7 @@ SecondT = TypeVar("SecondT")
 def stack_names(environment: Environment) -> tuple[str, ...]:
     """Give the names of the stacks that a deployment of this environment creates or changes."""
     stacks = (stack for stack in STACKS if stack != STORAGE or environment.storage.made_lustre)
-    return tuple(f"{environment.name}-{stack}" for stack in stacks)
+    return tuple(stack_name(environment.name, stack) for stack in stacks)
 
 
 @check(
@@ -92,20 +92,20 @@ def eks_cluster_name_is_free_or_ours(case: Case, aws: Aws) -> Iterator[Found]:
     environment = case.environment
     if environment.eks.existing is not None:
         return
-    name, stack_name = environment.eks_cluster_name, f"{environment.name}-{FOUNDATION}"
-    cluster, stack = _both(lambda: aws.eks_cluster(name), lambda: aws.stack(stack_name))
+    name, maker = environment.eks_cluster_name, stack_name(environment.name, FOUNDATION)
+    cluster, stack = _both(lambda: aws.eks_cluster(name), lambda: aws.stack(maker))
     owner = cluster.tags.get(_STACK_TAG) if cluster is not None else None
     if cluster is None:
         return
-    if _stands(stack) and owner in {None, stack_name}:
+    if _stands(stack) and owner in {None, maker}:
         if cluster.status != _EKS_READY:
             see = f"'aws eks describe-cluster --name {name}'"
             yield _not_ready("name", f"the EKS cluster {name}", cluster.status, _EKS_READY, see)
         return
-    if owner == stack_name:
+    if owner == maker:
         yield error(
             "name",
-            f"needs the EKS cluster {name} to be created by {stack_name}, got one that an earlier stack of that name"
+            f"needs the EKS cluster {name} to be created by {maker}, got one that an earlier stack of that name"
             " created"
             " and that belongs to no stack now; choose another name, name the cluster in eks.existing, or let the"
             " stack import"
@@ -115,7 +115,7 @@ def eks_cluster_name_is_free_or_ours(case: Case, aws: Aws) -> Iterator[Found]:
         whose = f"one of the stack {owner}" if owner else f"one without the tag {_STACK_TAG}, which has another owner"
         yield error(
             "name",
-            f"needs the EKS cluster {name} to be created by {stack_name}, got {whose}; choose another name, or name the"
+            f"needs the EKS cluster {name} to be created by {maker}, got {whose}; choose another name, or name the"
             " cluster in eks.existing",
         )
 
@@ -137,8 +137,8 @@ def hyperpod_cluster_name_is_free_or_ours(case: Case, aws: Aws) -> Iterator[Foun
     """Unlike the EKS cluster it cannot be imported by name: CloudFormation identifies it by an ARN that ends with an"
     " ID."""
     environment = case.environment
-    name, stack_name = environment.hyperpod_cluster_name, f"{environment.name}-{HYPERPOD}"
-    clusters, stack = _both(aws.hyperpod_clusters, lambda: aws.stack(stack_name))
+    name, maker = environment.hyperpod_cluster_name, stack_name(environment.name, HYPERPOD)
+    clusters, stack = _both(aws.hyperpod_clusters, lambda: aws.stack(maker))
     # the list has enough about a cluster here
     there: list[HyperPodClusterAnswer | Undescribed] = [*clusters.read, *clusters.unread]
     own = next((each for each in there if each.name == name), None)
@@ -148,7 +148,7 @@ def hyperpod_cluster_name_is_free_or_ours(case: Case, aws: Aws) -> Iterator[Foun
     elif not _stands(stack):
         yield error(
             _cluster_path(environment),
-            f"needs the HyperPod cluster {name} to be created by {stack_name}, got one that is {own.status}"
+            f"needs the HyperPod cluster {name} to be created by {maker}, got one that is {own.status}"
             " already; set hyperpod.cluster_name to another name, and find its owner with"
             f" 'aws sagemaker list-tags --resource-arn {own.arn}'",
         )

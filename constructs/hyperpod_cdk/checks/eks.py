@@ -312,24 +312,11 @@ def _room(environment: Environment, groups: list[tuple[int, InstanceGroup, int]]
 
 
 def _pods_per_node(environment: Environment, group: InstanceGroup) -> int | None:
-    """Give how many pods fit on a node of the group, for a flexible group the least of its types; None: unknown.
-
-    From the developer guide's table if it has the type, else the addresses of the interface for pods without the node's
-    own, which is the table's rule for all types.
-    """
-    rooms = []
-    for name in group.all_instance_types:
-        row = environment.instance_type(name)
-        if row is None:
-            return None
-        if row.max_pods is not None:
-            rooms.append(row.max_pods)
-        elif row.ips_per_node is not None:
-            # one address of the primary interface is the node's own
-            rooms.append(row.ips_per_node - row.secondary_interfaces - 1)
-        else:
-            return None
-    return min(rooms)
+    """Give how many pods fit on a node of the group, for a flexible group the least of its types; None: unknown."""
+    rows = [environment.instance_type(name) for name in group.all_instance_types]
+    rooms = [None if row is None else row.pods_per_node for row in rows]
+    known = [room for room in rooms if room is not None]
+    return min(known) if len(known) == len(rooms) else None
 
 
 def _has_accelerators(environment: Environment, group: InstanceGroup) -> bool:

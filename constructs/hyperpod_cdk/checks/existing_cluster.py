@@ -21,7 +21,7 @@ from hyperpod_cdk.checks.eks import wanted_addons
 from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import answered
 from hyperpod_cdk.config.eks import ExistingEks
-from hyperpod_cdk.quotas.needs import FOUNDATION, PLATFORM
+from hyperpod_cdk.config.environment import FOUNDATION, PLATFORM, stack_name
 
 AREA = "existing-cluster"
 
@@ -266,7 +266,7 @@ def existing_addons_are_told_apart(case: Case, aws: Aws) -> Iterator[Found]:
     cluster = _cluster(existing, aws)
     if existing is None or cluster is None:
         return
-    names = [f"{environment.name}-{stack}" for stack in (PLATFORM, FOUNDATION)]
+    names = [stack_name(environment.name, stack) for stack in (PLATFORM, FOUNDATION)]
     answers = answered(lambda: aws.installed_addons(cluster.name), *(_stack(name, aws) for name in names))
     found = cast("Partial[InstalledAddon]", answers[0])
     installed = found.names

@@ -25,6 +25,7 @@ from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, unansw
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.endpoints import needed_endpoints
+from hyperpod_cdk.config.environment import FOUNDATION, stack_name
 from hyperpod_cdk.config.network import FEWEST_ZONES, ExistingNetwork
 
 AREA = "existing-network"
@@ -749,7 +750,7 @@ def _doubt(environment: Environment, rules: Sequence[SecurityGroupRule], aws: Aw
     existing = environment.network.existing
     is_made = existing is not None and existing.security_group_id is None
     groups = sorted({each for rule in rules for each in rule.group_ids})
-    stack = f"{environment.name}-foundation"
+    stack = stack_name(environment.name, FOUNDATION)
     if is_made and groups and aws.stack(stack) is not None:
         return f"it allows {', '.join(groups)}, which may be the group that {stack} created"
     return ""

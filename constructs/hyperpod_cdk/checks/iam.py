@@ -18,6 +18,7 @@ from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.encryption import CREATE, Encryption, key_arn
+from hyperpod_cdk.config.environment import FOUNDATION, stack_name
 from hyperpod_cdk.config.extensions import builders
 from hyperpod_cdk.config.wanted_addons import asked_for
 from hyperpod_cdk.file_reading import read_text
@@ -646,7 +647,7 @@ _executor = partial(_bootstrap_role, "cfn-exec")
 
 def _stack_arn(environment: Environment) -> str:
     place = f"{environment.partition}:cloudformation:{environment.region}:{environment.account}"
-    return f"arn:{place}:stack/{environment.name}-foundation/*"
+    return f"arn:{place}:stack/{stack_name(environment.name, FOUNDATION)}/*"
 
 
 def _asset_arn(case: Case) -> str:

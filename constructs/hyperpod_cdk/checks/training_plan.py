@@ -21,7 +21,14 @@ from hyperpod_cdk.checks.answers import (
 from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import AnyGroup
-from hyperpod_cdk.config.recorded_plans import RECLAIM, groups_by_plan, moment, zone_to_add
+from hyperpod_cdk.config.recorded_plans import (
+    RECLAIM,
+    groups_by_plan,
+    moment,
+    other_types_sentence,
+    other_zone_sentence,
+    seats_problem,
+)
 from hyperpod_cdk.config.source import DataPath, render_path
 from hyperpod_cdk.findings import Finding, Severity
 
@@ -289,11 +296,7 @@ def _type(use: _Use, plan: TrainingPlan) -> Iterator[Found]:
                 f" comes from it; set only instance_type: {types[0]}",
             )
         elif others:
-            yield error(
-                path,
-                f"must be {listing(types)}, which plan {use.name} reserves, got {listing(wanted, last='and')}; set"
-                f" instance_type: {types[0]} or name another plan",
-            )
+            yield error(path, other_types_sentence(use.name, types, wanted))
 
 
 def _zone(case: Case, aws: Aws, use: _Use, plan: TrainingPlan) -> Iterator[Found]:
@@ -309,9 +312,8 @@ def _zone(case: Case, aws: Aws, use: _Use, plan: TrainingPlan) -> Iterator[Found
         if group.availability_zone_id not in zone_ids:
             yield error(
                 use.path("availability_zone_id", of=place),
-                f"must be {listing(zone_ids)}, where plan {use.name} is, got {group.availability_zone_id}; set"
-                f" availability_zone_id: {zone_ids[0]}{zone_to_add(case.environment, zone_ids[0])} (a group that is"
-                " deployed already needs a new name too)",
+                f"{other_zone_sentence(case.environment, use.name, zone_ids, group.availability_zone_id)} (a group that"
+                " is deployed already needs a new name too)",
             )
 
 
@@ -319,13 +321,9 @@ def _count(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> Ite
     if not _is_usable(plan):
         return
     total, path = _seats(plan, case.now), use.path("count", of=use.groups[-1][0])
-    if use.needed > total:
-        names = listing([group.name for _, group in use.groups], last="and")
-        yield error(
-            path,
-            f"needs {use.needed} instances of plan {use.name} for {names}, which has {total}; lower count by"
-            f" {use.needed - total} or name another plan",
-        )
+    problem = seats_problem(use.name, total, needed=use.needed, groups=[group.name for _, group in use.groups])
+    if problem:
+        yield error(path, problem)
     else:
         found = list(_room(case, use, plan, _shares(case, use, plan, clusters)))
         yield from found

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, Strict
 
-from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog import hyperpod, kubernetes
 from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
 from hyperpod_cdk.catalog.rules import Pattern, brackets_problem
 from hyperpod_cdk.catalog.s3_places import (
@@ -30,8 +30,8 @@ BUCKET_OR_PREFIX = BucketPattern(
     source=f"{BUCKET_NAME_SOURCE}; safe characters of keys",
 )
 SERVICE_ACCOUNT_NAME = Pattern(
-    regex=r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*",
-    maximum=253,
+    regex=kubernetes.DNS_SUBDOMAIN_REGEX,
+    maximum=kubernetes.DNS_SUBDOMAIN_MAXIMUM,
     describes="the name of a service account: lower-case letters, digits, hyphens and dots",
     example="trainer",
     source="Kubernetes, DNS subdomain names",

@@ -25,6 +25,15 @@ from hyperpod_cdk.config.source import Ambiguous
 from hyperpod_cdk.config.storage import Storage
 from hyperpod_cdk.config.task_governance import TaskGovernance
 
+FOUNDATION, STORAGE, HYPERPOD, PLATFORM, OBSERVABILITY = STACKS = (
+    "foundation",
+    "storage",
+    "hyperpod",
+    "platform",
+    "observability",
+)
+"""The stacks of an environment, in the order of their deployment."""
+
 _ACCOUNT_ID_LENGTH = 12
 _STACK_ID_LENGTH = len("1a2b3c4d")
 _LONGEST_REGION = max(len(region) for region in regions.HYPERPOD_REGIONS)
@@ -68,6 +77,11 @@ _BOUNDARY = Pattern(
     refers=True,
     example="developer-boundary",
 )
+
+
+def stack_name(environment: str, stack: str) -> str:
+    """Give the name of one of ``STACKS`` of an environment."""
+    return f"{environment}-{stack}"
 
 
 def _boundary_problem(text: str, key: str) -> str | None:
@@ -221,7 +235,7 @@ class Environment(Section):
         default_factory=dict,
         description="Properties of instance types that this version does not know, by name.",
         examples=[{"ml.p7.48xlarge": {"vcpu": 192, "memory_gib": 4096}}],
-        json_schema_extra={"propertyNames": {"pattern": r"^ml\.[a-z0-9-]+\.[a-z0-9-]+$"}},
+        json_schema_extra={"propertyNames": {"pattern": f"^{instance_types.NAME.regex}$"}},
     )
 
     @property

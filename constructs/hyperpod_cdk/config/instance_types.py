@@ -11,7 +11,6 @@ from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.config.section import Section, like, within
 
-INSTANCE_TYPE_NAME = r"ml\.[a-z0-9-]+\.[a-z0-9-]+"
 ACCELERATOR_KIND = Pattern(
     regex=r"(nvidia|aws)-[a-z0-9-]+",
     maximum=40,

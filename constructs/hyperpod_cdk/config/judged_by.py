@@ -70,7 +70,9 @@ def strays(templates: Iterable[tuple[str, Mapping[str, Any]]], environment: str)
 
 def foundation(environment: str) -> str:
     """Give the name of the stack whose record counts."""
-    return f"{environment}-foundation"
+    from hyperpod_cdk.config.environment import FOUNDATION, stack_name  # noqa: PLC0415 - slow, for its models
+
+    return stack_name(environment, FOUNDATION)
 
 
 def without(template: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -299,10 +299,17 @@ def _type(path: DataPath, group: AnyGroup, plan: RecordedPlan, seen: str) -> Ite
     if not types or set(types) & set(group.all_instance_types):
         return
     key = "instance_type" if group.instance_type is not None else "instance_types"
-    yield Problem(
-        (*path, key),
-        f"must be {listing(types)}, which plan {plan.name} reserves {seen}, got"
-        f" {listing(group.all_instance_types, last='and')}; set instance_type: {types[0]} or name another plan",
+    yield Problem((*path, key), other_types_sentence(plan.name, types, group.all_instance_types, seen=seen))
+
+
+def other_types_sentence(plan: str, types: Sequence[str], wanted: Sequence[str], *, seen: str = "") -> str:
+    """Give the sentence for a group of which no type is among the ``types`` that a plan reserves.
+
+    ``wanted`` are the types of the group; ``seen`` is where and when the plan was as stated, if not just now.
+    """
+    return (
+        f"must be {listing(types)}, which plan {plan} reserves{_after(seen)}, got {listing(wanted, last='and')}; set"
+        f" instance_type: {types[0]} or name another plan"
     )
 
 
@@ -314,8 +321,17 @@ def _zone(
         return
     yield Problem(
         (*path, "availability_zone_id"),
-        f"must be {listing(zones)}, where plan {plan.name} is {seen}, got {group.availability_zone_id}; set"
-        f" availability_zone_id: {zones[0]}{zone_to_add(environment, zones[0])}",
+        other_zone_sentence(environment, plan.name, zones, group.availability_zone_id, seen=seen),
+    )
+
+
+def other_zone_sentence(
+    environment: Environment, plan: str, zones: Sequence[str], wanted: str, *, seen: str = ""
+) -> str:
+    """Give the sentence for a group in another zone than those of its plan; ``seen`` as for types."""
+    return (
+        f"must be {listing(zones)}, where plan {plan} is{_after(seen)}, got {wanted}; set availability_zone_id:"
+        f" {zones[0]}{zone_to_add(environment, zones[0])}"
     )
 
 
@@ -346,20 +362,25 @@ def _count(environment: Environment, recorded: RecordedPlans, seen: str) -> Iter
         if plan is None:
             continue
         needed = sum(group.count for _, group in members)
-        problem = seats_problem(plan, needed=needed, groups=[group.name for _, group in members], seen=seen)
+        names = [group.name for _, group in members]
+        problem = seats_problem(plan.name, plan.seats, needed=needed, groups=names, seen=seen)
         if problem:
             path, _ = members[-1]
             yield Problem((*path, "count"), problem)
 
 
-def seats_problem(plan: RecordedPlan, *, needed: int, groups: Sequence[str], seen: str) -> str | None:
-    """Say that groups need more instances of a plan than it has, or give None; ``seen`` is where and when it was."""
-    if needed <= plan.seats:
+def seats_problem(plan: str, seats: int, *, needed: int, groups: Sequence[str], seen: str = "") -> str | None:
+    """Say that groups need more instances of a plan than its ``seats``, or give None; ``seen`` as for types."""
+    if needed <= seats:
         return None
     return (
-        f"needs {needed} instances of plan {plan.name} for {listing(groups, last='and')}, which has {plan.seats}"
-        f" {seen}; lower count by {needed - plan.seats} or name another plan"
+        f"needs {needed} instances of plan {plan} for {listing(groups, last='and')}, which has {seats}{_after(seen)};"
+        f" lower count by {needed - seats} or name another plan"
     )
+
+
+def _after(seen: str) -> str:
+    return f" {seen}" if seen else ""
 
 
 def _fields_at(path: Sequence[str | int]) -> Sequence[str]:

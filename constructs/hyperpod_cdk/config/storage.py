@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Strict
 
-from hyperpod_cdk.catalog import lustre
+from hyperpod_cdk.catalog import kubernetes, lustre
 from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.catalog.s3_places import (
@@ -20,13 +20,13 @@ from hyperpod_cdk.config.instance_group import AvailabilityZoneId
 from hyperpod_cdk.config.section import PAIRED_BRACKETS, Check, Section, counted, filled, like, one_of, within
 
 DNS_LABEL = Pattern(
-    regex=r"[a-z0-9]([-a-z0-9]*[a-z0-9])?",
-    maximum=63,
+    regex=kubernetes.DNS_LABEL_REGEX,
+    maximum=kubernetes.DNS_LABEL_MAXIMUM,
     describes="1 to 63 lower-case letters, digits and hyphens, beginning and ending with a letter or digit",
     example="scratch",
 )
 FILE_SYSTEM_NAME = Pattern(
-    regex=r"[a-z]([-a-z0-9]*[a-z0-9])?",
+    regex=kubernetes.DNS_1035_LABEL_REGEX,
     maximum=30,
     describes="1 to 30 lower-case letters, digits and hyphens, beginning with a letter, ending with a letter or digit",
     example="scratch",

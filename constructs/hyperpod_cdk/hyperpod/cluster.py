@@ -245,7 +245,7 @@ class HyperPodCluster(Construct):
     @property
     def log_group_name(self) -> str:
         """The CloudWatch log group of the nodes, with streams ``LifecycleConfig/<group>/<instance id>``."""
-        return f"/aws/sagemaker/Clusters/{self.cluster_name}/{self.cluster_id}"
+        return hyperpod.log_group(self.cluster_name, self.cluster_id)
 
     def ssm_target(self, group_name: str, instance_id: str = "<instance-id>") -> str:
         """Give the target for ``aws ssm start-session --target``.

@@ -366,7 +366,7 @@ class Notifications(Construct):
     def _function(self, plans: Sequence[str]) -> lambda_.CfnFunction:
         log_group = logs.CfnLogGroup(self, "Logs", retention_in_days=90)
         log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-        results = arn_here("logs", f"log-group:/aws/sagemaker/Clusters/{self._cluster_name}/*")
+        results = arn_here("logs", f"log-group:{hyperpod.log_group(self._cluster_name, '*')}")
         statements: list[dict[str, Any]] = [
             {"Action": ["sns:Publish"], "Resource": [self.topic_arn]},
             {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [log_group.attr_arn]},
@@ -447,7 +447,7 @@ class Notifications(Construct):
                 "every cluster of the account uses the quotas; only AWS knows which clusters exist. It only reads"
             )
         if "deep_health_check_failed" in self._events:
-            name = f"log-group:/aws/sagemaker/Clusters/{self._cluster_name}/*"
+            name = f"log-group:{hyperpod.log_group(self._cluster_name, '*')}"
             found = f"arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:{name}"
             reasons[RESOURCE.format(found)] = "the cluster's own log group, which ends with its ID; it only reads"
         if self._key is not None:

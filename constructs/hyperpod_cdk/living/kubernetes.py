@@ -29,8 +29,6 @@ _GONE: Final = ("Succeeded", "Failed")
 MOST_NODES: Final = 100
 """For more nodes at once, such as a whole group, their pods are not listed: each node is a call."""
 
-_TEAM: Final = "hyperpod-ns-"
-
 _WORKLOADS: Final = {"deployments": "Deployment", "daemonsets": "DaemonSet", "statefulsets": "StatefulSet"}
 _ON_A_PAGE: Final = 500
 _MOST_PAGES: Final = 20
@@ -90,7 +88,8 @@ def _jobs(api: Kubernetes, cluster: str, node: Handled) -> tuple[str, ...]:
 def _owner(pod: Mapping[str, Any]) -> str:
     metadata = pod["metadata"]
     space = str(metadata["namespace"])
-    team = f" (team {space.removeprefix(_TEAM)})" if space.startswith(_TEAM) else ""
+    owner = governance.team_of(space)
+    team = f" (team {owner})" if owner is not None else ""
     owners = metadata.get("ownerReferences") or [{"kind": "Pod", "name": metadata["name"]}]
     return f"{owners[0]['kind']} {owners[0]['name']} of namespace {space}{team}"
 

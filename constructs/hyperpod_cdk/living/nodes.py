@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.findings import passed
@@ -276,7 +277,7 @@ def _details(row: Mapping[str, Any], cluster: str, arn: str, plans: Mapping[str,
 
 def log_group(cluster: str, arn: str) -> str:
     """Give the log group of a cluster by its name and ARN."""
-    return f"/aws/sagemaker/Clusters/{cluster}/{arn.rpartition('/')[2]}"
+    return hyperpod.log_group(cluster, arn.rpartition("/")[2])
 
 
 def _events(aws: Api, cluster: str, row: Mapping[str, Any], now: datetime) -> tuple[Event, ...]:

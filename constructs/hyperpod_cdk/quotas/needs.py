@@ -10,20 +10,12 @@ from hyperpod_cdk.catalog.quotas import Quota
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.addresses import address_budgets
 from hyperpod_cdk.config.endpoints import interface_endpoints
+from hyperpod_cdk.config.environment import STACKS, stack_name
 from hyperpod_cdk.config.restricted_group import AnyGroup
 from hyperpod_cdk.config.source import render_path
 from hyperpod_cdk.config.storage import Lustre
 from hyperpod_cdk.handlers.quota_gate.comparison import Requirement
 from hyperpod_cdk.handlers.quota_gate.reading import Own
-
-FOUNDATION, STORAGE, HYPERPOD, PLATFORM, OBSERVABILITY = STACKS = (
-    "foundation",
-    "storage",
-    "hyperpod",
-    "platform",
-    "observability",
-)
-"""The stacks of an environment, in the order of their deployment; each is named ``<environment>-<stack>``."""
 
 PER_TYPE, CLUSTER_SIZE, VOLUME, NETWORK, EKS, LUSTRE = "per-type", "cluster-size", "volume", "network", "eks", "lustre"
 RESTRICTED = "restricted"
@@ -65,7 +57,7 @@ def own(environment: Environment) -> Own:
     own.
     """
     return Own(
-        stacks=tuple(f"{environment.name}-{stack}" for stack in STACKS),
+        stacks=tuple(stack_name(environment.name, stack) for stack in STACKS),
         hyperpod_cluster=environment.hyperpod_cluster_name,
         eks_cluster=environment.eks_cluster_name,
         account=environment.account,

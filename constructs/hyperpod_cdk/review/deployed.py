@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.checks.answers import NotAnswered, reading
-from hyperpod_cdk.quotas.needs import STACKS
+from hyperpod_cdk.config.environment import STACKS, stack_name
 from hyperpod_cdk.review.mangled import restored
 from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack, parse_template, with_loops
@@ -91,7 +91,7 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
     """
     names = [stack.name for stack in head.stacks]
     if head.environment:
-        names += [name for stack in STACKS if (name := f"{head.environment}-{stack}") not in names]
+        names += [name for stack in STACKS if (name := stack_name(head.environment, stack)) not in names]
     try:
         rows = aws.pages("cloudformation", "describe_stacks", "Stacks")
         with reading("cloudformation:DescribeStacks"):

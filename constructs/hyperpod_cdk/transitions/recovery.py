@@ -12,7 +12,7 @@ from typing import Any, Final
 from hyperpod_cdk.catalog import updates
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered, reading
-from hyperpod_cdk.quotas.needs import STACKS
+from hyperpod_cdk.config.environment import STACKS, stack_name
 from hyperpod_cdk.review.changes.causes import line_of_failure
 from hyperpod_cdk.review.changes.entries import is_stateful
 from hyperpod_cdk.review.deployed import WITHOUT_RESOURCES, Api, Deployed, read_deployed
@@ -360,7 +360,7 @@ class _Reading:
     def _kept(self) -> list[Kept]:
         """Read what deleted stacks of this environment have left in the account."""
         environment = self.head.assembly.environment
-        names = {f"{environment}-{stack}" for stack in STACKS} | {each.name for each in self.head.assembly.stacks}
+        names = {stack_name(environment, stack) for stack in STACKS} | {each.name for each in self.head.assembly.stacks}
         deleted = self.aws.pages(
             "cloudformation", "list_stacks", "StackSummaries", StackStatusFilter=["DELETE_COMPLETE"]
         )

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.checks.answers import NotAnswered, Refused
+from hyperpod_cdk.config.environment import STACKS, stack_name
 from hyperpod_cdk.living.stacks import with_triggers
 from hyperpod_cdk.living.taken import Taken, taken
-from hyperpod_cdk.quotas.needs import STACKS
 from hyperpod_cdk.review.changes.entries import is_stateful
 from hyperpod_cdk.review.deployed import WITHOUT_RESOURCES, Api, Deployed, read_deployed
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack, parse_template, with_loops
@@ -104,7 +104,7 @@ def settle(
     ``opened`` opens a new session, ``others`` are the names of the app's stacks that are not the library's. Raises
     AssemblyError if AWS does not answer.
     """
-    names = {*others, *(f"{environment}-{stack}" for stack in STACKS)}
+    names = {*others, *(stack_name(environment, stack) for stack in STACKS)}
     told: list[str] = []
     while busy := _busy(opened(), names):
         if busy != told:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, Strict, create_model
 
+from hyperpod_cdk.catalog import hyperpod, kubernetes
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.config.checkpointing import BUCKET_OR_PREFIX, SERVICE_ACCOUNT_NAME
 from hyperpod_cdk.config.extensions import Extension, ExtensionError, active
@@ -38,7 +39,7 @@ RULE_NAME = Pattern(
     " the operator's CRD asks for any text",
 )
 JOB_NAME = Pattern(
-    regex=r"[a-z]([-a-z0-9]*[a-z0-9])?",
+    regex=kubernetes.DNS_1035_LABEL_REGEX,
     maximum=45,
     describes="1 to 45 lower-case letters, digits and hyphens, beginning with a letter, ending with a letter or digit"
     " (the names of its pods and services add to it, and end at 63)",
@@ -93,7 +94,7 @@ TOPOLOGY_LEVEL = Pattern(
     source="Kueue, podset topology annotations",
 )
 
-_COUNT = Bound(minimum=1, maximum=6758)
+_COUNT = Bound(minimum=1, maximum=hyperpod.INSTANCE_COUNT.maximum)
 _SECONDS = Bound(minimum=0, maximum=86400)
 _POSITIVE_SECONDS = Bound(minimum=1, maximum=604800)
 _RETRIES = Bound(minimum=0, maximum=1000)

@@ -15,8 +15,6 @@ from hyperpod_cdk.config.suggest import closest
 
 BOOK = Book()
 
-_TEAM_PREFIX = governance.namespace("")
-
 
 @BOOK.whole
 def checkpoint_accounts_are_unique(environment: Environment) -> Iterator[Problem]:
@@ -49,17 +47,11 @@ def checkpoint_namespaces_are_there(
         name for _, each in file_systems(environment) if each.claim is not None for name in each.claim.namespaces
     ]
     at, namespace = (*path, "namespace"), account.namespace
-    if namespace in own or (namespace in claimed and not namespace.startswith(_TEAM_PREFIX)):
+    if namespace in own or (namespace in claimed and governance.team_of(namespace) is None):
         return
     near = closest(namespace, dict.fromkeys((*own, *claimed)))
-    if namespace.startswith(_TEAM_PREFIX):
-        team = namespace.removeprefix(_TEAM_PREFIX)
-        fix = (
-            f"did you mean {near}?"
-            if near and near != namespace
-            else f'add the team "{team}" to task_governance.teams, or name another namespace'
-        )
-        yield Problem(at, f"must be the namespace of a team, got {namespace} and there is no such team; {fix}")
+    if governance.team_of(namespace) is not None:
+        yield Problem(at, governance.no_team_problem(namespace, near=near))
     elif near:
         yield warning(
             at,

@@ -13,7 +13,6 @@ from hyperpod_cdk.catalog.rules import template_mark_problem
 from hyperpod_cdk.catalog.sentences import Sentence, Setting
 from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.instance_types import INSTANCE_TYPE_NAME
 from hyperpod_cdk.config.rules.book import Book, Problem, warning
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.suggest import closest
@@ -92,10 +91,10 @@ def stated_instance_types_are_new(environment: Environment) -> Iterator[Problem]
     """Refuse a name that is not an instance type; warn that the file's numbers are used unchecked."""
     for name, _ in known(environment.instance_types):
         path = ("instance_types", name)
-        if not re.fullmatch(INSTANCE_TYPE_NAME, name):
+        if not re.fullmatch(instance_types.NAME.regex, name):
             # a similar name in the catalog does not help: this section is for types that the catalog does not have
             whole = f"ml.{name.removeprefix('ml.')}"
-            near = whole if re.fullmatch(INSTANCE_TYPE_NAME, whole) else "ml. and the EC2 name"
+            near = whole if re.fullmatch(instance_types.NAME.regex, whole) else "ml. and the EC2 name"
             yield Problem(path, f'must be an instance type such as ml.p5.48xlarge, got "{name}"; write {near}')
         elif instance_types.get(name) is not None:
             yield warning(

@@ -18,7 +18,6 @@ from hyperpod_cdk.config.suggest import closest
 
 BOOK = Book()
 
-_TEAM_PREFIX = governance.namespace("")
 _OF_THE_ENTRY = frozenset({"name", "availability_zone_id", "existing", "claim"})
 
 
@@ -310,18 +309,10 @@ def claims_name_teams(environment: Environment, path: DataPath, named: tuple[str
     governance_section = environment.task_governance
     namespaces = [] if governance_section is None else [team.namespace for team in governance_section.teams]
     for index, namespace in enumerate(claim.namespaces):
-        if not namespace.startswith(_TEAM_PREFIX) or namespace in namespaces:
+        if governance.team_of(namespace) is None or namespace in namespaces:
             continue
-        near = closest(namespace, namespaces)
-        if near:
-            fix = f"did you mean {near}?"
-        else:
-            team = namespace.removeprefix(_TEAM_PREFIX)
-            fix = f'add the team "{team}" to task_governance.teams, or name another namespace'
-        yield Problem(
-            (*path, "claim", "namespaces", index),
-            f"must be the namespace of a team, got {namespace} and there is no such team; {fix}",
-        )
+        problem = governance.no_team_problem(namespace, near=closest(namespace, namespaces))
+        yield Problem((*path, "claim", "namespaces", index), problem)
 
 
 def _settings(system: Lustre) -> catalog.Settings:

@@ -192,7 +192,8 @@ def _plans(before: _Side, after: _Side) -> Iterator[PlanSeats]:
 
             file = plans_file(Path(after.environment.file))
             problem = seats_problem(
-                plan,
+                plan.name,
+                plan.seats,
                 needed=will,
                 groups=[group.name for group in new],
                 seen=f"({file} of {recorded.recorded})",

@@ -15,6 +15,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, Final, Protocol
 
+from hyperpod_cdk.catalog import instance_types
 from hyperpod_cdk.catalog.prices import ANY, Price, Prices, amount_of, unit_of
 from hyperpod_cdk.review.figures.charges import thing
 
@@ -96,7 +97,7 @@ _GB: Final = ("gb-mo", "gb-month")
 _NODES: Final = (
     # "ReservedCluster:" and "SpotCluster:" are other products: the prefix must end right before the word
     _Rule(
-        pattern=re.compile(r"(?:[A-Z0-9]+-)?Cluster:(ml\.[a-z0-9-]+\.[a-z0-9-]+)"),
+        pattern=re.compile(rf"(?:[A-Z0-9]+-)?Cluster:({instance_types.NAME.regex})"),
         sku=lambda found: f"node.{found[1]}",
         units=_HOURS,
     ),
