@@ -79,6 +79,37 @@ def test_a_contract_refuses_what_it_forbids(name: str, importer: str, imported: 
     assert not kept(name, changed)
 
 
+@pytest.mark.parametrize(
+    ("importer", "imported"),
+    [
+        ("hyperpod_cdk_stacks.environment", "hyperpod_cdk._cli.output"),
+        ("hyperpod_cdk_stacks.foundation", "hyperpod_cdk_rehearsal.driver"),
+        ("hyperpod_cdk_stacks.teams", "boto3"),
+        ("hyperpod_cdk.hyperpod.cluster", "boto3"),
+        ("hyperpod_cdk.review.run", "boto3"),
+        ("hyperpod_cdk.living.model", "boto3"),
+        ("hyperpod_cdk.templates.assembly", "boto3"),
+        ("hyperpod_cdk.handlers.answering", "hyperpod_cdk.catalog.durations"),
+        ("hyperpod_cdk.handlers.answering", "hyperpod_cdk.findings"),
+        ("hyperpod_cdk.review.run", "hyperpod_cdk.checks.aws"),
+        ("hyperpod_cdk.importing.draft", "aws_cdk"),
+        ("hyperpod_cdk_rehearsal.embedded.services.fsx", "hyperpod_cdk.living.storage"),
+        ("hyperpod_cdk_rehearsal.embedded.services.fsx", "hyperpod_cdk.transitions.room"),
+        ("hyperpod_cdk_rehearsal.embedded.services.nodes", "hyperpod_cdk.catalog.instance_types"),
+        *(
+            (f"hyperpod_cdk_rehearsal.embedded.{module}", rules)
+            for module in ("serve", "operations", "validation", "kubernetes_api")
+            for rules in ("hyperpod_cdk.config.group_rules", "hyperpod_cdk.catalog.lustre")
+        ),
+    ],
+)
+def test_some_contract_refuses(importer: str, imported: str, graph: grimp.ImportGraph) -> None:
+    changed = deepcopy(graph)
+    assert {importer, imported} <= changed.modules
+    changed.add_import(importer=importer, imported=imported, line_number=1, line_contents=f"import {imported}")
+    assert not all(kept(name, changed) for name in CONTRACTS)
+
+
 def test_no_room_takes_a_private_module_of_another(graph: grimp.ImportGraph) -> None:
     taken = {
         (importer, imported)

@@ -33,8 +33,9 @@ from hyperpod_cdk_stacks.exports import export_always
 from hyperpod_cdk_stacks.network import network_parts
 
 PROTECTED = tuple(stack for stack in STACKS if stack != FOUNDATION)
-"""The stacks with termination protection if ``deletion_protection`` is set. They import from the foundation, so it cannot
-be deleted before them.
+"""The stacks with termination protection if ``deletion_protection`` is set.
+
+They import from the foundation, so it cannot be deleted before them.
 """
 
 _BUCKET_NAME = "ExportsOutputRefLifecycleScriptsBucketBB67840B3C5C0C35"

@@ -10,8 +10,8 @@ from unittest.mock import ANY
 import pytest
 
 from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.config.environment import STACKS
 from hyperpod_cdk.handlers.quota_gate.reading import Own
-from hyperpod_cdk.quotas.needs import STACKS
 from hyperpod_cdk.review.deployed import Deployed, read_deployed
 from hyperpod_cdk.review.mangled import mangled
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack
