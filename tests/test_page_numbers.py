@@ -13,12 +13,12 @@ from hyperpod_cdk._cli.scaffold import Answers, environment_text
 from hyperpod_cdk.catalog import hyperpod, lustre, prices
 from hyperpod_cdk.catalog import notifications as told
 from hyperpod_cdk.config import load_environment
+from hyperpod_cdk.config.environment import STACKS
 from hyperpod_cdk.config.fleet import SOAK_MINUTES
 from hyperpod_cdk.config.source import MAX_BYTES
 from hyperpod_cdk.handlers.grafana import dashboards
 from hyperpod_cdk.handlers.grafana import index as grafana
 from hyperpod_cdk.handlers.notifications import index as notifications
-from hyperpod_cdk.quotas.needs import STACKS
 from hyperpod_cdk.review import isolation, review_file, stored
 from hyperpod_cdk.review.change_sets import MOST_BODY_BYTES
 from hyperpod_cdk.review.figures.cost import cost
