@@ -147,7 +147,7 @@ def show(
 
 
 def _shown(found: Prices, rows: Sequence[Price], region: str | None) -> Iterator[str]:
-    from hyperpod_cdk.review.figures.charges import thing  # noqa: PLC0415 - as in refresh
+    from hyperpod_cdk.review.figures.charge_lines import thing  # noqa: PLC0415 - as in refresh
 
     yield f"{found.where}, as of {found.as_of}"
     if not rows:

@@ -18,7 +18,8 @@ from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk.catalog.prices import Price, Prices, unit_of
 from hyperpod_cdk.config import LoadedEnvironment, load_environment
 from hyperpod_cdk.config.recorded_plans import RecordedBlock, RecordedPlan, RecordedPlans
-from hyperpod_cdk.review.figures.charges import KINDS, thing
+from hyperpod_cdk.review.figures.charge_lines import thing
+from hyperpod_cdk.review.figures.charges import KINDS
 from hyperpod_cdk.review.figures.cost import cost
 from hyperpod_cdk.review.model import Change, Cost, CostLine, Paid, PlanFee
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, read_assembly

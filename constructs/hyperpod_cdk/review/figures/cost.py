@@ -14,7 +14,8 @@ from hyperpod_cdk.templates.assembly import Assembly
 
 if TYPE_CHECKING:
     from hyperpod_cdk.config import LoadedEnvironment
-from hyperpod_cdk.review.figures.charges import KINDS, REFRESH, Charge, Charged, cents
+from hyperpod_cdk.review.figures.charge_lines import REFRESH, Charge, cents
+from hyperpod_cdk.review.figures.charges import KINDS, Charged
 from hyperpod_cdk.review.figures.plan_fees import as_change, plan_fees, sides_of, unknown_fees
 
 

@@ -8,7 +8,8 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
 from hyperpod_cdk.catalog.prices import HOURS_PER_MONTH
-from hyperpod_cdk.review.figures.charges import Charged, cents
+from hyperpod_cdk.review.figures.charge_lines import cents
+from hyperpod_cdk.review.figures.charges import Charged
 from hyperpod_cdk.review.model import Change, Paid, PlanFee, Unpriced
 
 if TYPE_CHECKING:

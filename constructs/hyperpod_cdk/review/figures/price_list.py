@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 
 from hyperpod_cdk.catalog import instance_types
 from hyperpod_cdk.catalog.prices import ANY, Price, Prices, amount_of, unit_of
-from hyperpod_cdk.review.figures.charges import thing
+from hyperpod_cdk.review.figures.charge_lines import thing
 
 REGION: Final = "us-east-1"
 """The Region of the API endpoint that has the prices of all Regions."""
