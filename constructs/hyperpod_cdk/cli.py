@@ -530,7 +530,10 @@ def rehearse(
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Deploy an environment without an AWS account: the real CDK CLI against an AWS on this machine."""
+    """Deploy an environment without an AWS account: the real CDK CLI against an AWS on this machine.
+
+    It fails if a step fails, and if nodes do not run for a reason other than those that the account file states.
+    """
     from hyperpod_cdk.config import EnvironmentFileError  # noqa: PLC0415 - as in validate
 
     root = root_of(project)

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
+from hyperpod_cdk import HyperPodChart
 from hyperpod_cdk.config import Environment, load_environment
 from hyperpod_cdk.config.task_governance import TaskGovernance
 from hyperpod_cdk.governance.teams import Team
+from hyperpod_cdk_stacks.environment import HyperPodEnvironment
 from hyperpod_cdk_stacks.teams import governed_teams, is_native_here
-from tests.support.assembly import ENVIRONMENTS, PROJECT
+from tests.support.assembly import ENVIRONMENTS, PROJECT, light_app
 
 SCHEDULER, QUOTA = "AWS::SageMaker::ClusterSchedulerConfig", "AWS::SageMaker::ComputeQuota"
 GPU, EFA = "requests.nvidia.com/gpu", "requests.vpc.amazonaws.com/efa"
@@ -85,6 +87,26 @@ def test_partitions_arrive() -> None:
     team = section.teams[0].model_copy(update={"quota": (quota,)})
     (found, *_) = governed_teams(environment, section.model_copy(update={"teams": (team,)}))
     assert found.quota[0].properties()["AcceleratorPartition"] == {"Type": "mig-1g.10gb", "Count": 7}
+
+
+def test_a_type_that_the_file_states_is_known_to_every_construct(tmp_path: Path) -> None:
+    data = yaml.safe_load((PROJECT / ENVIRONMENTS["two-teams"]).read_text(encoding="utf-8"))
+    numbers = {"vcpu": 192, "memory_gib": 2048, "accelerator_kind": "nvidia-x9", "accelerator_count": 8}
+    data["instance_types"] = {"ml.p9.48xlarge": {**numbers, "ips_per_node": 50}}
+    data["hyperpod"]["instance_groups"][1].update(instance_type="ml.p9.48xlarge")
+    for team in data["task_governance"]["teams"]:
+        team["quota"] = [{"instance_type": "ml.p9.48xlarge", "accelerators": 8}]
+        team.get("sharing", {}).pop("absolute_borrow_limits", None)
+    data["notify"] = {"emails": ["ml-on-call@example.com"]}
+    environment = load_environment(Path("environments/x.yaml"), text=yaml.safe_dump(data)).environment
+    built = HyperPodEnvironment(
+        light_app(tmp_path),
+        environment.name,
+        environment=environment,
+        chart=HyperPodChart.placeholder(),
+        lifecycle_scripts=None,
+    )
+    assert built.observability is not None
 
 
 def test_no_limits_without_karpenter() -> None:
