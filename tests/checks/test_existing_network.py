@@ -296,7 +296,7 @@ def test_dns_that_is_off(run: Run, network: Answers, change: Any, what: str, opt
     network.vpc = {VPC: replace(network.vpc[VPC], **change)}  # type: ignore[index,type-var]
     assert everything(run) == [
         (
-            f"error: network.existing.vpc_id: needs {what} in {VPC}, which is disabled; run 'aws ec2"
+            f"error: network.existing.vpc_id: needs {what} enabled in {VPC}; run 'aws ec2"
             f" modify-vpc-attribute --vpc-id {VPC} --{option}'"
         )
     ]

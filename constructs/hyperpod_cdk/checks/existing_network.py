@@ -205,7 +205,7 @@ def existing_vpc_resolves_names(case: Case, aws: Aws) -> Iterator[Found]:
         elif not value:
             yield error(
                 path,
-                f"needs {what} in {existing.vpc_id}, which is disabled; run 'aws ec2 modify-vpc-attribute --vpc-id"
+                f"needs {what} enabled in {existing.vpc_id}; run 'aws ec2 modify-vpc-attribute --vpc-id"
                 f" {existing.vpc_id} --{option}'",
             )
 
