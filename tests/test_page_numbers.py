@@ -166,7 +166,7 @@ def test_an_example_has_the_nodes_that_its_row_says() -> None:
 
 def test_where_rules_stand_counts_the_wrong_files() -> None:
     page = (PROJECT / "docs" / "decisions" / "0018-rooms.md").read_text(encoding="utf-8")
-    found = re.search(r"of (\d+) wrong files constructs refuse\s(\d+), (\d+) of them in the file's sentence", page)
+    found = re.search(r"of (\d+) wrong files\s+constructs refuse\s(\d+), (\d+) of them with the file's sentence", page)
     assert found is not None
     files, refused, in_its_words = map(int, found.groups())
     assert files == sum(map(len, rows_of("wrong_files.yaml").values()))

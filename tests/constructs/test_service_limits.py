@@ -129,7 +129,7 @@ WRONG: list[tuple[Callable[..., object], dict[str, Any], str]] = [
         {**EVENTS, "emails": ["a@b.example"], "training_plan_arns": ["april"]},
         'training_plan_arns[0]: must be the ARN of a training plan, got "april"',
     ),
-    (hp.Notifications, {**TOLD, "instance_types": ["p5"]}, "instance_types[0]: must be an instance type of SageMaker"),
+    (hp.Notifications, {**TOLD, "instance_types": ["p5"]}, "instance_types: must be a HyperPod instance type known on"),
     (
         hp.Notifications,
         {**TOLD, "file_systems": {"scratch": "fs-1"}},

@@ -32,7 +32,7 @@ NETWORK: dict[str, Any] = {
         "Properties": {
             "GroupDescription": "EFA",
             "VpcId": {"Ref": "Vpc"},
-            "SecurityGroupEgress": [{"CidrIp": "0.0.0.0/0", "IpProtocol": "-1"}],
+            "SecurityGroupEgress": [{"CidrIp": each, "IpProtocol": "-1"} for each in ("0.0.0.0/1", "128.0.0.0/1")],
         },
     },
     "In": {
@@ -310,6 +310,7 @@ def test_every_own_rule_has_an_id() -> None:
         "cluster-tag",
         "instance-group-complete",
         "efa-security-group",
+        "kept-egress",
         "node-role",
         "policies-fit",
         "lifecycle-bucket",
