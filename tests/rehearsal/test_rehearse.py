@@ -67,7 +67,7 @@ class TestProd:
         assert [step.name for step in prod.steps] == STEPS
         results = {step.name: step.result for step in prod.steps}
         assert results["deploy"] == "every stack CREATE_COMPLETE"
-        assert results["read back"] == "4 nodes Running"
+        assert (results["read back"], prod.missing_nodes) == ("4 nodes Running", [])
         assert results["deploy again"] == "no changes"
         assert results["update"] == "group system: 2 -> 3 nodes, in place"
         assert results["destroy"] == f"5 stacks deleted, {len(prod.kept)} resources retained"
