@@ -195,6 +195,7 @@ class FoundationStack(cdk.Stack):
                 name=environment.name,
                 lustre=lustre_clients.types_with_claims(environment),
                 lustre_over_efa=lustre_clients.efa_interfaces(environment),
+                stated_types=environment.stated_types,
             )
         arn = existing.kms_key_arn
         bucket = s3.Bucket.from_bucket_attributes(
@@ -212,6 +213,7 @@ class FoundationStack(cdk.Stack):
             prefix=existing.prefix,
             lustre=lustre_clients.types_with_claims(environment),
             lustre_over_efa=lustre_clients.efa_interfaces(environment),
+            stated_types=environment.stated_types,
         )
 
     def _node_role(self) -> NodeExecutionRole:

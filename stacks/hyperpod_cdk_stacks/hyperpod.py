@@ -54,7 +54,7 @@ class HyperPodStack(cdk.Stack):
             )
         # in parallel with the cluster, so that it exists before anything waits for nodes
         self.node_waiter = NodeWaiter(self, "NodeWaiter", stack_names=[stack_name(environment.name, PLATFORM)])
-        stated = {name: row.as_catalog_row(name) for name, row in environment.instance_types.items()}
+        stated = environment.stated_types
         existing = environment.network.existing
         named = () if existing is None else existing.cluster_subnet_ids
         own_subnets: Sequence[ec2.ISubnet] = [
@@ -191,7 +191,7 @@ def _restricted_group(
         deep_health_checks=group.deep_health_checks,
         threads_per_core=environment.threads_per_core(group),
         volume_gib=group.volume_gib,
-        stated_types={name: row.as_catalog_row(name) for name, row in environment.instance_types.items()},
+        stated_types=environment.stated_types,
     )
 
 

@@ -60,5 +60,5 @@ def _row(environment: Environment, row: Quota) -> QuotaRow:
         accelerator_partition=(
             None if partition is None else AcceleratorPartition(profile=partition.profile, count=partition.count)
         ),
-        stated_types={name: numbers.as_catalog_row(name) for name, numbers in environment.instance_types.items()},
+        stated_types=environment.stated_types,
     )

@@ -154,8 +154,13 @@ WRONG: list[tuple[Callable[..., object], dict[str, Any], str]] = [
     (hp.KarpenterAutoscaling, {"kms_key_arns": ["alias/ours"]}, "kms_key_arns[0]: must be the ARN of a KMS key, with"),
     (
         hp.LifecycleScripts,
+        {"lustre_over_efa": {"ml.p5.48xlarg": 1}},
+        "lustre_over_efa: must be a HyperPod",
+    ),
+    (
+        hp.LifecycleScripts,
         {"lustre": ["p5"]},
-        "lustre[0]: must be an instance type of SageMaker, which begins with ml.",
+        "lustre: must be a HyperPod instance type known on",
     ),
     (
         hp.LifecycleScripts,

@@ -253,6 +253,11 @@ class Environment(Section):
         """The name of the EKS cluster, existing or to be created."""
         return f"{self.name}-eks" if self.eks.existing is None else self.eks.existing.cluster_name
 
+    @property
+    def stated_types(self) -> dict[str, InstanceType]:
+        """The instance types whose numbers the file states, in the shape of the catalog's."""
+        return {name: row.as_catalog_row(name) for name, row in self.instance_types.items()}
+
     def instance_type(self, name: str) -> InstanceType | None:
         """Give the numbers of an instance type: those in the file, else the catalog's, else None."""
         stated = self.instance_types.get(name)

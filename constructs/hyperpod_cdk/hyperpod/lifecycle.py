@@ -21,7 +21,7 @@ from hyperpod_cdk.catalog.lustre import efa_interfaces
 from hyperpod_cdk.catalog.s3_places import BUCKET_NAME_MAXIMUM
 from hyperpod_cdk.common.acknowledgments import acknowledge_bucket_deployment, acknowledge_log_group, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
-from hyperpod_cdk.config.arguments import refuse, refuse_unlike
+from hyperpod_cdk.config.arguments import refuse, unknown_type_problem
 from hyperpod_cdk.config.lifecycle import ExistingBucket
 from hyperpod_cdk.script_files import (
     ENVIRONMENT,
@@ -95,8 +95,11 @@ class LifecycleScripts(Construct):
     ``catalog.lustre.efa_interfaces`` returns them. Default: Lustre uses TCP. Both are uploaded as
     ``environment.conf``, which the library's scripts read.
 
-    Raises ValueError for a folder or a step that would fail on a node: missing, empty or too large, or with a script
-    that has Windows line endings or a first line that does not name its interpreter.
+    ``stated_types``: your own rows, by name, for types that the catalog does not have or whose row is wrong.
+    Default: none.
+
+    Raises ValueError for an unknown instance type, and for a folder or a step that would fail on a node: missing, empty
+    or too large, or with a script that has Windows line endings or a first line that does not name its interpreter.
     """
 
     def __init__(
@@ -113,6 +116,7 @@ class LifecycleScripts(Construct):
         entry_points: Sequence[str] = (),
         lustre: Sequence[str] = (),
         lustre_over_efa: Mapping[str, int] = MappingProxyType({}),
+        stated_types: Mapping[str, instance_types.InstanceType] = MappingProxyType({}),
     ) -> None:
         super().__init__(scope, construct_id)
         if bucket is not None and encryption_key is not None:
@@ -123,11 +127,14 @@ class LifecycleScripts(Construct):
         folder = prefix or ""
         refuse(ExistingBucket, prefix=prefix or None)
         refuse(ExistingBucket, called={"name": "bucket"}, name=None if bucket is None else bucket.bucket_name)
-        refuse_unlike(instance_types.NAME, lustre=lustre, lustre_over_efa=list(lustre_over_efa))
+        for key, types in (("lustre", lustre), ("lustre_over_efa", lustre_over_efa)):
+            for each in types:
+                if problem := unknown_type_problem(each, key=key, stated=stated_types):
+                    raise ValueError(f"{key}: {problem}")
         for each, number in lustre_over_efa.items():
             if number < 0:
                 raise ValueError(f"lustre_over_efa[{each!r}]: must be at least 0, got {number}; set 0 for none")
-            row = instance_types.get(each)
+            row = stated_types.get(each) or instance_types.get(each)
             if row is not None and number > row.network_cards:
                 raise ValueError(
                     f"lustre_over_efa[{each!r}]: must be at most {row.network_cards}, one for each network card, got"
