@@ -404,11 +404,10 @@ class TestSecurityGroup:
     def test_separate_egress_rules_stay_in_any_order(self, stack: Any, vpc: Any, order: tuple[int, int]) -> None:
         group = self.group(stack, vpc)
         others = ({"DestinationSecurityGroupId": group.physical_id}, {"CidrIp": "0.0.0.0/0"})
-        for index in order:
-            rule = {"GroupId": group.physical_id, "IpProtocol": SELF_TRAFFIC, **others[index]}
-            made = stack.create("AWS::EC2::SecurityGroupEgress", rule)
+        rules = [{"GroupId": group.physical_id, "IpProtocol": SELF_TRAFFIC, **others[index]} for index in order]
+        made, _ = (stack.create(EGRESS, rule) for rule in rules)
         with pytest.raises(ClientError) as error:
-            stack.create("AWS::EC2::SecurityGroupEgress", rule)
+            stack.create(EGRESS, rules[0])
         assert "already exists" in message(error)
         assert len(self.rules(stack, group.physical_id, egress=True)) == 2
         stack.delete(made.physical_id)
