@@ -19,7 +19,7 @@ FREE = "nothing"
 
 _FILE_SYSTEM = "FSx file system"
 _NETWORK = ("VPC", "subnet", "security group", "network interface")
-_NEEDED = "the file system's network interfaces stand in it or carry it"
+_NEEDED = "the file system's network interfaces are in it or use it"
 _ASKED = "network.retain asks for it: a file system that has left the file may stand in it"
 _DATA = {
     "log group": ("logs are data", BY_USE),
@@ -136,7 +136,7 @@ def _reason(
     if kind in _NETWORK:
         return (_NEEDED, FREE) if name in needed else None
     if kind == "KMS key":
-        return "what it has encrypted is read with it", _dollars(prices, region, "kms.key", 1)
+        return "data that it has encrypted cannot be read without it", _dollars(prices, region, "kms.key", 1)
     if kind == "IAM role":
         return ("a Grafana workspace that stays reads with it", FREE) if name in _grafana_roles(aws) else None
     return _DATA.get(kind)
