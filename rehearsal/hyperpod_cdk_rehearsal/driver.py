@@ -289,8 +289,8 @@ class _Rehearsal:
 
     def _missing_nodes(self) -> list[MissingNodes]:
         """Give which nodes are not there, and why, as the embedded AWS knows it."""
-        rows = self.aws.state()["missing_nodes"]
-        return [MissingNodes(**row) for row in rows if row.pop("cluster") == self.report.inventory.cluster]
+        rows = [row for row in self.aws.state()["missing_nodes"] if row["cluster"] == self.report.inventory.cluster]
+        return [MissingNodes(**{name: value for name, value in row.items() if name != "cluster"}) for row in rows]
 
     def _settled_inventory(self) -> Inventory:
         """Read the inventory when the nodes exist, which is after the cluster; some may never be created."""

@@ -187,7 +187,7 @@ class Builder:
             )
 
     def quota(self, name: str, team: str, config: Mapping[str, Any], *, FairShareWeight: int = 0, **more: Any) -> None:  # noqa: N803 - SageMaker's name
-        """Return a team its quota and wait for it."""
+        """Create the quota of a team and wait for it."""
         sagemaker = self.client("sagemaker")
         made = sagemaker.create_compute_quota(
             Name=name,

@@ -169,7 +169,7 @@ class Life:
         self._keep()
 
     def _keep(self) -> None:
-        """Return the finished outcomes: recovered ones, and those that did not recover."""
+        """Keep the finished outcomes: recovered ones, and those that did not recover."""
         self.keep([each for each in self.outcomes if each.recovered or each.problem])
 
     def _recover(self, waiting: list[Outcome], stack: Stack) -> None:

@@ -66,6 +66,12 @@ PUBLIC_ACCESS_CIDRS = Bound(**_PUBLIC_ENDPOINT["most_blocks"])
 EVERYWHERE = "0.0.0.0/0"
 """The block of every IPv4 address: EKS's default if no block is named, and how a file says that it is intended."""
 
+
+def is_all_traffic(protocol: object, block: object) -> bool:
+    """Return whether a rule of a security group with this protocol and block allows all IPv4 traffic."""
+    return str(protocol) == "-1" and block == EVERYWHERE
+
+
 EVERYWHERE_IN_HALVES = ("0.0.0.0/1", "128.0.0.0/1")
 """Every IPv4 address as two blocks: what a security group states that also has AWS::EC2::SecurityGroupEgress rules.
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from hyperpod_cdk.catalog import create_only, hyperpod, lustre, updates
 from hyperpod_cdk.catalog.iam_matching import names_action
+from hyperpod_cdk.catalog.network import is_all_traffic
 from hyperpod_cdk.review.model import Effect
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import MACRO as TRANSFORM
@@ -310,7 +311,7 @@ def allows_everything_out(group: Any) -> bool:
     """Whether a security group has the rule for all IPv4 traffic: it states that rule, or no egress rule at all."""
     stated = group.get("SecurityGroupEgress") if isinstance(group, dict) else None
     return not stated or any(
-        isinstance(each, dict) and {name: str(each.get(name)) for name in _ALL_OUT} == _ALL_OUT
+        isinstance(each, dict) and is_all_traffic(each.get("IpProtocol"), each.get("CidrIp"))
         for each in (stated if isinstance(stated, list) else [])
     )
 

@@ -115,7 +115,7 @@ def _itself(
     if untold:
         return Proof(name=name, result="unknown", detail=_untold(untold, word))
     is_open = side == "out" and any(
-        rule.cidr == ANYWHERE and rule.protocol == "-1" for group in groups for rule in rules.rules(group, side)
+        catalog.is_all_traffic(rule.protocol, rule.cidr) for group in groups for rule in rules.rules(group, side)
     )
     instead = f": {ANYWHERE} does not replace it" if is_open else ""
     detail = f"no rule lets {_or(groups)} {verb} {way} itself{instead}; EFA health checks fail"

@@ -186,7 +186,11 @@ def _read(assembly: Assembly) -> _Tables:
     for (key, direction), added in _separate(assembly, stray).items():
         stated = rules.get((key, direction), [])
         if direction == "out":
-            stated = [replace(each, is_certain=False) if _is_all_traffic_out(each) else each for each in stated]
+            # CloudFormation removes it when it creates a separate one (EVERYWHERE_IN_HALVES)
+            stated = [
+                replace(each, is_certain=False) if catalog.is_all_traffic(each.protocol, each.cidr) else each
+                for each in stated
+            ]
         rules[key, direction] = [*stated, *added]
     return _Tables(
         {place: [*found, *_joined(found)] for place, found in rules.items()},
@@ -231,11 +235,6 @@ def _separate(assembly: Assembly, stray: dict[Direction, set[str]]) -> dict[tupl
             rule = _rule(assembly, resource.stack, body, peer, is_certain=made is True)
             rules.setdefault((owner.key, direction), []).append(rule)
     return rules
-
-
-def _is_all_traffic_out(rule: Rule) -> bool:
-    """Whether CloudFormation removes the rule when it creates one for the same group (``EVERYWHERE_IN_HALVES``)."""
-    return rule.protocol == _ALL and rule.cidr == ANYWHERE
 
 
 def _joined(rules: Sequence[Rule]) -> Iterator[Rule]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import instance_types, regions
-from hyperpod_cdk.catalog.network import EVERYWHERE_IN_HALVES
+from hyperpod_cdk.catalog.network import EVERYWHERE_IN_HALVES, is_all_traffic
 from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.templates.assembly import Resource
 from hyperpod_cdk.templates.groups import FILE_SYSTEM, SECURITY_GROUP, Part, Subnet, entries, parts, resolved_part
@@ -50,7 +50,7 @@ def kept_egress(context: Context) -> Iterator[Spot]:
             continue
         block, protocol = (resolve(context.assembly, owner.stack, rule.get(name)) for name in ("CidrIp", "IpProtocol"))
         group = resolved_part(context.assembly, owner.stack, Reference(owner.stack, owner.logical_id))
-        if block == _ANYWHERE["CidrIp"] and str(protocol) == "-1" and group.key in separate:
+        if is_all_traffic(protocol, block) and group.key in separate:
             yield Spot(
                 resource=owner,
                 place=place,

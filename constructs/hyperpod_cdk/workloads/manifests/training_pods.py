@@ -84,7 +84,7 @@ def training_variables(plan: Plan) -> dict[str, str]:
 
 
 def _mount_checkpoint_logs(spec: dict[str, Any], *, of_node: bool) -> None:
-    """Return where the logs of tiered checkpointing are: on the node if pods can mount its folders, or in the pod."""
+    """Mount the log folder of tiered checkpointing: on the node if pods can mount its folders, or in the pod."""
     container = spec["containers"][0]
     mounts, volumes = container["volumeMounts"], spec["volumes"]
     if any(mount["mountPath"] == training.CHECKPOINT_LOGS for mount in mounts):

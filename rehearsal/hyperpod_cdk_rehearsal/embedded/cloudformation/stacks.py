@@ -181,7 +181,7 @@ class Stack:
             )
 
     def wait_while_in_progress(self, seconds: float) -> None:
-        """Return when no operation is running, at the latest after `seconds`."""
+        """Wait until no operation is running, at most `seconds`."""
         deadline = time.monotonic() + seconds
         with self.changed:
             while self.in_progress and (left := deadline - time.monotonic()) > 0:

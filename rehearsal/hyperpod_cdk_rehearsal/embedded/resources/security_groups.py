@@ -16,9 +16,7 @@ from hyperpod_cdk_rehearsal.embedded.resources.registry import (
     ResourceResult,
     handles,
 )
-
-ANY_IPV4 = "0.0.0.0/0"
-ALL_TRAFFIC = "-1"
+from hyperpod_cdk_rehearsal.embedded.services.network import ALL_TRAFFIC, ANYWHERE
 
 
 def _permission(rule: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +88,7 @@ class SeparateRules:
 def _revoke_all_traffic_egress(request: ResourceRequest, group_id: str) -> None:
     """Remove the rule of a group that allows all IPv4 traffic, unless it is a resource of its own."""
     client, separate = client_of(request), request.context.state.store(SeparateRules).ids
-    rule = {"IpProtocol": ALL_TRAFFIC, "CidrIp": ANY_IPV4}
+    rule = {"IpProtocol": ALL_TRAFFIC, "CidrIp": ANYWHERE}
     found = [each for each in _matching_rule_ids(client, group_id, rule, egress=True) if each not in separate]
     if found:
         client.revoke_security_group_egress(GroupId=group_id, SecurityGroupRuleIds=found)
@@ -134,7 +132,7 @@ class SecurityGroup(ResourceHandler):
             self._revoke(client, direction, group_id, [rule for rule in before if rule not in after])
             self._authorize(client, direction, group_id, [rule for rule in after if rule not in before])
             if direction == "egress" and before and not after:
-                self._authorize(client, direction, group_id, [{"IpProtocol": "-1", "CidrIp": ANY_IPV4}])
+                self._authorize(client, direction, group_id, [{"IpProtocol": "-1", "CidrIp": ANYWHERE}])
         retag_by_ec2(request)
         return self._result(request, group_id)
 

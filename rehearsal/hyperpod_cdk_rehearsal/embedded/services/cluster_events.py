@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError
-from hyperpod_cdk_rehearsal.embedded.services.stores import ClusterOperation, HyperPodCluster, InstanceGroup, Node
+from hyperpod_cdk_rehearsal.embedded.services.stores import ClusterOperation, HyperPodCluster, Node
 
 Level = Literal["Info", "Warn", "Error"]
 Subject = Literal["Cluster", "InstanceGroup", "Instance"]
@@ -57,20 +57,8 @@ def record(
 def list_events(context: Context, cluster: HyperPodCluster, request: Mapping[str, Any]) -> dict[str, Any]:
     """Answer ListClusterEvents: newest first unless asked otherwise. Raises ServiceError without continuous nodes."""
     now = context.clock.now()
-    begins, ends = request.get("EventTimeAfter"), request.get("EventTimeBefore")
-    events = [
-        event
-        for event in _of(cluster)
-        if event["EventTime"] <= now
-        and all(request.get(asked) in {None, event.get(member)} for asked, member in _FILTERS.items())
-        and (begins is None or event["EventTime"] > begins)
-        and (ends is None or event["EventTime"] < ends)
-    ]
-    # those of one moment stay in the order in which they were noted
-    events.sort(key=lambda event: event["EventTime"])
-    if request.get("SortOrder") != "Ascending":
-        events.reverse()
-    return {"Events": [_summary(event) for event in events]}
+    events = [event for event in _of(cluster) if event["EventTime"] <= now]
+    return {"Events": [_summary(event) for event in _asked_for(request, events, "EventTime", _FILTERS)]}
 
 
 def describe_event(context: Context, cluster: HyperPodCluster, event_id: str) -> dict[str, Any]:
@@ -89,7 +77,7 @@ def counts_of(cluster: HyperPodCluster, now: datetime) -> dict[str, dict[str, in
     """Return the current, target and minimum count of each instance group."""
     return {
         name: {
-            "CurrentCount": _running(group, now),
+            "CurrentCount": group.current_count(now),
             "TargetCount": int(group.spec["InstanceCount"]),
             **({"MinCount": int(group.spec["MinInstanceCount"])} if group.spec.get("MinInstanceCount") else {}),
         }
@@ -124,18 +112,9 @@ def record_health_check(
 def list_operations(context: Context, cluster: HyperPodCluster, request: Mapping[str, Any]) -> dict[str, Any]:
     """Answer ListClusterOperations: newest first unless asked otherwise, those of the last 14 days."""
     now = context.clock.now()
-    begins, ends = request.get("CreationTimeAfter"), request.get("CreationTimeBefore")
     found = [_operation_summary(cluster, each, now) for each in cluster.operations if each.created > now - _KEPT]
-    shown = [
-        each
-        for each in found
-        if all(request.get(member) in {None, each[member]} for member in ("Status", "Type"))
-        and (begins is None or each["CreationTime"] > begins)
-        and (ends is None or each["CreationTime"] < ends)
-    ]
-    if request.get("SortOrder") != "Ascending":
-        shown.reverse()
-    return {"ClusterOperationSummaries": shown}
+    filters = {member: member for member in ("Status", "Type")}
+    return {"ClusterOperationSummaries": _asked_for(request, found, "CreationTime", filters)}
 
 
 def describe_operation(context: Context, cluster: HyperPodCluster, operation_id: str) -> dict[str, Any]:
@@ -158,6 +137,25 @@ def describe_operation(context: Context, cluster: HyperPodCluster, operation_id:
                 **({"DeepHealthCheckDetails": list(each.checks)} if each.checks else {}),
             }
     raise ServiceError("ResourceNotFound", f"Operation {operation_id} not found in cluster {cluster.name}.")
+
+
+def _asked_for(
+    request: Mapping[str, Any], rows: Sequence[dict[str, Any]], time: str, filters: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return the rows for which a list is asked, in its order; ``filters`` maps members of the request to rows'."""
+    begins, ends = request.get(f"{time}After"), request.get(f"{time}Before")
+    found = [
+        row
+        for row in rows
+        if all(request.get(asked) in {None, row.get(member)} for asked, member in filters.items())
+        and (begins is None or row[time] > begins)
+        and (ends is None or row[time] < ends)
+    ]
+    # those of one moment stay in the order in which they were noted
+    found.sort(key=lambda row: row[time])
+    if request.get("SortOrder") != "Ascending":
+        found.reverse()
+    return found
 
 
 def _operation_id(cluster: HyperPodCluster) -> str:
@@ -186,11 +184,7 @@ def _group_status(cluster: HyperPodCluster, operation: ClusterOperation, name: s
         return "Superseded"
     group = cluster.groups.get(name)
     # what a minimum that was not met has given up is no longer worked on
-    return "Done" if group is None or _running(group, now) >= int(group.spec["InstanceCount"]) else "InProgress"
-
-
-def _running(group: InstanceGroup, now: datetime) -> int:
-    return len([node for node in group.nodes if node.timeline.at(now) not in {"Pending", "Failure"}])
+    return "Done" if group is None or group.current_count(now) >= int(group.spec["InstanceCount"]) else "InProgress"
 
 
 def _of(cluster: HyperPodCluster) -> list[dict[str, Any]]:

@@ -72,7 +72,7 @@ def modify_vpc_endpoint(context: Context, request: dict[str, Any]) -> NoReturn:
 
 
 def _move_interfaces(backend: Any, endpoint: Any, *, added: Iterable[str], removed: Iterable[str]) -> None:
-    """Return and take the interfaces of subnets that come and go; moto leaves them as they were."""
+    """Add interfaces for new subnets and remove those of removed ones; moto leaves them unchanged."""
     for interface_id in list(endpoint.network_interface_ids):
         if backend.enis[interface_id].subnet.id in removed:
             backend.enis.pop(interface_id)

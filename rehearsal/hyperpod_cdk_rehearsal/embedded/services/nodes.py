@@ -203,8 +203,9 @@ def missing_nodes(context: Context) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for cluster in hyperpod_clusters(context).values():
         for name, group in sorted(cluster.groups.items()):
-            absent = [node for node in group.nodes if node.timeline.at(now) in {"Pending", "Failure"}]
-            found = Counter((node.problem or LATER, bool(node.problem) and not node.is_stated) for node in absent)
+            found = Counter(
+                (node.problem or LATER, bool(node.problem) and not node.is_stated) for node in group.absent(now)
+            )
             waiting = int(group.spec["InstanceCount"]) - len(group.nodes)
             if waiting > 0:
                 found[_why_none_is_tried(context, group.spec), False] += waiting

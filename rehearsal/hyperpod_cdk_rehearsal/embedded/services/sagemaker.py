@@ -498,7 +498,7 @@ def _require_settled(context: Context, cluster: HyperPodCluster) -> None:
 
 
 def _join(context: Context, cluster: HyperPodCluster) -> None:
-    """Return every execution role its HYPERPOD_LINUX access entry, as the service does."""
+    """Create for every execution role its HYPERPOD_LINUX access entry, as the service does."""
     eks = eks_cluster_by_arn(context, cluster.eks_cluster_arn) if cluster.eks_cluster_arn else None
     if eks is None:
         return
@@ -535,7 +535,7 @@ def _group_view(context: Context, group: InstanceGroup, cluster_status: str) -> 
     version = spec.get("ImageReleaseVersion") or of_nodes
     view: dict[str, Any] = {
         "InstanceGroupName": group.name,
-        "CurrentCount": len([node for node in group.nodes if _status(context, node) not in {"Pending", "Failure"}]),
+        "CurrentCount": group.current_count(context.clock.now()),
         "TargetCount": int(spec["InstanceCount"]),
         "ThreadsPerCore": DEFAULT_THREADS_PER_CORE,
         "Status": cluster_status if cluster_status in {"Creating", "Updating", "Failed", "Deleting"} else "InService",

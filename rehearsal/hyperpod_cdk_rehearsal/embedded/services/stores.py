@@ -149,6 +149,14 @@ class InstanceGroup:
     in_service: tuple[int, int] = (0, 0)
     """Minimum and count when the group last was in service."""
 
+    def absent(self, now: datetime) -> list[Node]:
+        """Return the nodes that have no instance yet, or whose instance failed."""
+        return [node for node in self.nodes if node.timeline.at(now) in {"Pending", "Failure"}]
+
+    def current_count(self, now: datetime) -> int:
+        """Return CurrentCount: the nodes with an instance that has not failed."""
+        return len(self.nodes) - len(self.absent(now))
+
     @property
     def name(self) -> str:
         """InstanceGroupName."""
