@@ -260,6 +260,19 @@ def test_line_endings_do_not_depend_on_who_pulls(
     assert b"\r\n" not in (pulling / CHART_DIRECTORY / "values.yaml").read_bytes()
 
 
+def test_a_link_of_a_commit_leads_nowhere(pulling: Path, upstream: Upstream, helm: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("of another", encoding="utf-8")
+    (tmp_path / "git/aws/sagemaker-hyperpod-cli.git" / upstream.lock.path / "linked").symlink_to(secret)
+    lock = upstream.commit_files({})
+    rewrite_lock(pulling, commit=lock.commit, tree=lock.tree, content_sha256=None)
+    digest = refused(pulling, upstream, helm).rpartition(" ")[2].removesuffix("'")
+
+    pull(pulling, upstream, helm, accepted=[digest])
+    linked = pulling / CHART_DIRECTORY / "linked"
+    assert (linked.is_symlink(), linked.read_text(encoding="utf-8")) == (False, str(secret))
+
+
 def test_another_tree_is_refused(pulling: Path, upstream: Upstream, helm: Path) -> None:
     wrong = "0" * 40
     rewrite_lock(pulling, tree=wrong)
