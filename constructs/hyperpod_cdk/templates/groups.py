@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from hyperpod_cdk.catalog import hyperpod, regions
 from hyperpod_cdk.templates.assembly import Assembly, Resource
-from hyperpod_cdk.templates.values import Reference, Unknown, plain, resolve
+from hyperpod_cdk.templates.values import Reference, Unknown, is_function, is_known, plain, resolve
 
 CLUSTER: Final = "AWS::SageMaker::Cluster"
 SUBNET: Final = "AWS::EC2::Subnet"
@@ -26,11 +26,13 @@ class Part:
 
     ``key`` identifies the part, ``label`` is for readers. ``resource`` is the resource that creates it, None for one
     outside of the templates (an ID, a parameter without default); ``attribute`` is the resource's attribute if that is
-    the part: the ``DefaultSecurityGroup`` of a VPC.
+    the part: the ``DefaultSecurityGroup`` of a VPC. ``is_known`` is false if only the deployment knows which part it
+    is: it may be any, including one that these templates create.
     """
 
     key: str
     label: str
+    is_known: bool = field(default=True, compare=False)
     resource: Resource | None = field(default=None, compare=False, repr=False)
     attribute: str = ""
 
@@ -186,11 +188,18 @@ def resolved_part(assembly: Assembly, stack: str, resolved: Any) -> Part:
             attribute = "" if _OWN_ID.get(resource.type, "") == resolved.attribute else resolved.attribute
             key = f"{resource.stack}:{resource.logical_id}" + (f":{attribute}" if attribute else "")
             said = f"{resource.name}.{attribute}" if attribute else resource.name
-            return Part(key=key, label=f"{said} ({resource.stack})", resource=resource, attribute=attribute)
+            return Part(
+                key=key,
+                label=f"{said} ({resource.stack})",
+                # others only pass it on: custom resources, nested stacks, parameters
+                is_known=resource.type.startswith("AWS::EC2::"),
+                resource=resource,
+                attribute=attribute,
+            )
     text = plain(resolved)
     # the same parameter can have different values in two stacks
     key = f"{stack}:{text}" if isinstance(resolved, Unknown) or "${" in text else text
-    return Part(key=key, label=text)
+    return Part(key=key, label=text, is_known=is_known(resolved))
 
 
 def exists(assembly: Assembly, resource: Resource) -> bool | None:
@@ -256,7 +265,7 @@ def _enabled(autoscaling: Any) -> bool:
 
 def _readable(assembly: Assembly, stack: str, raw: Any) -> dict[str, Any] | None:
     """Resolve the parts of a group that are read, without labels and scripts."""
-    if isinstance(raw, dict) and len(raw) == 1 and next(iter(raw)).startswith("Fn::"):
+    if is_function(raw):
         raw = resolve(assembly, stack, raw)
     if not isinstance(raw, dict):
         return None

@@ -83,6 +83,20 @@ def plain(value: Any) -> str:
     return "" if value is None else str(value)
 
 
+def is_function(value: Any) -> bool:
+    """Whether a value of a template is an intrinsic function or a ``Ref``."""
+    return isinstance(value, dict) and len(value) == 1 and all(key == "Ref" or key.startswith("Fn::") for key in value)
+
+
+def is_known(value: Any) -> bool:
+    """Whether a resolved value is known as a whole: nothing of it is left to the deployment."""
+    if isinstance(value, str):
+        return not any(mark in value for mark in UNTOLD_MARKS)
+    if isinstance(value, (list, dict)):
+        return all(is_known(each) for each in (value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, (Unknown, Reference))
+
+
 def references(value: Any) -> Iterator[tuple[str, str]]:
     """Return (logical ID, attribute) of every reference in one template's value; a ``Ref`` has no attribute."""
     # parts without references are skipped: this is called for everything in templates
@@ -119,7 +133,7 @@ def imports_untold(stack: Stack) -> bool:
 def export_name(stack: Stack, stated: Any) -> str | None:
     """Return the name of an export as a stack's template states it, None if only the deployment knows it."""
     name = alone(stack, stated)
-    return name if isinstance(name, str) and _is_told(name) else None
+    return name if isinstance(name, str) and is_known(name) else None
 
 
 def alone(stack: Stack, value: Any) -> Any:
@@ -266,7 +280,7 @@ class _Resolver:
     def _split(self, stack: Stack, argument: Any, depth: int) -> Any:
         if isinstance(argument, list) and len(argument) == 2:
             text = self.resolve(stack, argument[1], depth)
-            if isinstance(text, str) and _is_told(text) and argument[0]:
+            if isinstance(text, str) and is_known(text) and argument[0]:
                 return text.split(str(argument[0]))
             return _untold("Fn::Split", [argument[0], text])
         return _untold("Fn::Split", self.resolve(stack, argument, depth))
@@ -302,7 +316,7 @@ class _Resolver:
         arguments = argument if isinstance(argument, list) else []
         if key == "Fn::Equals":
             values = [self.resolve(stack, each, depth + 1) for each in arguments]
-            told = bool(values) and all(_is_told(each) for each in values)
+            told = bool(values) and all(is_known(each) for each in values)
             return bool(values[0] == values[-1]) if told else None
         return _combined(key, [self.holds(stack, each, depth + 1) for each in arguments])
 
@@ -348,14 +362,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(_shown(item) for item in value)}]"
     return "nothing" if value is _NO_VALUE else plain(value)
-
-
-def _is_told(value: Any) -> bool:
-    if isinstance(value, str):
-        return not any(mark in value for mark in UNTOLD_MARKS)
-    if isinstance(value, (list, dict)):
-        return all(_is_told(each) for each in (value.values() if isinstance(value, dict) else value))
-    return not isinstance(value, (Unknown, Reference))
 
 
 def _embedded(value: Any) -> str:

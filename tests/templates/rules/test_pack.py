@@ -137,13 +137,14 @@ def group(resources: Resources) -> dict[str, Any]:
     return found
 
 
-def assembly(resources: Resources) -> Assembly:
-    stack = Stack(name="dev", template={"Resources": resources}, account="111122223333", region="us-east-1")
+def assembly(resources: Resources, *, condition: Any = None) -> Assembly:
+    template = {"Conditions": {"Made": condition}, "Resources": resources}
+    stack = Stack(name="dev", template=template, account="111122223333", region="us-east-1")
     return Assembly(environment="", stacks=(stack,))
 
 
-def spots(resources: Resources) -> list[tuple[str, Severity, str, str, str]]:
-    context = Context(assembly(resources))
+def spots(resources: Resources, *, condition: Any = None) -> list[tuple[str, Severity, str, str, str]]:
+    context = Context(assembly(resources, condition=condition))
     return [
         (rule.id, spot.severity or rule.severity, spot.resource.logical_id, spot.place, spot.message)
         for rule in TABLE
@@ -338,328 +339,426 @@ def test_every_rule_has_a_reason_a_source_and_a_fix() -> None:
         assert rule.fix.endswith(".") or rule.fix.endswith("}.")
 
 
-@row_by_row(
-    "change, rule, resource, place, message",
-    [
-        pytest.param(
-            setting("Role", ManagedPolicyArns=["arn:aws:iam::111122223333:policy/team/AdministratorAccess"]),
-            "node-role",
+BREAKING = [
+    pytest.param(
+        setting("Role", ManagedPolicyArns=["arn:aws:iam::111122223333:policy/team/AdministratorAccess"]),
+        "node-role",
+        "Role",
+        "Properties.ManagedPolicyArns.0",
+        NARROW.format("AdministratorAccess"),
+        id="administrator",
+    ),
+    pytest.param(
+        setting(
             "Role",
-            "Properties.ManagedPolicyArns.0",
-            NARROW.format("AdministratorAccess"),
-            id="administrator",
-        ),
-        pytest.param(
-            setting(
-                "Role",
-                Policies=[
-                    {
-                        "PolicyDocument": {
-                            "Statement": [{"Effect": "Allow", "Action": ["s3:*", "ec2:RunInstances"], "Resource": "*"}]
-                        }
+            Policies=[
+                {
+                    "PolicyDocument": {
+                        "Statement": [{"Effect": "Allow", "Action": ["s3:*", "ec2:RunInstances"], "Resource": "*"}]
                     }
-                ],
-            ),
-            "node-role",
-            "Role",
-            "Properties.Policies.0.PolicyDocument.Statement.0",
-            NARROW.format("s3:* on *"),
-            id="wildcard in the role",
-        ),
-        pytest.param(
-            lambda r: r.update(
-                Wide={
-                    "Type": "AWS::IAM::Policy",
-                    "Properties": {
-                        "Roles": [{"Ref": "Role"}],
-                        "PolicyDocument": {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": ["*"]}]},
-                    },
                 }
-            ),
-            "node-role",
-            "Wide",
-            "Properties.PolicyDocument.Statement.0",
-            NARROW.format("* on *"),
-            id="wildcard in a policy of its own",
+            ],
         ),
-        pytest.param(
-            setting("Bucket", BucketName="scripts"),
-            "lifecycle-bucket",
-            "Bucket",
-            "Properties.BucketName",
-            "must have a name that begins with sagemaker-, the only buckets that AWS's policy for nodes can read, "
-            "got scripts, and Role has no permission of its own for s3:GetObject; rename the bucket or grant the "
-            "permission",
-            id="bucket of another name",
+        "node-role",
+        "Role",
+        "Properties.Policies.0.PolicyDocument.Statement.0",
+        NARROW.format("s3:* on *"),
+        id="wildcard in the role",
+    ),
+    pytest.param(
+        lambda r: r.update(
+            Wide={
+                "Type": "AWS::IAM::Policy",
+                "Properties": {
+                    "Roles": [{"Ref": "Role"}],
+                    "PolicyDocument": {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": ["*"]}]},
+                },
+            }
         ),
-        pytest.param(
-            with_inline_policy(10_241),
-            "policies-fit",
-            "Role",
-            "Properties.Policies",
-            "must have inline policies of at most 10,240 characters together, got 10,241 or more; name fewer "
-            "resources, or their common prefix",
-            id="inline policy one character too long",
+        "node-role",
+        "Wide",
+        "Properties.PolicyDocument.Statement.0",
+        NARROW.format("* on *"),
+        id="wildcard in a policy of its own",
+    ),
+    pytest.param(
+        setting("Bucket", BucketName="scripts"),
+        "lifecycle-bucket",
+        "Bucket",
+        "Properties.BucketName",
+        "must have a name that begins with sagemaker-, the only buckets that AWS's policy for nodes can read, "
+        "got scripts, and Role has no permission of its own for s3:GetObject; rename the bucket or grant the "
+        "permission",
+        id="bucket of another name",
+    ),
+    pytest.param(
+        with_inline_policy(10_241),
+        "policies-fit",
+        "Role",
+        "Properties.Policies",
+        "must have inline policies of at most 10,240 characters together, got 10,241 or more; name fewer "
+        "resources, or their common prefix",
+        id="inline policy one character too long",
+    ),
+    pytest.param(
+        with_managed_policy(6_145),
+        "policies-fit",
+        "Wide",
+        "Properties.PolicyDocument",
+        "must have at most 6,144 characters, got 6,145 or more; name fewer resources, or their common prefix",
+        id="managed policy one character too long",
+    ),
+    pytest.param(
+        without("Bucket", "BucketName"),
+        "lifecycle-bucket",
+        "Bucket",
+        "Properties.BucketName",
+        "must have a name that begins with sagemaker-, the only buckets that AWS's policy for nodes can read, "
+        "got a generated name, and Role has no permission of its own for s3:GetObject; rename the bucket or "
+        "grant the permission",
+        id="bucket without a name",
+    ),
+    pytest.param(
+        of_group(LifeCycleConfig={"SourceS3Uri": "s3://scripts/v1"}),
+        "lifecycle-bucket",
+        "Pod",
+        "Properties.InstanceGroups.0.LifeCycleConfig.SourceS3Uri",
+        "must have a name that begins with sagemaker-, the only buckets that AWS's policy for nodes can read, "
+        "got scripts, and Role has no permission of its own for s3:GetObject; rename the bucket or grant the "
+        "permission",
+        id="existing bucket of another name",
+    ),
+    pytest.param(
+        setting("Bucket", PublicAccessBlockConfiguration={"BlockPublicAcls": "false", "BlockPublicPolicy": False}),
+        "lifecycle-bucket",
+        "Bucket",
+        "Properties.PublicAccessBlockConfiguration",
+        "must block public access, because anyone who can write its scripts runs as root on every node, got "
+        "BlockPublicAcls: false, BlockPublicPolicy: false; set them to true",
+        id="public bucket",
+    ),
+    pytest.param(
+        lambda r: [r["Files"].pop(name) for name in KEPT],
+        "kept-on-delete",
+        "Files",
+        "DeletionPolicy",
+        STAYS.format(
+            "its files",
+            "DeletionPolicy not stated, UpdateReplacePolicy not stated",
+            "DeletionPolicy: Retain and UpdateReplacePolicy: Retain",
         ),
-        pytest.param(
-            with_managed_policy(6_145),
-            "policies-fit",
-            "Wide",
-            "Properties.PolicyDocument",
-            "must have at most 6,144 characters, got 6,145 or more; name fewer resources, or their common prefix",
-            id="managed policy one character too long",
+        id="files that go",
+    ),
+    pytest.param(
+        lambda r: r["Pod"].update(UpdateReplacePolicy="Delete"),
+        "kept-on-delete",
+        "Pod",
+        "UpdateReplacePolicy",
+        STAYS.format("its nodes and their workloads", "UpdateReplacePolicy Delete", "UpdateReplacePolicy: Retain"),
+        id="cluster that goes when replaced",
+    ),
+    pytest.param(
+        guarded(EksClusterName="other-eks"),
+        "kept-on-delete",
+        "Eks",
+        "DeletionPolicy",
+        STAYS.format("every object in it", "DeletionPolicy Delete", "DeletionPolicy: Retain"),
+        id="another cluster is protected",
+    ),
+    pytest.param(
+        setting("Pod", NodeRecovery="None"),
+        "node-recovery",
+        "Pod",
+        "Properties.NodeRecovery",
+        "must replace or reboot failed nodes automatically, got NodeRecovery None; set NodeRecovery: Automatic",
+        id="recovery off",
+    ),
+    pytest.param(
+        without("Pod", "NodeRecovery"),
+        "node-recovery",
+        "Pod",
+        "Properties.NodeRecovery",
+        "must replace or reboot failed nodes automatically, got NodeRecovery not stated; set NodeRecovery: Automatic",
+        id="recovery not stated",
+    ),
+    pytest.param(
+        without("Pod", "NodeProvisioningMode"),
+        "provisioning-mode",
+        "Pod",
+        "Properties.NodeProvisioningMode",
+        "must state how nodes are provisioned, got no NodeProvisioningMode: without it one unavailable "
+        "instance rolls all others back; set NodeProvisioningMode: Continuous",
+        id="all or nothing",
+    ),
+    pytest.param(
+        unchecked,
+        "deep-health-checks",
+        "Pod",
+        "Properties.InstanceGroups.0",
+        "instance group gpu must check its nodes before they run jobs, got 6 nodes of ml.p5.48xlarge without "
+        "OnStartDeepHealthChecks: one faulty accelerator stops a job that runs on all of them; set "
+        "OnStartDeepHealthChecks: [InstanceStress, InstanceConnectivity]",
+        id="unchecked nodes",
+    ),
+    pytest.param(
+        over_both,
+        "group-in-one-zone",
+        "Pod",
+        "Properties.InstanceGroups.0.OverrideVpcConfig.Subnets",
+        "instance group gpu must be in one Availability Zone, because EFA does not cross zones, got subnets in "
+        "use1-az4, use1-az5; set OverrideVpcConfig with the subnets of one zone",
+        id="two zones",
+    ),
+    pytest.param(
+        in_turn(over_both, of_group(InstanceCount=2)),
+        "group-in-one-zone",
+        "Pod",
+        "Properties.InstanceGroups.0.OverrideVpcConfig.Subnets",
+        "instance group gpu must be in one Availability Zone, because EFA does not cross zones, got subnets in "
+        "use1-az4, use1-az5; set OverrideVpcConfig with the subnets of one zone",
+        id="two nodes in two zones",
+    ),
+    pytest.param(
+        in_turn(unchecked, of_group(InstanceCount=2)),
+        "deep-health-checks",
+        "Pod",
+        "Properties.InstanceGroups.0",
+        "instance group gpu must check its nodes before they run jobs, got 2 nodes of ml.p5.48xlarge without "
+        "OnStartDeepHealthChecks: one faulty accelerator stops a job that runs on all of them; set "
+        "OnStartDeepHealthChecks: [InstanceStress, InstanceConnectivity]",
+        id="two unchecked nodes",
+    ),
+    pytest.param(
+        setting("Files", SubnetIds=[{"Ref": "Far"}]),
+        "lustre-zone",
+        "Files",
+        "Properties.SubnetIds",
+        "must be in a zone of its nodes, use1-az5 (gpu), got use1-az4: traffic between zones is slower, "
+        "charged, and never EFA; set SubnetIds to a subnet of the nodes' zone",
+        id="files far away",
+    ),
+    pytest.param(
+        lambda r: r.pop("S3"),
+        "s3-gateway-endpoint",
+        "Vpc",
+        "Properties",
+        "must have a gateway endpoint for S3, with which nodes in Near (dev) load scripts, images and "
+        "checkpoints, got none; add AWS::EC2::VPCEndpoint for s3 on the nodes' route tables, which costs "
+        "nothing",
+        id="no endpoint",
+    ),
+    pytest.param(
+        setting("Sg", SecurityGroupIngress=[{"IpProtocol": "-1", "CidrIpv6": "::/0"}]),
+        "world-ingress",
+        "Sg",
+        "Properties.SecurityGroupIngress.0.CidrIpv6",
+        "must not be reachable from anywhere, got all traffic from ::/0; name the security group or the block that "
+        "needs it",
+        id="open in the group",
+    ),
+    pytest.param(
+        lambda r: r.update(
+            Ssh={
+                "Type": "AWS::EC2::SecurityGroupIngress",
+                "Properties": {
+                    "GroupId": {"Ref": "Sg"},
+                    "IpProtocol": "tcp",
+                    "FromPort": 1,
+                    "ToPort": 22,
+                    "CidrIp": "0.0.0.0/0",
+                },
+            }
         ),
-        pytest.param(
-            without("Bucket", "BucketName"),
-            "lifecycle-bucket",
-            "Bucket",
-            "Properties.BucketName",
-            "must have a name that begins with sagemaker-, the only buckets that AWS's policy for nodes can read, "
-            "got a generated name, and Role has no permission of its own for s3:GetObject; rename the bucket or "
-            "grant the permission",
-            id="bucket without a name",
-        ),
-        pytest.param(
-            of_group(LifeCycleConfig={"SourceS3Uri": "s3://scripts/v1"}),
-            "lifecycle-bucket",
-            "Pod",
-            "Properties.InstanceGroups.0.LifeCycleConfig.SourceS3Uri",
-            "must have a name that begins with sagemaker-, the only buckets that AWS's policy for nodes can read, "
-            "got scripts, and Role has no permission of its own for s3:GetObject; rename the bucket or grant the "
-            "permission",
-            id="existing bucket of another name",
-        ),
-        pytest.param(
-            setting("Bucket", PublicAccessBlockConfiguration={"BlockPublicAcls": "false", "BlockPublicPolicy": False}),
-            "lifecycle-bucket",
-            "Bucket",
-            "Properties.PublicAccessBlockConfiguration",
-            "must block public access, because anyone who can write its scripts runs as root on every node, got "
-            "BlockPublicAcls: false, BlockPublicPolicy: false; set them to true",
-            id="public bucket",
-        ),
-        pytest.param(
-            lambda r: [r["Files"].pop(name) for name in KEPT],
-            "kept-on-delete",
-            "Files",
-            "DeletionPolicy",
-            STAYS.format(
-                "its files",
-                "DeletionPolicy not stated, UpdateReplacePolicy not stated",
-                "DeletionPolicy: Retain and UpdateReplacePolicy: Retain",
-            ),
-            id="files that go",
-        ),
-        pytest.param(
-            lambda r: r["Pod"].update(UpdateReplacePolicy="Delete"),
-            "kept-on-delete",
-            "Pod",
-            "UpdateReplacePolicy",
-            STAYS.format("its nodes and their workloads", "UpdateReplacePolicy Delete", "UpdateReplacePolicy: Retain"),
-            id="cluster that goes when replaced",
-        ),
-        pytest.param(
-            guarded(EksClusterName="other-eks"),
-            "kept-on-delete",
-            "Eks",
-            "DeletionPolicy",
-            STAYS.format("every object in it", "DeletionPolicy Delete", "DeletionPolicy: Retain"),
-            id="another cluster is protected",
-        ),
-        pytest.param(
-            setting("Pod", NodeRecovery="None"),
-            "node-recovery",
-            "Pod",
-            "Properties.NodeRecovery",
-            "must replace or reboot failed nodes automatically, got NodeRecovery None; set NodeRecovery: Automatic",
-            id="recovery off",
-        ),
-        pytest.param(
-            without("Pod", "NodeRecovery"),
-            "node-recovery",
-            "Pod",
-            "Properties.NodeRecovery",
-            "must replace or reboot failed nodes automatically, got NodeRecovery not stated; set NodeRecovery: "
-            "Automatic",
-            id="recovery not stated",
-        ),
-        pytest.param(
-            without("Pod", "NodeProvisioningMode"),
-            "provisioning-mode",
-            "Pod",
-            "Properties.NodeProvisioningMode",
-            "must state how nodes are provisioned, got no NodeProvisioningMode: without it one unavailable "
-            "instance rolls all others back; set NodeProvisioningMode: Continuous",
-            id="all or nothing",
-        ),
-        pytest.param(
-            unchecked,
-            "deep-health-checks",
-            "Pod",
-            "Properties.InstanceGroups.0",
-            "instance group gpu must check its nodes before they run jobs, got 6 nodes of ml.p5.48xlarge without "
-            "OnStartDeepHealthChecks: one faulty accelerator stops a job that runs on all of them; set "
-            "OnStartDeepHealthChecks: [InstanceStress, InstanceConnectivity]",
-            id="unchecked nodes",
-        ),
-        pytest.param(
-            over_both,
-            "group-in-one-zone",
-            "Pod",
-            "Properties.InstanceGroups.0.OverrideVpcConfig.Subnets",
-            "instance group gpu must be in one Availability Zone, because EFA does not cross zones, got subnets in "
-            "use1-az4, use1-az5; set OverrideVpcConfig with the subnets of one zone",
-            id="two zones",
-        ),
-        pytest.param(
-            in_turn(over_both, of_group(InstanceCount=2)),
-            "group-in-one-zone",
-            "Pod",
-            "Properties.InstanceGroups.0.OverrideVpcConfig.Subnets",
-            "instance group gpu must be in one Availability Zone, because EFA does not cross zones, got subnets in "
-            "use1-az4, use1-az5; set OverrideVpcConfig with the subnets of one zone",
-            id="two nodes in two zones",
-        ),
-        pytest.param(
-            in_turn(unchecked, of_group(InstanceCount=2)),
-            "deep-health-checks",
-            "Pod",
-            "Properties.InstanceGroups.0",
-            "instance group gpu must check its nodes before they run jobs, got 2 nodes of ml.p5.48xlarge without "
-            "OnStartDeepHealthChecks: one faulty accelerator stops a job that runs on all of them; set "
-            "OnStartDeepHealthChecks: [InstanceStress, InstanceConnectivity]",
-            id="two unchecked nodes",
-        ),
-        pytest.param(
-            setting("Files", SubnetIds=[{"Ref": "Far"}]),
-            "lustre-zone",
-            "Files",
-            "Properties.SubnetIds",
-            "must be in a zone of its nodes, use1-az5 (gpu), got use1-az4: traffic between zones is slower, "
-            "charged, and never EFA; set SubnetIds to a subnet of the nodes' zone",
-            id="files far away",
-        ),
-        pytest.param(
-            lambda r: r.pop("S3"),
-            "s3-gateway-endpoint",
-            "Vpc",
-            "Properties",
-            "must have a gateway endpoint for S3, with which nodes in Near (dev) load scripts, images and "
-            "checkpoints, got none; add AWS::EC2::VPCEndpoint for s3 on the nodes' route tables, which costs "
-            "nothing",
-            id="no endpoint",
-        ),
-        pytest.param(
-            setting("Sg", SecurityGroupIngress=[{"IpProtocol": "-1", "CidrIpv6": "::/0"}]),
-            "world-ingress",
-            "Sg",
-            "Properties.SecurityGroupIngress.0.CidrIpv6",
-            "must not be reachable from anywhere, got all traffic from ::/0; name the security group or the block that "
-            "needs it",
-            id="open in the group",
-        ),
-        pytest.param(
-            lambda r: r.update(
-                Ssh={
-                    "Type": "AWS::EC2::SecurityGroupIngress",
-                    "Properties": {
-                        "GroupId": {"Ref": "Sg"},
-                        "IpProtocol": "tcp",
-                        "FromPort": 1,
-                        "ToPort": 22,
-                        "CidrIp": "0.0.0.0/0",
-                    },
-                }
-            ),
-            "world-ingress",
-            "Ssh",
-            "Properties.CidrIp",
-            "must not be reachable from anywhere, got tcp 1-22 from 0.0.0.0/0; name the security group or the block "
-            "that needs it",
-            id="open beside the group",
-        ),
-        pytest.param(
-            setting("Sg", SecurityGroupEgress=[{"IpProtocol": -1, "CidrIp": "0.0.0.0/0", "Description": "everything"}]),
-            "kept-egress",
-            "Sg",
-            "Properties.SecurityGroupEgress.0",
-            "must not allow all traffic to 0.0.0.0/0 in one rule, got also EfaOut: CloudFormation removes the one rule "
-            "before it creates the other; allow 0.0.0.0/1 and 128.0.0.0/1 instead",
-            id="a rule that CloudFormation removes",
-        ),
-        pytest.param(
-            without("Eks", "ResourcesVpcConfig"),
-            "eks-public-endpoint",
-            "Eks",
-            "Properties.ResourcesVpcConfig",
-            OPEN.format(", the default of EKS"),
-            id="endpoint not stated",
-        ),
-        pytest.param(
-            setting("Eks", ResourcesVpcConfig={"PublicAccessCidrs": ["203.0.113.0/24", "0.0.0.0/0"]}),
-            "eks-public-endpoint",
-            "Eks",
-            "Properties.ResourcesVpcConfig",
-            OPEN.format(""),
-            id="endpoint open",
-        ),
-        pytest.param(
-            setting("Eks", AccessConfig=NOBODY),
-            "eks-administrators",
-            "Eks",
-            "Properties.AccessConfig.BootstrapClusterCreatorAdminPermissions",
-            LOCKED_OUT,
-            id="nobody gets in",
-        ),
-        pytest.param(
-            with_entry(PrincipalArn={"Fn::GetAtt": ["Role", "Arn"]}),
-            "eks-administrators",
-            "Eks",
-            "Properties.AccessConfig.BootstrapClusterCreatorAdminPermissions",
-            LOCKED_OUT,
-            id="a function alone gets in",
-        ),
-        pytest.param(
-            with_entry(AccessPolicies=[]),
-            "eks-administrators",
-            "Eks",
-            "Properties.AccessConfig.BootstrapClusterCreatorAdminPermissions",
-            LOCKED_OUT,
-            id="an entry without rights",
-        ),
-        pytest.param(
-            setting("Eks", Logging={"ClusterLogging": {"EnabledTypes": [{"Type": "api"}]}}),
-            "eks-audit-log",
-            "Eks",
-            "Properties.Logging",
-            "must log the requests to the API server, got api; add the type audit to EnabledTypes",
-            id="no audit log",
-        ),
-        pytest.param(
-            without("Eks", "AccessConfig"),
-            "eks-authentication",
-            "Eks",
-            "Properties.AccessConfig.AuthenticationMode",
-            "must support access entries, which HyperPod creates for its nodes, got none stated, which means "
-            "CONFIG_MAP; set AuthenticationMode: API",
-            id="config map",
-        ),
-        pytest.param(
-            setting("Eks", Version="1.36"),
-            "kubernetes-version",
-            "Eks",
-            "Properties.Version",
-            "must be a Kubernetes version that HyperPod accepts (1.30 to 1.35 on 2026-11-20), got "
-            '"1.36" (HyperPod has AMIs for it since July 2026, but its prerequisites do not name it yet); set '
-            'Version: "1.35"',
-            id="too new for HyperPod",
-        ),
-    ],
-)
+        "world-ingress",
+        "Ssh",
+        "Properties.CidrIp",
+        "must not be reachable from anywhere, got tcp 1-22 from 0.0.0.0/0; name the security group or the block "
+        "that needs it",
+        id="open beside the group",
+    ),
+    pytest.param(
+        setting("Sg", SecurityGroupEgress=[{"IpProtocol": -1, "CidrIp": "0.0.0.0/0", "Description": "everything"}]),
+        "kept-egress",
+        "Sg",
+        "Properties.SecurityGroupEgress.0",
+        "must not allow all traffic to 0.0.0.0/0 in one rule, got also EfaOut: CloudFormation removes the one rule "
+        "before it creates the other; allow 0.0.0.0/1 and 128.0.0.0/1 instead",
+        id="a rule that CloudFormation removes",
+    ),
+    pytest.param(
+        without("Eks", "ResourcesVpcConfig"),
+        "eks-public-endpoint",
+        "Eks",
+        "Properties.ResourcesVpcConfig",
+        OPEN.format(", the default of EKS"),
+        id="endpoint not stated",
+    ),
+    pytest.param(
+        setting("Eks", ResourcesVpcConfig={"PublicAccessCidrs": ["203.0.113.0/24", "0.0.0.0/0"]}),
+        "eks-public-endpoint",
+        "Eks",
+        "Properties.ResourcesVpcConfig",
+        OPEN.format(""),
+        id="endpoint open",
+    ),
+    pytest.param(
+        setting("Eks", AccessConfig=NOBODY),
+        "eks-administrators",
+        "Eks",
+        "Properties.AccessConfig.BootstrapClusterCreatorAdminPermissions",
+        LOCKED_OUT,
+        id="nobody gets in",
+    ),
+    pytest.param(
+        with_entry(PrincipalArn={"Fn::GetAtt": ["Role", "Arn"]}),
+        "eks-administrators",
+        "Eks",
+        "Properties.AccessConfig.BootstrapClusterCreatorAdminPermissions",
+        LOCKED_OUT,
+        id="a function alone gets in",
+    ),
+    pytest.param(
+        with_entry(AccessPolicies=[]),
+        "eks-administrators",
+        "Eks",
+        "Properties.AccessConfig.BootstrapClusterCreatorAdminPermissions",
+        LOCKED_OUT,
+        id="an entry without rights",
+    ),
+    pytest.param(
+        setting("Eks", Logging={"ClusterLogging": {"EnabledTypes": [{"Type": "api"}]}}),
+        "eks-audit-log",
+        "Eks",
+        "Properties.Logging",
+        "must log the requests to the API server, got api; add the type audit to EnabledTypes",
+        id="no audit log",
+    ),
+    pytest.param(
+        without("Eks", "AccessConfig"),
+        "eks-authentication",
+        "Eks",
+        "Properties.AccessConfig.AuthenticationMode",
+        "must support access entries, which HyperPod creates for its nodes, got none stated, which means "
+        "CONFIG_MAP; set AuthenticationMode: API",
+        id="config map",
+    ),
+    pytest.param(
+        setting("Eks", Version="1.36"),
+        "kubernetes-version",
+        "Eks",
+        "Properties.Version",
+        "must be a Kubernetes version that HyperPod accepts (1.30 to 1.35 on 2026-11-20), got "
+        '"1.36" (HyperPod has AMIs for it since July 2026, but its prerequisites do not name it yet); set '
+        'Version: "1.35"',
+        id="too new for HyperPod",
+    ),
+]
+"""A change of a sound template each, with the rule, the resource, the place and the sentence."""
+
+
+@row_by_row("change, rule, resource, place, message", BREAKING)
 def test_what_breaks_a_rule(change: Change, rule: str, resource: str, place: str, message: str) -> None:
     severity = next(each.severity for each in TABLE if each.id == rule)
 
     assert spots(changed(change)) == [(rule, severity, resource, place, message)]
+
+
+@row_by_row("change, rule, resource, place, message", BREAKING)
+@pytest.mark.parametrize("first", [True, False], ids=["after others", "before others"])
+def test_others_of_its_type_hide_nothing(
+    change: Change, rule: str, resource: str, place: str, message: str, *, first: bool
+) -> None:
+    """Next to what breaks the rule stand resources of which nothing is known, and sound ones."""
+    broken = changed(change)
+    others: Resources = {}
+    for name, each in changed().items():
+        # an unknown one of these may be the one that is missing
+        if name not in NEEDED:
+            others[f"Asked{name}"] = {**each, "Properties": {key: {"Ref": "Asked"} for key in each["Properties"]}}
+        others[f"Sound{name}"] = renamed(each)
+    found = spots({**others, **broken} if first else {**broken, **others})
+    # one names the groups of all clusters
+    said = [(row[0], *row[2:-1], row[-1].replace("(gpu, gpu)", "(gpu)")) for row in found]
+    assert (rule, resource, place, message) in said
+
+
+UNKNOWN: dict[str, Any] = {
+    "a parameter": {"Ref": "Asked"},
+    "a condition": {"Fn::If": ["Chosen", {"Ref": "Asked"}, {"Ref": "AWS::NoValue"}]},
+    "an attribute of somebody's resource": {"Fn::GetAtt": ["Custom", "Value"]},
+    "an import": {"Fn::ImportValue": "elsewhere:Value"},
+    "a text in parts": {"Fn::Sub": "${Asked}${Asked}"},
+    "a dynamic reference": "{{resolve:ssm:/a/b}}",
+}
+TEXTS = ("a text in parts", "a dynamic reference")
+
+
+@pytest.mark.parametrize("kind", UNKNOWN)
+def test_an_unknown_value_breaks_no_rule(kind: str) -> None:
+    found = {}
+    for name, each in SOUND.items():
+        for path in places(each["Properties"]):
+            resources = {**changed(), "Custom": {"Type": "Custom::Thing", "Properties": {}}}
+            holder = resources[name]["Properties"]
+            for step in path[:-1]:
+                holder = holder[step]
+            if kind not in TEXTS or not isinstance(holder[path[-1]], (dict, list)):
+                holder[path[-1]] = UNKNOWN[kind]
+                found[name, path] = spots(resources)
+    assert {place: each for place, each in found.items() if each} == {}
+
+
+def places(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of each value inside another, without those inside a function."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, each in items:
+        if step not in ("Ref", "Fn::GetAtt", "Fn::Sub"):
+            yield (*above, step)
+            yield from places(each, (*above, step))
+
+
+NEVER = {"Fn::Equals": ["a", "b"]}
+PERHAPS = {"Fn::Equals": [{"Ref": "Asked"}, "a"]}
+NEEDED = {"S3": "s3-gateway-endpoint", "EfaIn": "efa-security-group", "EfaOut": "efa-security-group"}
+"""Resources without which another one breaks a rule."""
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_a_resource_that_is_never_created_satisfies_no_rule(name: str) -> None:
+    resources = changed()
+    resources[name]["Condition"] = "Made"
+    assert {row[0] for row in spots(resources, condition=NEVER)} == ({NEEDED[name]} if name in NEEDED else set())
+    assert spots(resources, condition=PERHAPS) == []
+
+
+ELSEWHERE = {"node-role", "lifecycle-bucket", "s3-gateway-endpoint", "eks-authentication"}
+"""Rules about a resource that another one uses: without it, its stack fails in any case."""
+
+
+@row_by_row("change, rule, resource, place, message", BREAKING)
+def test_a_resource_that_is_never_created_breaks_no_rule(
+    change: Change, rule: str, resource: str, place: str, message: str
+) -> None:
+    broken = changed(change)
+    broken[resource]["Condition"] = "Made"
+    found = [(row[0], *row[2:]) for row in spots(broken, condition=NEVER)]
+    assert (rule, resource, place, message) not in found or rule in ELSEWHERE
+    found = [(row[0], *row[2:]) for row in spots(broken, condition=PERHAPS)]
+    assert (rule, resource, place, message) in found
+
+
+def renamed(value: Any) -> Any:
+    """Return the copy of a sound resource whose references lead to the other sound ones."""
+    if isinstance(value, list):
+        return [renamed(each) for each in value]
+    if not isinstance(value, dict):
+        return value.replace("${Bucket}", "${SoundBucket}") if isinstance(value, str) else value
+    if "Ref" in value:
+        return {"Ref": f"Sound{value['Ref']}"}
+    if "Fn::GetAtt" in value:
+        name, attribute = value["Fn::GetAtt"]
+        return {"Fn::GetAtt": [f"Sound{name}", attribute]}
+    return {key: renamed(each) for key, each in value.items()}
 
 
 @pytest.mark.parametrize(

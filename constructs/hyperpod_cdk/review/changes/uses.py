@@ -9,7 +9,7 @@ from typing import Any
 
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.templates.difference import NAMES
-from hyperpod_cdk.templates.values import Reference, imports, references, resolve
+from hyperpod_cdk.templates.values import Reference, imports, is_function, references, resolve
 
 Key = tuple[str, str]
 
@@ -95,14 +95,10 @@ class Uses:
 
 def _names(items: list[Any]) -> list[tuple[str, ...]]:
     """Return each item's step as ``difference.compare`` names it, none if items are not mappings."""
-    if not all(isinstance(item, dict) for item in items) or any(_is_function(item) for item in items):
+    if not all(isinstance(item, dict) for item in items) or any(is_function(item) for item in items):
         return [()] * len(items)
     for name in NAMES:
         found = [item.get(name) for item in items]
         if all(isinstance(each, str) for each in found) and len(set(found)) == len(items):
             return [(f"[{each}]",) for each in found]
     return [(f"[{index}]",) for index in range(len(items))]
-
-
-def _is_function(item: dict[str, Any]) -> bool:
-    return len(item) == 1 and (next(iter(item)) == "Ref" or next(iter(item)).startswith("Fn::"))

@@ -11,7 +11,7 @@ from hyperpod_cdk.catalog.iam_matching import matches_action
 from hyperpod_cdk.templates.assembly import Resource
 from hyperpod_cdk.templates.groups import entries
 from hyperpod_cdk.templates.rules.rule import EKS_CLUSTER, Context, Spot, listed
-from hyperpod_cdk.templates.values import Reference, Unknown, plain, resolve
+from hyperpod_cdk.templates.values import Unknown, is_known, plain, resolve
 
 ROLE: Final = "AWS::IAM::Role"
 _BUCKET: Final = "AWS::S3::Bucket"
@@ -45,7 +45,7 @@ def node_role(context: Context) -> Iterator[Spot]:
 def policies_fit(context: Context) -> Iterator[Spot]:
     """Find roles and managed policies with more characters than IAM accepts, whatever the values of their tokens
     are."""
-    for role in context.assembly.of_type(ROLE):
+    for role in context.of_type(ROLE):
         documents = [(role, policy.get("PolicyDocument")) for policy in entries(role.properties.get("Policies"))]
         documents += [
             (policy, policy.properties.get("PolicyDocument"))
@@ -62,7 +62,7 @@ def policies_fit(context: Context) -> Iterator[Spot]:
                 message=f"must have inline policies of at most {iam.MOST_INLINE_CHARACTERS:,} characters "
                 f"together, got {length:,} or more; name fewer resources, or their common prefix",
             )
-    for policy in context.assembly.of_type(_MANAGED_POLICY):
+    for policy in context.of_type(_MANAGED_POLICY):
         length = _least_characters(context.value(policy, "PolicyDocument"))
         if length > iam.MOST_MANAGED_CHARACTERS:
             yield Spot(
@@ -105,7 +105,7 @@ def lifecycle_bucket(context: Context) -> Iterator[Spot]:
 
 def eks_public_endpoint(context: Context) -> Iterator[Spot]:
     """Find API servers that are open to the whole internet."""
-    for cluster in context.assembly.of_type(EKS_CLUSTER):
+    for cluster in context.of_type(EKS_CLUSTER):
         public = context.value(cluster, "ResourcesVpcConfig", "EndpointPublicAccess")
         cidrs = context.value(cluster, "ResourcesVpcConfig", "PublicAccessCidrs")
         open_to_all = cidrs is None or (isinstance(cidrs, list) and "0.0.0.0/0" in cidrs)
@@ -121,7 +121,7 @@ def eks_public_endpoint(context: Context) -> Iterator[Spot]:
 
 def eks_administrators(context: Context) -> Iterator[Spot]:
     """Find EKS clusters that no one can access: neither their creator, nor a role with an access entry."""
-    entries_for_people = [each for each in context.assembly.of_type(_ACCESS_ENTRY) if _is_for_people(context, each)]
+    entries_for_people = [each for each in context.of_type(_ACCESS_ENTRY) if _is_for_people(context, each)]
     entered = {
         (cluster.stack, cluster.logical_id)
         for entry in entries_for_people
@@ -131,7 +131,7 @@ def eks_administrators(context: Context) -> Iterator[Spot]:
     names = [context.value(entry, "ClusterName") for entry in entries_for_people]
     if any(isinstance(name, Unknown) for name in names):
         return
-    for cluster in context.assembly.of_type(EKS_CLUSTER):
+    for cluster in context.of_type(EKS_CLUSTER):
         if context.value(cluster, "Name") in [name for name in names if isinstance(name, str)]:
             continue
         mode = context.value(cluster, "AccessConfig", "AuthenticationMode")
@@ -148,12 +148,10 @@ def eks_administrators(context: Context) -> Iterator[Spot]:
 
 def eks_audit_log(context: Context) -> Iterator[Spot]:
     """Find EKS clusters without audit logs."""
-    for cluster in context.assembly.of_type(EKS_CLUSTER):
+    for cluster in context.of_type(EKS_CLUSTER):
         types = context.value(cluster, "Logging", "ClusterLogging", "EnabledTypes")
-        if isinstance(types, Unknown):
-            continue
         enabled = [plain(each.get("Type")) for each in entries(types)]
-        if "audit" not in enabled:
+        if "audit" not in enabled and is_known(types):
             yield Spot(
                 resource=cluster,
                 place="Properties.Logging",
@@ -179,9 +177,9 @@ def eks_authentication(context: Context) -> Iterator[Spot]:
 def kubernetes_version(context: Context) -> Iterator[Spot]:
     """Find versions that HyperPod does not accept, or that EKS no longer supports or supports at extra cost."""
     runs_hyperpod = {(each.stack, each.logical_id) for each in context.orchestrators}
-    for cluster in context.assembly.of_type(EKS_CLUSTER):
+    for cluster in context.of_type(EKS_CLUSTER):
         value = context.value(cluster, "Version")
-        if value is None or isinstance(value, (Unknown, Reference, dict, list)):
+        if value is None or not is_known(value):
             continue
         version = str(value)
         problem = None
@@ -210,7 +208,7 @@ def _node_roles(context: Context) -> list[Resource]:
     """Return the roles of nodes, of HyperPod groups and of EKS node groups, each once."""
     found: dict[tuple[str, str], Resource] = {}
     named = [(group.read.cluster, group.body.get("ExecutionRole")) for group in context.groups]
-    named += [(each, each.properties.get("NodeRole")) for each in context.assembly.of_type("AWS::EKS::Nodegroup")]
+    named += [(each, each.properties.get("NodeRole")) for each in context.of_type("AWS::EKS::Nodegroup")]
     for holder, value in named:
         role = context.target(holder, value)
         if role is not None and role.type == ROLE:

@@ -12,6 +12,7 @@ from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.findings import Severity
 from hyperpod_cdk.templates.groups import InstanceGroup, entries
 from hyperpod_cdk.templates.rules.rule import Context, Spot
+from hyperpod_cdk.templates.values import is_known, plain
 
 SCRIPTS: Final = "LifeCycleConfig"
 _RESTRICTED: Final = "RestrictedInstanceGroups"
@@ -25,16 +26,15 @@ _NEEDS: Final = {
 def cluster_tag(context: Context) -> Iterator[Spot]:
     """Find clusters without the tag that the training operator's policy requires."""
     for cluster in context.clusters:
-        tags = {
-            tag.get("Key"): tag.get("Value")
-            for tag in entries(cluster.properties.get("Tags"))
-            if isinstance(tag.get("Key"), str)
-        }
-        if tags.get("SageMaker") != "true":
+        stated = context.value(cluster, "Tags")
+        tags = {plain(tag.get("Key")): tag.get("Value") for tag in entries(stated)}
+        value = tags.get("SageMaker")
+        # a value that is stated decides, else every tag that cannot be read may be this one
+        if value != "true" and is_known(stated if value is None else value):
             yield Spot(
                 resource=cluster,
                 place="Properties.Tags",
-                message=f"must have the tag SageMaker=true, got {tags.get('SageMaker', 'none')}; without it the "
+                message=f"must have the tag SageMaker=true, got {value or 'none'}; without it the "
                 'training operator cannot read the nodes; add {"Key": "SageMaker", "Value": "true"}',
             )
 
@@ -56,7 +56,7 @@ def node_recovery(context: Context) -> Iterator[Spot]:
     for cluster in context.clusters:
         value = context.value(cluster, "NodeRecovery")
         automatic = hyperpod.NODE_RECOVERY["automatic"]
-        if value is None or (isinstance(value, str) and value != automatic):
+        if is_known(value) and value != automatic:
             yield Spot(
                 resource=cluster,
                 place="Properties.NodeRecovery",

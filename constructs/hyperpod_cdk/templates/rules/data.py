@@ -23,7 +23,7 @@ _GUARD: Final = "Custom::HyperPodDeletionProtection"
 
 def kept_on_delete(context: Context) -> Iterator[Spot]:
     """Find clusters and file systems that are deleted with their stack, or by a property that replaces them."""
-    for resource in context.assembly.of_type(*_LOST):
+    for resource in context.of_type(*_LOST):
         missing = [
             name
             for name in ("DeletionPolicy", "UpdateReplacePolicy")
@@ -47,7 +47,7 @@ def _refuses_to_go(context: Context, resource: Resource) -> bool:
 
 def _is_guarded(context: Context, resource: Resource) -> bool:
     """Whether a cluster's stack, or the cluster itself, refuses to be deleted; data is retained in any case."""
-    guards = [each for each in context.assembly.of_type(_GUARD) if context.value(each, "Enabled") in (True, "true")]
+    guards = [each for each in context.of_type(_GUARD) if context.value(each, "Enabled") in (True, "true")]
     if resource.type == EKS_CLUSTER:
         name = context.value(resource, "Name")
         return isinstance(name, str) and any(context.value(each, "EksClusterName") == name for each in guards)

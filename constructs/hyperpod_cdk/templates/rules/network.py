@@ -9,9 +9,9 @@ from hyperpod_cdk.catalog import instance_types, regions
 from hyperpod_cdk.catalog.network import EVERYWHERE_IN_HALVES, is_all_traffic
 from hyperpod_cdk.catalog.rules import listing
 from hyperpod_cdk.templates.assembly import Resource
-from hyperpod_cdk.templates.groups import FILE_SYSTEM, SECURITY_GROUP, Part, Subnet, entries, parts, resolved_part
+from hyperpod_cdk.templates.groups import FILE_SYSTEM, SECURITY_GROUP, Part, Subnet, entries, part, parts, resolved_part
 from hyperpod_cdk.templates.rules.rule import Context, Spot
-from hyperpod_cdk.templates.values import Reference, plain, resolve
+from hyperpod_cdk.templates.values import Reference, is_known, plain, resolve
 
 _OTHER_SIDE: Final = {"Ingress": "SourceSecurityGroupId", "Egress": "DestinationSecurityGroupId"}
 _ANYWHERE: Final = {"CidrIp": "0.0.0.0/0", "CidrIpv6": "::/0"}
@@ -29,7 +29,8 @@ def efa_security_group(context: Context) -> Iterator[Spot]:
             # a group from outside the app, whose rules no template shows
             continue
         for side, owners in sides.items():
-            if not owners.intersection(each.key for each in targets):
+            # None: a rule that may be of any group
+            if not owners.intersection((None, *(each.key for each in targets))):
                 yield Spot(
                     resource=resource,
                     place=place,
@@ -42,7 +43,7 @@ def efa_security_group(context: Context) -> Iterator[Spot]:
 def kept_egress(context: Context) -> Iterator[Spot]:
     """Find groups whose rule for all traffic CloudFormation removes because of a separate egress rule."""
     separate: dict[str, Resource] = {}
-    for resource in context.assembly.of_type("AWS::EC2::SecurityGroupEgress"):
+    for resource in context.of_type("AWS::EC2::SecurityGroupEgress"):
         for group in parts(context.assembly, resource.stack, resource.properties.get("GroupId")):
             separate.setdefault(group.key, resource)
     for owner, place, rule in _rules(context, "Egress"):
@@ -76,11 +77,16 @@ def world_ingress(context: Context) -> Iterator[Spot]:
 def s3_gateway_endpoint(context: Context) -> Iterator[Spot]:
     """Find VPCs of nodes that reach S3 through a NAT gateway, or not at all."""
     served = set()
-    for endpoint in context.assembly.of_type(_ENDPOINT):
+    for endpoint in context.of_type(_ENDPOINT):
         service = context.value(endpoint, "ServiceName")
-        gateway = context.value(endpoint, "VpcEndpointType") in (None, "Gateway")
-        if gateway and (not isinstance(service, str) or service.endswith(".s3")):
-            served |= {each.key for each in parts(context.assembly, endpoint.stack, endpoint.properties.get("VpcId"))}
+        kind = context.value(endpoint, "VpcEndpointType")
+        is_gateway = kind in (None, "Gateway") or not is_known(kind)
+        if is_gateway and (not is_known(service) or plain(service).endswith(".s3")):
+            vpc = part(context.assembly, endpoint.stack, endpoint.properties.get("VpcId"))
+            if not vpc.is_known:
+                # it may be the gateway endpoint of every VPC
+                return
+            served.add(vpc.key)
     found: dict[str, tuple[Resource, Subnet]] = {}
     for subnet in context.subnets:
         vpc = subnet.vpc
@@ -140,7 +146,7 @@ def _holders(context: Context) -> Iterator[tuple[Resource, str, Any]]:
         if isinstance(override, dict) and isinstance(override.get("SecurityGroupIds"), list):
             place = f"{group.place}.OverrideVpcConfig.SecurityGroupIds"
             yield group.read.cluster, place, override["SecurityGroupIds"]
-    for template in context.assembly.of_type(_LAUNCH_TEMPLATE):
+    for template in context.of_type(_LAUNCH_TEMPLATE):
         data = template.properties.get("LaunchTemplateData")
         interfaces = entries(data.get("NetworkInterfaces")) if isinstance(data, dict) else []
         seen: list[Any] = []
@@ -154,7 +160,7 @@ def _holders(context: Context) -> Iterator[tuple[Resource, str, Any]]:
 
 def _rules(context: Context, side: str) -> Iterator[tuple[Resource, str, dict[str, Any]]]:
     """Return (resource, place, rule) of every rule of one side, in a group or separate."""
-    for resource in context.assembly.of_type(f"AWS::EC2::SecurityGroup{side}", SECURITY_GROUP):
+    for resource in context.of_type(f"AWS::EC2::SecurityGroup{side}", SECURITY_GROUP):
         if resource.type != SECURITY_GROUP:
             yield resource, "Properties", dict(resource.properties)
             continue
@@ -165,20 +171,22 @@ def _rules(context: Context, side: str) -> Iterator[tuple[Resource, str, dict[st
                 yield resource, f"Properties.{name}.{index}", rule
 
 
-def _self_references(context: Context, side: str) -> set[str]:
-    """Return the keys of the security groups that allow all traffic with themselves on one side."""
+def _self_references(context: Context, side: str) -> set[str | None]:
+    """Return the keys of the security groups that allow all traffic with themselves on one side, or may do so as far
+    as the templates show; None for a group that they do not show.
+    """
     assembly = context.assembly
-    found = set()
+    found = set[str | None]()
     for resource, _, rule in _rules(context, side):
-        if str(resolve(assembly, resource.stack, rule.get("IpProtocol"))) != "-1":
+        protocol = resolve(assembly, resource.stack, rule.get("IpProtocol"))
+        if is_known(protocol) and str(protocol) != "-1":
             continue
-        other = parts(assembly, resource.stack, rule.get(_OTHER_SIDE[side]))
-        if resource.type == SECURITY_GROUP:
-            owner = parts(assembly, resource.stack, {"Ref": resource.logical_id})
-        else:
-            owner = parts(assembly, resource.stack, rule.get("GroupId"))
-        if owner and owner == other:
-            found.add(owner[0].key)
+        of_group = resource.type == SECURITY_GROUP
+        owner = part(assembly, resource.stack, {"Ref": resource.logical_id} if of_group else rule.get("GroupId"))
+        stated = resolve(assembly, resource.stack, rule.get(_OTHER_SIDE[side]))
+        other = owner if stated is None else resolved_part(assembly, resource.stack, stated)
+        if stated is not None and (owner.key == other.key or not (owner.is_known and other.is_known)):
+            found.add(owner.key if owner.is_known else other.key if other.is_known else None)
     return found
 
 

@@ -17,7 +17,7 @@ _LITERAL_ARN = re.compile(r"arn:aws[a-z-]*:(?P<service>[a-z0-9-]*)(?::[a-z0-9-]*
 
 def no_get_azs(context: Context) -> Iterator[Spot]:
     """Find Fn::GetAZs in any property."""
-    for resource in context.assembly.resources():
+    for resource in context.of_type():
         for place in _places_of_key(resource.properties, "Fn::GetAZs", "Properties"):
             yield Spot(
                 resource=resource,
@@ -29,7 +29,7 @@ def no_get_azs(context: Context) -> Iterator[Spot]:
 
 def no_dummy_values(context: Context) -> Iterator[Spot]:
     """Find CDK's placeholders for a lookup."""
-    for resource in context.assembly.resources():
+    for resource in context.of_type():
         for place, text in _strings(resource.properties, "Properties"):
             if _DUMMY.fullmatch(text):
                 yield Spot(
@@ -69,7 +69,7 @@ def imports_are_exported(context: Context) -> Iterator[Spot]:
 
 def partition_from_token(context: Context) -> Iterator[Spot]:
     """Find ARNs with a literal partition, except for those with an account, which a user named."""
-    for resource in context.assembly.resources():
+    for resource in context.of_type():
         for place, text in _strings(resource.properties, "Properties"):
             for match in _LITERAL_ARN.finditer(text):
                 if match["account"] is None:
@@ -83,7 +83,7 @@ def partition_from_token(context: Context) -> Iterator[Spot]:
 
 def subnet_zone_by_id(context: Context) -> Iterator[Spot]:
     """Find subnets that name their zone by its name."""
-    for resource in context.assembly.of_type(SUBNET):
+    for resource in context.of_type(SUBNET):
         if "AvailabilityZone" in resource.properties:
             got = resource.properties["AvailabilityZone"]
             yield Spot(

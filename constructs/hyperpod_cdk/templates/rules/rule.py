@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from hyperpod_cdk.findings import Severity
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
-from hyperpod_cdk.templates.groups import CLUSTER, InstanceGroup, Subnet, instance_groups, subnets
-from hyperpod_cdk.templates.values import Reference, Unknown, resolve, target
+from hyperpod_cdk.templates.groups import CLUSTER, InstanceGroup, Subnet, exists, instance_groups, subnets
+from hyperpod_cdk.templates.values import Reference, Unknown, is_function, resolve, target
 
 EKS_CLUSTER: Final = "AWS::EKS::Cluster"
 
@@ -75,6 +75,11 @@ class Context:
     def __init__(self, assembly: Assembly) -> None:
         self.assembly = assembly
 
+    def of_type(self, *types: str) -> Iterator[Resource]:
+        """Return the resources of these types, or all, without those whose condition is false."""
+        found = self.assembly.of_type(*types) if types else self.assembly.resources()
+        return (each for each in found if exists(self.assembly, each) is not False)
+
     def value(self, resource: Resource, *steps: str) -> Any:
         """Return a resolved property; None if it does not exist, Unknown if an expression prevents reading it."""
         value: Any = resource.properties
@@ -93,7 +98,7 @@ class Context:
     @cached_property
     def clusters(self) -> list[Resource]:
         """The HyperPod clusters."""
-        return list(self.assembly.of_type(CLUSTER))
+        return list(self.of_type(CLUSTER))
 
     @cached_property
     def groups(self) -> list[Group]:
@@ -103,6 +108,8 @@ class Context:
             kind = "RestrictedInstanceGroups" if group.is_restricted else "InstanceGroups"
             stated = group.cluster.properties.get(kind)
             body = stated[group.index] if isinstance(stated, list) and group.index < len(stated) else None
+            if is_function(body):
+                body = resolve(self.assembly, group.cluster.stack, body)
             if isinstance(body, dict):
                 found.append(Group(read=group, place=f"Properties.{kind}.{group.index}", body=body))
         return found
@@ -116,11 +123,11 @@ class Context:
     def policies(self) -> dict[tuple[str, str], list[Resource]]:
         """The policies that are separate resources, by (stack, logical ID) of each role that has them."""
         found: dict[tuple[str, str], list[Resource]] = {}
-        for policy in self.assembly.of_type("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"):
+        for policy in self.of_type("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy"):
             roles = [*listed(policy.properties.get("Roles")), policy.properties.get("RoleName")]
             for role in filter(None, (self.target(policy, each) for each in roles)):
                 found.setdefault((role.stack, role.logical_id), []).append(policy)
-        for role in self.assembly.of_type("AWS::IAM::Role"):
+        for role in self.of_type("AWS::IAM::Role"):
             for arn in listed(role.properties.get("ManagedPolicyArns")):
                 named = self.target(role, arn) if isinstance(arn, dict) else None
                 if named is not None:
