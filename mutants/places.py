@@ -14,8 +14,13 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
-LEFT_OUT = {"core/RemoveDecorator", "core/VariableReplacer", "core/VariableInserter"}
-"""Operators that need arguments, and one that takes ``@cache`` away: slower, with the same answers."""
+IDENTITY = {
+    f"core/ReplaceComparisonOperator_{one}_{other}"
+    for one, other in (("Eq", "Is"), ("Is", "Eq"), ("NotEq", "IsNot"), ("IsNot", "NotEq"))
+}
+"""What is compared is None, a short text or a small number, of which CPython has one object: the same answers."""
+LEFT_OUT = {"core/RemoveDecorator", "core/VariableReplacer", "core/VariableInserter", *IDENTITY}
+"""Operators that need arguments, one that takes ``@cache`` away (slower, with the same answers), and ``IDENTITY``."""
 KNOWN = Path(sys.prefix) / "places.json"
 """The places of each text, by its SHA-256: finding them takes longer than the tests of most mutants."""
 

@@ -7,6 +7,10 @@ from typing import Any
 import pytest
 
 from hyperpod_cdk.catalog.iam_matching import (
+    Answer,
+    all_of,
+    answers,
+    is_positive,
     listed,
     matches,
     matches_action,
@@ -118,3 +122,97 @@ def test_one_value_is_a_list_of_one(value: object, items: list[object]) -> None:
 )
 def test_whether_a_statement_is_about_an_account(principal: object, about: bool | None) -> None:  # noqa: FBT001 - a column of the table
     assert names_account({"Principal": principal}, "111122223333") is about
+
+
+BUCKET = "arn:aws:s3:::scripts"
+ALLOW = {"Effect": "Allow", "Principal": "me", "Action": "s3:GetObject", "Resource": f"{BUCKET}*"}
+PERHAPS = {**ALLOW, "Principal": "somebody"}
+DENY = {**ALLOW, "Effect": "Deny"}
+
+
+def conditioned(statement: dict[str, Any], *values: str) -> dict[str, Any]:
+    return {**statement, "Condition": {"StringEquals": {f"aws:Key{value}": value for value in values}}}
+
+
+@row_by_row(
+    "statements, answer",
+    [
+        ([], "silent"),
+        ([ALLOW], "lets"),
+        (ALLOW, "lets"),
+        ([{**ALLOW, "Principal": "another"}], "silent"),
+        ([{**ALLOW, "Action": "s3:PutObject"}], "silent"),
+        ([{**ALLOW, "Resource": "arn:aws:s3:::other"}], "silent"),
+        ([{**ALLOW, "Resource": ["arn:aws:s3:::other", BUCKET]}], "lets"),
+        # the trust policy of a role names no resource
+        ([{key: value for key, value in ALLOW.items() if key != "Resource"}], "lets"),
+        ([{**{key: value for key, value in ALLOW.items() if key != "Principal"}, "NotPrincipal": "me"}], "unknown"),
+        ([PERHAPS], "unknown"),
+        ([PERHAPS, ALLOW], "lets"),
+        ([{**ALLOW, "NotResource": "arn:aws:s3:::other"}], "unknown"),
+        ([ALLOW, DENY], "denies"),
+        ([DENY], "denies"),
+        ([PERHAPS, DENY], "denies"),
+        ([ALLOW, {**PERHAPS, "Effect": "Deny"}], "unknown"),
+        ([PERHAPS, {**PERHAPS, "Effect": "Deny"}], "unknown"),
+        ([{**PERHAPS, "Effect": "Deny"}], "silent"),
+        ([ALLOW, {**DENY, "Principal": "another"}], "lets"),
+        ([conditioned(ALLOW, "true")], "lets"),
+        ([conditioned(ALLOW, "false")], "silent"),
+        ([conditioned(ALLOW, "unknown")], "unknown"),
+        ([conditioned(ALLOW, "true", "unknown")], "unknown"),
+        ([conditioned(ALLOW, "unknown", "false")], "silent"),
+        ([conditioned(PERHAPS, "false")], "silent"),
+        ([ALLOW, conditioned(DENY, "unknown")], "unknown"),
+        ([ALLOW, conditioned(DENY, "false")], "lets"),
+    ],
+)
+def test_what_a_policy_answers(statements: object, answer: Answer) -> None:
+    """As in IAM's user guide, "Policy evaluation logic": a denial counts before what allows."""
+    asked: list[tuple[str, str]] = []
+
+    def holds(operator: str, key: str, values: list[str]) -> bool | None:
+        asked.append((operator, key))
+        return {"true": True, "false": False}.get(values[0])
+
+    found = answers(
+        {"Statement": statements},
+        "s3:GetObject",
+        BUCKET,
+        names=lambda each: {"me": True, "another": False}.get(str(each["Principal"])),
+        holds=holds,
+    )
+    assert found == answer
+    assert set(asked) <= {("StringEquals", f"aws:key{each}") for each in ("true", "false", "unknown")}
+
+
+def test_no_policy_is_silent() -> None:
+    assert answers(None, "s3:GetObject", BUCKET, names=lambda _: True, holds=lambda *_: True) == "silent"
+
+
+@row_by_row(
+    "found, answer",
+    [
+        (["lets", "lets"], "lets"),
+        (["lets", "unknown"], "unknown"),
+        (["unknown", "silent"], "silent"),
+        (["silent", "denies", "lets"], "denies"),
+    ],
+)
+def test_several_actions_are_as_good_as_the_worst(found: list[Answer], answer: Answer) -> None:
+    assert all_of(found) == answer
+
+
+@row_by_row(
+    "operator, strict, lenient",
+    [
+        ("StringEquals", True, True),
+        ("ArnLike", True, True),
+        ("StringEqualsIfExists", False, True),
+        ("StringNotEquals", False, False),
+        ("StringNotEqualsIfExists", False, False),
+        ("Null", False, False),
+    ],
+)
+def test_operators_that_require_a_value(operator: str, *, strict: bool, lenient: bool) -> None:
+    assert (is_positive(operator, may_lack=False), is_positive(operator, may_lack=True)) == (strict, lenient)

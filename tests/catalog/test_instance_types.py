@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -97,6 +98,14 @@ def test_each_row_s_cores_are_consistent(row: InstanceType) -> None:
     assert row.cores is not None
     assert row.cores * (row.default_threads_per_core or 0) == row.vcpu
     assert not (row.architecture == "arm64" and row.has_smt)
+
+
+def test_pods_come_from_the_guide_or_from_the_addresses() -> None:
+    row = replace(known("ml.p5.48xlarge"), max_pods=17, ips_per_node=81, network_cards=32)
+    assert row.pods_per_node == 17
+    assert replace(row, ips_per_node=None).pods_per_node == 17
+    assert replace(row, max_pods=None).pods_per_node == 81 - 31 - 1
+    assert replace(row, max_pods=None, ips_per_node=None).pods_per_node is None
 
 
 @each_row

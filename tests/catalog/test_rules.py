@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 import hyperpod_cdk
+from hyperpod_cdk import catalog
 from hyperpod_cdk.catalog.rules import Bound, Pattern, bounds, joined, listing, patterns, repeated, repeated_problem
 
 SOURCES = Path(hyperpod_cdk.__file__).parent
@@ -130,6 +134,20 @@ def test_a_name_that_passes(text: str) -> None:
 def test_the_whole_text_must_match() -> None:
     assert not NAME.matches("prod\n")
     assert not NAME.matches("prod prod")
+
+
+LIMITS = yaml.safe_load((Path(__file__).parent / "limits.yaml").read_text(encoding="utf-8"))
+
+
+def test_every_limit_of_the_catalog_is_the_one_that_is_listed() -> None:
+    stated: dict[str, dict[str, list[int | None]]] = {}
+    for module in pkgutil.iter_modules(catalog.__path__):
+        constants = vars(importlib.import_module(f"{catalog.__name__}.{module.name}"))
+        found = {name: value for name, value in constants.items() if name.isupper()}
+        rows = {name: value for name, value in found.items() if isinstance(value, (Bound, Pattern))}
+        if rows:
+            stated[module.name] = {name: [row.minimum, row.maximum] for name, row in rows.items()}
+    assert stated == LIMITS
 
 
 @given(st.text(max_size=20))

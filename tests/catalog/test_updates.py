@@ -312,6 +312,42 @@ def test_manifests_that_disturb(before: Any, after: Any, disturbs: bool) -> None
     assert ("workloads" in updates.circumstances(before, after)) is disturbs
 
 
+@row_by_row(
+    "before, after, loses",
+    [
+        ('[{"kind":"Pod"}]', '[{"kind":"Pod"},{"kind":"Namespace"}]', False),
+        ('[{"kind":"Pod"},{"kind":"Namespace"}]', '[{"kind":"Pod"}]', True),
+        ('[{"kind":"Pod","metadata":{"name":"a"}}]', '[{"kind":"Pod","metadata":{"name":"b"}}]', True),
+        (
+            '[{"kind":"Pod","metadata":{"name":"a","namespace":"b"}}]',
+            '[{"kind":"Pod","metadata":{"name":"a","namespace":"c"}}]',
+            True,
+        ),
+        ('[{"kind":"Pod","spec":1}]', '[{"kind":"Pod","spec":2}]', False),
+        ('[{"kind":"Pod"}]', "[]", True),
+        ("half-", "[]", False),
+        ('[{"kind":"Pod"}]', "half-", False),
+        ('[{"kind":"Pod"}]', None, False),
+    ],
+)
+def test_manifests_that_lose_objects(before: Any, after: Any, *, loses: bool) -> None:
+    assert updates.loses_objects(before, after) is loses
+
+
+@row_by_row(
+    "attribute, changed, another",
+    [
+        ("Value", ("Value",), True),
+        ("Value", ("Type",), False),
+        ("Value.Text", ("Value",), True),
+    ],
+)
+def test_an_attribute_follows_the_property_of_its_name(
+    attribute: str, changed: tuple[str, ...], *, another: bool
+) -> None:
+    assert updates.gives_another("AWS::SSM::Parameter", attribute, changed) is another
+
+
 @pytest.mark.parametrize(
     ("resource_type", "costs"),
     [

@@ -339,6 +339,14 @@ def test_yaml_with_short_forms() -> None:
             "t:1: not JSON: Expecting property name enclosed in double quotes; is the file half-written?",
         ),
         ("a: b\nc: d: e", "t:2: not YAML: mapping values are not allowed here"),
+        (
+            f"{'k' * 200}: 1\n{'k' * 200}: 2",
+            f"t:2: has the key '{'k' * 200}' twice in one object; it is uncertain which one counts",
+        ),
+        (
+            f"{'k' * 201}: 1\n{'k' * 201}: 2",
+            f"t:2: has the key '{'k' * 200}' twice in one object; it is uncertain which one counts",
+        ),
         ("a: 1\nb: 2\na: 3", "t:3: has the key 'a' twice in one object; it is uncertain which one counts"),
         ('b: [{c: 1,\n\n"c": 2}]', "t:3: has the key 'c' twice in one object; it is uncertain which one counts"),
         ('{"a": 1,\n"a": 3}', "t: has the key 'a' twice in one object; it is uncertain which one counts"),

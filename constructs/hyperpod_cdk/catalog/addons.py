@@ -108,8 +108,7 @@ def version_problem(name: str, version: str, *, key: str | None = None) -> str |
     addon = get(name)
     if addon is None or addon.minimum_version is None:
         return None
-    got, least = release(version), release(addon.minimum_version)
-    if got is None or least is None or got >= least:
+    if not _is_older(version, addon.minimum_version):
         return None
     where = key or name
     return (
@@ -121,8 +120,7 @@ def version_problem(name: str, version: str, *, key: str | None = None) -> str |
 def s3_pod_identity_problem(version: str) -> str | None:
     """Say that a version of the S3 CSI driver does not support EKS Pod Identity yet, or give None."""
     since: str = _data.load("addons")["s3_csi_pod_identity_since"]
-    got, least = release(version), release(since)
-    if got is None or least is None or got >= least:
+    if not _is_older(version, since):
         return None
     return (
         f"must be {since} or newer, which supports EKS Pod Identity, got {version}; set a newer one, or "
@@ -143,6 +141,11 @@ def release(version: str) -> tuple[int, ...] | None:
     """Give an add-on version's numbers for comparing (``v1.18.2-eksbuild.2`` -> (1, 18, 2, 2)), or None."""
     match = re.match(r"v?(\d+)\.(\d+)\.(\d+)(?:-eksbuild\.(\d+))?", version)
     return tuple(int(part or 0) for part in match.groups()) if match else None
+
+
+def _is_older(version: str, least: str) -> bool:
+    got, wanted = release(version), release(least)
+    return got is not None and wanted is not None and got < wanted
 
 
 @cache

@@ -717,7 +717,7 @@ class _TemplateLoader(ShallowLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
         for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag in _TAGS_OF_PLAIN_KEYS:
+            if key.tag in _TAGS_OF_PLAIN_KEYS:
                 key.tag = _TEXT
         return super().construct_mapping(node, deep)
 
