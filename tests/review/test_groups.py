@@ -173,6 +173,85 @@ def test_restricted_groups_come_last_and_are_known_as_such() -> None:
     assert [(group.name, group.is_restricted) for group in instance_groups(made)] == [("a", False), ("r", True)]
 
 
+GPU = {"InstanceGroupName": "gpu", "InstanceType": "ml.p5.48xlarge", "InstanceCount": 6, "TrainingPlanArn": PLAN}
+NONE = {"Ref": "AWS::NoValue"}
+
+
+def chosen(first: Any, second: Any, name: str = "Asked") -> dict[str, Any]:
+    return {"Fn::If": [name, first, second]}
+
+
+@row_by_row(
+    "stated, read",
+    [
+        ([chosen(GPU, NONE, "Never")], []),
+        ([chosen(NONE, GPU, "Never")], [("gpu", ("ml.p5.48xlarge",), 6, "", "training plan")]),
+        (
+            [chosen(GPU, NONE)],
+            [("gpu", ("ml.p5.48xlarge",), None, "{if Asked: 6 or none} sets it", "training plan")],
+        ),
+        (
+            chosen([GPU], NONE),
+            [("gpu", ("ml.p5.48xlarge",), None, "{if Asked: 6 or none} sets it", "training plan")],
+        ),
+        (
+            chosen([GPU], []),
+            [("gpu", ("ml.p5.48xlarge",), None, "{if Asked: 6 or none} sets it", "training plan")],
+        ),
+        (
+            [chosen(GPU, {**GPU, "InstanceCount": 9})],
+            [("gpu", ("ml.p5.48xlarge",), None, "{if Asked: 6 or 9} sets it", "training plan")],
+        ),
+        ([chosen(GPU, dict(GPU))], [("gpu", ("ml.p5.48xlarge",), 6, "", "training plan")]),
+        (
+            [chosen(GPU, {**GPU, "InstanceGroupName": "old", "InstanceType": "ml.p4d.24xlarge"})],
+            [("{if Asked: gpu or old}", (), 6, "", "training plan")],
+        ),
+        (
+            [chosen(GPU, {key: value for key, value in GPU.items() if key != "TrainingPlanArn"})],
+            [("gpu", ("ml.p5.48xlarge",), 6, "", "unknown")],
+        ),
+        (
+            [chosen(chosen(GPU, NONE, "Other"), {**GPU, "InstanceCount": 9})],
+            [("gpu", ("ml.p5.48xlarge",), None, "{if Asked, Other: 6 or none or 9} sets it", "training plan")],
+        ),
+        (
+            chosen([GPU], [GPU, {**GPU, "InstanceGroupName": "more"}]),
+            [
+                ("gpu", ("ml.p5.48xlarge",), 6, "", "training plan"),
+                ("more", ("ml.p5.48xlarge",), None, "{if Asked: none or 6} sets it", "training plan"),
+            ],
+        ),
+        ({"Ref": "Groups"}, [("${Groups}", (), None, "${Groups} sets it", "unknown")]),
+        (
+            [{"Fn::Transform": {"Name": "Macro"}}],
+            [
+                (
+                    "{Fn::Transform: {Name: Macro}}",
+                    (),
+                    None,
+                    "{Fn::Transform: {Name: Macro}} sets it",
+                    "unknown",
+                )
+            ],
+        ),
+        (NONE, []),
+        ([NONE], []),
+    ],
+)
+def test_groups_that_a_condition_decides_are_neither_left_out_nor_certain(
+    stated: Any, read: list[tuple[str, tuple[str, ...], int | None, str, str]]
+) -> None:
+    conditions = {
+        "Asked": {"Fn::Equals": [{"Ref": "Stage"}, "prod"]},
+        "Other": {"Fn::Equals": [{"Ref": "Stage"}, "lab"]},
+        "Never": {"Fn::Equals": ["a", "b"]},
+    }
+    resources = {"C": {"Type": "AWS::SageMaker::Cluster", "Properties": {"InstanceGroups": stated}}}
+    found = instance_groups(assembly(resources, Conditions=conditions))
+    assert [(each.name, each.types, each.count, each.count_note, each.capacity_kind) for each in found] == read
+
+
 @pytest.mark.parametrize(
     ("volumes", "gib"),
     [

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from hyperpod_cdk.catalog import hyperpod, regions
 from hyperpod_cdk.templates.assembly import Assembly, Resource
-from hyperpod_cdk.templates.values import Reference, Unknown, is_function, is_known, plain, resolve
+from hyperpod_cdk.templates.values import Reference, Unknown, choices, is_function, is_known, plain, resolve
 
 CLUSTER: Final = "AWS::SageMaker::Cluster"
 SUBNET: Final = "AWS::EC2::Subnet"
@@ -27,12 +27,13 @@ class Part:
     ``key`` identifies the part, ``label`` is for readers. ``resource`` is the resource that creates it, None for one
     outside of the templates (an ID, a parameter without default); ``attribute`` is the resource's attribute if that is
     the part: the ``DefaultSecurityGroup`` of a VPC. ``is_known`` is false if only the deployment knows which part it
-    is: it may be any, including one that these templates create.
+    is: it may be any, including one that these templates create. With ``is_list`` it may be several of them.
     """
 
     key: str
     label: str
     is_known: bool = field(default=True, compare=False)
+    is_list: bool = field(default=False, compare=False)
     resource: Resource | None = field(default=None, compare=False, repr=False)
     attribute: str = ""
 
@@ -173,11 +174,16 @@ def part(assembly: Assembly, stack: str, value: Any) -> Part:
 
 def parts(assembly: Assembly, stack: str, value: Any) -> tuple[Part, ...]:
     """Return the parts that a list of template values names; a list that the template does not show is one part."""
-    resolved = resolve(assembly, stack, value)
+    return _listed(assembly, stack, resolve(assembly, stack, value))
+
+
+def _listed(assembly: Assembly, stack: str, resolved: Any) -> tuple[Part, ...]:
     if resolved is None:
         return ()
-    items = resolved if isinstance(resolved, list) else [resolved]
-    return tuple(resolved_part(assembly, stack, item) for item in items)
+    if isinstance(resolved, list):
+        return tuple(resolved_part(assembly, stack, item) for item in resolved)
+    found = resolved_part(assembly, stack, resolved)
+    return (replace(found, is_list=not found.is_known),)
 
 
 def resolved_part(assembly: Assembly, stack: str, resolved: Any) -> Part:
@@ -230,6 +236,7 @@ def entries(value: Any) -> list[dict[str, Any]]:
 # Ref returns the same for these as these attributes
 _OWN_ID: Final[Mapping[str, str]] = {SECURITY_GROUP: "GroupId", SUBNET: "SubnetId", "AWS::EC2::VPC": "VpcId"}
 _NODE_COUNTS: Final = "Custom::HyperPodNodeCounts"
+_COUNTS: Final = ("InstanceCount", "MinInstanceCount")
 _READ: Final = (
     "InstanceGroupName",
     "InstanceType",
@@ -248,29 +255,56 @@ def _groups(assembly: Assembly, cluster: Resource) -> Iterator[InstanceGroup]:
     own = resolve(assembly, cluster.stack, cluster.properties.get("VpcConfig"))
     karpenter = _enabled(resolve(assembly, cluster.stack, cluster.properties.get("AutoScaling")))
     for kind, is_restricted in (("InstanceGroups", False), ("RestrictedInstanceGroups", True)):
-        groups = cluster.properties.get(kind)
-        if not isinstance(groups, list):
-            groups = resolve(assembly, cluster.stack, groups)
-        for index, raw in enumerate(groups if isinstance(groups, list) else ()):
-            body = _readable(assembly, cluster.stack, raw)
-            if body is not None:
-                yield _group(
-                    assembly, cluster, body, own, index=index, is_restricted=is_restricted, is_scalable=karpenter
-                )
+        for index, body in _bodies(assembly, cluster.stack, cluster.properties.get(kind)):
+            yield _group(assembly, cluster, body, own, index=index, is_restricted=is_restricted, is_scalable=karpenter)
+
+
+def _bodies(assembly: Assembly, stack: str, stated: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the position and the read properties of each group of a list that may have one."""
+    found, on = choices(assembly, stack, stated)
+    lists = [each if isinstance(each, list) or each is None else _list(assembly, stack, each) for each in found]
+    for index in range(max((len(each) for each in lists if each), default=0)):
+        bodies: list[dict[str, Any] | None] = []
+        names = list(on)
+        for each in lists:
+            items, more = choices(assembly, stack, each[index] if each and index < len(each) else None)
+            bodies += [None if item is None else _readable(assembly, stack, item) for item in items]
+            names += more
+        if any(body is not None for body in bodies):
+            yield index, _merged(bodies, names)
+
+
+def _list(assembly: Assembly, stack: str, value: Any) -> list[Any]:
+    found = resolve(assembly, stack, value)
+    # what the template does not show may be groups of any type and size
+    return found if isinstance(found, list) else [found]
+
+
+def _merged(bodies: Sequence[dict[str, Any] | None], names: Sequence[str]) -> dict[str, Any]:
+    """Return what is the same in all bodies that conditions choose from, None for no group; the rest is unknown."""
+    on = ", ".join(dict.fromkeys(names))
+    merged: dict[str, Any] = {}
+    for name in dict.fromkeys(name for body in bodies for name in body or ()):
+        # without the group there are none of its nodes
+        values = [body and body.get(name) for body in bodies if body is not None or name in _COUNTS]
+        said = " or ".join(plain(each) or "none" for each in values)
+        alike = all(each == values[0] for each in values)
+        merged[name] = values[0] if alike else Unknown(f"{{if {on}: {said}}}", is_choice=True)
+    return merged
 
 
 def _enabled(autoscaling: Any) -> bool:
     return isinstance(autoscaling, dict) and autoscaling.get("Mode") == "Enable"
 
 
-def _readable(assembly: Assembly, stack: str, raw: Any) -> dict[str, Any] | None:
-    """Resolve the parts of a group that are read, without labels and scripts."""
+def _readable(assembly: Assembly, stack: str, raw: Any) -> dict[str, Any]:
+    """Resolve the parts of a group that are read, without labels and scripts; all are unknown if it is not shown."""
     if is_function(raw):
         raw = resolve(assembly, stack, raw)
     if not isinstance(raw, dict):
-        return None
-    resolved = resolve(assembly, stack, {name: raw[name] for name in _READ if name in raw})
-    return resolved if isinstance(resolved, dict) else None
+        return dict.fromkeys(_READ, Unknown(plain(raw), is_choice=True))
+    found: dict[str, Any] = resolve(assembly, stack, {name: raw[name] for name in _READ if name in raw})
+    return found
 
 
 def _group(
@@ -343,13 +377,8 @@ def _count_note(assembly: Assembly, count: Any) -> str:
 
 
 def _members(assembly: Assembly, stack: str, network: Any, name: str) -> tuple[Part, ...]:
-    if isinstance(network, (Reference, Unknown)):
-        return (resolved_part(assembly, stack, network),)
-    value = network.get(name) if isinstance(network, dict) else None
-    if value is None:
-        return ()
-    items = value if isinstance(value, list) else [value]
-    return tuple(resolved_part(assembly, stack, item) for item in items)
+    unknown = isinstance(network, (Reference, Unknown))
+    return _listed(assembly, stack, network if unknown else network.get(name) if isinstance(network, dict) else None)
 
 
 def _capacity(body: Mapping[str, Any]) -> tuple[CapacityKind, str | None]:

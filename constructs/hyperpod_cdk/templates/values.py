@@ -97,6 +97,22 @@ def is_known(value: Any) -> bool:
     return not isinstance(value, (Unknown, Reference))
 
 
+def choices(assembly: Assembly, stack: str, value: Any) -> tuple[list[Any], list[str]]:
+    """Return the values among which conditions choose that the templates do not show, and those conditions.
+
+    One value if the templates show which; None is none at all. What is inside the values is not resolved.
+    """
+    if not (is_function(value) and isinstance(stated := value.get("Fn::If"), list) and len(stated) == 3):
+        return [None if value == {"Ref": "AWS::NoValue"} else value], []
+    holds = resolve(assembly, stack, {"Fn::If": [stated[0], True, False]})
+    below = [stated[1 if holds else 2]] if isinstance(holds, bool) else stated[1:]
+    each = [choices(assembly, stack, one) for one in below]
+    names = [] if isinstance(holds, bool) else [plain(stated[0])]
+    return [one for found, _ in each for one in found], list(
+        dict.fromkeys([*names, *(n for _, more in each for n in more)])
+    )
+
+
 def references(value: Any) -> Iterator[tuple[str, str]]:
     """Return (logical ID, attribute) of every reference in one template's value; a ``Ref`` has no attribute."""
     # parts without references are skipped: this is called for everything in templates

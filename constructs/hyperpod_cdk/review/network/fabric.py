@@ -379,7 +379,8 @@ class _Network:
         return next((acl for each in places if (acl := self.routes.acl_of(each))), None)
 
     def _same_zone(self, system: _System, clients: Sequence[InstanceGroup]) -> Proof:
-        own = {each.key for each in system.places}
+        # the same list of subnets may be of several zones
+        own = {each.key for each in system.places if not each.is_list}
         zone = next((self.subnets[key].zone for key in sorted(own) if key in self.subnets), "")
         here, apart, untold = [], [], []
         for group in clients:
@@ -494,7 +495,8 @@ def _plan_zone(group: InstanceGroup, sharing: Sequence[InstanceGroup]) -> Proof:
     zones = list(dict.fromkeys(zone for each in sharing for zone in each.zones or ("",)))
     if len(zones) == 1 and zones[0]:
         return _holds(PLAN_ZONE, f"{names} are in {zones[0] if _are_told(zones) else 'one zone'}")
-    if len({each.key for other in sharing for each in other.subnets}) == 1:
+    places = {each.key: each for other in sharing for each in other.subnets}
+    if len(places) == 1 and not any(each.is_list for each in places.values()):
         return _holds(PLAN_ZONE, f"{names} are in one subnet")
     if not _are_told(zones):
         return _unknown(PLAN_ZONE, f"whether {names} are in one zone is unknown")
