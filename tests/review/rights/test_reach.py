@@ -104,8 +104,9 @@ def test_rules(rule: dict[str, Any], sentence: str, *, is_world: bool) -> None:
 
 
 def test_egress_rules_name_where_to() -> None:
-    out = resource("EC2::SecurityGroupEgress", GroupId=SELF, IpProtocol="-1", DestinationSecurityGroupId=SELF)
-    assert reach({"Efa": group()}, {"Efa": group(), "Out": out}) == [(f"{GROUP} lets out all traffic to itself", False)]
+    assert reach({"Efa": group()}, {"Efa": group(), "Out": out()}) == [
+        (f"{GROUP} lets out all traffic to itself", False)
+    ]
 
 
 def test_group_without_egress_rules_lets_everything_out_only_when_it_is_new() -> None:
@@ -121,6 +122,69 @@ def test_group_without_egress_rules_lets_everything_out_only_when_it_is_new() ->
     # EC2 does not give back what a group once had
     assert reach({"Efa": group()}, {"Efa": bare}) == [
         (f"{GROUP} no longer lets out all traffic to 127.0.0.1/32", False)
+    ]
+
+
+OPEN = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}
+REMOVES = "CloudFormation removes a rule for it before it creates a separate egress rule"
+LOSES = f"may no longer let out all traffic to any address (0.0.0.0/0): {REMOVES}"
+
+
+def out(group_id: Any = SELF, **peer: Any) -> dict[str, Any]:
+    """Return a separate egress rule of a group, for all traffic to itself unless told otherwise."""
+    peer = peer or {"DestinationSecurityGroupId": group_id}
+    return resource("EC2::SecurityGroupEgress", GroupId=group_id, IpProtocol="-1", **peer)
+
+
+def test_first_separate_egress_rule_may_cost_a_group_its_rule_for_all_traffic() -> None:
+    open_ = group(SecurityGroupEgress=[OPEN])
+    added = (f"{GROUP} lets out all traffic to itself", False)
+    assert reach({"Efa": open_}, {"Efa": open_, "Out": out()}) == [added, (f"{GROUP} {LOSES}", True)]
+    # not by a second one, and none gives it back
+    assert reach({"Efa": open_, "Out": out()}, {"Efa": open_, "Out": out(), "Own": out(CidrIp="10.0.0.0/8")}) == [
+        (f"{GROUP} lets out all traffic to 10.0.0.0/8", False)
+    ]
+    assert reach({"Efa": open_, "Out": out()}, {"Efa": open_}) == [
+        (f"{GROUP} no longer lets out all traffic to itself", False)
+    ]
+
+
+def test_group_with_a_separate_egress_rule_may_let_out_what_it_states() -> None:
+    open_, other = group(SecurityGroupEgress=[OPEN]), {"Other": resource("SNS::Topic")}
+    assert (f"{GROUP} may let out all traffic to any address (0.0.0.0/0): {REMOVES}", True) in reach(
+        other, {**other, "Efa": open_, "Out": out()}
+    )
+    assert (f"{GROUP} lets out all traffic to any address (0.0.0.0/0)", True) in reach(other, {**other, "Efa": open_})
+
+
+@pytest.mark.parametrize(
+    "egress",
+    [
+        [{**OPEN, "CidrIp": half} for half in ("0.0.0.0/1", "128.0.0.0/1")],
+        [{"IpProtocol": "-1", "CidrIpv6": "::/0"}],
+        [{**OPEN, "IpProtocol": "tcp", "FromPort": 443, "ToPort": 443}],
+    ],
+    ids=["in halves", "IPv6", "one port"],
+)
+def test_separate_egress_rule_costs_a_group_no_other_rule(egress: list[Any]) -> None:
+    stated = group(SecurityGroupEgress=egress)
+    assert reach({"Efa": stated}, {"Efa": stated, "Out": out()}) == [(f"{GROUP} lets out all traffic to itself", False)]
+
+
+def test_rule_for_all_traffic_that_is_also_separate_remains() -> None:
+    open_ = group(SecurityGroupEgress=[OPEN])
+    assert not reach({"Efa": open_}, {"Efa": open_, "Out": out(CidrIp="0.0.0.0/0")})
+
+
+def test_group_that_is_in_no_template_may_lose_its_rule_for_all_traffic() -> None:
+    own, foreign = {"Efa": group()}, "sg-0f2c7a9d4e6b81503"
+    first = out(foreign, CidrIp="10.0.0.0/8")
+    assert reach(own, {**own, "Out": first}) == [
+        (f"security group {foreign} lets out all traffic to 10.0.0.0/8", False),
+        (f"security group {foreign} {LOSES}", True),
+    ]
+    assert reach({**own, "Out": first}, {**own, "Out": first, "Own": out(foreign)}) == [
+        (f"security group {foreign} lets out all traffic to itself", False)
     ]
 
 

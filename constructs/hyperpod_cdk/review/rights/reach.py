@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
+from hyperpod_cdk.catalog.network import is_all_traffic
 from hyperpod_cdk.review.changes.effects import is_within
 from hyperpod_cdk.review.rights import words
 from hyperpod_cdk.review.rights.statements import items, names_below, text
@@ -98,6 +99,12 @@ class Network:
     openings: dict[tuple[str, ...], Opening] = field(default_factory=dict)
     without_egress: set[str] = field(default_factory=set)
     """Security groups without a rule for egress."""
+    separate_egress: dict[str, Place] = field(default_factory=dict)
+    """The first egress rule that is a resource of its own, by security group.
+
+    CloudFormation removes the group's rule for all IPv4 traffic before it creates such a rule."""
+    doubtful: set[Rule] = field(default_factory=set)
+    """The rules for all IPv4 traffic that only the group itself states, and that it may lose for that reason."""
     groups: set[str] = field(default_factory=set)
     unread: dict[Place, list[str]] = field(default_factory=dict)
 
@@ -249,6 +256,11 @@ def _id(value: Any) -> str:
     return f"${{{found[1]}/{found[2]}}}" if found else written
 
 
+def _is_removable(rule: Rule) -> bool:
+    """Whether CloudFormation removes this rule of a group before it creates a separate one."""
+    return rule.direction == "out" and is_all_traffic("-1" if rule.protocol == "all" else rule.protocol, rule.peer)
+
+
 def _merged(ranges: Iterable[Ports]) -> list[Ports]:
     merged: list[Ports] = []
     for low, high in sorted(ranges):
@@ -318,27 +330,30 @@ class _Reader:
         self.found.openings.setdefault(key, opening)
 
     def _security_groups(self) -> None:
-        with_egress = set()
         for direction, (_, type_, _) in _DIRECTIONS.items():
             for resource in self.view.of_type(type_):
                 properties = self.view.properties(resource)
                 group = _id(properties.get("GroupId") or properties.get("GroupName"))
                 self._rule(resource, group, direction, properties)
                 if direction == "out":
-                    with_egress.add(group)
+                    self.found.separate_egress.setdefault(group, place_of(resource))
+        separate = set(self.found.rules)
         for resource in self.view.of_type("AWS::EC2::SecurityGroup"):
             properties, group = self.view.properties(resource), self.view.token(resource)
             self.found.groups.add(group)
             for direction, (name, _, _) in _DIRECTIONS.items():
                 for rule in items(properties.get(name)):
                     if isinstance(rule, dict):
-                        self._rule(resource, group, direction, rule)
+                        stated = self._rule(resource, group, direction, rule)
+                        if group in self.found.separate_egress:
+                            self.found.doubtful.update(each for each in stated if _is_removable(each))
                     else:
                         self.found.unread.setdefault(place_of(resource), []).append(words.shown(self.view, text(rule)))
-            if not items(properties.get("SecurityGroupEgress")) and group not in with_egress:
+            if not items(properties.get("SecurityGroupEgress")) and group not in self.found.separate_egress:
                 self.found.without_egress.add(group)
+        self.found.doubtful -= separate
 
-    def _rule(self, resource: Resource, group: str, direction: str, rule: Mapping[str, Any]) -> None:
+    def _rule(self, resource: Resource, group: str, direction: str, rule: Mapping[str, Any]) -> list[Rule]:
         stated = text(rule.get("IpProtocol", "-1")).lower()
         protocol = _PROTOCOLS.get(stated, stated)
         low, high = text(rule.get("FromPort", "")), text(rule.get("ToPort", ""))
@@ -352,9 +367,11 @@ class _Reader:
         elif protocol in ("icmp", "icmpv6"):
             kind = "" if low in ("", "-1") else f"type {low}"
             detail = f"{kind} code {high}" if kind and high not in ("", "-1") else kind
-        for peer in self._peers(rule, _DIRECTIONS[direction][2]):
-            found = self.found.rules.setdefault(Rule(group, direction, protocol, detail, *peer), [])
-            found.append((ports, place_of(resource)))
+        peers = self._peers(rule, _DIRECTIONS[direction][2])
+        found = [Rule(group, direction, protocol, detail, *peer) for peer in peers]
+        for each in found:
+            self.found.rules.setdefault(each, []).append((ports, place_of(resource)))
+        return found
 
     def _peers(self, rule: Mapping[str, Any], other: str) -> Iterator[tuple[str, _PeerKind]]:
         for name in ("CidrIp", "CidrIpv6"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from hyperpod_cdk.catalog.network import EVERYWHERE
 from hyperpod_cdk.review.model import Reach
 from hyperpod_cdk.review.rights import reach as reaching
 from hyperpod_cdk.review.rights import words
@@ -32,6 +33,9 @@ class ReachChanges:
         different: dict[tuple[Direction, Rule], list[tuple[str, Place]]] = {}
         for rule in dict.fromkeys((*new.rules, *old.rules)):
             was, will = old.rules.get(rule, []), new.rules.get(rule, [])
+            if rule in new.doubtful and not was:
+                yield self._doubtful("added", rule, new)
+                continue
             for change, (some, others) in both((will, was), (was, will)):
                 for ports in reaching.difference([each[0] for each in some], [each[0] for each in others]):
                     place = next(place for each, place in some if each[0] <= ports[1] and ports[0] <= each[1])
@@ -44,11 +48,19 @@ class ReachChanges:
 
     def egress(self, old: Network, new: Network) -> Iterator[Reach]:
         """Find groups without egress rules: EC2 allows all egress of a new one, and none after its rules were
-        removed."""
+        removed; and groups that may lose their rule for all egress to a separate one, also if they are in no
+        template."""
         for group in sorted(new.without_egress - old.groups):
             yield self._default_egress("added", group, "lets out all traffic to any address")
         for group in sorted(old.without_egress - new.without_egress):
             yield self._default_egress("removed", group, "no longer lets out all traffic to any address")
+        for rule in sorted(new.doubtful - old.doubtful):
+            if rule in old.rules:
+                yield self._doubtful("removed", rule, new)
+        for group in sorted(new.separate_egress.keys() - old.separate_egress.keys() - new.groups):
+            rule = Rule(group, "out", "all", "", EVERYWHERE)
+            if rule not in new.rules:
+                yield self._doubtful("removed", rule, new)
 
     def paths(self, old: Network, new: Network) -> Iterator[Reach]:
         for path in dict.fromkeys((*new.paths, *old.paths)):
@@ -150,6 +162,15 @@ class ReachChanges:
         is_told = is_world or rule.kind == "security group" or reaching.is_told(rule.peer)
         is_grave = change == "added" and rule.direction == "in" and (is_world or not is_told)
         return _reach(change, sentence, min(found)[1], is_world=is_world, is_grave=is_grave)
+
+    def _doubtful(self, change: Direction, rule: Rule, new: Network) -> Reach:
+        group = self._names.token(rule.group, "security group")
+        sentence = (
+            f"{group} may {phrase(change, '', 'no longer ')}let out all traffic to"
+            f" {reaching.peer_name(self._names.before, rule)}: CloudFormation removes a rule for it before it creates a"
+            " separate egress rule"
+        )
+        return _reach(change, sentence, new.separate_egress[rule.group], is_world=True)
 
     def _default_egress(self, change: Direction, group: str, what: str) -> Reach:
         found = self._names.after.find(group) or self._names.before.find(group)
