@@ -315,14 +315,13 @@ class TestSecurityGroup:
             stack.create("AWS::EC2::SecurityGroup", properties)
         assert message(error) == "The vpc ID 'vpc-0123456789abcdef0' does not exist"
 
-    def test_given_egress_takes_the_default_rule_away(self, stack: Any, vpc: Any) -> None:
+    def test_given_egress_takes_the_default_rule_away_for_good(self, stack: Any, vpc: Any) -> None:
         rule = {"IpProtocol": "tcp", "FromPort": "443", "ToPort": "443", "CidrIp": "10.0.0.0/8"}
         group = self.group(stack, vpc, SecurityGroupEgress=[rule])
         rules = self.rules(stack, group.physical_id, egress=True)
         assert [(row["FromPort"], row["CidrIpv4"]) for row in rules] == [(443, "10.0.0.0/8")]
         stack.update(group.physical_id, SecurityGroupEgress=None)
-        rules = self.rules(stack, group.physical_id, egress=True)
-        assert [(row["IpProtocol"], row["CidrIpv4"]) for row in rules] == [("-1", "0.0.0.0/0")]
+        assert self.rules(stack, group.physical_id, egress=True) == []
 
     def test_inline_ingress_follows_an_update(self, stack: Any, vpc: Any) -> None:
         def tcp(port: int) -> dict[str, Any]:

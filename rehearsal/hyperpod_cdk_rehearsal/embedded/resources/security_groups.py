@@ -99,7 +99,9 @@ class SecurityGroup(ResourceHandler):
     """A security group with its inline rules. `Ref` is its id.
 
     EC2 gives every new group of a VPC an egress rule to 0.0.0.0/0. CloudFormation removes it if the template states any
-    `SecurityGroupEgress`, and adds it again when the template no longer states one.
+    `SecurityGroupEgress`, and does not add it again: "After the security group is created, if you remove all egress
+    rules that you added, we do not add egress rules, so no outbound traffic is allowed" (template reference of the
+    type).
     """
 
     def create(self, request: ResourceRequest) -> ResourceResult:
@@ -131,8 +133,6 @@ class SecurityGroup(ResourceHandler):
                 _revoke_all_traffic_egress(request, group_id)
             self._revoke(client, direction, group_id, [rule for rule in before if rule not in after])
             self._authorize(client, direction, group_id, [rule for rule in after if rule not in before])
-            if direction == "egress" and before and not after:
-                self._authorize(client, direction, group_id, [{"IpProtocol": "-1", "CidrIp": ANYWHERE}])
         retag_by_ec2(request)
         return self._result(request, group_id)
 
@@ -224,9 +224,11 @@ class SecurityGroupEgress(_SecurityGroupRule):
     Before it is created, the rule of the group that allows all IPv4 traffic is removed: EC2's default one, or one that
     the group states. "Before adding a new rule it will first remove any allow all rules", because "it doesn't
     distinguish between the default rule and user created rules" (aws/aws-cdk issue 22140, a maintainer; issues 987,
-    3355 and 14657; the type's create handler has ec2:RevokeSecurityGroupEgress). Nothing adds it again. A rule that is
-    a resource of its own remains: AWS's setup for HyperPod has one to the group and one to 0.0.0.0/0, in no order
-    (aws/sagemaker-hyperpod-cluster-setup, security-group-template.yaml).
+    3355 and 14657; the type's create handler has ec2:RevokeSecurityGroupEgress). Nothing adds it again: the delete
+    handler lacks ec2:AuthorizeSecurityGroupEgress. A rule that is a resource of its own remains: AWS's setup for
+    HyperPod has one to the group and one to 0.0.0.0/0, in no order (aws/sagemaker-hyperpod-cluster-setup,
+    security-group-template.yaml). UNSURE: in 2018 such a rule, with a description, was removed by a later one (issue
+    987).
     """
 
     direction = "egress"
