@@ -77,8 +77,9 @@ EVERYWHERE_IN_HALVES = ("0.0.0.0/1", "128.0.0.0/1")
 
 Before CloudFormation creates such a rule, it removes a rule of the group that allows all traffic to 0.0.0.0/0, also one
 that the group states itself (aws/aws-cdk issue 22140, comment of a maintainer, pull request 22279 and issues 987, 3355
-and 14657; the create handler of the type has ec2:RevokeSecurityGroupEgress; read 2026-11-29). UNSURE: no page of AWS
-says it, and whether a description protects a rule is unknown; two halves do not depend on that.
+and 14657; aws-cloudformation/cfn-language-discussion issue 157; the create handler of the type has
+ec2:RevokeSecurityGroupEgress; read 2026-11-29). In issue 987 a description did not protect a rule. UNSURE: no page of
+AWS says it; two halves do not depend on it.
 """
 
 # no address is a good example: EKS refuses reserved addresses, and all others belong to an owner
