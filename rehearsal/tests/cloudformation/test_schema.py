@@ -75,6 +75,11 @@ def test_problems(resource_type: str, properties: dict[str, Any], problems: list
         (PARAMETER, {"Tags": {"cost": 1}}, {"Tags": {"cost": "1"}}),
         ("AWS::EC2::VPC", {"EnableDnsSupport": "true"}, {"EnableDnsSupport": True}),
         (CLUSTER, {"InstanceGroups": [{"InstanceCount": "2"}]}, {"InstanceGroups": [{"InstanceCount": 2}]}),
+        (
+            CLUSTER,  # one of several alternatives
+            {"InstanceGroups": [{"InstanceStorageConfigs": [{"EbsVolumeConfig": {"VolumeSizeInGB": "500"}}]}]},
+            {"InstanceGroups": [{"InstanceStorageConfigs": [{"EbsVolumeConfig": {"VolumeSizeInGB": 500}}]}]},
+        ),
         (PARAMETER, {"Value": 1}, {"Value": "1"}),
         (PARAMETER, {"Value": True}, {"Value": "true"}),
         ("AWS::Lambda::Function", {"Timeout": "soon"}, {"Timeout": "soon"}),

@@ -146,7 +146,7 @@ def _coerced(schema: ResourceSchema, node: Mapping[str, Any], value: Any) -> Any
     node = schema._target(node)  # noqa: SLF001 - a helper of the same module
     kind = node.get("type")
     if isinstance(value, Mapping):
-        declared = node.get("properties", {})
+        declared = _declared(schema, node)
         extra = node.get("additionalProperties")
         others = [*node.get("patternProperties", {}).values(), extra if isinstance(extra, Mapping) else {}]
         return {key: _coerced(schema, declared.get(key, others[0]), member) for key, member in value.items()}
@@ -154,6 +154,15 @@ def _coerced(schema: ResourceSchema, node: Mapping[str, Any], value: Any) -> Any
         items = node.get("items")
         return [_coerced(schema, items, member) for member in value] if isinstance(items, Mapping) else value
     return _scalar(kind, value) if isinstance(kind, str) else value
+
+
+def _declared(schema: ResourceSchema, node: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties of a node and of its alternatives, of which a value may match any."""
+    found: dict[str, Any] = {}
+    for keyword in ("oneOf", "anyOf", "allOf"):
+        for alternative in node.get(keyword, ()):
+            found.update(_declared(schema, schema._target(alternative)))  # noqa: SLF001 - a helper of the same module
+    return found | dict(node.get("properties", {}))
 
 
 def _scalar(kind: str, value: Any) -> Any:
