@@ -160,8 +160,10 @@ def services_are_in_the_region(environment: Environment) -> Iterator[Problem]:
 @BOOK.whole
 def operators_have_a_node_large_enough(environment: Environment) -> Iterator[Problem]:
     """Warn if no node is large enough for all pods of an operator."""
-    groups = environment.hyperpod.instance_groups
-    sizes = [instance_types.xlarge(name) for group in groups for name in group.all_instance_types if group.count]
+    # Karpenter adds nodes to groups without any
+    scales = environment.hyperpod.autoscaling == "karpenter"
+    groups = [group for group in environment.hyperpod.instance_groups if group.count or scales]
+    sizes = [instance_types.xlarge(name) for group in groups for name in group.all_instance_types]
     if not sizes or None in sizes:
         return
     for addon, name in ((addons.INFERENCE, "inference"), (addons.OBSERVABILITY, "observability")):
