@@ -55,6 +55,19 @@ def refused(call: Callable[[], Any]) -> HandlerError:
     return caught.value
 
 
+IN_PYTHON = """
+import cfnresponse
+def handler(event, context):
+    cfnresponse.send(event, context, cfnresponse.SUCCESS, {"Count": 3}, "made")
+"""
+IN_NODE = """
+const response = require("cfn-response");
+exports.handler = (event, context) => {
+  response.send(event, context, response.SUCCESS, { Count: 3 }, "made");
+};
+"""
+
+
 class TestOwnCode:
     def test_create_update_delete(self, stack: Any, provider: Callable[..., str]) -> None:
         token = provider(
@@ -101,6 +114,29 @@ class TestOwnCode:
             name="starter",
         )
         assert stack.create("Custom::Late", {"ServiceToken": token}).physical_id == "late"
+
+    @pytest.mark.parametrize(("runtime", "source"), [("python3.13", IN_PYTHON), ("nodejs22.x", IN_NODE)])
+    def test_inline_code_has_the_module_for_answers(
+        self, stack: Any, function: Callable[..., str], runtime: str, source: str
+    ) -> None:
+        token = function(source, name="inline", Runtime=runtime)
+        made = stack.create("Custom::Answered", {"ServiceToken": token})
+        assert (made.physical_id, made.attributes) == ("made", {"Count": 3})
+
+    def test_the_module_for_answers_can_fail(self, stack: Any, function: Callable[..., str]) -> None:
+        token = function(
+            "import cfnresponse\n"
+            "def handler(event, context):\n"
+            "    cfnresponse.send(event, context, cfnresponse.FAILED, {}, 'half', reason='no capacity')\n",
+            name="inline",
+        )
+        error = refused(lambda: stack.create("Custom::Failing", {"ServiceToken": token}))
+        assert re.fullmatch(REASON.format("no capacity"), error.message)
+
+    def test_other_imports_of_the_module_for_answers_find_none(self, stack: Any, function: Callable[..., str]) -> None:
+        token = function("from cfnresponse import send\ndef handler(event, context):\n    pass\n", name="inline")
+        said = refused(lambda: stack.create("Custom::Missing", {"ServiceToken": token})).message
+        assert "No module named 'cfnresponse'" in said
 
 
 class TestFailure:

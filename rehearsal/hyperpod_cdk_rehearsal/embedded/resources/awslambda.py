@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from hyperpod_cdk_rehearsal.embedded import lambda_runner
+from hyperpod_cdk_rehearsal.embedded.lambda_runner.runner import CHILD
 from hyperpod_cdk_rehearsal.embedded.resources._calls import (
     as_list,
     call,
@@ -50,6 +52,16 @@ CONFIGURATION = (
     "Timeout",
     "TracingConfig",
 )
+_RESPONSE_MODULES = {
+    "python": (re.compile(r"^\s*import cfnresponse\b", re.MULTILINE), "cfnresponse.py", "cfnresponse.py"),
+    "nodejs": (
+        re.compile(r"require\(\s*['\"]cfn-response['\"]\s*\)"),
+        "node_modules/cfn-response/index.js",
+        "cfn_response.cjs",
+    ),
+}
+"""The statement with which inline code gets CloudFormation's module for answers, the module's path in the function, and
+its file here; code in S3 does not get it (CloudFormation user guide, "cfn-response module")."""
 REMOVED_CONFIGURATION: dict[str, Any] = {
     # what a property that left the template goes back to
     "Description": "",
@@ -158,11 +170,17 @@ class Function(ResourceHandler):
                 "ZipFile can only be used when Runtime is set to either of nodejs, python.",
                 "CreateFunction",
             )
+        is_python = runtime.startswith("python")
+        files = {"index.py" if is_python else "index.js": code["ZipFile"]}
+        pattern, name, source = _RESPONSE_MODULES["python" if is_python else "nodejs"]
+        if pattern.search(code["ZipFile"]):
+            files[name] = (CHILD / source).read_text()
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as opened:
-            file = zipfile.ZipInfo("index.py" if runtime.startswith("python") else "index.js", FIXED_DATE)
-            file.external_attr = 0o644 << 16
-            opened.writestr(file, code["ZipFile"])
+            for path, text in files.items():
+                file = zipfile.ZipInfo(path, FIXED_DATE)
+                file.external_attr = 0o644 << 16
+                opened.writestr(file, text)
         return {"ZipFile": archive.getvalue()}
 
     @staticmethod
