@@ -836,3 +836,83 @@ def test_other_code_is_named_with_its_role_though_it_can_do_little(
     found = judged(*sides(before, after)).grants
     said = f"function F (prod-hyperpod) runs other code ({changed} changes) as {ROLE}"
     assert [(each.sentence, each.is_grave) for each in found] == ([(said, False)] if changed else [])
+
+
+def chosen(first: Any, second: Any = None) -> dict[str, Any]:
+    """Return a value that a condition decides which only the deployment knows."""
+    return {"Fn::If": ["Asked", first, {"Ref": "AWS::NoValue"} if second is None else second]}
+
+
+WORLD = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "CidrIp": "0.0.0.0/0"}
+ADMIN = "arn:aws:iam::aws:policy/AdministratorAccess"
+CLUSTER_ADMIN = {
+    "PolicyArn": "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy",
+    "AccessScope": {"Type": "cluster"},
+}
+SHUT = dict.fromkeys(("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True)
+
+
+def trusting(statement: Any) -> dict[str, Any]:
+    return {"AssumeRolePolicyDocument": {"Statement": [statement]}}
+
+
+def assumed(principal: Any) -> dict[str, Any]:
+    return trusting({"Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole"})
+
+
+def entered(**properties: Any) -> dict[str, Any]:
+    return resource("EKS::AccessEntry", ClusterName="c", PrincipalArn=f"arn:aws:iam::{ACCOUNT}:role/x", **properties)
+
+
+@row_by_row(
+    "after",
+    [
+        resource("EC2::SecurityGroup", SecurityGroupIngress=[chosen(WORLD)]),
+        resource("EC2::SecurityGroup", SecurityGroupIngress=chosen([WORLD], [])),
+        resource("EC2::SecurityGroup", SecurityGroupIngress=[{**WORLD, "CidrIp": chosen("0.0.0.0/0", "10.0.0.0/8")}]),
+        {**resource("EC2::SecurityGroupIngress", GroupId="sg-1", **WORLD), "Condition": "Asked"},
+        role(Policies=inline(chosen(allow("*")))),
+        role(Policies=[{"PolicyName": "own", "PolicyDocument": {"Statement": chosen([allow("*")], [])}}]),
+        role(Policies=[{"PolicyName": "own", "PolicyDocument": chosen({"Statement": allow("*")})}]),
+        role(Policies=[chosen({"PolicyName": "own", "PolicyDocument": {"Statement": allow("*")}})]),
+        role(Policies=inline(allow(chosen("*", "s3:GetObject")))),
+        role(Policies=inline(allow({"Fn::Sub": "iam:${Asked}"}))),
+        role(Policies=inline(allow({"Fn::ImportValue": "elsewhere:Action"}))),
+        role(Policies=inline(allow("iam:PassRole", chosen("*", f"arn:aws:iam::{ACCOUNT}:role/x")))),
+        role(Policies=inline(allow("*", Effect=chosen("Allow", "Deny")))),
+        role(ManagedPolicyArns=[chosen(ADMIN)]),
+        role(ManagedPolicyArns=chosen([ADMIN], [])),
+        role(**trusting(chosen({"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}))),
+        role(**assumed({"AWS": chosen("*", f"arn:aws:iam::{ACCOUNT}:role/x")})),
+        role(**assumed(chosen("*", {"Service": "ec2.amazonaws.com"}))),
+        entered(AccessPolicies=[chosen(CLUSTER_ADMIN)]),
+        entered(AccessPolicies=chosen([CLUSTER_ADMIN], [])),
+        entered(AccessPolicies=[{**CLUSTER_ADMIN, "PolicyArn": chosen(CLUSTER_ADMIN["PolicyArn"], "x/AView")}]),
+        entered(KubernetesGroups=[chosen("system:masters")]),
+        resource("Lambda::Url", TargetFunctionArn="f", AuthType=chosen("NONE", "AWS_IAM")),
+        resource("Lambda::Permission", FunctionName="f", Action="lambda:*", Principal=chosen("*", "s3.amazonaws.com")),
+        resource("ElasticLoadBalancingV2::LoadBalancer", Scheme=chosen("internet-facing", "internal")),
+        resource("EC2::Subnet", MapPublicIpOnLaunch=chosen("true", "false")),
+        resource("EKS::Cluster", ResourcesVpcConfig={"PublicAccessCidrs": [chosen("0.0.0.0/0")]}),
+        resource("S3::Bucket", PublicAccessBlockConfiguration=chosen({}, SHUT)),
+        resource("S3::Bucket", PublicAccessBlockConfiguration={**SHUT, "BlockPublicPolicy": chosen("false", "true")}),
+        resource("S3::Bucket", AccessControl=chosen("PublicRead", "Private")),
+        resource("S3::BucketPolicy", Bucket="b", PolicyDocument={"Statement": [chosen(allow("s3:*", Principal="*"))]}),
+        resource(
+            "EC2::NetworkAclEntry", NetworkAclId="acl-1", RuleAction=chosen("allow", "deny"), CidrBlock="0.0.0.0/0"
+        ),
+        resource("IAM::AccessKey", UserName="u", Status=chosen("Active", "Inactive")),
+        resource("Cognito::IdentityPool", AllowUnauthenticatedIdentities=chosen("true", "false")),
+        resource("RDS::DBInstance", PubliclyAccessible=chosen("true", "false")),
+    ],
+)
+def test_what_only_the_deployment_opens_is_judged_as_open(after: dict[str, Any]) -> None:
+    """Judged as a change of the same resource without these properties, which is there on both sides."""
+    known = {name: value for name, value in after["Properties"].items() if isinstance(value, str)}
+    before = {} if after["Type"] in NEW_ONLY else {"It": {"Type": after["Type"], "Properties": known}}
+    found = judged(*sides(before, {"It": after}))
+    assert [each for each in (*found.grants, *found.reach) if each.is_grave and each.change == "added"] != []
+
+
+NEW_ONLY = ("AWS::EC2::SecurityGroupIngress", "AWS::ElasticLoadBalancingV2::LoadBalancer", "AWS::IAM::AccessKey")
+"""Types that are open as soon as they exist."""

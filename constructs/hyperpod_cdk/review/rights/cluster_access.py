@@ -17,7 +17,7 @@ import yaml
 from hyperpod_cdk.review.rights import kubernetes, words
 from hyperpod_cdk.review.rights.identities import sign_ins
 from hyperpod_cdk.review.rights.statements import Block, Heading, Permissions, Term, items, text
-from hyperpod_cdk.review.rights.views import TOKEN, Place, View, place_of
+from hyperpod_cdk.review.rights.views import TOKEN, Place, View, is_unknown, place_of
 from hyperpod_cdk.review.rights.words import Principal
 from hyperpod_cdk.templates.assembly import Resource
 from hyperpod_cdk.yaml_reading import read_inner
@@ -259,7 +259,8 @@ class _Reader:
             if not isinstance(policy, dict):
                 self._unread(resource, policy)
                 continue
-            name = text(policy.get("PolicyArn")).rpartition("/")[2]
+            arn = text(policy.get("PolicyArn"))
+            name = arn if is_unknown(arn) else arn.rpartition("/")[2]
             stated = policy.get("AccessScope")
             scope = stated if isinstance(stated, dict) else {}
             within = [text(each) for each in items(scope.get("Namespaces"))]

@@ -17,7 +17,7 @@ from hyperpod_cdk.catalog.arns import arn_parts
 from hyperpod_cdk.review.rights import images
 from hyperpod_cdk.review.rights.reach import is_internet
 from hyperpod_cdk.review.rights.statements import READ, looks_like_policy, text
-from hyperpod_cdk.review.rights.views import PARAMETER, TOKEN, Place, View, place_of
+from hyperpod_cdk.review.rights.views import TOKEN, Place, View, is_unknown, place_of
 from hyperpod_cdk.templates.assembly import Resource
 from hyperpod_cdk.templates.difference import ResourceChange
 
@@ -332,11 +332,7 @@ def _opening(
     """Return the access that a value newly gives, wherever else it was before."""
     name, place, type_ = view.name(resource), place_of(resource), resource.type
     said = ""
-    if (
-        path[-1] in _OPENS
-        and (value in _OPENS[path[-1]] or PARAMETER.fullmatch(value))
-        and type_ not in _READ_AS_OPENINGS
-    ):
+    if path[-1] in _OPENS and (value in _OPENS[path[-1]] or is_unknown(value)) and type_ not in _READ_AS_OPENINGS:
         said = f"{name} is opened: {'.'.join(path)} is {value}"
     elif opened := _opened(type_, path, value, was):
         said = f"{name} is opened: {opened}"
@@ -400,7 +396,7 @@ def _opened(type_: str, at: tuple[str, ...], value: str, was: Sequence[tuple[tup
     if shut and value not in shut and any(path[-1] == name and old in shut for path, old in was):
         return opened
     values, said = _OPENS_AT.get((type_, at)) or _OPENS_IN.get((type_, name), ((), ""))
-    if not said or (values and value not in values and not PARAMETER.fullmatch(value)):
+    if not said or (values and value not in values and not is_unknown(value)):
         return ""
     return "" if not values and any(path[-1] == name for path, _ in was) else said
 

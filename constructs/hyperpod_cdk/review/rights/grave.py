@@ -21,7 +21,7 @@ from hyperpod_cdk.review.rights.statements import (
     is_all_of_a_kind,
     is_any_resource,
 )
-from hyperpod_cdk.review.rights.views import PARAMETER, TOKEN, View
+from hyperpod_cdk.review.rights.views import TOKEN, View, is_unknown
 from hyperpod_cdk.review.rights.words import Principal
 
 _OF_SERVICE_ONLY: Final = ("kms:creategrant",)
@@ -158,11 +158,11 @@ def _as_wide_as_it_can_be(block: Block) -> Block:
     actions = frozenset(
         # an unknown value for which every action is allowed can only be a resource; AWS policies are known by their
         # names
-        (kind, names if kind else tuple(_VALUE.sub("*", each) for each in names))
+        (kind, names if kind else tuple("*" if is_unknown(each) else _VALUE.sub("*", each) for each in names))
         for kind, names in block.actions
     )
     resources = frozenset(
-        (kind, names if kind else tuple("*" if PARAMETER.fullmatch(each) else each for each in names))
+        (kind, names if kind else tuple("*" if is_unknown(each) else each for each in names))
         for kind, names in block.resources
     )
     return block._replace(actions=actions, resources=resources)
@@ -267,7 +267,7 @@ def _tagging(service: str) -> tuple[str, ...]:
 
 @cache
 def _may_name_tagging(pattern: str, service: str) -> bool:
-    stated = _VALUE.sub("*", pattern).lower()
+    stated = "*" if is_unknown(pattern) else _VALUE.sub("*", pattern).lower()
     return any(conditions.overlap(stated, action) for action in _tagging(service))
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from hyperpod_cdk.catalog import managed_policies
 from hyperpod_cdk.review.rights import words
-from hyperpod_cdk.review.rights.statements import items, text
+from hyperpod_cdk.review.rights.statements import items, may_be, text
 from hyperpod_cdk.review.rights.views import TOKEN, View
 from hyperpod_cdk.review.rights.words import Principal
 from hyperpod_cdk.templates.assembly import Resource
@@ -54,7 +54,7 @@ def sign_ins(view: View) -> Iterator[SignIn]:
 
 def _access_key(view: View, resource: Resource) -> Iterator[SignIn]:
     properties = view.properties(resource)
-    if text(properties.get("Status", "Active")) == "Active":
+    if may_be(properties.get("Status", "Active"), "Active"):
         yield _credential(view, resource, _user(view, properties.get("UserName")), "an access key")
 
 
@@ -82,7 +82,7 @@ def _pool_roles(view: View, resource: Resource) -> Iterator[SignIn]:
 
 
 def _pool(view: View, resource: Resource) -> Iterator[SignIn]:
-    if text(view.properties(resource).get("AllowUnauthenticatedIdentities")) == "true":
+    if may_be(view.properties(resource).get("AllowUnauthenticatedIdentities"), "true"):
         yield _plain(view, resource, "guests", "anyone, without signing in,", "get a role")
 
 

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, NamedTuple
 from hyperpod_cdk.catalog.network import is_all_traffic
 from hyperpod_cdk.review.changes.effects import is_within
 from hyperpod_cdk.review.rights import words
-from hyperpod_cdk.review.rights.statements import items, names_below, text
-from hyperpod_cdk.review.rights.views import TOKEN, Place, View, noun, place_of
+from hyperpod_cdk.review.rights.statements import items, may_be, names_below, text
+from hyperpod_cdk.review.rights.views import TOKEN, Place, View, is_unknown, noun, place_of
 from hyperpod_cdk.templates.assembly import Resource
 
 ANYWHERE: Final = ("0.0.0.0/0", "::/0")
@@ -296,13 +296,13 @@ class _Reader:
         for resource in self.view.of_type("AWS::S3::Bucket"):
             self._bucket(resource, self.view.properties(resource))
         for resource in self.view.of_type("AWS::ElasticLoadBalancingV2::LoadBalancer"):
-            if self.view.properties(resource).get("Scheme", "internet-facing") == "internet-facing":
+            if may_be(self.view.properties(resource).get("Scheme", "internet-facing"), "internet-facing"):
                 token = self.view.token(resource)
                 words_ = "reachable from the internet"
                 self._open(resource, ("load balancer", token), self._name(token), words_, is_world=True, is_grave=True)
         for resource in self.view.of_type("AWS::Lambda::Url"):
             properties = self.view.properties(resource)
-            if properties.get("AuthType") == "NONE":
+            if may_be(properties.get("AuthType"), "NONE"):
                 function = _id(properties.get("TargetFunctionArn"))
                 words_ = "callable by any address through its URL, without IAM"
                 self._open(resource, ("url", function), self._name(function), words_, is_world=True, is_grave=True)
@@ -348,7 +348,17 @@ class _Reader:
                         if group in self.found.separate_egress:
                             self.found.doubtful.update(each for each in stated if _is_removable(each))
                     else:
-                        self.found.unread.setdefault(place_of(resource), []).append(words.shown(self.view, text(rule)))
+                        said = words.shown(self.view, text(rule))
+                        self.found.unread.setdefault(place_of(resource), []).append(said)
+                        if is_unknown(text(rule)):
+                            self._open(
+                                resource,
+                                ("unread", group, direction, said),
+                                self._name(group),
+                                f"what only the deployment shows: {said}",
+                                is_grave=direction == "in",
+                                verb=f"lets {direction}",
+                            )
             if not items(properties.get("SecurityGroupEgress")) and group not in self.found.separate_egress:
                 self.found.without_egress.add(group)
         self.found.doubtful -= separate
@@ -455,9 +465,10 @@ class _Reader:
             f"{f'any address ({block})' if block in ANYWHERE else block} (rule {number})"
         )
         key = ("acl", acl, str(is_out), number, action, protocol, detail, block)
-        is_world = block in ANYWHERE and action == "allow"
-        verb = "allows" if action == "allow" else "denies"
-        is_grave = action == "allow" and not is_out and is_wide(block)
+        is_allowed = may_be(action, "allow")
+        is_world = block in ANYWHERE and is_allowed
+        verb = "allows" if is_allowed else "denies"
+        is_grave = is_allowed and not is_out and (is_wide(block) or is_unknown(block))
         who = self._name(acl) if TOKEN.search(acl) else f"network ACL {acl}"
         self._open(resource, key, who, what, is_world=is_world, is_grave=is_grave, of=acl, verb=verb)
 
@@ -502,9 +513,9 @@ class _Reader:
         token = self.view.token(resource)
         stated = properties.get("PublicAccessBlockConfiguration")
         # S3 blocks all public access of a bucket by default; one that states a block allows what it omits
-        if isinstance(stated, dict):
+        if stated is not None:
             for name, what in _BLOCKS.items():
-                if text(stated.get(name, False)) != "true":
+                if not isinstance(stated, dict) or text(stated.get(name, False)) != "true":
                     verb, _, rest = what.partition(" ")
                     key = ("bucket", token, name)
                     off = f"{rest} ({name} is off)"
@@ -512,7 +523,7 @@ class _Reader:
         stated_acl = text(properties.get("AccessControl", ""))
         if (
             acl := ("read, or write, depending on a value of the deployment")
-            if "${" in stated_acl
+            if "${" in stated_acl or is_unknown(stated_acl)
             else _PUBLIC_ACLS.get(stated_acl)
         ):
             what = f"anyone {acl} (ACL {text(properties['AccessControl'])})"

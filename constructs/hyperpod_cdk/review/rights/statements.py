@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.review.rights import words
-from hyperpod_cdk.review.rights.views import Place, View, place_of
+from hyperpod_cdk.review.rights.views import Place, View, is_unknown, place_of
 from hyperpod_cdk.review.rights.words import Principal
 from hyperpod_cdk.templates.assembly import Resource
 
@@ -114,6 +114,12 @@ def permissions(view: View) -> Permissions:
 def items(value: Any) -> list[Any]:
     """Return one or many as a list."""
     return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def may_be(value: Any, *values: str) -> bool:
+    """Whether a value is one of these, or may be one as far as the templates show."""
+    said = text(value)
+    return said in values or is_unknown(said)
 
 
 def text(value: Any) -> str:
