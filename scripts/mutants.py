@@ -42,6 +42,8 @@ SOURCES = Path("constructs/hyperpod_cdk")
 ACCEPTED = ROOT / "mutants" / "accepted.yaml"
 
 HOMES: Mapping[Path, Sequence[str]] = {
+    # the first that contains a file counts
+    SOURCES / "catalog" / "updates.py": ("tests/catalog/test_updates.py", "tests/review/changes"),
     SOURCES / "catalog": ("tests/catalog", "tests/config/test_rules.py", "tests/templates"),
     SOURCES / "templates": (
         "tests/templates",

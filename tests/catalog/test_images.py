@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hyperpod_cdk.catalog import images, instance_types, regions
@@ -66,6 +68,14 @@ def test_values_name_repositories_and_leave_out_what_a_template_names() -> None:
         "mpi-operator": {"mpiOperator": {"image": {"repository": "r.example.com/m/mpioperator/mpi-operator"}}},
         "aws-efa-k8s-device-plugin": {"image": {"repository": "r.example.com/m/eks/aws-efa-k8s-device-plugin"}},
     }
+
+
+def test_an_image_without_a_value_hides_none_after_it() -> None:
+    copied = to_copy("ml.trn1.32xlarge")
+    (plugin,) = [image for image in copied if image.part == "aws-efa-k8s-device-plugin"]
+    assert images.registry_values("r.example.com/m", [replace(plugin, value=()), *copied]) == images.registry_values(
+        "r.example.com/m", copied
+    )
 
 
 def test_the_value_of_the_health_agent_holds_the_tag_too() -> None:

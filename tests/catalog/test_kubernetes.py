@@ -202,6 +202,18 @@ def test_a_version_without_its_kubectl_names_the_extra(version: str, monkeypatch
     )
 
 
+@pytest.mark.parametrize(
+    ("version", "near"), [("1.28", "1.29"), ("1.31", "1.32"), ("1.30", "1.29"), ("1.40", "1.33"), ("x", None)]
+)
+def test_the_nearest_kubectl_is_offered_and_the_newer_of_two(
+    version: str, near: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubernetes, "kubectl_minors", lambda: frozenset({29, 32, 33}))
+    problem = kubernetes.kubectl_problem(version) or ""
+    offered = f'or set kubernetes_version: "{near}"'
+    assert problem.endswith(offered) if near else "or set" not in problem
+
+
 def test_the_layers_that_are_installed_are_those_of_the_lock(project: Path) -> None:
     locked = (project / "requirements.lock").read_text(encoding="utf-8")
     assert kubernetes.kubectl_minors() == {
@@ -257,6 +269,7 @@ def test_releases_of_the_ami_by_version_and_architecture(
         ("2.0.1", "1.34", True),
         # of 1.0 to 1.3 the notes begin too late, of 9.9.9 they know nothing
         ("1.1.0", "1.34", False),
+        ("1.4.0", "1.36", True),
         ("9.9.9", "1.34", False),
         ("latest", "1.34", False),
     ],

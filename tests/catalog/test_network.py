@@ -346,6 +346,11 @@ def test_public_endpoint_takes_no_reserved_block(cidr: str, *, is_refused: bool)
     assert network.reaches_the_internet(cidr) is not is_refused
 
 
+def test_a_block_with_host_bits_is_the_block_around_it() -> None:
+    assert network.reaches_the_internet("198.51.100.7/24") is False
+    assert network.reaches_the_internet("203.0.114.7/24") is True
+
+
 @given(st.lists(st.integers(min_value=0, max_value=32), max_size=6), st.integers(min_value=0, max_value=2**32 - 1))
 def test_blocks_that_leave_out_one_prefix_cover_the_rest(prefixes: list[int], address: int) -> None:
     """However everything is split, its parts together are everything."""

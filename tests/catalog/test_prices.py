@@ -243,6 +243,7 @@ def test_what_is_written_is_read_the_same(rows: list[Price]) -> None:
     assert read.rows == made.rows
     assert read.text() == made.text()
     assert made.text().count("\n    {") == len(rows)
+    assert made.text().startswith('{\n  "format": ')
 
 
 def test_a_project_s_own_file_takes_the_place_of_the_shipped_one(tmp_path: Path) -> None:

@@ -139,7 +139,8 @@ def test_spare_follows_node_recovery(case_of: CaseOf, recovery: str, spare: int)
     case = case_of({"hyperpod.node_recovery": recovery})
     keys = ("cluster:ml.p5.48xlarge", "cluster:ml.m5.2xlarge", "hyperpod_instances_total", "network_interfaces")
     assert [each for _, each in numbers(case, *keys).values()] == [spare, 0, spare, 32 * spare]
-    assert needs(case)["network_interfaces"].spare_for == ("replacing faulty nodes" if spare else "")
+    said = "replacing faulty nodes" if spare else ""
+    assert [needs(case)[each].spare_for for each in keys[2:]] == [said, said]
 
 
 def test_spot_has_quotas_of_its_own_and_counts_in_the_totals(case_of: CaseOf) -> None:

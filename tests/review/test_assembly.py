@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from hyperpod_cdk.templates.assembly import (
     EMPTY,
-    MOST_BYTES,
     MOST_RESOURCES,
     MOST_TEMPLATE_BYTES,
     Assembly,
@@ -22,7 +21,9 @@ from hyperpod_cdk.templates.assembly import (
     parse_template,
     read_assembly,
     read_template,
+    word_of,
 )
+from hyperpod_cdk.templates.assets import MOST_BYTES
 from tests.support.assembly import shipped
 from tests.support.tables import row_by_row
 
@@ -229,6 +230,26 @@ def test_stacks_of_one_name_in_several_places(tmp_path: Path) -> None:
 def test_json_as_deep_as_templates_may_be() -> None:
     deep = f'{{"Resources": {{"A": {{"Type": "T", "Properties": {{"P": {"[" * 190}{"]" * 190}}}}}}}}}'
     assert list(parse_template(deep, "t")["Resources"]) == ["A"]
+
+
+def yaml_of_depth(depth: int) -> str:
+    """Return a template with a value inside this number of mappings and lists."""
+    return f"Resources: {{A: {{Type: T, Properties: {{P: {'[' * (depth - 4)}1{']' * (depth - 4)}}}}}}}"
+
+
+def test_yaml_as_deep_as_templates_may_be() -> None:
+    # the value itself is a node, too
+    assert list(parse_template(yaml_of_depth(199), "t")["Resources"]) == ["A"]
+    with pytest.raises(AssemblyError, match=r"^t: nested too deeply for a template$"):
+        parse_template(yaml_of_depth(200), "t")
+
+
+@row_by_row(
+    "base, head, word",
+    [("", "", "ENV"), ("lab", "", "lab"), ("", "prod", "prod"), ("lab", "prod", "prod")],
+)
+def test_the_word_of_an_environment_in_commands(base: str, head: str, word: str) -> None:
+    assert word_of(*(Assembly(environment=each, stacks=()) for each in (base, head))) == word
 
 
 def test_a_loop_is_found_however_it_is_written() -> None:

@@ -175,6 +175,23 @@ def test_what_is_usual(name: str, value: Setting, *, expected: bool) -> None:
     assert is_usual(name, value, account=ACCOUNT, region=REGION) is expected
 
 
+@row_by_row(
+    "value, account, region, expected",
+    [
+        (role("deploy"), "", "", True),
+        (role("deploy"), ACCOUNT, "", True),
+        (role("deploy"), "", REGION, True),
+        (role("deploy"), "444455556666", "", False),
+        (role("deploy"), "", "eu-west-1", False),
+        ("arn:aws:iam::1:role/mine", "", "", False),
+    ],
+)
+def test_what_is_usual_where_the_account_or_the_region_is_unknown(
+    value: str, account: str, region: str, *, expected: bool
+) -> None:
+    assert is_usual("assumeRoleArn", (value,), account=account, region=region) is expected
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

@@ -67,6 +67,17 @@ def group(name: str, count: int) -> dict[str, Any]:
         ),
         ({"L": [{"A": 1}]}, {"L": [{"A": 1}, {"A": 2}]}, [("L", [{"A": 1}], [{"A": 1}, {"A": 2}])]),
         ({"L": [{"A": 1}]}, {"L": [{"A": 2}]}, [("L[0].A", 1, 2)]),
+        # a name that occurs twice on one side identifies nothing
+        (
+            {"Tags": [{"Key": "a", "Value": 1}, {"Key": "a", "Value": 2}]},
+            {"Tags": [{"Key": "a", "Value": 3}]},
+            [("Tags", [{"Key": "a", "Value": 1}, {"Key": "a", "Value": 2}], [{"Key": "a", "Value": 3}])],
+        ),
+        (
+            {"Tags": [{"Key": "a", "Value": 1}]},
+            {"Tags": [{"Key": "a", "Value": 1}, {"Key": "a", "Value": 2}]},
+            [("Tags", [{"Key": "a", "Value": 1}], [{"Key": "a", "Value": 1}, {"Key": "a", "Value": 2}])],
+        ),
     ],
 )
 def test_properties(before: dict[str, Any], after: dict[str, Any], expected: list[tuple[str, Any, Any]]) -> None:

@@ -213,7 +213,7 @@ def chosen(first: Any, second: Any, name: str = "Asked") -> dict[str, Any]:
         ),
         (
             [chosen(chosen(GPU, NONE, "Other"), {**GPU, "InstanceCount": 9})],
-            [("gpu", ("ml.p5.48xlarge",), None, "{if Asked, Other: 6 or none or 9} sets it", "training plan")],
+            [("gpu", ("ml.p5.48xlarge",), None, "{if Asked, Other: 6, none or 9} sets it", "training plan")],
         ),
         (
             chosen([GPU], [GPU, {**GPU, "InstanceGroupName": "more"}]),

@@ -17,15 +17,13 @@ import yaml
 
 from hyperpod_cdk.file_reading import NoFileError, TooLargeError, read_bytes, resolved
 from hyperpod_cdk.templates import deployment
+from hyperpod_cdk.templates.assets import MOST_BYTES
 from hyperpod_cdk.templates.loops import LOOP, TooManyError, expanded
 from hyperpod_cdk.templates.values import alone, export_name, holds, imported
 from hyperpod_cdk.yaml_reading import ShallowLoader, values_with_aliases
 
 STACK = "aws:cloudformation:stack"
 NESTED = "cdk:cloud-assembly"
-
-MOST_BYTES = 16 * 2**20
-"""Larger files are refused: CloudFormation accepts templates of 1 MiB, a manifest is some times that."""
 
 MOST_TEMPLATE_BYTES = 2**20
 MOST_DEPTH = 200

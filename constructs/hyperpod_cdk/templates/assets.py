@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from hyperpod_cdk.file_reading import read_bytes, resolved
 
-_MOST_BYTES: Final = 16 * 2**20
+MOST_BYTES: Final = 16 * 2**20
+"""Larger files are refused: CloudFormation accepts templates of 1 MiB, a manifest is some times that."""
 _MOST_MEMBERS: Final = 20_000
 
 
@@ -43,7 +44,7 @@ def uploads(top: Path) -> dict[str, Upload]:
     found: dict[str, Upload] = {}
     for file in sorted(top.rglob("*.assets.json")):
         try:
-            manifest = _mapped(json.loads(read_bytes(file, most=_MOST_BYTES)))
+            manifest = _mapped(json.loads(read_bytes(file, most=MOST_BYTES)))
         except (OSError, ValueError, RecursionError):
             continue
         for kind, path_of in (("files", "path"), ("dockerImages", "directory")):

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from hyperpod_cdk.file_reading import read_bytes, resolved
-from hyperpod_cdk.templates.assets import place_of
+from hyperpod_cdk.templates.assets import MOST_BYTES, place_of
 
 ASSETS: Final = "cdk:asset-manifest"
 TOPICS: Final = "notificationArns"
 """The setting with the topics that receive the events of a stack."""
 
-_MOST_BYTES: Final = 16 * 2**20
 
 _READ: Final = (
     *("templateFile", "stackName", "displayName", "tags", "terminationProtection", "stackTemplateAssetObjectUrl"),
@@ -184,7 +183,7 @@ def _manifest(folder: Path, name: str, artifact: Mapping[str, Any]) -> dict[str,
     if not resolved(file).is_relative_to(resolved(folder)) or not file.is_file():
         raise DeploymentError(f"{folder / 'manifest.json'}: the asset manifest of {name} is not a file of its folder")
     try:
-        return _mapped(json.loads(read_bytes(file, most=_MOST_BYTES)))
+        return _mapped(json.loads(read_bytes(file, most=MOST_BYTES)))
     except (OSError, ValueError, RecursionError):
         raise DeploymentError(f"{file}: not JSON; is the file half-written?") from None
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hyperpod_cdk.file_reading import read_text
 from hyperpod_cdk.templates.assembly import Assembly, read_assembly
+from hyperpod_cdk.templates.assets import MOST_BYTES
 
 if TYPE_CHECKING:
     from hyperpod_cdk.config.extensions import Extension
@@ -24,7 +25,6 @@ LONGEST = 500
 """Limits of one section's rows, and of one text's characters: people read the page."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,60}")
-_MOST_BYTES = 16 * 2**20
 
 
 def write_sections(folder: Path, environments: list[str]) -> None:
@@ -54,7 +54,7 @@ def read_sections(assembly: Assembly) -> Mapping[str, tuple[str, Mapping[str, st
     if assembly.folder is None or not (assembly.folder / "manifest.json").is_file():
         return None
     try:
-        written = json.loads(read_text(assembly.folder / FILE, most=_MOST_BYTES))
+        written = json.loads(read_text(assembly.folder / FILE, most=MOST_BYTES))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from hyperpod_cdk.catalog import hyperpod, regions
+from hyperpod_cdk.catalog.rules import joined
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.values import Reference, Unknown, choices, is_function, is_known, plain, resolve
 
@@ -287,7 +288,7 @@ def _merged(bodies: Sequence[dict[str, Any] | None], names: Sequence[str]) -> di
     for name in dict.fromkeys(name for body in bodies for name in body or ()):
         # without the group there are none of its nodes
         values = [body and body.get(name) for body in bodies if body is not None or name in _COUNTS]
-        said = " or ".join(plain(each) or "none" for each in values)
+        said = joined((plain(each) or "none" for each in values), last="or")
         alike = all(each == values[0] for each in values)
         merged[name] = values[0] if alike else Unknown(f"{{if {on}: {said}}}", is_choice=True)
     return merged

@@ -538,6 +538,18 @@ BREAKING = [
         id="files far away",
     ),
     pytest.param(
+        in_turn(
+            of_group(InstanceType="ml.m5.2xlarge", OnStartDeepHealthChecks=[]),
+            setting("Files", SubnetIds=[{"Ref": "Far"}]),
+        ),
+        "lustre-zone",
+        "Files",
+        "Properties.SubnetIds",
+        "must be in a zone of its nodes, use1-az5 (gpu), got use1-az4: traffic between zones is slower, "
+        "charged, and never EFA; set SubnetIds to a subnet of the nodes' zone",
+        id="files far away from nodes without accelerators",
+    ),
+    pytest.param(
         lambda r: r.pop("S3"),
         "s3-gateway-endpoint",
         "Vpc",

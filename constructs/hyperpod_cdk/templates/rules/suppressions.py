@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from hyperpod_cdk.file_reading import read_text
-from hyperpod_cdk.templates.assembly import MOST_BYTES, Resource, Stack
+from hyperpod_cdk.templates.assembly import Resource, Stack
+from hyperpod_cdk.templates.assets import MOST_BYTES
 
 WITHOUT_REASON: Final = "suppression-without-reason"
 """The finding for a suppression without a reason."""
