@@ -233,15 +233,14 @@ def test_json_as_deep_as_templates_may_be() -> None:
 
 
 def yaml_of_depth(depth: int) -> str:
-    """Return a template with a value inside this number of mappings and lists."""
-    return f"Resources: {{A: {{Type: T, Properties: {{P: {'[' * (depth - 4)}1{']' * (depth - 4)}}}}}}}"
+    """Return a template with this number of nodes inside each other, the last one of them a number."""
+    return f"Resources: {{A: {{Type: T}}}}\nX:\n {'- ' * (depth - 2)}1"
 
 
 def test_yaml_as_deep_as_templates_may_be() -> None:
-    # the value itself is a node, too
-    assert list(parse_template(yaml_of_depth(199), "t")["Resources"]) == ["A"]
+    assert list(parse_template(yaml_of_depth(200), "t")["Resources"]) == ["A"]
     with pytest.raises(AssemblyError, match=r"^t: nested too deeply for a template$"):
-        parse_template(yaml_of_depth(200), "t")
+        parse_template(yaml_of_depth(201), "t")
 
 
 @row_by_row(
