@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import threading
 from collections import Counter
@@ -42,6 +43,9 @@ class FakeClients:
         if Name not in self.parameters:
             raise ClientError({"Error": {"Code": "ParameterNotFound", "Message": "none"}}, "GetParameter")
         return {"Parameter": {"Value": self.parameters[Name]}}
+
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803 - as above
+        return {"Body": io.BytesIO(self.objects[Bucket, Key].encode())}
 
     def describe_availability_zones(self) -> dict[str, Any]:
         return {"AvailabilityZones": [{"ZoneName": f"us-west-2{letter}"} for letter in "cab"]}

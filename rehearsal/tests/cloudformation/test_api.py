@@ -26,6 +26,56 @@ def change_set(cloud: Any, template: str, *, kind: str = "UPDATE", **request: An
     return described
 
 
+WRONG_NAME = "ValidationError: 1 validation error detected: Value '{}' at 'stackName' failed to satisfy constraint: {}"
+
+
+class TestRequests:
+    @pytest.mark.parametrize(
+        ("name", "wrong"),
+        [
+            ("1net", "Member must satisfy regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*"),
+            ("net_1", "Member must satisfy regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*"),
+            ("n" * 129, "Member must have length less than or equal to 128"),
+        ],
+    )
+    def test_names_that_no_stack_can_have(self, cloud: Any, parameter: Resource, name: str, wrong: str) -> None:
+        template = body(A=parameter("a"))
+        assert cloud.refused("CreateStack", StackName=name, TemplateBody=template) == WRONG_NAME.format(name, wrong)
+        assert cloud.ask("DescribeStacks")["Stacks"] == []
+
+    def test_the_longest_name(self, cloud: Any, parameter: Resource) -> None:
+        cloud.ask("CreateStack", StackName="n" * 128, TemplateBody=body(A=parameter("a")))
+        assert cloud.settled("n" * 128) == "CREATE_COMPLETE"
+
+    def test_a_change_set_for_a_new_stack_with_such_a_name(self, cloud: Any, parameter: Resource) -> None:
+        said = cloud.refused(
+            "CreateChangeSet",
+            StackName="n" * 129,
+            ChangeSetName="cs",
+            ChangeSetType="CREATE",
+            TemplateBody=body(A=parameter("a")),
+        )
+        assert said == WRONG_NAME.format("n" * 129, "Member must have length less than or equal to 128")
+
+    def test_templates_of_every_size(self, cloud: Any, parameter: Resource) -> None:
+        template = body(A=parameter("a"))
+        cloud.ask("ValidateTemplate", TemplateBody=template.ljust(51_200))
+        assert cloud.refused("ValidateTemplate", TemplateBody=template.ljust(51_201)) == (
+            "ValidationError: 1 validation error detected: Value '...' at 'templateBody' failed to satisfy constraint:"
+            " Member must have length less than or equal to 51200"
+        )
+        url, stored = "https://templates.s3.amazonaws.com/t", cloud.context.client("s3").objects
+        stored["templates", "t"] = template.ljust(1_000_000)
+        cloud.ask("ValidateTemplate", TemplateURL=url)
+        stored["templates", "t"] = template.ljust(1_000_001)
+        assert cloud.refused("ValidateTemplate", TemplateURL=url) == (
+            "ValidationError: Template may not exceed 1000000 bytes in size."
+        )
+        assert cloud.refused("ValidateTemplate", TemplateURL=url, TemplateBody=template) == (
+            "ValidationError: Only one of TemplateBody or TemplateURL can be specified."
+        )
+
+
 class TestChangeSets:
     def test_create_review_execute(self, cloud: Any, parameter: Resource) -> None:
         described = change_set(cloud, body(A=parameter("a")), kind="CREATE")

@@ -51,6 +51,36 @@ def refused(document: Any) -> str:
             {"Resources": {f"R{i}": TOPIC for i in range(501)}},
             "Template format error: Number of resources, 501, is greater than maximum allowed, 500",
         ),
+        ({"Resources": {"A": TOPIC}, "Description": "d" * 1024}, "accepted"),
+        (
+            {"Resources": {"A": TOPIC}, "Description": "d" * 1023 + "\u00e9"},
+            "Template format error: 'Description' length is greater than 1024.",
+        ),
+        ({"Resources": {"A": TOPIC}, "AWSTemplateFormatVersion": "2010-09-09"}, "accepted"),
+        (
+            {"Resources": {"A": TOPIC}, "AWSTemplateFormatVersion": "2010-09-10"},
+            "Template format error: unsupported value for AWSTemplateFormatVersion.",
+        ),
+        (
+            {"Resources": {"A": TOPIC}, "Parameters": {"P": {"Default": "a"}}},
+            "Template format error: Every Parameters object must contain a Type member.",
+        ),
+        *(
+            ({"Resources": {"A": TOPIC}, "Parameters": {"P": {"Type": kind}}}, "accepted")
+            for kind in (
+                "String",
+                "List<Number>",
+                "CommaDelimitedList",
+                "AWS::EC2::VPC::Id",
+                "List<AWS::EC2::Subnet::Id>",
+                "AWS::SSM::Parameter::Value<List<String>>",
+            )
+        ),
+        (
+            {"Resources": {"A": TOPIC}, "Parameters": {"P": {"Type": "Strin"}}},
+            "Template format error: Unrecognized parameter type: Strin",
+        ),
+        ({"Resources": {"A": {**TOPIC, "DependsOn": "A"}}}, "Circular dependency between resources: [A]"),
         (
             {"Resources": {"A": TOPIC}, "Outputs": {"O": {}}},
             "Template format error: [/Outputs/O] Every Outputs member must contain a Value object",

@@ -40,7 +40,11 @@ def dependencies(template: Template, included: Collection[str]) -> dict[str, fro
 
 def check_acyclic(template: Template) -> None:
     """Raise TemplateError if resources wait for each other, regardless of conditions."""
-    loops = [name for name, d in template.resources.items() if name in resource_references(template, d.properties)]
+    loops = [
+        name
+        for name, definition in template.resources.items()
+        if name in {*definition.depends_on, *resource_references(template, definition.properties)}
+    ]
     members = _in_circles(dependencies(template, template.resources))
     if members or loops:
         raise TemplateError(f"Circular dependency between resources: [{', '.join(members or loops)}]")

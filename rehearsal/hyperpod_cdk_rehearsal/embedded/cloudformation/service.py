@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import re
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -45,6 +46,11 @@ UPDATABLE = frozenset(
 )
 """Stack statuses that allow an update; after a failed one only without rollback, which the CLI asks for itself."""
 
+_STACK_NAME = "[a-zA-Z][-a-zA-Z0-9]*"
+_LONGEST_NAME = 128
+_MOST_INLINE_BYTES = 51_200
+_MOST_STORED_BYTES = 1_000_000
+"""Limits of a template in a request and in S3 (CloudFormation user guide, "CloudFormation quotas")."""
 _PAUSED = frozenset({"CREATE_FAILED", "UPDATE_FAILED"})
 _NOT_FINAL = (
     "This stack is currently in a non-terminal [{}] state. To update the stack from this state, please use the "
@@ -106,7 +112,16 @@ class StackService:
     def template_body(self, request: Mapping[str, Any]) -> str:
         """TemplateBody, or the object TemplateURL names in S3 (of this embedded AWS, whatever the URL's form)."""
         if request.get("TemplateBody"):
-            return str(request["TemplateBody"])
+            if request.get("TemplateURL"):
+                # UNSURE: AWS's words; its documentation says that both cannot be used
+                raise TemplateError("Only one of TemplateBody or TemplateURL can be specified.")
+            body = str(request["TemplateBody"])
+            if len(body.encode()) > _MOST_INLINE_BYTES:
+                raise TemplateError(
+                    "1 validation error detected: Value '...' at 'templateBody' failed to satisfy constraint: Member"
+                    f" must have length less than or equal to {_MOST_INLINE_BYTES}"
+                )
+            return body
         url = request.get("TemplateURL")
         if not url:
             raise TemplateError("Either Template URL or Template Body must be specified.")
@@ -115,8 +130,23 @@ class StackService:
             found = self.context.client("s3").get_object(Bucket=bucket, Key=key)
         except ClientError as error:
             raise TemplateError(f"S3 error: {service_error(error).message}") from error
-        body: bytes = found["Body"].read()
-        return body.decode()
+        stored: bytes = found["Body"].read()
+        if len(stored) > _MOST_STORED_BYTES:
+            raise TemplateError(f"Template may not exceed {_MOST_STORED_BYTES} bytes in size.")
+        return stored.decode()
+
+    @staticmethod
+    def check_new_name(name: str) -> None:
+        """Raise TemplateError for a name that no stack can have, as AWS words it."""
+        if not re.fullmatch(_STACK_NAME, name):
+            wrong = f"Member must satisfy regular expression pattern: {_STACK_NAME}"
+        elif len(name) > _LONGEST_NAME:
+            wrong = f"Member must have length less than or equal to {_LONGEST_NAME}"
+        else:
+            return
+        raise TemplateError(
+            f"1 validation error detected: Value '{name}' at 'stackName' failed to satisfy constraint: {wrong}"
+        )
 
     def check_template(self, template: Template) -> None:
         """Raise TemplateError for errors of a template in this Region, regardless of its parameters."""

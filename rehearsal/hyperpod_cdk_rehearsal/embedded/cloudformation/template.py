@@ -45,6 +45,9 @@ _RESOURCE_ATTRIBUTES = frozenset(
 )
 _LIMITS = {"Resources": 500, "Parameters": 200, "Outputs": 200, "Mappings": 200}
 """Members per section; the "CloudFormation quotas" page of the user guide."""
+_DESCRIPTION_BYTES = 1024
+_FORMAT_VERSION = "2010-09-09"
+_PARAMETER_TYPE = re.compile(r"String|Number|CommaDelimitedList|List<(String|Number|AWS::[\w:]+)>|AWS::[\w:]+(<(.+)>)?")
 _DELETION_POLICIES = ("Delete", "Retain", "RetainExceptOnCreate", "Snapshot")
 _REPLACE_POLICIES = ("Delete", "Retain", "Snapshot")
 _TRANSFORMS = frozenset({"AWS::LanguageExtensions"})
@@ -158,6 +161,7 @@ class Template:
                 raise TemplateError(f"No transform named {transform} found.")
         for definition in self.resources.values():
             _check_definition(definition)
+        _check_parameters(self.parameters)
         for name, output in self.outputs.items():
             if not isinstance(output, dict) or "Value" not in output:
                 raise TemplateError(
@@ -165,12 +169,16 @@ class Template:
                 )
 
     def _check_limits(self) -> None:
+        if str(self.document.get("AWSTemplateFormatVersion", _FORMAT_VERSION)) != _FORMAT_VERSION:
+            raise TemplateError("Template format error: unsupported value for AWSTemplateFormatVersion.")
         for section, limit in _LIMITS.items():
             count, what = len(self._section(section)), section.lower()
             if count > limit:
                 raise TemplateError(
                     f"Template format error: Number of {what}, {count}, is greater than maximum allowed, {limit}"
                 )
+        if len(self.description.encode()) > _DESCRIPTION_BYTES:
+            raise TemplateError(f"Template format error: 'Description' length is greater than {_DESCRIPTION_BYTES}.")
         if not self._section("Resources"):
             raise TemplateError("Template format error: At least one Resources member must be defined.")
 
@@ -229,6 +237,14 @@ def _check_definition(definition: ResourceDefinition) -> None:
         raise TemplateError(
             f"Template error: UpdateReplacePolicy {definition.update_replace_policy} of {name} is not supported"
         )
+
+
+def _check_parameters(parameters: Mapping[str, Any]) -> None:
+    for parameter in parameters.values():
+        if not isinstance(parameter, dict) or "Type" not in parameter:
+            raise TemplateError("Template format error: Every Parameters object must contain a Type member.")
+        if not _PARAMETER_TYPE.fullmatch(str(parameter["Type"])):
+            raise TemplateError(f"Template format error: Unrecognized parameter type: {parameter['Type']}")
 
 
 def _nulls(value: Any, path: str) -> Iterator[str]:

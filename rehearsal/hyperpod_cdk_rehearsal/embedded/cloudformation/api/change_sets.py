@@ -181,6 +181,8 @@ def _stack_for(service: StackService, context: Context, request: dict[str, Any])
     # ImportExistingResources, which `cdk bootstrap` sets, is ignored: an existing name fails on creation
     if kind != "IMPORT" and request.get("ResourcesToImport"):
         raise TemplateError("ResourcesToImport can only be specified when ChangeSetType is IMPORT")
+    if stack is None and kind != "UPDATE":
+        service.check_new_name(name)
     if kind == "IMPORT" and (stack is None or stack.status == "REVIEW_IN_PROGRESS"):
         return stack or Stack(context, name)
     if kind == "CREATE":

@@ -32,6 +32,7 @@ _NOT_FOUND = "Stack [{}] does not exist"
 def create_stack(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Create a stack without a change set."""
     service, name = service_of(context), request["StackName"]
+    service.check_new_name(name)
     if service.stacks.find(name) is not None:
         raise ServiceError("AlreadyExistsException", f"Stack [{name}] already exists")
     stack = Stack(context, name)
