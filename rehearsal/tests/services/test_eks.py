@@ -43,11 +43,14 @@ class TestCluster:
         world.clock.sleep(service.CREATE_SECONDS)
         assert (cluster_of(world)["status"], "endpoint" in cluster_of(world)) == ("ACTIVE", True)
 
-    def test_its_security_group_lets_itself_in(self, world: Any) -> None:
+    def test_its_security_group_lets_itself_in_and_everything_out(self, world: Any) -> None:
         world.make_eks()
         group_id = cluster_of(world)["resourcesVpcConfig"]["clusterSecurityGroupId"]
         group = world.client("ec2").describe_security_groups(GroupIds=[group_id])["SecurityGroups"][0]
         assert group["IpPermissions"][0]["UserIdGroupPairs"][0]["GroupId"] == group_id
+        out = [(row["IpProtocol"], row["IpRanges"], row["UserIdGroupPairs"]) for row in group["IpPermissionsEgress"]]
+        assert ("-1", [{"CidrIp": "0.0.0.0/0"}]) in [(protocol, ranges) for protocol, ranges, _ in out]
+        assert group_id in [pair["GroupId"] for _, _, pairs in out for pair in pairs]
         assert group["VpcId"] == world.vpc_id
 
     def test_its_security_group_goes_with_it(self, world: Any, refusal: Any) -> None:

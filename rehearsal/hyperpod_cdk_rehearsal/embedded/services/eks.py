@@ -465,6 +465,8 @@ def _create_security_group(context: Context, name: str, vpc_id: str) -> str:
     )
     itself = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group_id}]}]
     ec2.authorize_security_group_ingress(GroupId=group_id, IpPermissions=itself)
+    # for EFA (EKS user guide, "Default cluster security group")
+    ec2.authorize_security_group_egress(GroupId=group_id, IpPermissions=itself)
     ec2.create_tags(Resources=[group_id], Tags=[{"Key": f"kubernetes.io/cluster/{name}", "Value": "owned"}])
     return group_id
 
