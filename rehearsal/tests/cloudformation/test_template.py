@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from hyperpod_cdk_rehearsal.embedded.cloudformation.graph import check_acyclic
 from hyperpod_cdk_rehearsal.embedded.cloudformation.references import check_references
 from hyperpod_cdk_rehearsal.embedded.cloudformation.template import Template, TemplateError
@@ -21,6 +23,14 @@ def refused(document: Any) -> str:
     except TemplateError as error:
         return error.message
     return "accepted"
+
+
+@pytest.mark.parametrize("brackets", ["[]", "{}"])
+def test_template_that_is_nested_too_deeply(brackets: str) -> None:
+    opened, closed = ("[", "]") if brackets == "[]" else ('{"A":', "}")
+    deep = opened * 100_000 + "1" + closed * 100_000
+    with pytest.raises(TemplateError, match="unsupported structure"):
+        Template.parse(f'{{"Resources": {{"A": {{"Type": "AWS::SNS::Topic", "Properties": {{"X": {deep}}}}}}}}}')
 
 
 @row_by_row(

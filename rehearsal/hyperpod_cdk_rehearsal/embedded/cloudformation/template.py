@@ -94,9 +94,12 @@ class Template:
     @classmethod
     def parse(cls, body: str) -> Template:
         """The template in `body`, JSON or YAML; raises TemplateError as AWS words it."""
-        document = _load(body)
-        template = cls(body, document)
-        template.check_shape()
+        try:
+            template = cls(body, _load(body))
+            template.check_shape()
+        except RecursionError as error:
+            # nested too deeply to be read
+            raise TemplateError("Template format error: unsupported structure.") from error
         return template
 
     @property
