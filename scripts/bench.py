@@ -26,7 +26,7 @@ from rich.table import Table
 from hyperpod_cdk.config import Environment, load_environment
 from hyperpod_cdk.packaged_node import use_packaged_node
 from hyperpod_cdk.templates.assembly import MOST_RESOURCES
-from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
+from hyperpod_cdk_rehearsal.account_files import satisfying
 from hyperpod_cdk_rehearsal.process import EmbeddedAws
 
 ROOT = Path(__file__).parent.parent

@@ -25,8 +25,8 @@ from hyperpod_cdk.packaged_node import cdk_command
 from hyperpod_cdk.scratch import scratch_folder
 from hyperpod_cdk.templates.assembly import read_assembly
 from hyperpod_cdk.transitions import cdk
+from hyperpod_cdk_rehearsal.account_files import load_document
 from hyperpod_cdk_rehearsal.cdk_cli import CdkCli, CdkFailedError
-from hyperpod_cdk_rehearsal.embedded.account import load_document
 from hyperpod_cdk_rehearsal.execution_role import needs, refused
 from hyperpod_cdk_rehearsal.inventory import Inventory, MissingNodes, read_inventory
 from hyperpod_cdk_rehearsal.left_over import Snapshot, holders, kept_and_unexpected, snapshot

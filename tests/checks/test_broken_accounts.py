@@ -25,7 +25,7 @@ from hyperpod_cdk.checks.run import asks_aws, preflight
 from hyperpod_cdk.config import Environment, LoadedEnvironment, load_environment
 from hyperpod_cdk.config.source import parse_path
 from hyperpod_cdk.quotas.needs import own, required_quotas
-from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
+from hyperpod_cdk_rehearsal.account_files import satisfying
 from tests.support.embedded import ACCOUNT, Embedded, embedded
 
 PROJECT = Path(__file__).parents[2]

@@ -22,7 +22,7 @@ from hyperpod_cdk.config.extensions import activate
 from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.templates.assembly import Assembly, Stack
-from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
+from hyperpod_cdk_rehearsal.account_files import satisfying
 from tests.cli.test_plan import Nothing, write_assembly
 from tests.support.embedded import Embedded, embedded
 

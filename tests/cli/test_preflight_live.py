@@ -18,7 +18,7 @@ from typer.main import get_command
 from hyperpod_cdk import cli
 from hyperpod_cdk.checks import policy
 from hyperpod_cdk.config import load_environment
-from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
+from hyperpod_cdk_rehearsal.account_files import satisfying
 from tests.support.callers import with_callers
 from tests.support.embedded import Embedded, embedded
 

@@ -21,7 +21,7 @@ from hyperpod_cdk.handlers.quota_gate.reading import Own
 from hyperpod_cdk.importing.draft import Known
 from hyperpod_cdk.importing.model import Imported
 from hyperpod_cdk.importing.run import Place, imported_living
-from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
+from hyperpod_cdk_rehearsal.account_files import satisfying
 from tests.support.assembly import PROJECT
 from tests.support.embedded import ACCOUNT, REGION, Embedded, embedded
 

@@ -17,9 +17,9 @@ from hyperpod_cdk.config import Environment, load_environment
 from hyperpod_cdk.config.source import parse_path
 from hyperpod_cdk.quotas.needs import required_quotas
 from hyperpod_cdk.templates.assembly import read_assembly
+from hyperpod_cdk_rehearsal.account_files import satisfying
 from hyperpod_cdk_rehearsal.cdk_cli import CdkCli, CdkFailedError
 from hyperpod_cdk_rehearsal.driver import _Rehearsal
-from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from hyperpod_cdk_rehearsal.execution_role import needs, refused
 from hyperpod_cdk_rehearsal.inventory import Inventory
 from hyperpod_cdk_rehearsal.left_over import snapshot

@@ -10,7 +10,7 @@ import yaml
 from hyperpod_cdk.catalog import prices
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.eks.dependencies import PLACEHOLDER_PARAMETER
-from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
+from hyperpod_cdk_rehearsal.account_files import satisfying
 from hyperpod_cdk_rehearsal.left_over import kept_and_unexpected, snapshot
 from tests.support.embedded import embedded
 from tests.support.in_process_cdk import Aws, InProcessCdk

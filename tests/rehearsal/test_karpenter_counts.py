@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from hyperpod_cdk.config import load_environment
+from hyperpod_cdk_rehearsal.account_files import satisfying
 from hyperpod_cdk_rehearsal.cdk_cli import CdkCli
 from hyperpod_cdk_rehearsal.driver import _Rehearsal
-from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from hyperpod_cdk_rehearsal.process import EmbeddedAws
 from hyperpod_cdk_rehearsal.report import Report
 from tests.support.assembly import ENVIRONMENTS, PROJECT, shipped

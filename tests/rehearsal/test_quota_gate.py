@@ -20,7 +20,7 @@ from aws_cdk import aws_ssm as ssm
 from hyperpod_cdk import QuotaGate
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.quotas.gate import Requirement
-from hyperpod_cdk_rehearsal.embedded.account import load_document
+from hyperpod_cdk_rehearsal.account_files import load_document
 from hyperpod_cdk_stacks.app import new_app
 from tests.support.assembly import ENVIRONMENTS, Synthesized, shipped, synthesize_unchecked
 from tests.support.embedded import ACCOUNT, REGION, Embedded, embedded

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk_rehearsal.embedded.account import load_document
+from hyperpod_cdk_rehearsal.account_files import load_document
 from hyperpod_cdk_rehearsal.embedded.operations import service_error
 from hyperpod_cdk_rehearsal.process import EmbeddedAws
 from tests.support.assembly import ENVIRONMENTS, Synthesized, shipped

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
+from hyperpod_cdk_rehearsal.account_files import satisfying
 from tests.rehearsal.test_examples import living
 from tests.support.assembly import ENVIRONMENTS, PROJECT, shipped
 

@@ -20,9 +20,9 @@ from hyperpod_cdk.catalog import images
 from hyperpod_cdk.checks.model import REGISTER
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.eks.dependencies import PLACEHOLDER_PARAMETER
+from hyperpod_cdk_rehearsal.account_files import satisfying
 from hyperpod_cdk_rehearsal.cdk_cli import CdkCli, CdkFailedError
 from hyperpod_cdk_rehearsal.driver import _Rehearsal
-from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from hyperpod_cdk_rehearsal.process import EmbeddedAws
 from hyperpod_cdk_rehearsal.report import Report
 from tests.support.assembly import ENVIRONMENTS, PROJECT

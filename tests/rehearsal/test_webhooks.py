@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from hyperpod_cdk_rehearsal.account_files import satisfying
 from hyperpod_cdk_rehearsal.cdk_cli import CdkFailedError
-from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from tests.rehearsal.test_examples import living
 from tests.support.assembly import shipped
 from tests.support.embedded import SLOW_SCALE

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from hyperpod_cdk.config import LoadedEnvironment
+from hyperpod_cdk_rehearsal.account_files import satisfying
 from hyperpod_cdk_rehearsal.driver import deployment
-from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from hyperpod_cdk_stacks.app import build, new_app
 from tests.config.conftest import HERE, rows_of
 from tests.support import legal

@@ -20,11 +20,11 @@ import yaml
 
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.packaged_node import cdk_command
+from hyperpod_cdk_rehearsal.account_files import satisfying
 from hyperpod_cdk_rehearsal.cdk_cli import CdkCli, CdkFailedError
 from hyperpod_cdk_rehearsal.driver import deployment
 from hyperpod_cdk_rehearsal.embedded.cloudformation.faults import When
 from hyperpod_cdk_rehearsal.embedded.cloudformation.template import Template
-from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from tests.support.assembly import ENVIRONMENTS, PROJECT
 from tests.support.embedded import embedded
 from tests.support.in_process_cdk import read_stacks

@@ -18,11 +18,11 @@ from typing import Any
 import yaml
 
 from hyperpod_cdk.config import load_environment
+from hyperpod_cdk_rehearsal.account_files import satisfying
 from hyperpod_cdk_rehearsal.cdk_cli import CdkFailedError
 from hyperpod_cdk_rehearsal.driver import PLACEHOLDER_PARAMETER
 from hyperpod_cdk_rehearsal.embedded.cloudformation import graph
 from hyperpod_cdk_rehearsal.embedded.cloudformation.template import Template
-from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from tests.support.embedded import embedded
 from tests.support.in_process_cdk import Aws, InProcessCdk, Stack, read_stacks
 

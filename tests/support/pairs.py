@@ -37,9 +37,9 @@ from hyperpod_cdk.transitions.model import Plan
 from hyperpod_cdk.transitions.recovering import Recovering
 from hyperpod_cdk.transitions.run import Deployment
 from hyperpod_cdk.transitions.standing import recovers
+from hyperpod_cdk_rehearsal.account_files import satisfying
 from hyperpod_cdk_rehearsal.cdk_cli import CdkFailedError as RehearsedCdkFailedError
 from hyperpod_cdk_rehearsal.driver import deployment
-from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from tests.support import edits, legal
 from tests.support.assembly import ENVIRONMENTS, PROJECT
 from tests.support.callers import CALLERS

@@ -14,8 +14,8 @@ import pytest
 
 from hyperpod_cdk.checks.model import REGISTER
 from hyperpod_cdk.config import load_environment
+from hyperpod_cdk_rehearsal.account_files import satisfying
 from hyperpod_cdk_rehearsal.cdk_cli import CdkCli
-from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from tests.support.assembly import ENVIRONMENTS, PROJECT
 from tests.support.embedded import Embedded, embedded
 

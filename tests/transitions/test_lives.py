@@ -27,8 +27,8 @@ from hyperpod_cdk.transitions.model import Plan, Recovery
 from hyperpod_cdk.transitions.plan import plan
 from hyperpod_cdk.transitions.recovering import Recovering
 from hyperpod_cdk.transitions.run import Deployment, Destruction
+from hyperpod_cdk_rehearsal.account_files import satisfying
 from hyperpod_cdk_rehearsal.cdk_cli import CdkCli
-from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from hyperpod_cdk_rehearsal.left_over import Snapshot, kept_and_unexpected, snapshot
 from tests.support.assembly import PROJECT
 from tests.support.callers import with_callers

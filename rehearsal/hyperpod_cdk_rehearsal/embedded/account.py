@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -27,16 +26,6 @@ from hyperpod_cdk_rehearsal.embedded.account_existing import (
     ExistingS3Bucket,
     ExistingTopic,
     ExistingVpc,
-    backups_of,
-    buckets_of,
-    clusters_of,
-    event_buses_of,
-    file_systems_of,
-    kms_keys_of,
-    networks_of,
-    roles_of,
-    slack_workspaces_of,
-    topics_of,
 )
 from hyperpod_cdk_rehearsal.embedded.account_sections import (
     Bootstrap,
@@ -51,17 +40,12 @@ from hyperpod_cdk_rehearsal.embedded.account_sections import (
 from hyperpod_cdk_rehearsal.embedded.context import Account, Context
 from hyperpod_cdk_rehearsal.embedded.observed import ObservedAnswers
 
-if TYPE_CHECKING:
-    from hyperpod_cdk.config import Environment
-
 DEFAULT_ACCOUNT_FILE = Path(__file__).parent.parent / "account.yaml"
 """The account file in the package."""
 
 _MOST_BYTES = 1_000_000
 _MOST_VALUES = 500_000
 """The largest number of values after YAML aliases are replaced: ten lines could exceed the memory."""
-
-PLAN_RESOURCE = ":training-plan/"
 
 Lines = Mapping[tuple[str | int, ...], int]
 """The line of each key and item of a file, by path."""
@@ -218,7 +202,7 @@ def account_of(context: Context) -> AccountFile:
     parsed = context.state.store(_Parsed)
     with context.state.lock:
         if parsed.file is None:
-            parsed.file = _validated(context.account_file.document, "account file")
+            parsed.file = validated(context.account_file.document, "account file")
         return parsed.file
 
 
@@ -229,7 +213,7 @@ def amend(context: Context, sections: Mapping[str, Any]) -> None:
     a section is invalid.
     """
     document = {**context.account_file.document, **sections}
-    file = _validated(document, "account file")
+    file = validated(document, "account file")
     with context.state.lock:
         context.account_file = Account(document)
         context.state.store(_Parsed).file = file
@@ -243,74 +227,11 @@ def existing_roles(context: Context) -> dict[str, str]:
 
 def read_account_file(path: Path) -> dict[str, Any]:
     """Return the document of an account file; raises AccountFileError, with the line, for unknown keys or values."""
-    return _read(path)[0]
+    return read_with_lines(path)[0]
 
 
-def load_document(account_file: Path | None = None, environment_file: Path | None = None) -> dict[str, Any]:
-    """Return the resolved document of an account file (default: the shipped one) for an environment, if any.
-
-    Raises AccountFileError if the file is invalid, or refers to groups that the environment does not have.
-    """
-    # the configuration's models are only needed with an environment
-    from hyperpod_cdk.config import load_environment  # noqa: PLC0415
-
-    path = account_file or DEFAULT_ACCOUNT_FILE
-    document, lines = _read(path)
-    if environment_file is None:
-        return document
-    environment = load_environment(environment_file).environment
-    problems = [f"{path}:{_line(lines, place)} {text}" for place, text in _foreign_nodes(document, environment)]
-    if problems:
-        raise AccountFileError("; ".join(problems))
-    return resolved(document, environment)
-
-
-def resolved(document: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
-    """Return the document with every `from_environment: true` filled in from an environment; other values are kept."""
-    file = _validated(document, "account file")
-    result = dict(document)
-    if file.training_plans.from_environment:
-        stated = {plan.name for plan in file.training_plans.plans}
-        plans = [plan.model_dump(mode="json") for plan in file.training_plans.plans]
-        plans += [plan for plan in _plans_of(environment) if plan["name"] not in stated]
-        result["training_plans"] = {**_stated(document, "training_plans"), "plans": plans}
-        result["training_plans"].pop("from_environment", None)
-    if file.quotas.get("from_environment"):
-        granted = _quotas_of(environment)
-        services = sorted({*granted, *file.quotas} - {"from_environment"})
-        result["quotas"] = {each: {**granted.get(each, {}), **file.applied_quotas(each)} for each in services}
-    if file.existing.from_environment:
-        roles = {*file.existing.iam_roles, *_roles_of(environment)}
-        result["existing"] = {
-            **_stated(document, "existing"),
-            "iam_roles": sorted(roles),
-            **_joined(file.existing, environment),
-            "workspaces": {**_workspaces_of(environment), **file.existing.workspaces},
-            "event_buses": sorted({*event_buses_of(environment), *file.existing.event_buses}),
-            "slack_workspaces": sorted({*slack_workspaces_of(environment), *file.existing.slack_workspaces}),
-        }
-        result["existing"].pop("from_environment", None)
-    if file.zones.from_environment:
-        local = {zone_id: zone.model_dump() for zone_id, zone in file.zones.local.items()}
-        result["zones"] = {**_stated(document, "zones"), "local": {**_local_zones_of(environment), **local}}
-        result["zones"].pop("from_environment", None)
-    return result
-
-
-def _local_zones_of(environment: Environment) -> dict[str, Any]:
-    """Return the local zones that an environment names by ID: use1-dfw2-az1 is us-east-1-dfw-2a everywhere."""
-    found = {}
-    for zone_id in environment.network.zone_ids():
-        place = re.fullmatch(r"[a-z]+\d-([a-z]{3})(\d)-az(\d)", zone_id)
-        if place:
-            city, number, index = place.groups()
-            letter = "abcdefghi"[int(index) - 1]
-            found[zone_id] = {"name": f"{environment.region}-{city}-{number}{letter}", "opted_in": True}
-    return found
-
-
-def _read(path: Path) -> tuple[dict[str, Any], Lines]:
-    """Read a file and the line of each of its keys and items."""
+def read_with_lines(path: Path) -> tuple[dict[str, Any], Lines]:
+    """Return the document of an account file and the line of each of its keys and items; else as above."""
     try:
         raw = read_bytes(path, most=_MOST_BYTES)
     except OSError as error:
@@ -342,7 +263,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Lines]:
         raise AccountFileError(f"{path}: contains more than {_MOST_VALUES:,} values after its aliases are replaced")
     if not isinstance(document, dict):
         raise AccountFileError(f"{path}: must be a mapping, got {type(document).__name__}")
-    _validated(document, str(path), lines)
+    validated(document, str(path), lines)
     return document, lines
 
 
@@ -371,7 +292,7 @@ def _lines_of(node: yaml.Node | None, place: tuple[str | int, ...]) -> Iterator[
         yield from _lines_of(value, (*place, step))
 
 
-def _line(lines: Lines, place: tuple[str | int, ...]) -> int:
+def line_of(lines: Lines, place: tuple[str | int, ...]) -> int:
     """Return the line of a place, or of the nearest enclosing one, because names of models are not in the file."""
     for length in range(len(place), 0, -1):
         if place[:length] in lines:
@@ -379,12 +300,13 @@ def _line(lines: Lines, place: tuple[str | int, ...]) -> int:
     return 1
 
 
-def _validated(document: Mapping[str, Any], where: str, lines: Lines | None = None) -> AccountFile:
+def validated(document: Mapping[str, Any], where: str, lines: Lines | None = None) -> AccountFile:
+    """Return a document as the account file that it is; raises AccountFileError, with the lines if they are given."""
     try:
         return AccountFile.model_validate(dict(document))
     except ValidationError as error:
         problems = [
-            (_line(lines, problem["loc"]) if lines else 0, ".".join(map(str, problem["loc"])), _begun(problem["msg"]))
+            (line_of(lines, problem["loc"]) if lines else 0, ".".join(map(str, problem["loc"])), _begun(problem["msg"]))
             for problem in error.errors()
         ]
         if not lines:
@@ -397,98 +319,3 @@ def _validated(document: Mapping[str, Any], where: str, lines: Lines | None = No
 def _begun(sentence: str) -> str:
     """Return a sentence for use after a colon; quoted text is unchanged."""
     return sentence[:1].lower() + sentence[1:]
-
-
-def _foreign_nodes(document: Mapping[str, Any], environment: Environment) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield problems of nodes in the file that the environment does not have."""
-    # the configuration is only needed where an environment is given
-    from hyperpod_cdk.config.suggest import closest  # noqa: PLC0415
-
-    counts = {group.name: group.count for group in environment.hyperpod.all_groups}
-    for name, told in AccountFile.model_validate(document).nodes.items():
-        problem = ""
-        if name not in counts:
-            near = closest(name, counts)
-            fix = f"did you mean {near}?" if near else f"use one of {', '.join(counts)}"
-            problem = f"must be an instance group of environment {environment.name}, got {name}; {fix}"
-        elif told.most() > counts[name]:
-            most = f"at most the {counts[name]} nodes of the group"
-            problem = f"must describe {most}, got {told.most()}; lower never or failing"
-        if problem:
-            yield ("nodes", name), f"nodes.{name}: {problem}"
-
-
-def _stated(document: Mapping[str, Any], section: str) -> dict[str, Any]:
-    return dict(document.get(section) or {})
-
-
-def _joined(stated: Existing, environment: Environment) -> dict[str, list[dict[str, Any]]]:
-    """Return the existing resources that an environment uses, except those that the file already contains."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for section, key, made in (
-        ("networks", "vpc_id", networks_of(environment)),
-        ("eks_clusters", "name", clusters_of(environment)),
-        ("roles", "name", roles_of(environment)),
-        ("file_systems", "file_system_id", file_systems_of(environment)),
-        ("backups", "backup_id", backups_of(environment)),
-        ("kms_keys", "key_id", kms_keys_of(environment)),
-        ("buckets", "name", buckets_of(environment)),
-        ("topics", "name", topics_of(environment)),
-    ):
-        rows = [row.model_dump(mode="json") for row in getattr(stated, section)]
-        known = {row[key] for row in rows}
-        rows += [row for row in made if row[key] not in known]
-        if rows:
-            found[section] = rows
-    return found
-
-
-def _workspaces_of(environment: Environment) -> dict[str, str]:
-    section = environment.operators.observability
-    named = (section.prometheus_workspace, section.grafana_workspace) if section.enabled else ()
-    return {arn: "ACTIVE" for arn in named if arn and arn.startswith("arn:")}
-
-
-def _plans_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    home = f":{environment.region}:{environment.account}{PLAN_RESOURCE}"
-    counts: Counter[str] = Counter()
-    first: dict[str, Any] = {}
-    for group in environment.hyperpod.all_groups:
-        arn = group.training_plan_arn
-        # a plan of another Region or account does not exist in this account, neither on AWS nor in the rehearsal
-        if arn and home in arn:
-            counts[arn] += group.count
-            first.setdefault(arn, group)
-    for arn, count in counts.items():
-        yield {
-            "name": arn.rsplit("/", 1)[-1],
-            "instance_type": next(iter(_types_of(first[arn]))),
-            "instance_count": max(count, 1),
-            "availability_zone_id": first[arn].availability_zone_id,
-        }
-
-
-def _quotas_of(environment: Environment) -> dict[str, dict[str, float]]:
-    # the configuration's models are only needed with an environment
-    from hyperpod_cdk.quotas.needs import required_quotas  # noqa: PLC0415
-
-    granted: dict[str, dict[str, float]] = {}
-    for requirement in required_quotas(environment):
-        needed, with_spare = requirement.needed, requirement.needed + requirement.spare
-        if requirement.service == "sagemaker" or with_spare > requirement.default:
-            # twice the need, so that a rehearsed replacement can have the old and the new cluster for a while
-            value = float(max(2 * needed, with_spare, requirement.default))
-            granted.setdefault(requirement.service, {})[requirement.name] = value
-    return granted
-
-
-def _roles_of(environment: Environment) -> Iterable[str]:
-    arns = list(environment.eks.admin_role_arns)
-    governance = environment.task_governance
-    for team in governance.teams if governance else ():
-        arns += getattr(team, "member_role_arns", None) or ()
-    return (arn.partition(":role/")[2] for arn in arns)
-
-
-def _types_of(group: Any) -> Iterable[str]:
-    return [group.instance_type] if group.instance_type else list(group.instance_types or ())

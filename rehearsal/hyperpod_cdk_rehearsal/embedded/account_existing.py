@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from ipaddress import IPv4Network, collapse_addresses
-from itertools import chain, cycle
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hyperpod_cdk.catalog import kubernetes, regions
-from hyperpod_cdk.catalog.arns import arn_parts
+from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk_rehearsal.embedded.account_sections import Section
-from hyperpod_cdk_rehearsal.embedded.published.network import ZONES_WITHOUT_CONTROL_PLANE
-
-if TYPE_CHECKING:
-    from hyperpod_cdk.config import Environment
 
 DEFAULT_VPC_CIDR = "10.0.0.0/16"
-KUBECTL_POLICIES = ("service-role/AWSLambdaVPCAccessExecutionRole",)
-NODE_POLICIES = ("AmazonSageMakerClusterInstanceRolePolicy",)
 
 WayOut = Literal["nat", "internet_gateway", "transit_gateway", "none"]
 
@@ -139,47 +130,6 @@ class ExistingTopic(Section):
 BusName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,256}$")]
 
 
-def topics_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Yield the topic for notifications, if it must exist already."""
-    arn = environment.notify.sns_topic_arn if environment.notify else None
-    if arn and _is_here(arn, environment):
-        publishers = ("cloudwatch.amazonaws.com", "budgets.amazonaws.com")
-        yield ExistingTopic(name=arn_parts(arn).name, publishers=publishers).model_dump(mode="json")
-
-
-def slack_workspaces_of(environment: Environment) -> list[str]:
-    """Return the Slack workspace for notifications, as if it was authorized."""
-    slack = environment.notify.slack if environment.notify else None
-    return [slack.workspace_id] if slack else []
-
-
-def event_buses_of(environment: Environment) -> list[str]:
-    """Return the event bus for notifications, if it must exist already."""
-    arn = environment.notify.event_bus_arn if environment.notify else None
-    return [arn_parts(arn).name] if arn and _is_here(arn, environment) else []
-
-
-def kms_keys_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Yield the keys that an environment uses, except those of another account or Region."""
-    # the configuration's models are only needed with an environment
-    from hyperpod_cdk.config.rules.encryption import named_keys  # noqa: PLC0415
-
-    for arn in dict.fromkeys(arn for _, arn in named_keys(environment) if _is_here(arn, environment)):
-        yield ExistingKmsKey(key_id=arn_parts(arn).name).model_dump(mode="json")
-
-
-def _is_here(arn: str, environment: Environment) -> bool:
-    of = arn_parts(arn)
-    return (of.region, of.account) == (environment.region, environment.account)
-
-
-def buckets_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Yield the bucket for an environment's lifecycle scripts, if it must exist already."""
-    bucket = environment.hyperpod.lifecycle.existing_bucket
-    if bucket is not None:
-        yield ExistingS3Bucket(name=bucket.name, kms_key=bucket.kms_key_arn or "").model_dump(mode="json")
-
-
 class ExistingFileSystem(Section):
     """An FSx for Lustre file system in a subnet of ``existing.networks``, its servers in that VPC's security groups."""
 
@@ -198,110 +148,3 @@ class ExistingBackup(Section):
     backup_id: str
     capacity_gib: Annotated[int, Field(ge=1)]
     lifecycle: Literal["AVAILABLE", "CREATING", "DELETED", "FAILED"] = "AVAILABLE"
-
-
-def file_systems_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Yield the existing file systems that an environment mounts, with access from the nodes' security group."""
-    network = environment.network.existing
-    if network is None:
-        return
-    for system in environment.storage.lustre:
-        subnet_id = network.node_subnet_ids.get(system.availability_zone_id)
-        if system.existing is None or subnet_id is None:
-            continue
-        yield ExistingFileSystem(
-            file_system_id=system.existing.file_system_id,
-            mount_name=system.existing.mount_name,
-            subnet_id=subnet_id,
-            security_group_ids=(network.security_group_id,) if network.security_group_id else (),
-            capacity_gib=system.existing.capacity_gib,
-        ).model_dump(mode="json")
-
-
-def backups_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Yield the backups that an environment restores."""
-    for system in environment.storage.made_lustre:
-        if system.from_backup is not None:
-            backup = ExistingBackup(backup_id=system.from_backup, capacity_gib=system.volume_capacity_gib)
-            yield backup.model_dump(mode="json")
-
-
-def networks_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Yield the existing VPC that an environment uses, with everything it needs."""
-    section = environment.network.existing
-    if section is None:
-        return
-    cidrs = tuple(section.vpc_cidrs) or (DEFAULT_VPC_CIDR,)
-    zones = _zones_of_subnets(environment)
-    eks = environment.eks.existing
-    groups = [section.security_group_id, eks.security_group_id if eks else None]
-    yield ExistingVpc(
-        vpc_id=section.vpc_id,
-        cidrs=cidrs,
-        subnets=tuple(
-            ExistingSubnet(subnet_id=subnet_id, availability_zone_id=zone, cidr=cidr)
-            for (subnet_id, zone), cidr in zip(zones.items(), _blocks(cidrs, len(zones)), strict=False)
-        ),
-        security_groups=tuple(ExistingSecurityGroup(group_id=each) for each in dict.fromkeys(groups) if each),
-    ).model_dump(mode="json")
-
-
-def clusters_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Yield the existing EKS cluster that an environment uses, with its stated add-ons."""
-    eks, network = environment.eks.existing, environment.network.existing
-    if eks is None or network is None:
-        return
-    made = ExistingCluster.model_fields["addons"].default
-    yield ExistingCluster(
-        name=eks.cluster_name,
-        subnet_ids=tuple(network.control_plane_subnet_ids) or tuple(network.node_subnet_ids.values()),
-        cluster_security_group_id=eks.security_group_id,
-        kubernetes_version=environment.eks.kubernetes_version,
-        addons={**made, **dict.fromkeys(eks.installed_addons, "")},
-        oidc_provider_arn=eks.oidc_provider_arn or "",
-        access_entries=() if eks.kubectl_role_arn is None else (eks.kubectl_role_arn,),
-    ).model_dump(mode="json")
-
-
-def roles_of(environment: Environment) -> Iterator[dict[str, Any]]:
-    """Yield the role of an environment's kubectl, if it is given, and the roles that its groups keep."""
-    eks = environment.eks.existing
-    if eks is not None and eks.kubectl_role_arn is not None:
-        yield _role(eks.kubectl_role_arn, trusts="lambda.amazonaws.com", managed_policies=KUBECTL_POLICIES)
-    kept = (group.execution_role_arn for group in environment.hyperpod.instance_groups)
-    for arn in dict.fromkeys(filter(None, kept)):
-        yield _role(arn, trusts="sagemaker.amazonaws.com", managed_policies=NODE_POLICIES)
-
-
-def _role(arn: str, *, trusts: str, managed_policies: tuple[str, ...]) -> dict[str, Any]:
-    path, _, name = arn.partition(":role/")[2].rpartition("/")
-    role = ExistingRole(
-        name=name, path=f"/{path}/" if path else "/", trusts=(trusts,), managed_policies=managed_policies
-    )
-    return role.model_dump(mode="json")
-
-
-def _zones_of_subnets(environment: Environment) -> dict[str, str]:
-    """Return the zone of each subnet: from the file for node subnets; the others are spread over zones of EKS."""
-    section = environment.network.existing
-    if section is None:
-        return {}
-    zones = {subnet_id: zone for zone, subnet_id in section.node_subnet_ids.items()}
-    known = dict.fromkeys(chain(section.node_subnet_ids, regions.known_az_ids(environment.region)))
-    usable = cycle([zone for zone in known if zone not in ZONES_WITHOUT_CONTROL_PLANE])
-    for subnet_id in section.control_plane_subnet_ids:
-        if subnet_id not in zones:
-            zones[subnet_id] = next(usable)
-    return zones
-
-
-def _blocks(cidrs: tuple[str, ...], count: int) -> Iterator[str]:
-    """Divide blocks into at least ``count`` parts of the same, largest possible size."""
-    blocks = list(collapse_addresses(map(IPv4Network, cidrs)))
-    for prefix in range(min(block.prefixlen for block in blocks), 29):
-        parts = [part for block in blocks if block.prefixlen <= prefix for part in block.subnets(new_prefix=prefix)]
-        # EC2 does not allow subnets larger than /16
-        if len(parts) >= count and prefix >= 16:
-            yield from map(str, parts)
-            return
-    raise ValueError(f"{', '.join(cidrs)} cannot be divided into {count} subnets")

@@ -15,13 +15,12 @@ from hyperpod_cdk.config.encryption import Encryption
 from hyperpod_cdk.config.lifecycle import Lifecycle
 from hyperpod_cdk.config.operators import Operators
 from hyperpod_cdk.config.storage import Storage
+from hyperpod_cdk_rehearsal.account_files import load_document, resolved
 from hyperpod_cdk_rehearsal.embedded.account import (
     DEFAULT_ACCOUNT_FILE,
     AccountFile,
     AccountFileError,
-    load_document,
     read_account_file,
-    resolved,
 )
 from tests.support.embedded import embedded
 

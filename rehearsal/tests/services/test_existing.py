@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from hyperpod_cdk.config import load_environment
-from hyperpod_cdk_rehearsal.embedded.account import AccountFileError, load_document, resolved
-from hyperpod_cdk_rehearsal.embedded.account_existing import _blocks
+from hyperpod_cdk_rehearsal.account_files import _blocks, load_document, resolved
+from hyperpod_cdk_rehearsal.embedded.account import AccountFileError
 from hyperpod_cdk_rehearsal.inventory import Inventory, read_inventory
 from tests.support.embedded import Embedded, embedded
 
