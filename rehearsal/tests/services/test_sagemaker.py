@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hyperpod_cdk_rehearsal.embedded.published import instance_types
 from hyperpod_cdk_rehearsal.embedded.services import nodes as node_times
 from hyperpod_cdk_rehearsal.embedded.services import sagemaker as service
 
@@ -604,3 +605,16 @@ class TestOperations:
             "ResourceNotFound",
             f"Operation {summary['OperationId']} not found in cluster prod.",
         )
+
+
+def test_a_type_without_a_source_is_named_and_not_judged(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instance_types, "described", lambda _type: None)
+    world.make_eks()
+    sagemaker = world.client("sagemaker")
+    sagemaker.create_cluster(**world.hyperpod_request())
+    events = sagemaker.list_cluster_events(ClusterName="prod")["Events"]
+    (said,) = [each["Description"] for each in events if each["EventLevel"] == "Warn"]
+    assert said == (
+        "Rehearsal: neither moto nor a restated source describes ml.m5.2xlarge; each of its nodes takes one address, "
+        "and nothing is checked that depends on its processors, accelerators or network interfaces."
+    )

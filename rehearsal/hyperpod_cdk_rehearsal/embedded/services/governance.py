@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hyperpod_cdk.catalog import addons, instance_types
-from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.catalog import addons
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
-from hyperpod_cdk_rehearsal.embedded.published import task_governance
+from hyperpod_cdk_rehearsal.embedded.published import instance_types, task_governance
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store, rules, webhooks
 from hyperpod_cdk_rehearsal.embedded.services.addon_health import addon_status
 from hyperpod_cdk_rehearsal.embedded.services.sagemaker import find_cluster, record_event, tag_map, unique_id
@@ -326,13 +325,14 @@ def _check_quota(request: Mapping[str, Any]) -> None:
 def _resource_problem(resource: Mapping[str, Any]) -> str | None:
     # that whole instances and parts of them exclude each other is the console's word; the API's is not known
     problem = task_governance.amounts(resource)
-    row = instance_types.get(resource["InstanceType"])
-    if problem or row is None:
+    name = resource["InstanceType"]
+    found = instance_types.described(name)
+    if problem or found is None:
         return problem
-    if resource.get("Accelerators") and not row.is_accelerated:
+    if resource.get("Accelerators") and not found.accelerators:
         return "The instance type has no accelerators."
     profile = (resource.get("AcceleratorPartition") or {}).get("Type")
-    if profile is not None and profile not in row.mig_profiles:
+    if profile is not None and profile not in instance_types.partitions(name):
         return f"The accelerator partition type {profile} is not supported for the instance type."
     return None
 
@@ -343,25 +343,26 @@ def _with_filled_resources(request: dict[str, Any]) -> dict[str, Any]:
     if not config:
         return request
     for resource in config.get("ComputeQuotaResources", []):
-        row = instance_types.get(resource["InstanceType"])
-        if row is None or "Count" in resource:
+        found = instance_types.described(resource["InstanceType"])
+        if found is None or "Count" in resource:
             continue
-        ratio = _accelerator_share(resource, row)
+        ratio = _accelerator_share(resource, found)
         if ratio is None:
             resource["Accelerators"] = 0
-            ratio = resource["VCpu"] / row.vcpu if "VCpu" in resource else resource["MemoryInGiB"] / row.memory_gib
-        resource.setdefault("VCpu", float(row.vcpu * ratio))
-        resource.setdefault("MemoryInGiB", float(row.memory_gib * ratio))
+            ratio = resource["VCpu"] / found.vcpu if "VCpu" in resource else resource["MemoryInGiB"] / found.memory_gib
+        resource.setdefault("VCpu", float(found.vcpu * ratio))
+        resource.setdefault("MemoryInGiB", float(found.memory_gib * ratio))
     return {**request, "ComputeQuotaConfig": config}
 
 
-def _accelerator_share(resource: Mapping[str, Any], row: InstanceType) -> float | None:
+def _accelerator_share(resource: Mapping[str, Any], found: instance_types.Described) -> float | None:
     """The share of one instance's accelerators, None where the resource states none."""
     partition = resource.get("AcceleratorPartition")
     if partition is not None:
-        per_gpu = task_governance.partitions_per_accelerator(partition["Type"], row.mig_profiles)
-        return float(partition["Count"] / per_gpu / row.accelerator_count)
-    return resource["Accelerators"] / row.accelerator_count if resource.get("Accelerators") else None
+        profiles = instance_types.partitions(resource["InstanceType"])
+        per_gpu = task_governance.partitions_per_accelerator(partition["Type"], profiles)
+        return float(partition["Count"] / per_gpu / found.accelerators)
+    return resource["Accelerators"] / found.accelerators if resource.get("Accelerators") else None
 
 
 def _warn_of_sum(context: Context, cluster: HyperPodCluster) -> None:
@@ -387,9 +388,10 @@ def _warn_of_sum(context: Context, cluster: HyperPodCluster) -> None:
 def _instances(resources: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     found: dict[str, float] = {}
     for resource in resources:
-        row = instance_types.get(resource["InstanceType"])
+        name = resource["InstanceType"]
+        described = instance_types.described(name)
         share = 0.0
-        if row is not None and "Count" not in resource:
-            share = _accelerator_share(resource, row) or resource.get("VCpu", 0) / row.vcpu
-        found[resource["InstanceType"]] = found.get(resource["InstanceType"], 0) + resource.get("Count", share)
+        if described is not None and "Count" not in resource:
+            share = _accelerator_share(resource, described) or resource.get("VCpu", 0) / described.vcpu
+        found[name] = found.get(name, 0) + resource.get("Count", share)
     return found

@@ -14,6 +14,7 @@ from typing import Any
 
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
+from hyperpod_cdk_rehearsal.embedded.published import instance_types
 from hyperpod_cdk_rehearsal.embedded.services import rules
 from hyperpod_cdk_rehearsal.embedded.services.cluster_events import record, record_health_check
 from hyperpod_cdk_rehearsal.embedded.services.nodes import HEALTH_CHECK_SECONDS, NODE_SECONDS
@@ -65,7 +66,7 @@ def start_cluster_health_check(context: Context, request: dict[str, Any]) -> dic
         if group is None:
             raise _validation(f"Instance group {name} not found in cluster {cluster.name}.")
         instance_type = rules.types_of(group.spec)[0]
-        if not rules.has_deep_health_checks(instance_type):
+        if not instance_types.has_deep_health_checks(instance_type):
             raise _validation(f"Instance group '{name}': deep health checks are not supported for {instance_type}.")
         present = {node.instance_id: node for node in group.nodes if node.instance_id}
         named = wanted.get("InstanceIds") or list(present)

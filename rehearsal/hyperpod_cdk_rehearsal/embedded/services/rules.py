@@ -14,11 +14,11 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.catalog import addons, hyperpod, instance_types, kubernetes, quotas
+from hyperpod_cdk.catalog import addons, hyperpod, kubernetes, quotas
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError
-from hyperpod_cdk_rehearsal.embedded.published import lustre, node_images, task_governance
+from hyperpod_cdk_rehearsal.embedded.published import instance_types, lustre, node_images, task_governance
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
 from hyperpod_cdk_rehearsal.embedded.services.keys import find_key, key_problem
 from hyperpod_cdk_rehearsal.embedded.services.network import Network
@@ -223,12 +223,6 @@ def vpc_config(request: Spec, group: Spec) -> Mapping[str, list[str]]:
     return found
 
 
-def has_deep_health_checks(instance_type: str) -> bool:
-    """Return whether HyperPod runs deep health checks on instances of a type: those with GPUs or Trainium."""
-    row = instance_types.get(instance_type)
-    return row is not None and row.deep_health_check
-
-
 def types_of(group: Spec) -> list[str]:
     """The instance types that a group may use, most wanted first."""
     if group.get("InstanceType"):
@@ -242,19 +236,18 @@ def is_spot(group: Spec) -> bool:
 
 
 def addresses_per_node(group: Spec, instance_type: str) -> int:
-    """Give how many addresses a node of a group takes from its subnet; 1 where no source says it of the type.
-
-    With InterfaceType efa-only the network interfaces of all network cards but the first take none. "You can't assign
-    an IP address to an EFA-only network interface" (EC2 user guide, "Create and attach an Elastic Fabric Adapter to an
-    Amazon EC2 instance"); "You can't use an EFA-only network interface as the primary network interface" (same guide,
-    "Maximize network bandwidth on Amazon EC2 instances with multiple network cards").
-    """
-    row = instance_types.get(instance_type)
-    if row is None or row.ips_per_node is None:
+    """Give how many addresses a node of a group takes from its subnet; 1 where no source says it of the type."""
+    found = instance_types.described(instance_type)
+    if found is None:
         return 1
-    if (group.get("NetworkInterface") or {}).get("InterfaceType") != EFA_ONLY:
-        return row.ips_per_node
-    return max(1, row.ips_per_node - (row.network_cards - 1))
+    efa_only = (group.get("NetworkInterface") or {}).get("InterfaceType") == EFA_ONLY
+    return found.addresses_per_node(efa_only=efa_only)
+
+
+def types_without_source(groups: Iterable[Spec]) -> list[str]:
+    """Give the instance types of groups about which no source says anything, so that nothing is judged by them."""
+    named = dict.fromkeys(name for group in groups for name in types_of(group))
+    return [name for name in named if instance_types.described(name) is None]
 
 
 def placement(context: Context, network: Network, request: Spec, group: Spec) -> list[dict[str, Any]]:
@@ -349,14 +342,14 @@ def _check_group(group: Spec, *, continuous: bool) -> None:
 
 def _check_type(group: Spec, instance_type: str) -> None:
     name = group["InstanceGroupName"]
-    row = instance_types.get(instance_type)
-    if row is None:
+    found = instance_types.described(instance_type)
+    if found is None:
         return
-    if group.get("ThreadsPerCore") == 2 and not row.has_smt:
+    if group.get("ThreadsPerCore") == 2 and found.threads_per_core == 1:
         raise _validation(f"Instance group '{name}': ThreadsPerCore 2 is not supported for {instance_type}.")
-    if group.get("NetworkInterface") and not row.efa_supported:
+    if group.get("NetworkInterface") and not found.has_efa:
         raise _validation(f"Instance group '{name}': NetworkInterface is not supported for {instance_type}.")
-    if group.get("OnStartDeepHealthChecks") and not row.deep_health_check:
+    if group.get("OnStartDeepHealthChecks") and not instance_types.has_deep_health_checks(instance_type):
         raise _validation(f"Instance group '{name}': OnStartDeepHealthChecks is not supported for {instance_type}.")
 
 
@@ -675,7 +668,7 @@ def _launches_now(context: Context, group: Spec) -> bool:
 
 
 def _capacity_problem(group: Spec, subnets: Sequence[Spec]) -> str | None:
-    sold_whole = next((name for name in types_of(group) if hyperpod.ultraserver(name)), None)
+    sold_whole = next((name for name in types_of(group) if name in instance_types.WITH_ULTRASERVERS), None)
     if sold_whole and not group.get("TrainingPlanArn"):
         return f"{CAPACITY_TEXT.format(type=sold_whole)} Rehearsal: it is sold with training plans only."
     if subnets:
@@ -718,8 +711,8 @@ def _address_problem(group: Spec, subnets: Sequence[Spec], taken: Mapping[str, i
 
 
 def _efa_problem(network: Network, request: Spec, group: Spec) -> str | None:
-    rows = [instance_types.get(name) for name in types_of(group)]
-    if not any(row is not None and row.efa_supported for row in rows):
+    found = [instance_types.described(name) for name in types_of(group)]
+    if not any(each is not None and each.has_efa for each in found):
         return None
     groups = vpc_config(request, group)["SecurityGroupIds"]
     if any(network.allows_itself(group_id) for group_id in groups):

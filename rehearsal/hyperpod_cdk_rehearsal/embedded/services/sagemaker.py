@@ -96,6 +96,7 @@ def create_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         )
         cluster.failure_message = problem
         context.state.store(SageMakerStore).clusters[name] = cluster
+        _tell_what_is_not_judged(context, cluster, rules.groups_of(wanted))
         _join(context, cluster)
         if problem:
             _tell_failure(context, cluster, "creation", problem)
@@ -190,6 +191,7 @@ def update_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     problem = plan.problem
     with context.state.lock:
         cluster.failure_message = problem
+        _tell_what_is_not_judged(context, cluster, changed)
         if problem:
             cluster.timeline = Timeline.begin(
                 context.clock, "Updating", (UPDATE_SECONDS, "RollingBack"), (UPDATE_SECONDS, "InService")
@@ -404,6 +406,15 @@ def record_event(context: Context, cluster: HyperPodCluster, description: str, l
     """Add an event of the whole cluster."""
     with context.state.lock:
         record(context, cluster, "Cluster", description, level=level)
+
+
+def _tell_what_is_not_judged(context: Context, cluster: HyperPodCluster, groups: Iterable[Mapping[str, Any]]) -> None:
+    for name in rules.types_without_source(groups):
+        text = (
+            f"Rehearsal: neither moto nor a restated source describes {name}; each of its nodes takes one address, and "
+            "nothing is checked that depends on its processors, accelerators or network interfaces."
+        )
+        record(context, cluster, "Cluster", text, level="Warn")
 
 
 def tag_map(tags: Iterable[Mapping[str, str]] | None) -> dict[str, str]:
