@@ -13,11 +13,12 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.catalog import kubernetes, quotas
+from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk_rehearsal.embedded import kubernetes_api
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
+from hyperpod_cdk_rehearsal.embedded.published import quotas
 from hyperpod_cdk_rehearsal.embedded.published.network import ZONES_WITHOUT_CONTROL_PLANE
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
 from hyperpod_cdk_rehearsal.embedded.services.guardduty import put_agent_endpoint
@@ -90,7 +91,7 @@ def create_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     clusters = eks_clusters(context)
     if name in clusters:
         raise ServiceError("ResourceInUseException", f"Cluster already exists with name: {name}", 409)
-    limit = effective_value(context, quotas.get("eks_clusters"))
+    limit = effective_value(context, quotas.get("eks", quotas.EKS_CLUSTERS))
     if len(clusters) >= limit:
         raise ServiceError(
             "ResourceLimitExceededException", f"Cluster limit exceeded: the account may have {limit:g} clusters."

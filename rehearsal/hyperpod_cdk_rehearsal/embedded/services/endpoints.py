@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NoReturn
 
-from hyperpod_cdk.catalog import quotas
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.moto_state import moto_state
 from hyperpod_cdk_rehearsal.embedded.operations import PassToMoto, ServiceError, operation
+from hyperpod_cdk_rehearsal.embedded.published import quotas
 from hyperpod_cdk_rehearsal.embedded.services.quotas import effective_value
 from hyperpod_cdk_rehearsal.embedded.services.timeline import page
 from hyperpod_cdk_rehearsal.embedded.services.zones import LOCAL_ZONE, zones_of
@@ -171,7 +171,7 @@ def _refuse_names(context: Context, vpc_id: str, name: str) -> None:
 
 
 def _refuse_too_many(context: Context, vpc_id: str) -> None:
-    limit = effective_value(context, quotas.get("interface_endpoints_per_vpc"))
+    limit = effective_value(context, quotas.get("vpc", quotas.INTERFACE_ENDPOINTS_OF_A_VPC))
     if len(_interface_endpoints(context, vpc_id)) >= limit:
         raise ServiceError("VpcEndpointLimitExceeded", "The maximum number of VPC endpoints has been reached.")
 

@@ -9,11 +9,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.catalog import quotas
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import PassToMoto, ServiceError, operation
-from hyperpod_cdk_rehearsal.embedded.published import lustre
+from hyperpod_cdk_rehearsal.embedded.published import lustre, quotas
 from hyperpod_cdk_rehearsal.embedded.published.lustre import PERSISTENT_2, PROVISIONED_CACHE, SCRATCH_2, TIERING
 from hyperpod_cdk_rehearsal.embedded.services.identity import may_deploy
 from hyperpod_cdk_rehearsal.embedded.services.interfaces import give_up, make_interface
@@ -584,17 +583,17 @@ def _check_quotas(context: Context, request: Mapping[str, Any]) -> None:
     wanted_gib = request.get("StorageCapacity") or 0
     demands: list[tuple[str, float, float]] = []
     if deployment == PERSISTENT_2:
-        demands.append(("lustre_persistent_2_file_systems", len(present), 1))
-        demands.append(("lustre_persistent_2_capacity_gib", used_gib, wanted_gib))
+        demands.append((quotas.PERSISTENT_2_FILE_SYSTEMS, len(present), 1))
+        demands.append((quotas.PERSISTENT_2_CAPACITY, used_gib, wanted_gib))
     if deployment == SCRATCH_2:
-        demands.append(("lustre_scratch_capacity_gib", used_gib, wanted_gib))
-    for key, of in (
-        ("lustre_intelligent_tiering_mbps", _tiering_mbps),
-        ("lustre_intelligent_tiering_read_cache_gib", _read_cache_gib),
+        demands.append((quotas.SCRATCH_CAPACITY, used_gib, wanted_gib))
+    for name, of in (
+        (quotas.TIERING_THROUGHPUT, _tiering_mbps),
+        (quotas.TIERING_READ_CACHE, _read_cache_gib),
     ):
-        demands.append((key, sum(of(view["LustreConfiguration"]) for view in views), of(configuration)))
-    for key, used, delta in demands:
-        quota = quotas.get(key)
+        demands.append((name, sum(of(view["LustreConfiguration"]) for view in views), of(configuration)))
+    for name, used, delta in demands:
+        quota = quotas.get("fsx", name)
         limit = effective_value(context, quota)
         if delta and used + delta > limit:
             raise ServiceError(

@@ -1,16 +1,17 @@
-"""Service Quotas: applied values from the account file, defaults from the catalog, and requests for more."""
+"""Service Quotas: applied values from the account file, defaults as AWS publishes them, and requests for more."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hyperpod_cdk.catalog import instance_types, quotas
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
+from hyperpod_cdk_rehearsal.embedded.published import quotas
 from hyperpod_cdk_rehearsal.embedded.services.timeline import page
 
 SERVICES = ("ec2", "eks", "fsx", "sagemaker", "vpc")
@@ -140,13 +141,7 @@ def _quotas_of(service: str) -> Iterable[quotas.Quota]:
         raise ServiceError(
             "NoSuchResourceException", f"The request failed because the service {service} does not exist."
         )
-    yield from (row for row in quotas.quotas() if row.service == service)
-    if service == "sagemaker":
-        for name in instance_types.names():
-            yield quotas.cluster_usage(name)
-            yield quotas.cluster_spot_usage(name)
-            if quotas.training_plan_capacity(name).code:
-                yield quotas.training_plan_capacity(name)
+    yield from quotas.of_service(service)
 
 
 def _find(request: dict[str, Any]) -> quotas.Quota | None:
@@ -155,9 +150,18 @@ def _find(request: dict[str, Any]) -> quotas.Quota | None:
 
 
 def _applied(context: Context, quota: quotas.Quota) -> float | None:
-    wanted = quotas.normalized(quota.name)
+    wanted = _spelled(quota.name)
     granted = account_of(context).applied_quotas(quota.service)
-    return next((value for name, value in granted.items() if quotas.normalized(name) == wanted), None)
+    return next((value for name, value in granted.items() if _spelled(name) == wanted), None)
+
+
+def _spelled(name: str) -> str:
+    """Give a name as the account file's names are compared: no case, no punctuation, no "of" that AWS leaves out.
+
+    AWS's own ``cluster-ml-r7i-12xlarge`` is ``ml.r7i.12xlarge``.
+    """
+    words = [word for word in re.sub(r"[^a-z0-9]+", " ", name.lower()).split() if word != "of"]
+    return " ".join(words[1:] if words[:2] == ["cluster", "ml"] else words)
 
 
 def _code(quota: quotas.Quota) -> str:
@@ -178,7 +182,7 @@ def _view(context: Context, quota: quotas.Quota, value: float) -> dict[str, Any]
         "QuotaName": quota.name,
         "Value": float(value),
         "Unit": "None",
-        "Adjustable": True,
+        "Adjustable": quota.is_adjustable,
         "GlobalQuota": False,
     }
 

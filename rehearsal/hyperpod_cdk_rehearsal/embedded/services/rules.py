@@ -14,11 +14,11 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.catalog import addons, hyperpod, kubernetes, quotas
+from hyperpod_cdk.catalog import addons, hyperpod, kubernetes
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError
-from hyperpod_cdk_rehearsal.embedded.published import instance_types, lustre, node_images, task_governance
+from hyperpod_cdk_rehearsal.embedded.published import instance_types, lustre, node_images, quotas, task_governance
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
 from hyperpod_cdk_rehearsal.embedded.services.keys import find_key, key_problem
 from hyperpod_cdk_rehearsal.embedded.services.network import Network
@@ -572,14 +572,14 @@ def _demands(context: Context, request: Spec, existing: str | None) -> Iterable[
     rows = {row.name: row for row in _usage_rows(groups_of(request))}
     for name, row in rows.items():
         yield Demand(quota=row, used=others[name], delta=after[name] - before[name])
-    for key in ("hyperpod_instances_per_cluster", "hyperpod_spot_instances_per_cluster"):
-        row = quotas.get(key)
+    for limit in (quotas.INSTANCES_OF_A_CLUSTER, quotas.SPOT_INSTANCES_OF_A_CLUSTER):
+        row = quotas.get("sagemaker", limit)
         yield Demand(quota=row, used=before[row.name], delta=after[row.name] - before[row.name])
     largest = max((_volume_gb(group) for group in groups_of(request)), default=0)
-    yield Demand(quota=quotas.get("hyperpod_ebs_volume_gb"), used=0, delta=largest, unit="Gigabytes")
+    yield Demand(quota=quotas.get("sagemaker", quotas.VOLUME_SIZE), used=0, delta=largest, unit="Gigabytes")
     stood = _restricted_tib(clusters[existing].as_requested()) if existing in clusters else 0.0
     yield Demand(
-        quota=quotas.get("hyperpod_restricted_lustre_tib"),
+        quota=quotas.get("sagemaker", quotas.RESTRICTED_LUSTRE),
         used=sum(_restricted_tib(cluster.as_requested()) for cluster in clusters.values()),
         delta=_restricted_tib(request) - stood,
         unit="Terabytes",
@@ -591,9 +591,9 @@ def _usage(groups: Iterable[Spec]) -> Counter[str]:
     used: Counter[str] = Counter()
     for group in groups:
         names = {row.name for row in _usage_rows([group])}
-        names.add(quotas.get("hyperpod_instances_per_cluster").name)
+        names.add(quotas.INSTANCES_OF_A_CLUSTER)
         if is_spot(group):
-            names.add(quotas.get("hyperpod_spot_instances_per_cluster").name)
+            names.add(quotas.SPOT_INSTANCES_OF_A_CLUSTER)
         used.update(dict.fromkeys(names, int(group["InstanceCount"])))
     return used
 
@@ -602,9 +602,9 @@ def _usage_rows(groups: Iterable[Spec]) -> Iterable[quotas.Quota]:
     for group in groups:
         for instance_type in types_of(group):
             yield quotas.cluster_spot_usage(instance_type) if is_spot(group) else quotas.cluster_usage(instance_type)
-        yield quotas.get("hyperpod_instances_total")
+        yield quotas.get("sagemaker", quotas.INSTANCES)
         if is_spot(group):
-            yield quotas.get("hyperpod_spot_instances_total")
+            yield quotas.get("sagemaker", quotas.SPOT_INSTANCES)
 
 
 def _restricted_tib(request: Spec) -> float:

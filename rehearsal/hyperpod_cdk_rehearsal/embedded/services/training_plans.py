@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from hyperpod_cdk.catalog import quotas
 from hyperpod_cdk_rehearsal.embedded.account import PlanBlock, PlanOffer, TrainingPlan, account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
+from hyperpod_cdk_rehearsal.embedded.published import quotas
 from hyperpod_cdk_rehearsal.embedded.services.stores import PlanExtension, SageMakerStore, hyperpod_clusters
 
 PLAN_DAYS = 30
