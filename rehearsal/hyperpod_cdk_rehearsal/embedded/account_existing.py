@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk_rehearsal.embedded.account_sections import Section
+from hyperpod_cdk_rehearsal.embedded.published import kubernetes
 
 DEFAULT_VPC_CIDR = "10.0.0.0/16"
 

@@ -8,15 +8,15 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from hyperpod_cdk.catalog import addons
+from hyperpod_cdk_rehearsal.embedded.published import addons
 
 
 def _addon_version(text: str) -> str:
     """Refuse values that no response of DescribeAddonVersions contains."""
-    if addons.VERSION.matches(text):
+    if addons.VERSION.fullmatch(text):
         return text
-    told = {"describes": addons.VERSION.describes, "example": addons.VERSION.example, "got": text}
-    raise PydanticCustomError("addon_version", 'must be {describes}, such as {example}, got "{got}"', told)
+    said = 'must be an add-on version as EKS writes it, such as v1.20.4-eksbuild.1, got "{got}"'
+    raise PydanticCustomError("addon_version", said, {"got": text})
 
 
 AddonVersions = tuple[Annotated[str, AfterValidator(_addon_version)], ...]
@@ -91,7 +91,7 @@ class InUse(Section):
 
 
 class KubernetesOffer(Section):
-    """What EKS offers, if it differs from the catalog.
+    """What EKS offers, if it differs from what is published.
 
     ``versions`` maps a Kubernetes version to its status, or to ``gone`` if EKS no longer lists it. ``addons`` maps an
     add-on to its versions, the newest first and the first the default; an empty list means that EKS has no such add-on.

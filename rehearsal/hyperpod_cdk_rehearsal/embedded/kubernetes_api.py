@@ -12,9 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from hyperpod_cdk.catalog import addons
 from hyperpod_cdk_rehearsal.embedded import loopback_tls
 from hyperpod_cdk_rehearsal.embedded.account import account_of
+from hyperpod_cdk_rehearsal.embedded.published import addons
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
 from hyperpod_cdk_rehearsal.embedded.services.addon_health import addon_status
 from hyperpod_cdk_rehearsal.embedded.services.stores import EksCluster, eks_clusters

@@ -401,10 +401,18 @@ class TestAddons:
     @pytest.mark.parametrize("name", ["coredns", "cert-manager", "aws-fsx-csi-driver", "metrics-server"])
     def test_others_are_degraded_until_a_node_runs(self, world: Any, name: str) -> None:
         world.make_eks()
+        install(world, "eks-pod-identity-agent")
         installed = install(world, name)
         assert (installed["status"], installed["health"]["issues"]) == ("DEGRADED", [REPLICAS])
         world.make_hyperpod()
         assert addon(world, name)["status"] == "ACTIVE"
+
+    def test_the_fsx_driver_needs_the_agent_before_or_after_itself(self, world: Any) -> None:
+        world.make_hyperpod()
+        (issue,) = install(world, "aws-fsx-csi-driver")["health"]["issues"]
+        assert issue["message"] == "Amazon EKS Pod Identity agent is not installed in the cluster"
+        install(world, "eks-pod-identity-agent")
+        assert addon(world, "aws-fsx-csi-driver")["status"] == "ACTIVE"
 
     def test_they_take_time(self, world: Any) -> None:
         world.make_eks()

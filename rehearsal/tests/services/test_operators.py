@@ -64,6 +64,7 @@ class TestInference:
 
     def ready(self, world: Any, *, without: str = "", provider: bool = True, **changes: Any) -> tuple[str, str]:
         large_node(world)
+        install(world, "eks-pod-identity-agent")
         for name in NEEDED:
             if name != without:
                 install(world, name)

@@ -13,9 +13,8 @@ from typing import Any
 import yaml
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.catalog import addons, hyperpod
 from hyperpod_cdk_rehearsal.embedded.context import Context
-from hyperpod_cdk_rehearsal.embedded.published import task_governance
+from hyperpod_cdk_rehearsal.embedded.published import addons, kubernetes, task_governance
 from hyperpod_cdk_rehearsal.embedded.resources._calls import ignoring, is_true
 from hyperpod_cdk_rehearsal.embedded.resources._played import Answer, Play, PlayFailed
 from hyperpod_cdk_rehearsal.embedded.resources._waiting import beats
@@ -28,7 +27,6 @@ MANIFEST_FILE = "/tmp/manifest.yaml"  # noqa: S108 - the path in kubectl's messa
 KUBECONFIG = "/tmp/kubeconfig"  # noqa: S108 - as above
 CHART_NAMESPACES = frozenset({"aws-hyperpod", "kubeflow"})
 """Namespaces that the HyperPod dependency chart makes."""
-KARPENTER_GROUPS = frozenset({hyperpod.KARPENTER_NODE_CLASS["group"], hyperpod.KARPENTER_NODE_POOL["group"]})
 SECONDS_OF_A_SECOND = 60
 """A second of the embedded AWS is about a minute of AWS's (account.yaml), for the handler's patience too."""
 JSON_PATH_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
@@ -243,7 +241,7 @@ def _task_governance(context: Context, cluster: str) -> str | None:
 def _unknown_kind(context: Context, cluster: str, item: Mapping[str, Any]) -> str | None:
     """What kubectl says against a kind of Karpenter's where HyperPod has not brought them; others are not tracked."""
     version, kind, metadata = str(item.get("apiVersion")), item.get("kind"), item.get("metadata") or {}
-    if version.partition("/")[0] not in KARPENTER_GROUPS:
+    if version.partition("/")[0] not in kubernetes.KARPENTER_GROUPS:
         return None
     owner = hyperpod_cluster_on(context, context.arn("eks", f"cluster/{cluster}"))
     if owner is not None and is_autoscaled(owner.request):

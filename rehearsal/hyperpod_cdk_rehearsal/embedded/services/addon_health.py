@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from hyperpod_cdk.catalog import addons, operators
 from hyperpod_cdk_rehearsal.embedded.context import Context
+from hyperpod_cdk_rehearsal.embedded.published import addons
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
 from hyperpod_cdk_rehearsal.embedded.services.nodes import nodes_for_addons
 from hyperpod_cdk_rehearsal.embedded.services.principals import can_be_assumed_by_web_identity
@@ -73,6 +73,8 @@ def _lacking(context: Context, cluster: EksCluster, addon: Addon) -> Issue | Non
     issue = _missing_addon(context, cluster, row) or _missing_rights(context, cluster, addon, row)
     if issue is None and addon.name == addons.TRAINING_OPERATOR:
         issue = _missing_tag(context, cluster)
+    if issue is None and addon.name == addons.FSX_CSI_DRIVER and addons.POD_IDENTITY_AGENT not in cluster.addons:
+        issue = "K8sResourceNotFound", addons.POD_IDENTITY_AGENT_IS_MISSING
     return issue
 
 
@@ -95,13 +97,13 @@ def _missing_addon(context: Context, cluster: EksCluster, row: addons.Addon) -> 
         status = addon_status(context, cluster, other)[0] if other else "not installed"
         if other is None or status != "ACTIVE":
             return "K8sResourceNotFound", f"The add-on {required} is required, it is {status}."
-        if least is not None and (addons.release(other.version) or ()) < (addons.release(least) or ()):
+        if least is not None and addons.is_older(other.version, least):
             return "K8sResourceNotFound", f"The add-on {required} is required in {least}, it is {other.version}."
     return None
 
 
 def _missing_rights(context: Context, cluster: EksCluster, addon: Addon, row: addons.Addon) -> Issue | None:
-    if row.needs_oidc_provider:
+    if row.through_web_identity:
         return _missing_role(context, cluster, addon)
     if addon.name not in THROUGH_PODS:
         return None
@@ -122,8 +124,8 @@ def _missing_role(context: Context, cluster: EksCluster, addon: Addon) -> Issue 
         if not values.get(key):
             return "ConfigurationConflict", f"{key} must be set."
     name = values["executionRoleArn"].rsplit("/", 1)[-1]
-    if not name.startswith(operators.INFERENCE_ROLE_PREFIX.rstrip("-")):
-        prefix = operators.INFERENCE_ROLE_PREFIX.rstrip("-")
+    if not name.startswith(addons.INFERENCE_ROLE_PREFIX):
+        prefix = addons.INFERENCE_ROLE_PREFIX
         return "ConfigurationConflict", f"executionRoleArn must have a role name with prefix '{prefix}'"
     issuer = str(cluster.view["identity"]["oidc"]["issuer"]).removeprefix("https://")
     roles = {"operator": values["executionRoleArn"]}
@@ -133,7 +135,7 @@ def _missing_role(context: Context, cluster: EksCluster, addon: Addon) -> Issue 
     if keda.get("enabled", True):
         roles["keda"] = ((keda.get("auth") or {}).get("aws") or {}).get("irsa", {}).get("roleArn") or ""
     for who, arn in roles.items():
-        account = operators.service_account(who)  # type: ignore[arg-type]  # the keys above
+        account = addons.INFERENCE_ACCOUNTS[who]
         if not can_be_assumed_by_web_identity(context, arn, issuer, f"system:serviceaccount:{account}"):
             named = arn or "that is not set"
             text = f"{account.replace(':', '/')} may not assume the role {named} with web identity of {issuer}."

@@ -13,12 +13,11 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk_rehearsal.embedded import kubernetes_api
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
-from hyperpod_cdk_rehearsal.embedded.published import quotas
+from hyperpod_cdk_rehearsal.embedded.published import kubernetes, quotas
 from hyperpod_cdk_rehearsal.embedded.published.network import ZONES_WITHOUT_CONTROL_PLANE
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
 from hyperpod_cdk_rehearsal.embedded.services.guardduty import put_agent_endpoint
@@ -250,7 +249,7 @@ def list_tags_for_resource(context: Context, request: dict[str, Any]) -> dict[st
     return {"tags": dict(_tags_of(context, request["resourceArn"]))}
 
 
-def offered_versions(context: Context) -> list[kubernetes.KubernetesVersion]:
+def offered_versions(context: Context) -> list[kubernetes.Version]:
     """The versions that EKS lists, newest first."""
     stated = account_of(context).kubernetes.versions
     return [row for row in reversed(kubernetes.VERSIONS) if stated.get(row.version) != "gone"]
@@ -554,18 +553,14 @@ def minor_number(version: str) -> int:
     return int(version.split(".")[1])
 
 
-def _version_view(context: Context, row: kubernetes.KubernetesVersion) -> dict[str, Any]:
+def _version_view(context: Context, row: kubernetes.Version) -> dict[str, Any]:
     today = context.clock.now().date()
     status = "STANDARD_SUPPORT"
-    if row.standard_support_ends and today >= row.standard_support_ends:
+    if today >= row.standard_support_ends:
         status = "EXTENDED_SUPPORT"
-    if row.extended_support_ends and today >= row.extended_support_ends:
+    if today >= row.extended_support_ends:
         status = "UNSUPPORTED"
     status = account_of(context).kubernetes.versions.get(row.version, status)
-    ends = {
-        "endOfStandardSupportDate": _midnight(row.standard_support_ends),
-        "endOfExtendedSupportDate": _midnight(row.extended_support_ends),
-    }
     return {
         "clusterVersion": row.version,
         "clusterType": "eks",
@@ -573,12 +568,13 @@ def _version_view(context: Context, row: kubernetes.KubernetesVersion) -> dict[s
         "defaultVersion": row.version == kubernetes.DEFAULT,
         "status": status.lower().replace("_", "-"),
         "versionStatus": status,
-        **{name: value for name, value in ends.items() if value},
+        "endOfStandardSupportDate": _midnight(row.standard_support_ends),
+        "endOfExtendedSupportDate": _midnight(row.extended_support_ends),
     }
 
 
-def _midnight(day: date | None) -> datetime | None:
-    return datetime.combine(day, time(), tzinfo=UTC) if day else None
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), tzinfo=UTC)
 
 
 def _tags_of(context: Context, arn: str) -> dict[str, str]:

@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from hyperpod_cdk.catalog import addons
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
-from hyperpod_cdk_rehearsal.embedded.published import task_governance
+from hyperpod_cdk_rehearsal.embedded.published import addons, task_governance
 from hyperpod_cdk_rehearsal.embedded.services import webhooks
 from hyperpod_cdk_rehearsal.embedded.services.addon_health import addon_status
 from hyperpod_cdk_rehearsal.embedded.services.eks import (
@@ -208,7 +207,7 @@ def _may_be(name: str, version: str, cluster: EksCluster) -> bool:
 
 def _check_request(context: Context, row: addons.Addon, version: str, request: dict[str, Any]) -> None:
     associations = request.get("podIdentityAssociations") or []
-    if associations and not row.inline_pod_identity:
+    if associations and not row.takes_associations:
         raise ServiceError(
             "InvalidParameterException", f"Pod Identity feature is not supported for addon version {row.name}:{version}"
         )
@@ -287,7 +286,7 @@ def _view(context: Context, cluster: EksCluster, addon: Addon) -> dict[str, Any]
 
 def _info(context: Context, row: addons.Addon, kubernetes_versions: list[str]) -> dict[str, Any]:
     suited: dict[str, list[dict[str, Any]]] = {}
-    # the catalog's order, oldest first, as EKS lists them
+    # oldest first, as EKS lists them
     for wanted in sorted((item for item in kubernetes_versions if _supports(row, item)), key=_minor):
         for index, version in enumerate(offered(context, row.name, wanted)):
             suited.setdefault(version, []).append(
@@ -304,7 +303,7 @@ def _info(context: Context, row: addons.Addon, kubernetes_versions: list[str]) -
                 "architecture": ["amd64", "arm64"],
                 "compatibilities": compatibilities,
                 "requiresConfiguration": False,
-                "requiresIamPermissions": bool(row.managed_policies) and row.inline_pod_identity,
+                "requiresIamPermissions": row.needs_role and row.takes_associations,
             }
             for version, compatibilities in suited.items()
         ],

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hyperpod_cdk.catalog import addons
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
-from hyperpod_cdk_rehearsal.embedded.published import instance_types, task_governance
+from hyperpod_cdk_rehearsal.embedded.published import addons, instance_types, task_governance
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store, rules, webhooks
 from hyperpod_cdk_rehearsal.embedded.services.addon_health import addon_status
 from hyperpod_cdk_rehearsal.embedded.services.sagemaker import find_cluster, record_event, tag_map, unique_id

@@ -8,11 +8,11 @@ import ipaddress
 import json
 from typing import Any
 
-from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.account_sections import NeighbourCluster, NeighbourFileSystem, NeighbourGroup
 from hyperpod_cdk_rehearsal.embedded.cloudformation.stacks import Stack, stacks_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
+from hyperpod_cdk_rehearsal.embedded.published import kubernetes
 from hyperpod_cdk_rehearsal.embedded.seeding import seed
 from hyperpod_cdk_rehearsal.embedded.services.stores import (
     EksCluster,

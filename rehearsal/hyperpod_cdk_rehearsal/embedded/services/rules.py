@@ -14,11 +14,18 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.catalog import addons, hyperpod, kubernetes
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError
-from hyperpod_cdk_rehearsal.embedded.published import instance_types, lustre, node_images, quotas, task_governance
+from hyperpod_cdk_rehearsal.embedded.published import (
+    addons,
+    instance_types,
+    kubernetes,
+    lustre,
+    node_images,
+    quotas,
+    task_governance,
+)
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
 from hyperpod_cdk_rehearsal.embedded.services.keys import find_key, key_problem
 from hyperpod_cdk_rehearsal.embedded.services.network import Network
@@ -287,10 +294,10 @@ def _check_autoscaling(context: Context, request: Spec) -> None:
     if not arn:
         raise _validation("ClusterRole is required when AutoScaling is enabled.")
     role = find_role(context, arn)
-    if role is None or not role.trusts(hyperpod.KARPENTER_PRINCIPAL):
+    if role is None or not role.trusts(kubernetes.KARPENTER_PRINCIPAL):
         raise _validation(
             f"Could not assume role {arn}. Please ensure that the role exists and allows principal "
-            f"'{hyperpod.KARPENTER_PRINCIPAL}' to assume the role."
+            f"'{kubernetes.KARPENTER_PRINCIPAL}' to assume the role."
         )
     clusters = context.arn("sagemaker", "cluster/abcdef012345")
     missing = [action for action in AUTOSCALER_ACTIONS if not role.allows(action, clusters)]
@@ -332,7 +339,7 @@ def _check_group(group: Spec, *, continuous: bool) -> None:
     for instance_type in types:
         _check_type(group, instance_type)
     kubernetes_config = group.get("KubernetesConfig") or {}
-    if group.get("InstanceRequirements") and hyperpod.MIG_LABEL in (kubernetes_config.get("Labels") or {}):
+    if group.get("InstanceRequirements") and kubernetes.PARTITION_LABEL in (kubernetes_config.get("Labels") or {}):
         raise _validation(f"Instance group '{name}': MIG is not supported with InstanceRequirements.")
     if group.get("OnStartDeepHealthChecks") and kubernetes_config.get("Taints"):
         raise _validation(f"Instance group '{name}': Taints are not supported with OnStartDeepHealthChecks.")
@@ -367,7 +374,7 @@ def _check_orchestrator(context: Context, request: Spec, existing: str | None) -
             f"The authentication mode of the EKS cluster {arn} is {eks.authentication_mode}; HyperPod requires "
             f"{' or '.join(AUTHENTICATION_MODES)} to create its access entries."
         )
-    allowed = kubernetes.hyperpod_versions()
+    allowed = kubernetes.OF_HYPERPOD
     if eks.version not in allowed:
         raise _validation(
             f"Kubernetes version {eks.version} of the EKS cluster {arn} is not supported by HyperPod; supported "

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hyperpod_cdk.catalog import addons
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
+from hyperpod_cdk_rehearsal.embedded.published import addons
 from hyperpod_cdk_rehearsal.embedded.services.nodes import nodes_for_addons
 from hyperpod_cdk_rehearsal.embedded.services.stores import Addon, EksCluster
 
