@@ -37,3 +37,11 @@ def test_zones_without_a_control_plane() -> None:
 
 def test_the_types_of_clusters() -> None:
     assert set(published_types.cluster_types()) == set(instance_types.names())
+
+
+def test_the_zones_that_moto_has_are_those_of_the_catalog() -> None:
+    """EC2's zone IDs by region, which ``services.zones`` shows as the account's."""
+    from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend  # noqa: PLC0415 - see services
+
+    for region, zones in RegionsAndZonesBackend.zones.items():
+        assert {zone.zone_id for zone in zones} == set(regions.known_az_ids(region)), region

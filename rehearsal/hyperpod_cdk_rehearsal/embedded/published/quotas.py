@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from hyperpod_cdk_rehearsal.embedded.published.instance_types import cluster_types, plan_types
@@ -122,8 +122,7 @@ def _of_type(kind: str, instance_type: str, name: str) -> Quota:
 
 @cache
 def _codes() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
-    text = resources.files(__package__).joinpath("quota_codes.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
+    found: dict[str, Any] = json.loads(Path(__file__).with_name("quota_codes.json").read_text(encoding="utf-8"))
     return {of: found[of] for of in ("listed", "transcribed")}
 
 
@@ -135,15 +134,15 @@ def _general() -> Mapping[tuple[str, str], Quota]:
     restated = [
         Quota(service=service, name=name, code=code, default=default) for service, name, code, default in _RESTATED
     ]
-    rows: list[dict[str, Any]] = VPC_DEFAULT_QUOTAS
-    answered = [
-        Quota(
-            service=row["ServiceCode"],
-            name=row["QuotaName"],
-            code=row["QuotaCode"],
-            default=_CHANGED_SINCE.get(row["QuotaName"], row["Value"]),
-            is_adjustable=row["Adjustable"],
-        )
-        for row in rows
-    ]
-    return {(row.service, row.name): row for row in (*restated, *answered)}
+    return {(row.service, row.name): row for row in (*restated, *map(_answered, VPC_DEFAULT_QUOTAS))}
+
+
+def _answered(row: Mapping[str, Any]) -> Quota:
+    """Read a quota of an answer of Service Quotas."""
+    return Quota(
+        service=row["ServiceCode"],
+        name=row["QuotaName"],
+        code=row["QuotaCode"],
+        default=_CHANGED_SINCE.get(row["QuotaName"], row["Value"]),
+        is_adjustable=row["Adjustable"],
+    )

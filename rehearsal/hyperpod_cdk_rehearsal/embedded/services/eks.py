@@ -215,7 +215,7 @@ def list_updates(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 
 @operation("eks", "DescribeClusterVersions")
 def describe_cluster_versions(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """The Kubernetes versions that EKS offers, newest first: the catalog's, where the account file says nothing."""
+    """The Kubernetes versions that EKS offers, newest first: its calendar's, where the account file says nothing."""
     wanted = request.get("clusterVersions")
     rows = [row for row in offered_versions(context) if not wanted or row.version in wanted]
     views = [_version_view(context, row) for row in rows]
