@@ -139,10 +139,11 @@ def _general() -> Mapping[tuple[str, str], Quota]:
 
 def _answered(row: Mapping[str, Any]) -> Quota:
     """Read a quota of an answer of Service Quotas."""
+    name = row["QuotaName"]
     return Quota(
         service=row["ServiceCode"],
-        name=row["QuotaName"],
+        name=name,
         code=row["QuotaCode"],
-        default=_CHANGED_SINCE.get(row["QuotaName"], row["Value"]),
+        default=_CHANGED_SINCE[name] if name in _CHANGED_SINCE else row["Value"],
         is_adjustable=row["Adjustable"],
     )
