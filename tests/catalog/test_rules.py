@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import hyperpod_cdk
 from hyperpod_cdk import catalog
 from hyperpod_cdk.catalog.rules import Bound, Pattern, bounds, joined, listing, patterns, repeated, repeated_problem
+from hyperpod_cdk.config.draft import UNKNOWN
 
 SOURCES = Path(hyperpod_cdk.__file__).parent
 WHOLE = Bound(minimum=1, maximum=10, warn_above=5, unsure="two sources differ")
@@ -169,17 +170,21 @@ def test_rows_become_objects() -> None:
     [
         ([], [], None),
         (["a", "b"], [], None),
-        (["a", "a"], [(1, 0)], "keys[1]: must be named once, got a again after [0]; remove one of the two"),
+        (["a", "a"], [(1, 0, "a")], "keys[1]: must be named once, got a again after [0]; remove one of the two"),
         (
             ["a", "b", "c", "b", "b", "c"],
-            [(3, 1), (4, 1), (5, 2)],
+            [(3, 1, "b"), (4, 1, "b"), (5, 2, "c")],
             "keys[3]: must be named once, got b again after [1]; remove one of the two",
         ),
     ],
 )
-def test_a_duplicate_value(values: list[str], places: list[tuple[int, int]], problem: str | None) -> None:
+def test_a_duplicate_value(values: list[str], places: list[tuple[int, int, str]], problem: str | None) -> None:
     assert list(repeated(values)) == places
     assert repeated_problem(values, key="keys") == problem
+
+
+def test_an_unknown_value_equals_no_other() -> None:
+    assert list(repeated([UNKNOWN, UNKNOWN, "a", ("a", UNKNOWN), ("a", UNKNOWN), "a"])) == [(5, 2, "a")]
 
 
 @pytest.mark.parametrize(

@@ -114,12 +114,11 @@ def link_problems(links: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str, 
                     ),
                 )
                 break
-    prefixes = [uri.rstrip("/") for _, uri in links]
-    for index, first in repeated(prefixes):
+    for index, first, uri in repeated([uri.rstrip("/") for _, uri in links]):
         yield (
             index,
             "s3_uri",
-            f"must be linked once, got {prefixes[index]} again after data_repositories[{first}]; remove one of the two",
+            f"must be linked once, got {uri} again after data_repositories[{first}]; remove one of the two",
         )
 
 

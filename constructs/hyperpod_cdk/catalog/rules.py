@@ -6,9 +6,11 @@ import re
 import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from hyperpod_cdk.catalog.sentences import Advice, Correction, OnlyInFiles, Sentence, Setting
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,13 +127,19 @@ def patterns(rows: dict[str, dict[str, Any]]) -> dict[str, Pattern]:
     }
 
 
-def repeated(values: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
-    """Give the index of every repeated value, and the index of its first occurrence."""
-    first: dict[Hashable, int] = {}
+def repeated(values: Iterable[Value]) -> Iterator[tuple[int, int, Value]]:
+    """Give the index of every repeated value, the index of its first occurrence, and the value.
+
+    A value without a hash equals no other: with such a value the draft of a wrong file replaces what it does not know.
+    """
+    first: dict[Value, int] = {}
     for index, value in enumerate(values):
-        before = first.setdefault(value, index)
+        try:
+            before = first.setdefault(value, index)
+        except TypeError:
+            continue
         if before != index:
-            yield index, before
+            yield index, before, value
 
 
 def again_problem(value: object, first: int, *, listed: str = "") -> str:
@@ -142,7 +150,7 @@ def again_problem(value: object, first: int, *, listed: str = "") -> str:
 def repeated_problem(values: Sequence[Hashable], *, key: str) -> str | None:
     """Say which of ``values`` (``key`` is their name) is repeated, or give None."""
     twice = next(repeated(values), None)
-    return None if twice is None else f"{key}[{twice[0]}]: {again_problem(values[twice[0]], twice[1])}"
+    return None if twice is None else f"{key}[{twice[0]}]: {again_problem(twice[2], twice[1])}"
 
 
 def same_name_problem(name: str, other: str) -> str:
@@ -155,7 +163,7 @@ def same_names_problem(names: Sequence[str], *, listed: str) -> str | None:
     twice = next(repeated(names), None)
     if twice is None:
         return None
-    return f"{listed}[{twice[0]}].name: {same_name_problem(names[twice[0]], f'{listed}[{twice[1]}]')}"
+    return f"{listed}[{twice[0]}].name: {same_name_problem(twice[2], f'{listed}[{twice[1]}]')}"
 
 
 def listing(values: Iterable[object], *, last: str = "or") -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar, get_origin
 
@@ -15,7 +15,7 @@ from hyperpod_cdk.config.suggest import meant_key
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class UnknownValueError(Exception):
+class UnknownValueError(TypeError):
     """A rule used a value that is wrong in the file, so its result is uncertain."""
 
 
@@ -64,23 +64,6 @@ class PartialMapping(dict[str, Any]):
 def known(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Go through the entries that are there, for rules that look at one entry at a time."""
     yield from dict.items(values) if isinstance(values, dict) else values.items()
-
-
-def duplicates(values: Sequence[Any]) -> Iterator[tuple[int, int, Any]]:
-    """Give (index, index of the first, value) of every repeated value; an unknown value never equals another."""
-    first: dict[Any, int] = {}
-    for index, value in enumerate(values):
-        if _unknown(value):
-            continue
-        if value in first:
-            yield index, first[value], value
-        first.setdefault(value, index)
-
-
-def _unknown(value: object) -> bool:
-    if isinstance(value, tuple):
-        return any(_unknown(part) for part in value)
-    return type(value) is Unknown
 
 
 class Faults:

@@ -139,17 +139,15 @@ def _placed(fleet: Fleet) -> list[tuple[DataPath, str]]:
 
 
 def _names_are_unique(fleet: Fleet, names: Sequence[str]) -> Iterator[tuple[DataPath, str]]:  # noqa: ARG001 - as others
-    called = [wave.name for wave in fleet.waves]
-    for index, first in repeated(called):
-        yield ("waves", index, "name"), again_problem(called[index], first, listed="waves")
+    for index, first, name in repeated([wave.name for wave in fleet.waves]):
+        yield ("waves", index, "name"), again_problem(name, first, listed="waves")
 
 
 def _environments_stand_once(fleet: Fleet, names: Sequence[str]) -> Iterator[tuple[DataPath, str]]:  # noqa: ARG001 - as others
     placed = _placed(fleet)
-    for index, first in repeated([name for _, name in placed]):
-        place, name = placed[index]
+    for index, first, name in repeated([name for _, name in placed]):
         before = render_path(placed[first][0])
-        yield place, f"must be in one wave only, got {name} again after {before}; remove one of the two"
+        yield placed[index][0], f"must be in one wave only, got {name} again after {before}; remove one of the two"
 
 
 def _environments_are_there(fleet: Fleet, names: Sequence[str]) -> Iterator[tuple[DataPath, str]]:
@@ -170,8 +168,8 @@ def _environments_are_there(fleet: Fleet, names: Sequence[str]) -> Iterator[tupl
 
 def _checks_stand_once(fleet: Fleet, names: Sequence[str]) -> Iterator[tuple[DataPath, str]]:  # noqa: ARG001 - as others
     for index, wave in enumerate(fleet.waves):
-        for at, first in repeated(wave.checks):
-            yield ("waves", index, "checks", at), again_problem(wave.checks[at], first)
+        for at, first, name in repeated(wave.checks):
+            yield ("waves", index, "checks", at), again_problem(name, first)
 
 
 def fleet_schema_text() -> str:

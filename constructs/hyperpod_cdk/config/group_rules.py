@@ -12,9 +12,8 @@ from typing import Literal, Protocol, get_args
 
 from hyperpod_cdk.catalog import arns, hyperpod, instance_types, kubernetes
 from hyperpod_cdk.catalog.instance_types import InstanceType
-from hyperpod_cdk.catalog.rules import again_problem, listing
+from hyperpod_cdk.catalog.rules import again_problem, listing, repeated
 from hyperpod_cdk.catalog.sentences import Advice, Companion, Removal, Sentence, Setting, Stated
-from hyperpod_cdk.config.draft import duplicates
 
 _MIG_PROFILE = re.compile(r"\d+g\.\d+gb")
 
@@ -73,7 +72,7 @@ def type_problems(instance_type: str | None, instance_types: Sequence[str]) -> I
             ("instance_type",),
             "is missing; add instance_type: ml.p5.48xlarge, or instance_types for a flexible group",
         )
-    for index, first, name in duplicates(instance_types):
+    for index, first, name in repeated(instance_types):
         yield ("instance_types", index), again_problem(name, first)
 
 
@@ -162,7 +161,7 @@ def health_check_problems(
     if not checks:
         return
     at = "deep_health_checks"
-    for index, first, check in duplicates(checks):
+    for index, first, check in repeated(checks):
         yield (at, index), again_problem(check, first)
     for row in rows:
         if not row.deep_health_check:
@@ -287,7 +286,7 @@ def autoscaled_counts_problem(counts: Sequence[int], *, way_out: str) -> str | N
 
 def repeated_taints(taints: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str]]:
     """Give the index of every repeated taint (key, effect), which Kubernetes refuses, with the sentence."""
-    for index, first, (key, effect) in duplicates(taints):
+    for index, first, (key, effect) in repeated(taints):
         yield (
             index,
             f'must be unique by key and effect, got "{key}" with {effect} as in taints[{first}]; remove one of the two',
@@ -437,7 +436,7 @@ def bucket_problems(inputs: Sequence[str], outputs: Sequence[str]) -> Iterator[t
     Output buckets are read as well.
     """
     for key, buckets in (("input_buckets", inputs), ("output_buckets", outputs)):
-        for index, first, name in duplicates(buckets):
+        for index, first, name in repeated(buckets):
             yield key, index, again_problem(name, first)
     for index, name in enumerate(inputs):
         if name in outputs:

@@ -13,8 +13,7 @@ from pydantic import Field, PlainSerializer, PrivateAttr, Strict, WithJsonSchema
 from pydantic.functional_validators import BeforeValidator
 
 from hyperpod_cdk.catalog import hyperpod
-from hyperpod_cdk.catalog.rules import listing
-from hyperpod_cdk.config.draft import duplicates
+from hyperpod_cdk.catalog.rules import listing, repeated
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.record_file import parse, read_text, refuse
 from hyperpod_cdk.config.restricted_group import AnyGroup
@@ -161,7 +160,7 @@ def parse_record(text: str, *, file: str, called: str) -> RecordedPlans:
     recorded, source = parse(
         text, RecordedPlans, version=SCHEMA_VERSION, fields_at=_fields_at, file=file, fix=written_anew(called)
     )
-    for index, before, _ in duplicates([plan.arn for plan in recorded.plans]):
+    for index, before, _ in repeated([plan.arn for plan in recorded.plans]):
         refuse(
             file,
             f"must be unique, got that of plans[{before}]",

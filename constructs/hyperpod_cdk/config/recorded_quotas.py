@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field, PrivateAttr, Strict
 
 from hyperpod_cdk.catalog.quotas import normalized
-from hyperpod_cdk.config.draft import duplicates
+from hyperpod_cdk.catalog.rules import repeated
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.record_file import parse, read_text, refuse
 from hyperpod_cdk.config.recorded_plans import Day
@@ -88,7 +88,7 @@ def parse_record(text: str, *, file: str, called: str) -> RecordedQuotas:
         text, RecordedQuotas, version=SCHEMA_VERSION, fields_at=_fields_at, file=file, fix=written_anew(called)
     )
     names = [f"{quota.service} {normalized(quota.name)}" for quota in recorded.quotas]
-    for index, before, _ in duplicates(names):
+    for index, before, _ in repeated(names):
         refuse(
             file,
             f"must be unique, got that of quotas[{before}]",

@@ -302,8 +302,8 @@ def _same_row_problem(keys: Sequence[str], *, listed: str) -> str | None:
     twice = next(repeated(keys), None)
     if twice is None:
         return None
-    index, first = twice
-    said = governance.same_row_problem(keys[index], f"{listed}[{first}]")
+    index, first, key = twice
+    said = governance.same_row_problem(key, f"{listed}[{first}]")
     return f"{listed}[{index}].instance_type: {said}"
 
 

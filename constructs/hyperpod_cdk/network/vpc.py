@@ -632,10 +632,8 @@ def _check_zone_id(argument: str, zone: str, *, region: str) -> None:
 
 def _check_subnets(of_nodes: Mapping[str, str], of_control_plane: Sequence[str]) -> None:
     zones = list(of_nodes)
-    for index, first in repeated(list(of_nodes.values())):
-        raise ValueError(
-            f"node_subnet_ids[{zones[index]!r}]: {rules.same_subnet_problem(of_nodes[zones[index]], zones[first])}"
-        )
+    for index, first, subnet_id in repeated(of_nodes.values()):
+        raise ValueError(f"node_subnet_ids[{zones[index]!r}]: {rules.same_subnet_problem(subnet_id, zones[first])}")
     problem = repeated_problem(of_control_plane, key="control_plane_subnet_ids")
     if problem:
         raise ValueError(problem)

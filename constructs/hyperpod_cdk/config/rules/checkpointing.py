@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import addons, arns, governance, s3_places
-from hyperpod_cdk.catalog.rules import again_problem
+from hyperpod_cdk.catalog.rules import again_problem, repeated
 from hyperpod_cdk.config.checkpointing import CheckpointAccount
-from hyperpod_cdk.config.draft import duplicates
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules.book import Book, Problem, checkpoint_accounts, file_systems, teams, warning
 from hyperpod_cdk.config.source import DataPath
@@ -20,7 +19,7 @@ BOOK = Book()
 def checkpoint_accounts_are_unique(environment: Environment) -> Iterator[Problem]:
     """Refuse a repeated service account: EKS gives each account one role."""
     members = list(checkpoint_accounts(environment))
-    for index, first, (namespace, name) in duplicates([(each.namespace, each.name) for _, each in members]):
+    for index, first, (namespace, name) in repeated([(each.namespace, each.name) for _, each in members]):
         yield Problem(
             (*members[index][0], "name"),
             f"must be unique in its namespace, got {namespace}/{name} as in service_accounts[{first}], and EKS gives a"
@@ -71,7 +70,7 @@ def checkpoint_keys_are_of_the_partition(
     environment: Environment, path: DataPath, account: CheckpointAccount
 ) -> Iterator[Problem]:
     """Refuse keys that no role of the environment can use."""
-    for index, first, arn in duplicates(account.kms_key_arns):
+    for index, first, arn in repeated(account.kms_key_arns):
         yield Problem(
             (*path, "kms_key_arns", index),
             again_problem(arn, first),

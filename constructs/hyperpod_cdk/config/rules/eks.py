@@ -8,8 +8,8 @@ from ipaddress import IPv4Network
 
 from hyperpod_cdk.catalog import addons, arns, kubernetes
 from hyperpod_cdk.catalog import network as catalog
-from hyperpod_cdk.catalog.rules import again_problem
-from hyperpod_cdk.config.draft import duplicates, known
+from hyperpod_cdk.catalog.rules import again_problem, repeated
+from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.eks import ADDONS, OWNERS_ADDONS
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules.book import Book, Problem, warning
@@ -190,7 +190,7 @@ def existing_eks_is_of_the_account(environment: Environment) -> Iterator[Problem
 def installed_addons_are_distinct(environment: Environment) -> Iterator[Problem]:
     """Refuse an add-on named twice."""
     existing = environment.eks.existing
-    for index, first, name in duplicates(() if existing is None else existing.installed_addons):
+    for index, first, name in repeated(() if existing is None else existing.installed_addons):
         yield Problem(
             ("eks", "existing", "installed_addons", index),
             again_problem(name, first),
@@ -264,7 +264,7 @@ def _missing_cause(environment: Environment, addon: str) -> str | None:
 
 def role_problems(environment: Environment, path: DataPath, role_arns: Sequence[str]) -> Iterator[Problem]:
     """Find role ARNs that are repeated or belong to another partition; warn of those of another account."""
-    for index, first, arn in duplicates(role_arns):
+    for index, first, arn in repeated(role_arns):
         yield Problem((*path, index), again_problem(arn, first))
     for index, arn in enumerate(role_arns):
         account = arns.arn_parts(arn).account

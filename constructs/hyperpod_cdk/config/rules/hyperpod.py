@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import hyperpod
-from hyperpod_cdk.catalog.rules import same_name_problem
+from hyperpod_cdk.catalog.rules import repeated, same_name_problem
 from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config.awaited_nodes import addon_groups, comes_soon
-from hyperpod_cdk.config.draft import duplicates
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.hyperpod import KarpenterPool
 from hyperpod_cdk.config.instance_group import InstanceGroup
@@ -127,7 +126,7 @@ def pools_go_with_autoscaling(environment: Environment) -> Iterator[Problem]:
 @BOOK.whole
 def pool_names_are_unique(environment: Environment) -> Iterator[Problem]:
     """Refuse two pools with the same name."""
-    for index, first, name in duplicates([pool.name for pool in environment.hyperpod.karpenter_pools]):
+    for index, first, name in repeated([pool.name for pool in environment.hyperpod.karpenter_pools]):
         yield Problem(
             (*_POOLS, index, "name"),
             same_name_problem(name, f"karpenter_pools[{first}]"),

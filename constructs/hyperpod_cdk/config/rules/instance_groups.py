@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import arns, hyperpod, images, instance_types, kubernetes, regions
 from hyperpod_cdk.catalog.instance_types import InstanceType
-from hyperpod_cdk.catalog.rules import listing, same_name_problem
+from hyperpod_cdk.catalog.rules import listing, repeated, same_name_problem
 from hyperpod_cdk.config import group_rules as rules
-from hyperpod_cdk.config.draft import duplicates
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.instance_group import InstanceGroup
 from hyperpod_cdk.config.restricted_group import AnyGroup, RestrictedGroup
@@ -25,7 +24,7 @@ _SYSTEM = "system"
 def group_names_are_unique(environment: Environment) -> Iterator[Problem]:
     """Refuse two groups with the same name."""
     members = list(all_groups(environment))
-    for index, first, name in duplicates([group.name for _, group in members]):
+    for index, first, name in repeated([group.name for _, group in members]):
         _, kind, place = members[first][0]
         yield Problem((*members[index][0], "name"), same_name_problem(name, f"{kind}[{place}]"))
 

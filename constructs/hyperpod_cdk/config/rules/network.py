@@ -7,9 +7,9 @@ from ipaddress import IPv4Network
 
 from hyperpod_cdk.catalog import addons, images, instance_types, regions
 from hyperpod_cdk.catalog import network as catalog
-from hyperpod_cdk.catalog.rules import again_problem, listing
+from hyperpod_cdk.catalog.rules import again_problem, listing, repeated
 from hyperpod_cdk.config import addresses
-from hyperpod_cdk.config.draft import duplicates, known
+from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.endpoints import needed_endpoints
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.network import FEWEST_ZONES, AvailabilityZone
@@ -105,7 +105,7 @@ def endpoints_stand_in_zones_of_the_network(environment: Environment) -> Iterato
     zones_of_endpoints = network.endpoints.zones
     path: DataPath = ("network", "endpoints", "zones")
     named = tuple(network.availability_zones)
-    for index, first, az_id in duplicates(zones_of_endpoints):
+    for index, first, az_id in repeated(zones_of_endpoints):
         yield Problem((*path, index), again_problem(az_id, first))
     for index, az_id in enumerate(zones_of_endpoints):
         # a network without zones is what is wrong then
@@ -131,7 +131,7 @@ def additional_endpoints_add_something(environment: Environment) -> Iterator[Pro
     path: DataPath = ("network", "endpoints", "additional")
     services = network.endpoints.additional
     needed = needed_endpoints(environment)
-    for index, first, service in duplicates(services):
+    for index, first, service in repeated(services):
         yield Problem((*path, index), again_problem(service, first))
     for index, service in enumerate(services):
         if service == "s3":
@@ -373,7 +373,7 @@ def control_plane_has_subnets(environment: Environment) -> Iterator[Problem]:
         return
     path: DataPath = ("network", "existing", "control_plane_subnet_ids")
     named = existing.control_plane_subnet_ids
-    for index, first, subnet_id in duplicates(named):
+    for index, first, subnet_id in repeated(named):
         yield Problem((*path, index), f"must be named once, got {subnet_id} again after [{first}]; name another subnet")
     if environment.eks.is_existing:
         return

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from hyperpod_cdk.catalog import notifications as facts
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.catalog.arns import arn_parts
-from hyperpod_cdk.catalog.rules import again_problem
-from hyperpod_cdk.config.draft import duplicates
+from hyperpod_cdk.catalog.rules import again_problem, repeated
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.notify import Notify
 from hyperpod_cdk.config.rules.book import Book, Problem, warning
@@ -38,7 +37,7 @@ def somebody_is_notified(path: DataPath, notify: Notify) -> Iterator[Problem]:
 def notified_once(path: DataPath, notify: Notify) -> Iterator[Problem]:
     """Refuse repeated entries."""
     for key, values in (("emails", notify.emails), ("events", notify.events)):
-        for index, first, value in duplicates(values):
+        for index, first, value in repeated(values):
             yield Problem((*path, key, index), again_problem(value, first, listed=key))
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import addons, arns, instance_types
 from hyperpod_cdk.catalog import operators as catalog
-from hyperpod_cdk.catalog.rules import listing
+from hyperpod_cdk.catalog.rules import listing, repeated
 from hyperpod_cdk.config.awaited_nodes import addon_groups
-from hyperpod_cdk.config.draft import duplicates, known
+from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.operators import CREATE
 from hyperpod_cdk.config.rules.book import Book, Problem, warning
@@ -107,7 +107,7 @@ def operators_that_stand_already_are_not_configured(environment: Environment) ->
 @BOOK.whole
 def model_buckets_are_distinct(environment: Environment) -> Iterator[Problem]:
     """Refuse a bucket named twice."""
-    for index, first, name in duplicates(environment.operators.inference.model_buckets):
+    for index, first, name in repeated(environment.operators.inference.model_buckets):
         yield Problem(
             ("operators", "inference", "model_buckets", index),
             f"must be named once, got {name} again after [{first}]; remove one of the two",

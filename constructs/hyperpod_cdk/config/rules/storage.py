@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import addons, arns, governance, s3_places
 from hyperpod_cdk.catalog import lustre as catalog
-from hyperpod_cdk.catalog.rules import again_problem, listing, same_name_problem
-from hyperpod_cdk.config.draft import duplicates
+from hyperpod_cdk.catalog.rules import again_problem, listing, repeated, same_name_problem
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.lustre_clients import far_users, nearer, placed
 from hyperpod_cdk.config.rules.book import Book, Problem, claims, file_systems, s3_volumes, warning
@@ -42,7 +41,7 @@ def file_system_names_are_unique(environment: Environment) -> Iterator[Problem]:
         ("lustre", [system.name for system in environment.storage.lustre]),
         ("s3", [volume.name for volume in environment.storage.s3]),
     ):
-        for index, first, name in duplicates(names):
+        for index, first, name in repeated(names):
             yield Problem(
                 ("storage", kind, index, "name"),
                 same_name_problem(name, f"{kind}[{first}]"),
@@ -156,7 +155,7 @@ def log_has_something_to_say(path: DataPath, system: Lustre) -> Iterator[Problem
 def events_are_named_once(path: DataPath, repository: DataRepository) -> Iterator[Problem]:
     """Refuse a repeated event in a list."""
     for key, events in (("auto_import", repository.auto_import), ("auto_export", repository.auto_export)):
-        for index, first, event in duplicates(events):
+        for index, first, event in repeated(events):
             yield Problem((*path, key, index), again_problem(event, first, listed=key))
 
 
@@ -191,7 +190,7 @@ def existing_file_systems_are_named_once(environment: Environment) -> Iterator[P
         for index, system in enumerate(environment.storage.lustre)
         if system.existing is not None
     ]
-    for position, first, system_id in duplicates([each for _, each in named]):
+    for position, first, system_id in repeated([each for _, each in named]):
         yield Problem(
             ("storage", "lustre", named[position][0], "existing", "file_system_id"),
             f"must be named once, got {system_id} as in lustre[{named[first][0]}]; list all namespaces in one claim",

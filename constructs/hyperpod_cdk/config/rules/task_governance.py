@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import addons, governance, regions
-from hyperpod_cdk.catalog.rules import same_name_problem
+from hyperpod_cdk.catalog.rules import repeated, same_name_problem
 from hyperpod_cdk.catalog.sentences import Sentence, Setting
-from hyperpod_cdk.config.draft import duplicates, known
+from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules.book import Book, Problem, file_systems, teams, warning
 from hyperpod_cdk.config.rules.eks import role_problems
@@ -32,7 +32,7 @@ def priority_classes_go_with_priority(environment: Environment) -> Iterator[Prob
             "must be left out with ordering: first_come_first_served; set ordering: priority or remove"
             " priority_classes",
         )
-    for index, first, name in duplicates([each.name for each in section.priority_classes]):
+    for index, first, name in repeated([each.name for each in section.priority_classes]):
         yield Problem((*at, index, "name"), same_name_problem(name, f"priority_classes[{first}]"))
 
 
@@ -40,7 +40,7 @@ def priority_classes_go_with_priority(environment: Environment) -> Iterator[Prob
 def team_names_are_unique(environment: Environment) -> Iterator[Problem]:
     """Refuse two teams with the same name."""
     named = [team for _, team in teams(environment)]
-    for index, first, name in duplicates([team.name for team in named]):
+    for index, first, name in repeated([team.name for team in named]):
         yield Problem(
             (_SECTION, "teams", index, "name"),
             same_name_problem(name, f"teams[{first}]"),

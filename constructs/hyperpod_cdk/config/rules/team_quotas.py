@@ -10,8 +10,7 @@ from math import floor
 
 from hyperpod_cdk.catalog import governance
 from hyperpod_cdk.catalog.instance_types import InstanceType
-from hyperpod_cdk.catalog.rules import listing
-from hyperpod_cdk.config.draft import duplicates
+from hyperpod_cdk.catalog.rules import listing, repeated
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules.book import Book, Problem, teams, warning
 from hyperpod_cdk.config.rules.instance_groups import unknown_type
@@ -56,7 +55,7 @@ def quota_amounts_go_together(path: DataPath, team: Team) -> Iterator[Problem]:
 def quota_rows_are_distinct(path: DataPath, team: Team) -> Iterator[Problem]:
     """Refuse two rows for one instance type, or for one profile of a type."""
     for where, rows in ((("quota",), team.quota), (_LIMITS, team.sharing.absolute_borrow_limits)):
-        for index, first, (name, profile) in duplicates([row.key for row in rows]):
+        for index, first, (name, profile) in repeated([row.key for row in rows]):
             what = name if profile is None else f"{name} with {profile}"
             yield Problem(
                 (*path, *where, index, "instance_type"),

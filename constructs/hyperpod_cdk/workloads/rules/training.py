@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hyperpod_cdk.catalog.rules import listing, same_name_problem
-from hyperpod_cdk.config.draft import duplicates
+from hyperpod_cdk.catalog.rules import listing, repeated, same_name_problem
 from hyperpod_cdk.config.rules.book import Problem, warning
 from hyperpod_cdk.workloads.job import TRAINING, Collective
 from hyperpod_cdk.workloads.rules.book import Book, Context, Found
@@ -88,7 +87,7 @@ def rules_over_the_log_make_sense(context: Context) -> Found:
                 "must state what is expected, got only a pattern, which detects nothing; add"
                 " expected_start_seconds, expected_every_seconds, fault_on_match: true, or metric_limit and operator",
             )
-    for index, first, name in duplicates([rule.name for rule in context.job.log_monitoring]):
+    for index, first, name in repeated([rule.name for rule in context.job.log_monitoring]):
         yield Problem(
             ("log_monitoring", index, "name"),
             same_name_problem(name, f"log_monitoring[{first}]"),
@@ -99,7 +98,7 @@ def rules_over_the_log_make_sense(context: Context) -> Found:
 def measurements_make_sense(context: Context) -> Found:
     """Refuse duplicate collectives or those that a test does not have, and a minimum size above the maximum."""
     measure = context.job.measure
-    for index, first, name in duplicates(measure.collectives):
+    for index, first, name in repeated(measure.collectives):
         yield Problem(
             ("measure", "collectives", index),
             f"must be named once, got {name} again after [{first}]; remove one of the two",

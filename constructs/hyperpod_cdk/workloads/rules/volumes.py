@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hyperpod_cdk.catalog.rules import listing
+from hyperpod_cdk.catalog.rules import listing, repeated
 from hyperpod_cdk.config import Lustre, S3Volume
 from hyperpod_cdk.config.checkpointing import CheckpointAccount
-from hyperpod_cdk.config.draft import duplicates
 from hyperpod_cdk.config.rules.book import Problem, warning
 from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.workloads.job import Checkpoints, Volume, runs_a_program
@@ -63,7 +62,7 @@ def claims_are_there(context: Context) -> Found:
 def mounts_are_apart(context: Context) -> Found:
     """Refuse two volumes at one path, and a volume at the path of shared memory."""
     paths = [volume.mount_path for volume in context.job.volumes]
-    for index, first, path in duplicates(paths):
+    for index, first, path in repeated(paths):
         yield Problem(
             ("volumes", index, "mount_path"),
             f"must be unique, got {path} as in volumes[{first}]; mount one of the two at another path",
