@@ -65,11 +65,6 @@ HOMES: Mapping[Path, Sequence[str]] = {
         "tests/handlers/test_quota_comparison.py",
         "tests/constructs/test_quota_gate.py",
     ),
-    SOURCES / "config" / "group_rules.py": (
-        "tests/config/test_group_rules.py",
-        "tests/config/test_rules.py",
-        "tests/stacks/test_both_doors.py",
-    ),
 }
 """Packages and modules with rules, each with its tests: its own, and those of code that adapts it."""
 

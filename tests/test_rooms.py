@@ -99,7 +99,7 @@ def test_a_contract_refuses_what_it_forbids(name: str, importer: str, imported: 
         *(
             (f"hyperpod_cdk_rehearsal.embedded.{module}", rules)
             for module in ("serve", "operations", "validation", "kubernetes_api")
-            for rules in ("hyperpod_cdk.config.group_rules", "hyperpod_cdk.catalog.lustre")
+            for rules in ("hyperpod_cdk.catalog.instance_groups", "hyperpod_cdk.catalog.lustre")
         ),
     ],
 )

@@ -132,8 +132,8 @@ def attach(
     """
     from datetime import UTC, datetime  # noqa: PLC0415 - as above
 
+    from hyperpod_cdk.catalog.instance_groups import plan_home_problems  # noqa: PLC0415 - as above
     from hyperpod_cdk.checks.answers import NotAnswered  # noqa: PLC0415 - as above
-    from hyperpod_cdk.config.group_rules import plan_home_problems  # noqa: PLC0415 - as above
     from hyperpod_cdk.living import attaching, pages  # noqa: PLC0415 - as above
 
     loaded = stated_of(environment, project, output)

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import hyperpod, instance_types
+from hyperpod_cdk.catalog.instance_groups import Capacity
 from hyperpod_cdk.config.eks import RoleArn
-from hyperpod_cdk.config.group_rules import Capacity
 from hyperpod_cdk.config.section import Check, Section, counted, entries, like, within
 
 DEFAULT_VOLUME_GIB = 500

@@ -8,6 +8,7 @@ from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import hyperpod, lustre
 from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
+from hyperpod_cdk.catalog.instance_groups import RestrictedCapacity
 from hyperpod_cdk.catalog.s3_places import (
     BUCKET_NAME_MAXIMUM,
     BUCKET_NAME_MINIMUM,
@@ -15,7 +16,6 @@ from hyperpod_cdk.catalog.s3_places import (
     BUCKET_NAME_SOURCE,
     BucketPattern,
 )
-from hyperpod_cdk.config.group_rules import RestrictedCapacity
 from hyperpod_cdk.config.instance_group import (
     DEFAULT_VOLUME_GIB,
     AvailabilityZoneId,

@@ -12,10 +12,10 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog import instance_groups as rules
 from hyperpod_cdk.catalog.rules import same_name_problem
 from hyperpod_cdk.common.acknowledgments import acknowledge, ignore_in_template
 from hyperpod_cdk.common.removal import goes_with_its_stack
-from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config.arguments import is_token, problems, refuse_unlike
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.hyperpod import HyperPod

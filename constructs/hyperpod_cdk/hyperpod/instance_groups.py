@@ -11,9 +11,9 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sagemaker as sagemaker
 
 from hyperpod_cdk.catalog import arns, hyperpod, kubernetes, regions
+from hyperpod_cdk.catalog import instance_groups as rules
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.rules import Bound, Pattern
-from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config import instance_group as fields
 from hyperpod_cdk.config.arguments import is_token, refused, unknown_type_problem
 from hyperpod_cdk.config.eks import ROLE_ARN

@@ -13,10 +13,10 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, DependencyGroup, IDependable
 
 from hyperpod_cdk.catalog import hyperpod, lustre, operators
+from hyperpod_cdk.catalog import instance_groups as rules
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.removal import goes_with_its_stack
-from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config import restricted_group as fields
 from hyperpod_cdk.config.arguments import is_token, refuse, refuse_unlike
 from hyperpod_cdk.hyperpod.execution_role import NodeExecutionRole

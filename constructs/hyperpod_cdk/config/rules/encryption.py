@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hyperpod_cdk.catalog import arns, lustre
+from hyperpod_cdk.catalog import arns, instance_groups, lustre
 from hyperpod_cdk.catalog.rules import listing
-from hyperpod_cdk.config import group_rules
 from hyperpod_cdk.config.encryption import CREATE, Encryption, key_arn
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules.book import Book, Problem, warning
@@ -61,7 +60,7 @@ def node_volumes_are_encrypted_with_continuous_provisioning(environment: Environ
     if environment.encryption.node_volumes is not None and environment.hyperpod.provisioning != "continuous":
         yield Problem(
             ("encryption", "node_volumes"),
-            f"{group_rules.volume_key_problem(environment.hyperpod.provisioning)}; set"
+            f"{instance_groups.volume_key_problem(environment.hyperpod.provisioning)}; set"
             " hyperpod.provisioning: continuous, or remove node_volumes",
         )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog import instance_groups as rules
 from hyperpod_cdk.catalog.rules import repeated, same_name_problem
-from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config.awaited_nodes import addon_groups, comes_soon
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.hyperpod import KarpenterPool

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import arns, hyperpod, images, instance_types, kubernetes, regions
+from hyperpod_cdk.catalog import instance_groups as rules
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import listing, repeated, same_name_problem
-from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.instance_group import InstanceGroup
 from hyperpod_cdk.config.restricted_group import AnyGroup, RestrictedGroup

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import hyperpod, lustre
+from hyperpod_cdk.catalog import instance_groups as rules
 from hyperpod_cdk.catalog.rules import listing
-from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.restricted_group import RestrictedGroup, RestrictedLustre
 from hyperpod_cdk.config.rules.book import Book, Problem, restricted_groups, warning

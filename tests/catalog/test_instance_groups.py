@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_cdk.catalog import hyperpod, instance_types
+from hyperpod_cdk.catalog import hyperpod, instance_groups, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
-from hyperpod_cdk.config import group_rules
 from tests.support.tables import row_by_row
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100"
@@ -25,10 +24,10 @@ DOCUMENTED, DOUBTED, WITHOUT = known("ml.p5.48xlarge"), known("ml.p6-b300.48xlar
 
 def test_a_taint_is_of_one_key_and_effect() -> None:
     a, b = ("a", "NoSchedule"), ("a", "NoExecute")
-    assert list(group_rules.repeated_taints([])) == []
-    assert list(group_rules.repeated_taints([a, b, ("b", "NoSchedule")])) == []
+    assert list(instance_groups.repeated_taints([])) == []
+    assert list(instance_groups.repeated_taints([a, b, ("b", "NoSchedule")])) == []
     said = "must be unique by key and effect, got {} as in taints[{}]; remove one of the two".format
-    assert list(group_rules.repeated_taints([a, b, a, b, a])) == [
+    assert list(instance_groups.repeated_taints([a, b, a, b, a])) == [
         (2, said('"a" with NoSchedule', 0)),
         (3, said('"a" with NoExecute', 1)),
         (4, said('"a" with NoSchedule', 0)),
@@ -36,9 +35,9 @@ def test_a_taint_is_of_one_key_and_effect() -> None:
 
 
 def test_plans_are_sold_for_some_types() -> None:
-    of_all = {"choices": group_rules.CAPACITIES}
-    assert group_rules.plan_problem(DOCUMENTED, **of_all) is None
-    assert group_rules.plan_problem(WITHOUT, **of_all) == (
+    of_all = {"choices": instance_groups.CAPACITIES}
+    assert instance_groups.plan_problem(DOCUMENTED, **of_all) is None
+    assert instance_groups.plan_problem(WITHOUT, **of_all) == (
         "must not be training_plan for ml.m5.2xlarge, for which no plans are sold (as of"
         f" {instance_types.as_of()}); set capacity: on_demand or spot"
     )
@@ -81,17 +80,17 @@ ACCOUNT = (
 def test_a_plan_is_of_the_clusters_home(
     arn: str, partition: str, region: str, account: str, problems: list[str]
 ) -> None:
-    found = group_rules.plan_home_problems(arn, partition=partition, region=region, account=account)
+    found = instance_groups.plan_home_problems(arn, partition=partition, region=region, account=account)
     assert list(found) == problems
 
 
 def test_ultraservers_come_with_a_plan() -> None:
     name = "ml.p6e-gb200.36xlarge"
     for capacity in (None, "training_plan"):
-        assert group_rules.ultraserver_problem(name, capacity) is None
+        assert instance_groups.ultraserver_problem(name, capacity) is None
     for capacity in ("on_demand", "spot"):
-        assert group_rules.ultraserver_problem("ml.p5.48xlarge", capacity) is None
-        assert group_rules.ultraserver_problem(name, capacity) == (
+        assert instance_groups.ultraserver_problem("ml.p5.48xlarge", capacity) is None
+        assert instance_groups.ultraserver_problem(name, capacity) == (
             "must be training_plan for ml.p6e-gb200.36xlarge, which is sold as UltraServers of 9"
             " (u-p6e-gb200x36) or 18 (u-p6e-gb200x72) instances, got"
             f" {capacity}; set capacity: training_plan with its training_plan_arn"
@@ -102,10 +101,10 @@ def test_ultraservers_stand_in_one_region() -> None:
     name = "ml.p6e-gb200.36xlarge"
     server = hyperpod.ultraserver(name)
     assert server is not None
-    assert group_rules.ultraserver_region_problem(name, region=server.region) is None
-    assert group_rules.ultraserver_region_problem("ml.p5.48xlarge", region="moon-1") is None
+    assert instance_groups.ultraserver_region_problem(name, region=server.region) is None
+    assert instance_groups.ultraserver_region_problem("ml.p5.48xlarge", region="moon-1") is None
     for region in ("aa-moon-1", "zz-moon-1"):
-        assert group_rules.ultraserver_region_problem(name, region=region) == (
+        assert instance_groups.ultraserver_region_problem(name, region=region) == (
             f"must be a type of {region}, got {name}, whose UltraServers are in {server.zone_name} only (as of"
             f" {hyperpod.AS_OF}); name another type, or set region: {server.region}"
         )
@@ -160,7 +159,7 @@ MUST_PARTITION = (
     ],
 )
 def test_slices_of_gpus(configuration: str, rows: list[InstanceType], problems: list[tuple[bool, str]]) -> None:
-    assert list(group_rules.mig_problems(configuration, rows)) == problems
+    assert list(instance_groups.mig_problems(configuration, rows)) == problems
 
 
 CHART = "must be a configuration that the dependency chart gives the GPU operator, which otherwise does not partition"
@@ -179,19 +178,19 @@ CHART = "must be a configuration that the dependency chart gives the GPU operato
     ],
 )
 def test_configurations_of_the_chart(configuration: str, rows: list[InstanceType], problem: str | None) -> None:
-    assert group_rules.mig_configuration_problem(configuration, rows) == problem
+    assert instance_groups.mig_configuration_problem(configuration, rows) == problem
 
 
 def test_an_unknown_configuration_is_answered_with_those_of_the_type() -> None:
     fix = "set it to all-1g.10gb, all-3g.40gb or all-7g.80gb, or to a mixture of the chart's default-mig-config"
     for rows in ([DOCUMENTED], [WITHOUT, DOCUMENTED], [replace(DOCUMENTED, mig_documented=False)]):
-        found = group_rules.mig_configuration_problem("all-1g.10gb-3", rows)
+        found = instance_groups.mig_configuration_problem("all-1g.10gb-3", rows)
         assert found == f"{CHART} GPUs, got all-1g.10gb-3; {fix}"
 
 
 def test_a_restricted_group_names_a_bucket_once() -> None:
-    assert list(group_rules.bucket_problems(["a", "b"], ["c"])) == []
-    found = list(group_rules.bucket_problems(["a", "b", "a"], ["c", "c", "b"]))
+    assert list(instance_groups.bucket_problems(["a", "b"], ["c"])) == []
+    found = list(instance_groups.bucket_problems(["a", "b", "a"], ["c", "c", "b"]))
     assert [(key, index) for key, index, _ in found] == [
         ("input_buckets", 2),
         ("output_buckets", 1),
@@ -201,13 +200,13 @@ def test_a_restricted_group_names_a_bucket_once() -> None:
 
 
 def test_one_script_sets_a_node_up() -> None:
-    assert group_rules.scripts_problem(None, None) is None
-    assert group_rules.scripts_problem("a.sh", None) is None
-    assert group_rules.scripts_problem(None, "b.sh") is None
-    assert group_rules.scripts_problem("a.sh", "b.sh") == (
+    assert instance_groups.scripts_problem(None, None) is None
+    assert instance_groups.scripts_problem("a.sh", None) is None
+    assert instance_groups.scripts_problem(None, "b.sh") is None
+    assert instance_groups.scripts_problem("a.sh", "b.sh") == (
         "cannot be set together with on_create, got a.sh and b.sh; remove on_create if HyperPod itself should set up"
         " the nodes, otherwise remove on_init_complete"
     )
-    assert group_rules.volume_key_problem("all_or_nothing") == (
+    assert instance_groups.volume_key_problem("all_or_nothing") == (
         "needs continuous provisioning, got provisioning: all_or_nothing"
     )
